@@ -1,0 +1,255 @@
+"""The values that travel, one for each stage, holding only what is known by then.
+
+`Link` (found) → `Claim` (may be fetched now) → `Exchange` (what crossed the wire) → `Capture` (where it
+lies) → `Settlement` (what the frontier is told). All are frozen. The life of a URL is a table, and so are
+the exit codes; the documents and the database are held to both by tests.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Protocol
+
+
+class ExitCode(IntEnum):
+    """What the command tells the shell."""
+
+    DONE = 0  # everything asked for was done
+    BUG = 1  # a fault of this program, with a traceback
+    USAGE = 2  # the input or the settings cannot be used
+    STORAGE = 3  # disk full, not writable, or the database is damaged
+    STOPPED = 4  # stopped by a signal; `resume` goes on
+    LIMIT = 5  # a limit was reached; `resume` goes on
+    NO_SEED = 6  # the crawl is done, but not one seed could be archived
+    FAULTS = 7  # `verify` found a fault
+
+
+class Hop(StrEnum):
+    """How one URL led to the next: Heritrix's letters, of which a hop path is made."""
+
+    LINK = "L"  # a page that a person could follow
+    REQUISITE = "E"  # needed to show the page: image, style, script, frame
+    SPECULATIVE = "X"  # looks like a requisite, but nothing in the format says so
+    REDIRECT = "R"  # the Location of a redirect
+    PREREQUISITE = "P"  # robots.txt
+    MANIFEST = "M"  # a sitemap, or an entry of one
+
+
+class State(StrEnum):
+    """Where a URL is in its life. There is no "in progress": a crash leaves nothing to repair."""
+
+    WAITING = "waiting"
+    ARCHIVED = "archived"
+    FAILED = "failed"
+    EXCLUDED = "excluded"
+
+
+class Event(StrEnum):
+    """What may happen to a waiting URL when a visit settles, and how it may come back."""
+
+    CAPTURE = "capture"  # an answer is on disk and it is the last word
+    RETRY = "retry"  # due again later
+    GIVE_UP = "give up"  # no answer after the last try
+    FORBID = "forbid"  # robots.txt refuses it
+    AGAIN = "again"  # a person asked for another try
+
+
+LIFE: dict[tuple[State, Event], State] = {
+    (State.WAITING, Event.CAPTURE): State.ARCHIVED,
+    (State.WAITING, Event.RETRY): State.WAITING,
+    (State.WAITING, Event.GIVE_UP): State.FAILED,
+    (State.WAITING, Event.FORBID): State.EXCLUDED,
+    (State.FAILED, Event.AGAIN): State.WAITING,
+    (State.EXCLUDED, Event.AGAIN): State.WAITING,
+}
+
+
+class Truncation(StrEnum):
+    """Why a stored body is not whole: the tokens of WARC 1.1 §5.13."""
+
+    LENGTH = "length"  # our own size limit
+    TIME = "time"  # our own time limit
+    DISCONNECT = "disconnect"  # the connection ended before the message did
+    UNSPECIFIED = "unspecified"  # the framing is broken, so nobody can know where the message ended
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A reference found in a document: an absolute canonical URL, how it leads there, and where it stood."""
+
+    url: str
+    hop: Hop
+    context: str = ""  # element and attribute, "img/@src"; "" where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Everything that one document names, each (URL, hop) once, in document order."""
+
+    links: tuple[Link, ...] = ()
+    charset: str = ""  # by which text was read; "" where none was needed
+    note: str = ""  # why there may be more that was not read: a bound that was reached, broken coding
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One URL that may be fetched now. `path` is its hop path from the seed, empty for a seed."""
+
+    id: int
+    url: str
+    host: int
+    hop: Hop
+    path: str
+    depth: int  # links and manifests on the path; requisites and redirects do not count
+    strays: int  # requisite hops since the crawl left its scope
+    tries: int  # visits already made
+    via: str | None = None
+    seed: str = ""  # the seed at the head of the path
+    priority: int = 0  # smaller goes first
+
+
+@dataclass(frozen=True, slots=True)
+class NewUrl:
+    """A link that scope took, ready for the frontier."""
+
+    url: str
+    hop: Hop
+    path: str
+    depth: int
+    strays: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A link that scope did not take, and the rule that said so."""
+
+    url: str
+    rule: str
+
+
+class Block(Protocol):
+    """The bytes of one message, in memory or in a spool file, to be read any number of times."""
+
+    @property
+    def length(self) -> int:
+        """Size in bytes."""
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes in order, in pieces of bounded size."""
+
+    def head(self, size: int) -> bytes:
+        """The first *size* bytes, fewer where there are fewer."""
+
+    def close(self) -> None:
+        """Give back what it holds; reading is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """Where the parts of a stored response lie: what its bytes mean, decided once."""
+
+    status: int  # 0 where there was no status line
+    head_length: int  # of status line, fields and the empty line
+    chunked: bool
+    media_type: str  # "text/html"; "" where the answer does not say
+    fields: tuple[tuple[str, str], ...]  # names in lower case, values as latin-1, in wire order
+    protocol: str = "http/1.1"  # WARC-Protocol's word; "http/0.9" without a status line
+    faults: tuple[str, ...] = ()  # what is malformed about the message, in fixed words
+
+    def first(self, name: str) -> str | None:
+        """The first value of the field *name* (in lower case)."""
+        return next((value for known, value in self.fields if known == name), None)
+
+    def all(self, name: str) -> list[str]:
+        """Every value of the field *name* (in lower case), in order."""
+        return [value for known, value in self.fields if known == name]
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """Block and payload digest of one response, `algorithm:value` (WARC 1.1 §5.8, §5.9)."""
+
+    block: str
+    payload: str
+    payload_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who answered, and over what."""
+
+    ip: str | None
+    tls: str | None = None  # "tls/1.3"
+    cipher: str | None = None  # IANA name
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What crossed the wire for one claim. There is always a response, if only a part of one."""
+
+    request: bytes
+    response: Block
+    framing: Framing
+    digests: Digests | None  # None: still to be computed, off the event loop
+    peer: Peer
+    started: int  # microseconds since the epoch, when the request was sent
+    took: float  # seconds from sending the request to the end of the answer
+    truncated: Truncation | None = None
+    interim: bytes = b""  # 1xx responses that came before the final one
+    surplus: bytes = b""  # bytes that followed the end of the message on the same connection
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where one record lies in its file: the whole gzip member."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Where an exchange lies on disk, and what an index says of it."""
+
+    url: str
+    timestamp: int  # microseconds since the epoch; the WARC-Date of its records
+    status: int
+    mime: str
+    payload_digest: str
+    payload_length: int
+    warc: str  # the file's final name
+    response: Span
+    request: Span
+    metadata: Span
+    truncated: Truncation | None = None
+    record_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """What one robots.txt said, as it is kept in the frontier."""
+
+    status: int  # HTTP status; 0 where no answer came
+    body: bytes  # de-coded, at most 512 KiB
+    redirect: str | None = None  # where its rules are to be found instead
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """All that one visit means for the frontier, in one value, committed in one transaction."""
+
+    claim: Claim
+    event: Event
+    status: int = 0
+    failure: str = ""  # a word of `errors.Failure`, or "" where an answer came
+    note: str = ""  # why, for a person
+    due: float = 0.0  # seconds since the epoch: when a RETRY may start
+    park: float = 0.0  # seconds since the epoch: not one request to this host before (Retry-After)
+    found: tuple[NewUrl, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    capture: Capture | None = None
+    robots: Robots | None = None
+    settled: float = 0.0  # seconds since the epoch
+    took: float = 0.0
+    annotations: tuple[str, ...] = field(default=())

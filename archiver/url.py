@@ -1,0 +1,102 @@
+"""URLs as the WHATWG standard has them, in the one spelling that this program compares, stores and fetches.
+
+Canonical: absolute http or https, no fragment, no user and password, default port dropped, host in
+lower case and punycode, dot segments resolved, percent escapes in upper case. Two spellings that
+differ only in these are one URL. Pure; never raises on any text.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import ip_address
+
+import ada_url
+import surt as ia_surt
+
+MAX_LENGTH = 16_384  # longer ones are data that leaked into a link; servers refuse from 8 KiB on
+
+_LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
+
+
+def canonical(text: str) -> str | None:
+    """The canonical form of an absolute URL; None where it is not one that can be fetched."""
+    return _finish(text, None)
+
+
+def join(base: str, reference: str) -> str | None:
+    """The canonical form of *reference* as found in a document at *base*; None where it names nothing to fetch."""
+    return _finish(reference, base)
+
+
+def _finish(text: str, base: str | None) -> str | None:
+    if len(text) > MAX_LENGTH:
+        return None
+    try:
+        href: str = ada_url.join_url(base, text) if base is not None else ada_url.normalize_url(text)
+    except (ValueError, UnicodeEncodeError):
+        return None
+    if not href.startswith(("http://", "https://")):
+        return None
+    href = href.partition("#")[0]
+    scheme, _, rest = href.partition("//")
+    authority_part, _, tail = rest.partition("/")
+    if "@" in authority_part:
+        href = f"{scheme}//{authority_part.rpartition('@')[2]}/{tail}"
+    if "%" in href:
+        href = _LOWER_ESCAPE.sub(lambda found: found.group().upper(), href)
+    return href if len(href) <= MAX_LENGTH else None
+
+
+def origin(url: str) -> str:
+    """Scheme and authority of a canonical *url*: `https://example.org:8443`. The key of a host."""
+    return url[: url.index("/", 8)]
+
+
+def host(url: str) -> str:
+    """The host name of a canonical *url*, without port; an IPv6 address keeps its brackets."""
+    authority = url[url.index("//") + 2 : url.index("/", 8)]
+    if authority.startswith("["):
+        return authority[: authority.index("]") + 1]
+    return authority.partition(":")[0]
+
+
+def authority(url: str) -> str:
+    """Host and port of a canonical *url*, as the Host header has them."""
+    return url[url.index("//") + 2 : url.index("/", 8)]
+
+
+def target(url: str) -> str:
+    """Path and query of a canonical *url*: what stands in the request line."""
+    return url[url.index("/", 8) :]
+
+
+def path(url: str) -> str:
+    """The path of a canonical *url*, without its query."""
+    return target(url).partition("?")[0]
+
+
+def bare_host(url: str) -> str:
+    """The host name without a leading `www.`: people mean one site by both."""
+    return host(url).removeprefix("www.")
+
+
+def is_address(host_name: str) -> bool:
+    """Whether *host_name* is an IP address (with or without brackets)."""
+    try:
+        ip_address(host_name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def surt(url: str) -> str:
+    """The key under which pywb looks *url* up: Internet Archive's canonical SURT."""
+    return str(ia_surt.surt(url))
+
+
+def parents(host_name: str) -> Iterator[str]:
+    """*host_name* and each domain above it, longest first: a.b.c, b.c, c."""
+    while host_name:
+        yield host_name
+        host_name = host_name.partition(".")[2]
