@@ -198,6 +198,7 @@ class Exchange:
     truncated: Truncation | None = None
     interim: bytes = b""  # 1xx responses that came before the final one
     surplus: bytes = b""  # bytes that followed the end of the message on the same connection
+    notes: tuple[str, ...] = ()  # what else should be known about it, in fixed words: "tls-unverified"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +219,12 @@ class Capture:
     mime: str
     payload_digest: str
     payload_length: int
+    received: int  # bytes of the response as they crossed the wire
     warc: str  # the file's final name
     response: Span
     request: Span
     metadata: Span
     truncated: Truncation | None = None
-    record_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

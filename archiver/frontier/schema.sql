@@ -59,7 +59,8 @@ CREATE TABLE warcs (
     id        INTEGER PRIMARY KEY,
     name      TEXT    NOT NULL UNIQUE,             -- the final name, without .open
     committed INTEGER NOT NULL DEFAULT 0,          -- bytes that the rows of this database speak of
-    closed    INTEGER NOT NULL DEFAULT 0           -- 1: has its final name and its final length
+    closed    INTEGER NOT NULL DEFAULT 0,          -- 1: has its final name and its final length
+    indexed   INTEGER NOT NULL DEFAULT 0           -- 1: its lines stand in index.cdxj
 ) STRICT;
 
 CREATE TABLE captures (

@@ -1,0 +1,134 @@
+"""The CDXJ of a collection: complete at every stop, and good enough for a replay while the crawl runs.
+
+While a WARC is open, its lines stand in sorted runs that name it as it is called on disk (NAME.open). When it
+gets its final name, its runs become one; when the crawl ends or is stopped, all of them become index.cdxj.
+Every file appears whole or not at all. Everything here can be made again from the database or the WARCs, and
+merging is idempotent: a line that stands in two files is written once.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+from archiver.archive.layout import OPEN, replace_file, storage
+from archiver.model import Capture
+from archiver.warc import cdxj
+
+RUN_LINES = 20_000  # lines kept in memory and written anew at each flush: some 6 MB
+MERGE_WIDTH = 64  # files merged at once; bounded so that a long crawl does not run out of open files
+
+_OPEN_END = (OPEN + '"}\n').encode()
+_END = b'"}\n'
+
+
+class _Runs:
+    """The lines of one open WARC."""
+
+    def __init__(self, folder: Path, warc: str) -> None:
+        self._folder = folder
+        self._warc = warc
+        self._number = 0
+        self._lines: list[bytes] = []
+        self._dirty = False
+
+    def add(self, capture: Capture) -> None:
+        self._lines.append(cdxj.line(capture, self._warc + OPEN).encode() + b"\n")
+        self._dirty = True
+        if len(self._lines) >= RUN_LINES:
+            self.flush()
+            self._number += 1
+            self._lines = []
+
+    def flush(self) -> None:
+        if self._dirty:
+            _write(self._folder / f"run-{self._warc}-{self._number:05}.cdxj", sorted(self._lines))
+            self._dirty = False
+
+    def finish(self) -> None:
+        self.flush()
+        paths = sorted(self._folder.glob(f"run-{self._warc}-*.cdxj"))
+        if paths:
+            _merge(paths, self._folder / f"run-{self._warc}.cdxj", final=True)
+            _remove(paths)
+
+
+class Index:
+    """Keeps the index of one collection. Its methods block, and are called by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open: dict[str, _Runs] = {}
+
+    def add(self, captures: Iterable[Capture]) -> None:
+        """Take the lines of *captures*; they are on disk after the next `flush`."""
+        for capture in captures:
+            runs = self._open.get(capture.warc)
+            if runs is None:
+                runs = self._open[capture.warc] = _Runs(self._folder, capture.warc)
+            runs.add(capture)
+
+    def flush(self) -> None:
+        """Write what is new."""
+        for runs in self._open.values():
+            runs.flush()
+
+    def close_file(self, warc: str) -> None:
+        """*warc* has its final name now."""
+        runs = self._open.pop(warc, None)
+        if runs is not None:
+            runs.finish()
+
+    def finish(self) -> None:
+        """Every WARC is closed: one sorted index.cdxj. The runs stay until `forget_runs`."""
+        for warc in tuple(self._open):
+            self.close_file(warc)
+        target = self._folder / "index.cdxj"
+        paths = sorted(self._folder.glob("run-*.cdxj"))
+        while len(paths) > MERGE_WIDTH:
+            first, rest = paths[:MERGE_WIDTH], paths[MERGE_WIDTH:]
+            paths = [*rest, _merge(first, first[0], final=False)]
+            _remove(first[1:])
+        _merge([*paths, target] if target.exists() else paths, target, final=False)
+
+    def forget_runs(self) -> None:
+        """The runs have become part of index.cdxj for certain."""
+        _remove(self._folder.glob("run-*.cdxj"))
+
+
+def _write(path: Path, lines: Iterable[bytes]) -> None:
+    replace_file(path, lambda file: file.writelines(lines))
+
+
+def _merge(paths: list[Path], target: Path, *, final: bool) -> Path:
+    """One sorted file, *target*, of the lines of *paths*, each once; *final*: with the WARC's final name."""
+
+    def fill(file: BinaryIO) -> None:
+        with ExitStack() as stack:
+            files = [stack.enter_context(path.open("rb")) for path in paths]
+            file.writelines(_named(_once(heapq.merge(*files)), final=final))
+
+    replace_file(target, fill)
+    return target
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with storage(path):
+            path.unlink()
+
+
+def _once(lines: Iterable[bytes]) -> Iterator[bytes]:
+    last = b""
+    for line in lines:
+        if line != last:
+            yield line
+            last = line
+
+
+def _named(lines: Iterable[bytes], *, final: bool) -> Iterator[bytes]:
+    for line in lines:
+        yield line[: -len(_OPEN_END)] + _END if final and line.endswith(_OPEN_END) else line
+
+

@@ -1,0 +1,108 @@
+"""Where everything lies in a collection, which is a pywb collection too, and how a file is replaced for certain."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from archiver.errors import ArchiveError
+
+OPEN = ".open"  # the suffix of a WARC that is being written
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places in one collection's directory."""
+
+    directory: Path
+
+    @property
+    def archive(self) -> Path:
+        """WARC files, and nothing else: pywb looks here."""
+        return self.directory / "archive"
+
+    @property
+    def indexes(self) -> Path:
+        """CDXJ files, and nothing else: pywb reads all of them."""
+        return self.directory / "indexes"
+
+    @property
+    def database(self) -> Path:
+        """The frontier."""
+        return self.directory / "crawl.db"
+
+    @property
+    def settings(self) -> Path:
+        """The settings in force."""
+        return self.directory / "crawl.toml"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that crawls."""
+        return self.directory / "crawl.lock"
+
+    @property
+    def log(self) -> Path:
+        """One line for each visit, in Heritrix's format."""
+        return self.directory / "logs" / "crawl.log"
+
+    @property
+    def reports(self) -> Path:
+        """What is written at the end of a crawl."""
+        return self.directory / "reports"
+
+    @property
+    def spool(self) -> Path:
+        """Large responses while they arrive; nameless files, so it looks empty."""
+        return self.directory / "spool"
+
+    @property
+    def damaged(self) -> Path:
+        """What a repair took out of the way."""
+        return self.directory / "damaged"
+
+    def make(self) -> None:
+        """Make the folders that are not there."""
+        with storage(self.directory):
+            for folder in (self.archive, self.indexes, self.log.parent, self.spool):
+                folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(self.directory)
+
+
+@contextmanager
+def storage(path: Path) -> Iterator[None]:
+    """An error of the operating system about *path* becomes `ArchiveError`, which names it."""
+    try:
+        yield
+    except OSError as error:
+        raise ArchiveError(f"{error.filename or path}: {error.strerror or error}") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """A file created or renamed in *folder* is still there after a power cut. Windows does this by itself."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_data(file: BinaryIO) -> None:
+    """The bytes written to *file* are on disk."""
+    file.flush()
+    getattr(os, "fdatasync", os.fsync)(file.fileno())  # macOS and Windows have no fdatasync
+
+
+def replace_file(path: Path, fill: Callable[[BinaryIO], None]) -> None:
+    """*path* holds what *fill* writes, or what it held before: never a part."""
+    draft = path.with_name(path.name + ".tmp")
+    with storage(path):
+        with draft.open("wb") as file:
+            fill(file)
+            sync_data(file)
+        draft.replace(path)
+        sync_folder(path.parent)

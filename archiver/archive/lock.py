@@ -1,0 +1,59 @@
+"""One crawl, one process: a lock that dies with its holder, and says who that is."""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import IO
+
+from archiver.archive.layout import storage
+from archiver.errors import ConfigError
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _FAR = 1 << 30  # Windows locks bytes and keeps others from reading them: lock one where nobody reads
+
+    def _take(file: IO[str]) -> None:
+        file.seek(_FAR)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _take(file: IO[str]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class Lock:
+    """Holds *path* as long as it is open; the operating system lets it go when the process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        with storage(path):
+            self._file = path.open("a+", encoding="utf-8")
+        try:
+            _take(self._file)
+        except OSError:
+            holder = self._holder()
+            self._file.close()
+            raise ConfigError(f"{path.parent} is being crawled by {holder}; one crawl can have one process only") from None
+        with storage(path):
+            self._file.seek(0)
+            self._file.truncate()
+            json.dump({"pid": os.getpid(), "host": socket.gethostname()}, self._file)
+            self._file.flush()
+
+    def _holder(self) -> str:
+        try:
+            self._file.seek(0)
+            known = json.load(self._file)
+            return f"process {known['pid']} on {known['host']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            return "another process"
+
+    def release(self) -> None:
+        """Let it go."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.close()

@@ -1,0 +1,154 @@
+"""Visits become records: the archive takes batches of them, says where each lies, and syncs before it answers.
+
+Small visits go to one file, large ones to another, so that a film does not hold up the pages. A file that has
+reached its size is finished after the visit that filled it; a visit never spans two files.
+Invariant: a receipt speaks only of bytes that are on disk.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from archiver.archive.warcfile import WarcFile
+from archiver.http import Digester, digest_of
+from archiver.model import Capture, Claim, Digests, Exchange, Links
+from archiver.warc.records import (
+    FIELDS_TYPE,
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    NewId,
+    VisitNotes,
+    capture_fields,
+    header,
+    warc_date,
+    warc_fields,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deposit:
+    """One visit, ready to be stored."""
+
+    claim: Claim
+    exchange: Exchange
+    links: Links
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """How far a WARC file is written, and whether it has its final name."""
+
+    name: str
+    size: int
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Where a batch lies, in the order in which it was handed in, and the files it touched."""
+
+    captures: tuple[Capture, ...]
+    files: tuple[FileState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WarcIdentity:
+    """What every file of this crawl says of itself."""
+
+    prefix: str
+    host: str  # of the machine that crawls, for the file name
+    size: int  # bytes after which a new file begins
+    algorithm: str
+    info: tuple[tuple[str, str], ...]  # the fields of the warcinfo block
+
+
+class Archive:
+    """Appends visits to the WARC files of one lane. Its methods block; each lane is called by one thread at a time."""
+
+    def __init__(self, folder: Path, identity: WarcIdentity, serials: Callable[[], int], now: Callable[[], int], new_id: NewId) -> None:
+        self._folder = folder
+        self._identity = identity
+        self._serials = serials
+        self._now = now
+        self._new_id = new_id
+        self._file: WarcFile | None = None
+        self._file_id = ""
+
+    def append(self, deposits: Sequence[Deposit]) -> Receipt:
+        """Store each of *deposits* whole; when this returns, all of them are on disk."""
+        captures: list[Capture] = []
+        finished: list[FileState] = []
+        for deposit in deposits:
+            captures.append(self._store(self._open_file(), deposit))
+            if self._file is not None and self._file.size >= self._identity.size:
+                finished += self.close()
+        if self._file is not None:
+            self._file.sync()
+            finished.append(FileState(self._file.name, self._file.size, closed=False))
+        return Receipt(tuple(captures), tuple(finished))
+
+    def close(self) -> tuple[FileState, ...]:
+        """Finish the open file, if there is one."""
+        if self._file is None:
+            return ()
+        file, self._file = self._file, None
+        file.finish()
+        return (FileState(file.name, file.size, closed=True),)
+
+    def abandon(self) -> None:
+        """Leave the open file as it is."""
+        if self._file is not None:
+            self._file.abandon()
+            self._file = None
+
+    def _open_file(self) -> WarcFile:
+        if self._file is None:
+            now = self._now()
+            stamp = f"{datetime.fromtimestamp(now // 1_000_000, UTC):%Y%m%d%H%M%S}{now // 1000 % 1000:03}"
+            name = f"{self._identity.prefix}-{stamp}-{self._serials():05}-{self._identity.host}.warc.gz"
+            self._file = WarcFile(self._folder, name)
+            self._file_id = self._new_id()
+            block = warc_fields(self._identity.info)
+            fields = [
+                ("WARC-Record-ID", self._file_id),
+                ("WARC-Date", warc_date(now)),
+                ("WARC-Filename", name),
+                ("WARC-Block-Digest", digest_of(self._identity.algorithm, block)),
+            ]
+            self._file.append(header("warcinfo", fields, FIELDS_TYPE, len(block)), (block,), len(block))
+        return self._file
+
+    def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
+        exchange, claim = deposit.exchange, deposit.claim
+        digests = exchange.digests or self._digests(exchange)
+        notes = VisitNotes.of(claim, exchange, deposit.links).block()
+        algorithm = self._identity.algorithm
+        fields = capture_fields(
+            claim.url, exchange, digests, digest_of(algorithm, exchange.request), digest_of(algorithm, notes), self._file_id, self._new_id
+        )
+        length = exchange.response.length
+        response = file.append(header("response", fields.response, RESPONSE_TYPE, length), exchange.response.pieces(), length)
+        size = len(exchange.request)
+        request = file.append(header("request", fields.request, REQUEST_TYPE, size), (exchange.request,), size)
+        metadata = file.append(header("metadata", fields.metadata, FIELDS_TYPE, len(notes)), (notes,), len(notes))
+        return Capture(
+            url=claim.url,
+            timestamp=exchange.started,
+            status=exchange.framing.status,
+            mime=exchange.framing.media_type,
+            payload_digest=digests.payload,
+            payload_length=digests.payload_length,
+            received=length,
+            warc=file.name,
+            response=response,
+            request=request,
+            metadata=metadata,
+            truncated=exchange.truncated,
+        )
+
+    def _digests(self, exchange: Exchange) -> Digests:
+        digester = Digester(self._identity.algorithm, exchange.framing)
+        for piece in exchange.response.pieces():
+            digester.feed(piece)
+        return digester.digests()

@@ -1,0 +1,155 @@
+"""One exchange: a request sent, an answer received, both exactly as they crossed the wire.
+
+Knows sockets and nothing of archives, frontiers or politeness: when a request may start is asked of a gate,
+at the very moment before its first byte goes out. Raises `FetchError` only if not one byte of an answer
+came; a broken or cut answer is an `Exchange` that says so.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from archiver import __version__, url
+from archiver.config.settings import FetchSettings
+from archiver.errors import Failure, FetchError
+from archiver.fetch.spool import Spool
+from archiver.fetch.tap import Lines, Wire
+from archiver.http import Framer
+from archiver.model import Exchange, Truncation
+
+Gate = Callable[[], Awaitable[None]]
+
+SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
+SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
+STALE_TRIES = 3  # idle connections that turn out to be dead, one after the other, before that is an error
+
+
+def user_agent(settings: FetchSettings) -> str:
+    """The User-Agent in force: the one that was given, or product, version and contact."""
+    contact = f"+{settings.contact}; " if settings.contact else ""
+    return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
+
+
+def request_fields(settings: FetchSettings) -> bytes:
+    """Every header line but Host, in the order in which they are sent; what the user gives replaces ours."""
+    ours = {"User-Agent": user_agent(settings), "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    ours["Accept-Encoding"] = "gzip"  # every reader of archives undoes gzip; few undo br or zstd
+    if "@" in settings.contact:
+        ours["From"] = settings.contact.removeprefix("mailto:")
+    given = [line.partition(":")[::2] for line in settings.header]
+    replaced = {name.lower() for name, _ in given}
+    lines = [f"{name}: {value}" for name, value in ours.items() if name.lower() not in replaced]
+    lines += [f"{name}: {value.strip()}" for name, value in given if name.lower() != "host"]
+    return "".join(line + "\r\n" for line in lines).encode("utf-8")
+
+
+class Fetcher:
+    """Makes exchanges over a pool of kept connections."""
+
+    def __init__(self, settings: FetchSettings, spool_folder: Path, algorithm: str, writer: ThreadPoolExecutor) -> None:
+        self._fields = request_fields(settings)
+        self._timeout = settings.timeout
+        self._max_size = settings.max_response_size
+        self._lines = Lines(settings.timeout)
+        self._spool = lambda: Spool(spool_folder, algorithm, writer)
+
+    async def fetch(self, address: str, gate: Gate) -> Exchange:
+        """The exchange for canonical URL *address*, started when *gate* lets it pass."""
+        request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
+            url.target(address).encode(),
+            url.authority(address).encode(),
+            self._fields,
+        )
+        for _ in range(STALE_TRIES):
+            wire = await self._lines.connect(url.origin(address))
+            reusable = False
+            try:
+                await gate()
+                attempt = _Attempt(wire, request, self._spool(), self._max_size, self._timeout)
+                exchange = await attempt.run()
+                reusable = attempt.framer.reusable
+            finally:
+                wire.give_back(reusable=reusable)
+            if exchange is not None:
+                return exchange
+            if not wire.reused:
+                break
+        reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
+        raise FetchError(Failure.DISCONNECT, reason)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._lines.close()
+
+
+class _Attempt:
+    """One request on one connection, and whatever comes back."""
+
+    def __init__(self, wire: Wire, request: bytes, spool: Spool, max_size: int, timeout: float) -> None:
+        self.framer = Framer()
+        self._wire = wire
+        self._request = request
+        self._spool = spool
+        self._max_size = max_size
+        self._timeout = timeout
+        self._received = False
+
+    async def run(self) -> Exchange | None:
+        """The exchange; None where the connection ended before a byte of an answer came."""
+        started = time.time_ns() // 1000
+        clock = time.monotonic()
+        try:
+            self._wire.send(self._request)
+            await self._receive(clock)
+            framing = self.framer.framing
+            if framing is None or not self._received:
+                return None
+            await self._spool.finish(framing)
+            return Exchange(
+                request=self._request,
+                response=self._spool.block(),
+                framing=framing,
+                digests=self._spool.digests(),
+                peer=self._wire.peer,
+                started=started,
+                took=time.monotonic() - clock,
+                truncated=self.framer.truncated,
+                interim=self.framer.interim,
+                surplus=self.framer.surplus,
+                notes=self._wire.notes,
+            )
+        finally:
+            self._spool.discard()
+
+    async def _receive(self, clock: float) -> None:
+        framer = self.framer
+        while not framer.done:
+            try:
+                data = await self._wire.read(self._timeout)
+            except TimeoutError:
+                if not self._received:
+                    raise FetchError(Failure.TIMEOUT, f"no answer within {self._timeout:g} s") from None
+                await self._cut(Truncation.TIME)
+                return
+            if not data:
+                await self._spool.add(framer.finish(clean=self._wire.error is None), framer.framing)
+                return
+            self._received = True
+            await self._keep(framer.feed(data))
+            if not framer.done and self._too_slow(time.monotonic() - clock):
+                await self._cut(Truncation.TIME)
+
+    async def _keep(self, piece: bytes) -> None:
+        room = self._max_size - self._spool.length if self._max_size else len(piece)
+        if len(piece) > room:
+            piece = piece[:room]
+            self.framer.cut(Truncation.LENGTH)
+        if piece:
+            await self._spool.add(piece, self.framer.framing)
+
+    async def _cut(self, why: Truncation) -> None:
+        await self._spool.add(self.framer.cut(why), self.framer.framing)
+
+    def _too_slow(self, elapsed: float) -> bool:
+        return elapsed > SLOW_GRACE and self._spool.length < SLOWEST * elapsed

@@ -1,0 +1,270 @@
+"""Connections out of aiohttp's pool, tapped where their bytes arrive. The only file that knows aiohttp's inside.
+
+aiohttp resolves, connects (happy eyeballs), does TLS and keeps idle connections; its HTTP parser never
+sees a byte, because it refuses answers that real servers give and can hand one URL the answer of another.
+The seams: `TCPConnector._factory` builds our protocol, `connect()` lends it, `Connection.release()` takes
+it back. `tests/edges/test_aiohttp_seams.py` fails when an upgrade moves one of them.
+
+Invariant: bytes that arrive while no exchange is open end the connection; they belong to nobody.
+"""
+
+import asyncio
+import ssl
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TypeVar, cast
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.connector import Connection
+from yarl import URL
+
+from archiver.errors import Failure, FetchError
+from archiver.model import Peer
+
+Kept = TypeVar("Kept")
+
+HIGH_WATER = 512 << 10  # bytes held for a slow reader before the server is made to wait
+DNS_TTL = 300  # seconds; as long as browsers keep an address at most
+IDLE = 15.0  # seconds an unused connection is kept; servers commonly close theirs after 5 to 75
+MAX_KNOWN = 4096  # origins whose connection settings are kept
+
+_FAILURES: Mapping[type[Exception], Failure] = {
+    aiohttp.ClientConnectorDNSError: Failure.DNS,
+    aiohttp.ClientConnectorCertificateError: Failure.TLS,
+    aiohttp.ClientSSLError: Failure.TLS,
+    ssl.SSLError: Failure.TLS,
+    aiohttp.ConnectionTimeoutError: Failure.TIMEOUT,
+    TimeoutError: Failure.TIMEOUT,
+    aiohttp.ClientConnectorError: Failure.CONNECT,
+    ConnectionResetError: Failure.DISCONNECT,
+    OSError: Failure.CONNECT,
+}
+
+# OpenSSL writes TLS 1.3 suites by their IANA names, and earlier ones by its own.
+_KEY_EXCHANGE = {"ECDHE-ECDSA": "ECDHE_ECDSA", "ECDHE-RSA": "ECDHE_RSA", "DHE-RSA": "DHE_RSA", "DHE-DSS": "DHE_DSS"}
+_BULK = {
+    "AES128-GCM-SHA256": "AES_128_GCM_SHA256",
+    "AES256-GCM-SHA384": "AES_256_GCM_SHA384",
+    "CHACHA20-POLY1305": "CHACHA20_POLY1305_SHA256",
+    "AES128-SHA256": "AES_128_CBC_SHA256",
+    "AES256-SHA384": "AES_256_CBC_SHA384",
+    "AES256-SHA256": "AES_256_CBC_SHA256",
+    "AES128-SHA": "AES_128_CBC_SHA",
+    "AES256-SHA": "AES_256_CBC_SHA",
+    "AES128-CCM": "AES_128_CCM",
+    "AES256-CCM": "AES_256_CCM",
+}
+
+
+def iana_cipher(name: str) -> str:
+    """The IANA name of a cipher suite that OpenSSL calls *name*; *name* itself where there is no rule for it."""
+    if name.startswith("TLS_"):
+        return name
+    exchange = next((key for key in _KEY_EXCHANGE if name.startswith(key + "-")), None)
+    bulk = name[len(exchange) + 1 :] if exchange else name
+    if bulk not in _BULK:
+        return name
+    return f"TLS_{_KEY_EXCHANGE[exchange] if exchange else 'RSA'}_WITH_{_BULK[bulk]}"
+
+
+class TapProtocol(ResponseHandler):
+    """aiohttp's client protocol with its parser left out: bytes go to the wire that has borrowed it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.wire: Wire | None = None
+        self.exchanges = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Hand *data* to the open exchange; without one, the connection cannot be trusted any more."""
+        if self.wire is None:
+            self.force_close()
+            self.abort()
+        else:
+            self.wire.received(data)
+
+    def eof_received(self) -> None:
+        """The server will send no more; the transport closes itself."""
+        if self.wire is not None:
+            self.wire.ended(None)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The connection is gone, cleanly or not."""
+        if self.wire is not None:
+            self.wire.ended(exc)
+        super().connection_lost(exc)
+        self._exception = None  # nobody reads aiohttp's own queue
+
+
+class Wire:
+    """One connection, borrowed for one exchange."""
+
+    def __init__(self, connection: Connection, protocol: TapProtocol, notes: tuple[str, ...]) -> None:
+        self.reused = protocol.exchanges > 0
+        self.error: BaseException | None = None
+        self.notes = notes
+        self.peer = _peer(protocol)
+        self._connection = connection
+        self._protocol = protocol
+        self._transport = cast(asyncio.Transport, protocol.transport)
+        self._loop = asyncio.get_running_loop()
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._over = False
+        self._paused = False
+        self._waiter: asyncio.Future[None] | None = None
+        protocol.wire = self
+        protocol.exchanges += 1
+
+    @property
+    def closed(self) -> bool:
+        """Whether the server has already gone."""
+        return self._over or self._transport.is_closing()
+
+    def send(self, request: bytes) -> None:
+        """Write *request*; these are exactly the bytes that go out (or into TLS)."""
+        self._transport.write(request)
+
+    async def read(self, timeout: float) -> bytes:  # noqa: ASYNC109  a timer of our own costs a tenth of asyncio.timeout
+        """What has arrived, waiting for it up to *timeout* seconds (TimeoutError); b"" at the end."""
+        if not self._pieces and not self._over:
+            self._waiter = self._loop.create_future()
+            timer = self._loop.call_later(timeout, self._expire, self._waiter)
+            try:
+                await self._waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self._held = 0
+        if self._paused:
+            self._paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+        return data
+
+    def give_back(self, *, reusable: bool) -> None:
+        """The exchange is over; the connection goes back to the pool only if it can carry another."""
+        self._protocol.wire = None
+        if reusable and not self.closed and not self._pieces and not self._paused:
+            self._connection.release()
+        else:
+            self._connection.close()
+
+    def received(self, data: bytes) -> None:
+        """Bytes arrived (called by the protocol)."""
+        self._pieces.append(data)
+        self._held += len(data)
+        if self._held > HIGH_WATER and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def ended(self, error: BaseException | None) -> None:
+        """No more bytes will arrive (called by the protocol)."""
+        self._over = True
+        self.error = self.error or error
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    @staticmethod
+    def _expire(waiter: "asyncio.Future[None]") -> None:
+        if not waiter.done():
+            waiter.set_exception(TimeoutError())
+
+
+class Lines:
+    """The pool of connections. Certificates are checked; a host that fails the check is spoken to all the same."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_connect=timeout)
+        self._connector = aiohttp.TCPConnector(
+            limit=0,
+            ttl_dns_cache=DNS_TTL,
+            keepalive_timeout=IDLE,
+            resolver=aiohttp.ThreadedResolver(),
+        )
+        self._connector._factory = partial(TapProtocol, asyncio.get_running_loop())  # noqa: SLF001  the seam
+        self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
+        self._unverified: OrderedDict[str, None] = OrderedDict()
+
+    async def connect(self, origin: str) -> Wire:
+        """A connection to *origin* (scheme and authority), idle or new; `FetchError` where there is none to be had."""
+        with _translated():
+            try:
+                return await self._borrow(origin)
+            except aiohttp.ClientConnectorCertificateError:
+                # An archive wants what the site says, not who vouches for it; that nobody does is written down.
+                _remember(self._unverified, origin, None)
+                self._requests.pop(origin, None)
+                return await self._borrow(origin)
+
+    async def close(self) -> None:
+        """Close every idle connection."""
+        await self._connector.close(abort_ssl=True)
+
+    async def _borrow(self, origin: str) -> Wire:
+        request = self._requests.get(origin)
+        if request is None:
+            request = ClientRequest(
+                "GET",
+                URL(origin + "/", encoded=True),
+                loop=asyncio.get_running_loop(),
+                ssl=origin not in self._unverified,
+            )
+            _remember(self._requests, origin, request)
+        connection = await self._connector.connect(request, [], self._timeout)
+        protocol = connection.protocol
+        if not isinstance(protocol, TapProtocol) or protocol.transport is None:
+            connection.close()
+            raise ConnectionResetError(f"{origin} closed the connection at once")
+        return Wire(connection, protocol, ("tls-unverified",) if origin in self._unverified else ())
+
+
+def _remember(known: "OrderedDict[str, Kept]", key: str, value: Kept) -> None:
+    known[key] = value
+    if len(known) > MAX_KNOWN:
+        known.popitem(last=False)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Foreign errors become `FetchError`, by the table above; anything else is a bug and passes through."""
+    try:
+        yield
+    except tuple(_FAILURES) as error:
+        failure = next(ours for theirs, ours in _FAILURES.items() if isinstance(error, theirs))
+        raise FetchError(failure, _reason(failure, error)) from error
+
+
+def _reason(failure: Failure, error: Exception) -> str:
+    if failure is Failure.TIMEOUT:
+        return "no connection within the time limit"
+    if failure is Failure.DNS and isinstance(error, aiohttp.ClientConnectorError):
+        return f"host name {error.host} does not resolve"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return cause.strerror or str(cause) if isinstance(cause, OSError) else str(cause)
+
+
+def _peer(protocol: TapProtocol) -> Peer:
+    transport = protocol.transport
+    if transport is None:
+        return Peer(None)
+    name = transport.get_extra_info("peername")
+    ip = str(name[0]).partition("%")[0] if name else None
+    tls = transport.get_extra_info("ssl_object")
+    if tls is None:
+        return Peer(ip)
+    version, cipher = None, None
+    with suppress(AttributeError, TypeError):  # a connection torn down meanwhile has no cipher any more
+        version = tls.version().replace("TLSv", "tls/")
+        cipher = iana_cipher(tls.cipher()[0])
+    return Peer(ip, version if version != "tls/1" else "tls/1.0", cipher)

@@ -1,0 +1,252 @@
+"""What crawl.db says of a crawl, for `status` and the reports: questions only, also while the crawl runs.
+
+Read-only by the file's own mode, in one transaction for each account, so its numbers belong together. Raises
+`ConfigError` where there is no crawl or it is of a newer version, `ArchiveError` where the database cannot be read.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from archiver.errors import ArchiveError, ConfigError
+
+NAME = "crawl.db"
+SCHEMA_VERSION = 1  # the newest that this program understands
+_BUSY = 5.0  # seconds to wait for the crawl's own short transactions
+_RECENT = 2000  # captures looked at for the recent rate
+_MICRO = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """URLs by state, and what was received for them."""
+
+    waiting: int = 0
+    archived: int = 0
+    failed: int = 0
+    excluded: int = 0
+    captures: int = 0
+    received: int = 0  # bytes of responses as they crossed the wire
+    warcs: int = 0
+    stored: int = 0  # bytes of committed WARC data
+    refused: int = 0  # links that scope did not take
+    first: float = 0.0  # seconds since the epoch: the first and the last capture
+    last: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostAccount:
+    """One host: its URLs, its answers, and what it waits for."""
+
+    key: str
+    waiting: int
+    archived: int
+    failed: int
+    excluded: int
+    captures: int
+    received: int
+    took: float  # seconds of all its answers together
+    why: str  # retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
+    until: float  # seconds since the epoch; 0 where not known
+
+
+@dataclass(frozen=True, slots=True)
+class SeedAccount:
+    """What became of one seed."""
+
+    url: str
+    state: str
+    status: int
+    failure: str
+    note: str
+    followed: int  # URLs found in it, or behind it, that the crawl took
+    refused: str = ""  # where it redirected to, if scope did not take that
+    rule: str = ""  # why not
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """One URL of which no answer came, or that robots.txt forbids."""
+
+    url: str
+    reason: str
+    note: str
+    via: str
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[sqlite3.Connection]:
+    """crawl.db of *directory*, in one read transaction."""
+    path = directory / NAME
+    if not path.is_file():
+        raise ConfigError(f"{directory} holds no crawl: there is no {NAME} in it")
+    try:
+        db = _connect(path)
+        try:
+            newer_than_ours(db, directory)
+            db.execute("BEGIN")
+            yield db
+        finally:
+            db.close()
+    except sqlite3.Error as error:
+        raise ArchiveError(f"{path}: cannot be read: {error}") from error
+
+
+def newer_than_ours(db: sqlite3.Connection, directory: Path) -> None:
+    """Refuse a database that a newer program has written."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise ConfigError(
+            f"{directory}: {NAME} has schema version {version}, this archiver knows up to {SCHEMA_VERSION}; "
+            "use the newer archiver that wrote it"
+        )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = path.absolute().as_uri()
+    db = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=_BUSY, isolation_level=None)
+    try:
+        db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
+    except sqlite3.OperationalError:
+        db.close()
+        wal = path.with_name(f"{path.name}-wal")
+        if wal.exists() and wal.stat().st_size:
+            raise
+        # A directory that may not be written, as on read-only media: SQLite cannot make its WAL index there, but
+        # with no WAL there is nothing in it either.
+        db = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    return db
+
+
+def totals(db: sqlite3.Connection) -> Totals:
+    """The crawl in one value."""
+    states = dict(db.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+    captures, received, first, last = db.execute(
+        "SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0) "
+        "FROM captures"
+    ).fetchone()
+    warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
+    (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
+    return Totals(
+        **{name: states.get(name, 0) for name in ("waiting", "archived", "failed", "excluded")},
+        captures=captures,
+        received=received,
+        warcs=warcs,
+        stored=stored,
+        refused=refused,
+        first=first / _MICRO,
+        last=last / _MICRO,
+    )
+
+
+def recent_rate(db: sqlite3.Connection, now: float, window: float = 60.0) -> float:
+    """Captures a second in the *window* seconds before *now*, seen from the newest captures alone."""
+    since = int((now - window) * _MICRO)
+    newest = "SELECT timestamp FROM captures ORDER BY id DESC LIMIT ?"
+    count, oldest = db.execute(
+        f"SELECT count(*), min(timestamp) FROM ({newest}) WHERE timestamp > ?",  # noqa: S608 - a constant above
+        (_RECENT, since),
+    ).fetchone()
+    span = window if count < _RECENT else max(1.0, now - oldest / _MICRO)
+    return float(count / span)
+
+
+_HOSTS = """
+WITH counted AS (
+    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
+           sum(state = 'excluded') AS excluded, min(CASE WHEN state = 'waiting' THEN due END) AS due
+    FROM urls GROUP BY host
+), answered AS (
+    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took
+    FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
+)
+SELECT key, waiting, coalesce(archived, 0), coalesce(failed, 0), coalesce(excluded, 0), coalesce(captures, 0),
+       coalesce(received, 0), coalesce(took, 0.0), parked, robots, coalesce(due, 0.0)
+FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
+ORDER BY waiting DESC, captures DESC, key LIMIT ?
+"""
+
+
+def hosts(db: sqlite3.Connection, now: float, limit: int = -1) -> Iterator[HostAccount]:
+    """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
+    for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due in db.execute(
+        _HOSTS, (limit,)
+    ):
+        why, until = _wait(waiting=waiting, parked=parked, robots=robots, due=due, now=now)
+        yield HostAccount(key, waiting, archived, failed, excluded, captures, received, took, why, until)
+
+
+def _wait(*, waiting: int, parked: float, robots: str, due: float, now: float) -> tuple[str, float]:
+    if not waiting:
+        return "", 0.0
+    if parked > now:
+        return "retry-after", parked
+    if due > now:
+        return "retry", due
+    return ("", 0.0) if robots == "known" else ("robots.txt", 0.0)
+
+
+def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
+    """What became of each seed, in the order given."""
+    followed = dict(db.execute("SELECT seed, count(*) FROM urls WHERE id <> seed GROUP BY seed"))
+    refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
+    rows = db.execute(
+        "SELECT urls.id, urls.url, state, status, failure, note "
+        "FROM seeds JOIN urls ON urls.id = seeds.url ORDER BY position"
+    )
+    return [
+        SeedAccount(url, state, status, failure, note, followed.get(seed, 0), *refused.get(seed, ("", "")))
+        for seed, url, state, status, failure, note in rows
+    ]
+
+
+_REFUSED_REDIRECTS = """
+SELECT refusals.url, rule, refusals.via FROM refusals JOIN seeds ON seeds.url = refusals.via
+JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 ORDER BY refusals.url DESC
+"""
+
+
+def statuses(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    """(status, captures), most frequent first; 0 stands for an answer without a status line."""
+    return list(db.execute("SELECT status, count(*) AS n FROM captures GROUP BY status ORDER BY n DESC, status"))
+
+
+def media_types(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
+    """(media type, captures, bytes), most frequent first."""
+    return list(
+        db.execute("SELECT mime, count(*) AS n, sum(received) FROM captures GROUP BY mime ORDER BY n DESC, mime")
+    )
+
+
+_REASON = """
+CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status ELSE urls.state END
+"""
+
+
+def failures(db: sqlite3.Connection) -> list[tuple[str, int]]:
+    """(reason, URLs) of the failed and the excluded, most frequent first."""
+    return list(
+        db.execute(
+            f"SELECT {_REASON} AS reason, count(*) AS n FROM urls "  # noqa: S608 - a constant above
+            "WHERE state IN ('failed', 'excluded') GROUP BY reason ORDER BY n DESC, reason"
+        )
+    )
+
+
+def lost(db: sqlite3.Connection) -> Iterator[Lost]:
+    """Each failed or excluded URL in the order of discovery; read row by row, for there may be many."""
+    rows = db.execute(
+        f"SELECT urls.url, {_REASON}, urls.note, coalesce(above.url, '') FROM urls "  # noqa: S608 - a constant above
+        "LEFT JOIN urls AS above ON above.id = urls.via WHERE urls.state IN ('failed', 'excluded') ORDER BY urls.id"
+    )
+    for row in rows:
+        yield Lost(*row)
+
+
+def refusals(db: sqlite3.Connection) -> list[tuple[str, int]]:
+    """(rule, links) that scope did not take, most frequent first."""
+    return list(
+        db.execute("SELECT rule, sum(links) AS n FROM refusal_counts GROUP BY rule ORDER BY n DESC, rule LIMIT 100")
+    )

@@ -1,0 +1,13 @@
+"""HTTP/1 messages as they come, not as they should be: where a message ends, and what is malformed in it.
+
+The parts: `head` reads a response head, `chunks` undoes chunked framing, `framer` decides where the
+message ends as its bytes arrive, `digest` computes both digests of a stored message. Nothing here refuses
+a message: what is wrong with it is named, and every byte is kept. Pure.
+"""
+
+from archiver.http.chunks import Dechunker
+from archiver.http.digest import Digester, digest_of
+from archiver.http.framer import Framer
+from archiver.http.head import read_head
+
+__all__ = ["Dechunker", "Digester", "Framer", "digest_of", "read_head"]

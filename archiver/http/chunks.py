@@ -1,0 +1,100 @@
+"""Chunked transfer coding undone as its bytes arrive (RFC 9112 §7.1).
+
+Lenient where servers err and the meaning is clear: bare LF, spaces around the size, any extension. A body
+whose very first line is no chunk size was never chunked: it is passed on as it is (`unframed`). A body
+whose framing breaks later ends at the break (`failed`). Pure; linear; holds at most one line.
+"""
+
+import re
+
+MAX_LINE = 16 << 10  # of one size line with its extensions
+MAX_TRAILER = 64 << 10  # of all trailer lines together
+
+_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;.*)?", re.DOTALL)
+
+
+class Dechunker:
+    """Feed it body bytes; it gives slices of the entity and knows when the last chunk and trailer are over."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.failed = False
+        self.unframed = False
+        self.nul_in_trailer = False
+        self.consumed = 0  # bytes of the latest feed that belong to the body
+        self._line = bytearray()
+        self._left = 0  # of the chunk being read
+        self._expect = self._size_line
+        self._first = True
+        self._trailer = 0
+
+    def feed(self, data: bytes) -> list[memoryview]:
+        """The entity bytes in *data*, in order. After `done` or `failed`, `consumed` tells where the body ended."""
+        entity: list[memoryview] = []
+        view = memoryview(data)
+        at = 0
+        while at < len(data) and not (self.done or self.failed):
+            if self.unframed:
+                entity.append(view[at:])
+                at = len(data)
+            elif self._left:
+                take = min(self._left, len(data) - at)
+                entity.append(view[at : at + take])
+                self._left -= take
+                at += take
+            else:
+                at = self._read_line(data, at, entity)
+        self.consumed = at
+        return entity
+
+    def finish(self) -> list[memoryview]:
+        """The connection ended: what was held back, where the body turns out never to have been chunked."""
+        if self._first and self._line and not self.unframed:
+            self.unframed = True
+            return [memoryview(bytes(self._line))]
+        return []
+
+    def _read_line(self, data: bytes, at: int, entity: list[memoryview]) -> int:
+        end = data.find(b"\n", at, at + MAX_LINE)
+        if end < 0:
+            stop = min(len(data), at + MAX_LINE)
+            self._line += data[at:stop]
+            if len(self._line) >= MAX_LINE:
+                self._break(entity)
+            return stop
+        self._line += data[at : end + 1]
+        if len(self._line) > MAX_LINE:
+            self._break(entity)
+            return end + 1
+        whole = bytes(self._line)
+        if not self._expect(whole):
+            self._break(entity)
+        self._line.clear()
+        return end + 1
+
+    def _break(self, entity: list[memoryview]) -> None:
+        if self._first:
+            self.unframed = True
+            entity.append(memoryview(bytes(self._line)))
+            self._line.clear()
+        else:
+            self.failed = True
+
+    def _size_line(self, line: bytes) -> bool:
+        found = _SIZE.fullmatch(line.rstrip(b"\r\n"))
+        if found is None:
+            return False
+        self._first = False
+        self._left = int(found[1], 16)
+        self._expect = self._after_chunk if self._left else self._trailer_line
+        return True
+
+    def _after_chunk(self, line: bytes) -> bool:
+        self._expect = self._size_line
+        return line in (b"\r\n", b"\n")
+
+    def _trailer_line(self, line: bytes) -> bool:
+        self._trailer += len(line)
+        self.nul_in_trailer |= b"\0" in line
+        self.done = line in (b"\r\n", b"\n")
+        return self.done or self._trailer <= MAX_TRAILER

@@ -1,0 +1,60 @@
+"""Both digests of a stored response: over the block, and over the payload.
+
+The payload is the body after chunked framing was removed, still content-encoded (WARC 1.1 §5.9). SHA-1 is
+written in Base32 as all archives do, SHA-256 and MD5 in lowercase hexadecimal (the grammar has no `=`).
+"""
+
+import hashlib
+from base64 import b32encode
+
+from archiver.http.chunks import Dechunker
+from archiver.model import Digests, Framing
+
+
+def digest_of(algorithm: str, data: bytes) -> str:
+    """The digest of *data* as a WARC field has it: `sha256:…`."""
+    return _labelled(algorithm, hashlib.new(algorithm, data))
+
+
+def _labelled(algorithm: str, state: "hashlib._Hash") -> str:
+    value = b32encode(state.digest()).decode() if algorithm == "sha1" else state.hexdigest()
+    return f"{algorithm}:{value}"
+
+
+class Digester:
+    """Feed it a response block from its first byte; both digests are known at the end."""
+
+    def __init__(self, algorithm: str, framing: Framing) -> None:
+        self._algorithm = algorithm
+        self._block = hashlib.new(algorithm)
+        self._payload = hashlib.new(algorithm)
+        self._head_left = framing.head_length
+        self._dechunker = Dechunker() if framing.chunked else None
+        self._length = 0
+
+    def feed(self, piece: bytes) -> list[memoryview]:
+        """Take the next *piece* of the block; the parts of it that are payload."""
+        self._block.update(piece)
+        if self._head_left >= len(piece):
+            self._head_left -= len(piece)
+            return []
+        body = piece[self._head_left :] if self._head_left else piece
+        self._head_left = 0
+        parts = [memoryview(body)] if self._dechunker is None else self._dechunker.feed(body)
+        self._take(parts)
+        return parts
+
+    def digests(self) -> Digests:
+        """Both digests; the block is over."""
+        if self._dechunker is not None:
+            self._take(self._dechunker.finish())
+        return Digests(
+            block=_labelled(self._algorithm, self._block),
+            payload=_labelled(self._algorithm, self._payload),
+            payload_length=self._length,
+        )
+
+    def _take(self, parts: list[memoryview]) -> None:
+        for part in parts:
+            self._payload.update(part)
+            self._length += len(part)

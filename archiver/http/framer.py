@@ -1,0 +1,168 @@
+"""Where one response ends on its connection, decided as its bytes arrive.
+
+It gives back exactly the bytes of the final response, head included, and keeps apart what came before
+(1xx responses) and after (bytes nobody asked for). It never refuses and never alters a byte; a message
+whose end cannot be known runs to the end of the connection. Pure.
+"""
+
+from dataclasses import replace
+
+from archiver.http.chunks import Dechunker
+from archiver.http.head import MAX_HEAD, body_length, head_end, leading_blank, may_be_head, read_head
+from archiver.model import Framing, Truncation
+
+MAX_INTERIM = 64 << 10  # of all 1xx responses together
+MAX_SURPLUS = 64 << 10  # kept of what follows a complete message
+
+
+class Framer:
+    """One response: feed it what arrives, finish it when the connection ends."""
+
+    def __init__(self, method: str = "GET") -> None:
+        self.done = False
+        self.framing: Framing | None = None
+        self.truncated: Truncation | None = None
+        self.reusable = False  # after `done`: whether the connection may carry another exchange
+        self._bodyless = method == "HEAD"
+        self._held = bytearray()  # the head, as long as it is not whole
+        self._interim = bytearray()
+        self._surplus = bytearray()
+        self._left: int | None = None
+        self._dechunker: Dechunker | None = None
+
+    @property
+    def interim(self) -> bytes:
+        """The 1xx responses that came first."""
+        return bytes(self._interim)
+
+    @property
+    def surplus(self) -> bytes:
+        """What followed the complete message, as far as it is kept."""
+        return bytes(self._surplus)
+
+    def feed(self, data: bytes) -> bytes:
+        """The part of *data* (and of what was held back) that belongs to the response."""
+        if self.done:
+            self._spare(data)
+            return b""
+        if self.framing is None:
+            return self._feed_head(data)
+        return self._feed_body(data)
+
+    def finish(self, *, clean: bool = True) -> bytes:
+        """The connection ended (not *clean*: by an error); what was held back. `truncated` says if the message is whole."""
+        if self.done:
+            return b""
+        self.done = True
+        rest = self._release()
+        if self.framing is None:
+            self.framing = read_head(rest)
+            if not clean or self.framing.protocol != "http/0.9":
+                self.truncated = Truncation.DISCONNECT
+            return rest
+        if not clean or self._left or (self._dechunker is not None and not self._dechunker.unframed):
+            self.truncated = self.truncated or Truncation.DISCONNECT
+        return rest
+
+    def cut(self, why: Truncation) -> bytes:
+        """We end it ourselves: what came so far is all there will be; what was held back."""
+        self.done = True
+        self.reusable = False
+        self.truncated = why
+        rest = self._release()
+        self.framing = self.framing or read_head(rest)
+        return rest
+
+    def _feed_head(self, data: bytes) -> bytes:
+        self._held += data
+        if not may_be_head(self._held):
+            return self._start(read_head(bytes(self._held[:64])))
+        start = leading_blank(self._held)
+        end = head_end(self._held, start)
+        if end < 0:
+            if len(self._held) > MAX_HEAD:
+                framing = read_head(bytes(self._held))
+                held = self._release()
+                self.framing, self.done, self.truncated = framing, True, Truncation.LENGTH
+                return held
+            return b""
+        framing = read_head(bytes(self._held[:end]))
+        if 100 <= framing.status < 200 and framing.status != 101 and len(self._interim) + end <= MAX_INTERIM:
+            self._interim += self._held[:end]
+            del self._held[:end]
+            return self._feed_head(b"") if self._held else b""
+        return self._start(framing)
+
+    def _release(self) -> bytes:
+        held = bytes(self._held)
+        self._held.clear()
+        return held
+
+    def _start(self, framing: Framing) -> bytes:
+        self.framing = framing
+        held = self._release()
+        head, body = held[: framing.head_length], held[framing.head_length :]
+        length = body_length(framing.fields)
+        if self._bodyless or framing.status in (101, 204, 304):
+            self._left = 0
+            self.framing = replace(framing, chunked=False)
+        elif framing.chunked:
+            self._dechunker = Dechunker()
+        else:
+            self._left = length.size
+        if length.faults:
+            self.truncated = Truncation.UNSPECIFIED  # nobody can say where this message ends
+        if framing.status == 101:
+            self.framing = replace(framing, faults=(*framing.faults, "unasked-upgrade"))
+        if self._left == 0:
+            self._complete()
+        return head + self._feed_body(body) if body else head
+
+    def _feed_body(self, data: bytes) -> bytes:
+        if self.done:
+            self._spare(data)
+            return b""
+        if self._dechunker is not None:
+            return self._feed_chunks(data, self._dechunker)
+        if self._left is None:
+            return data
+        own = data[: self._left]
+        self._left -= len(own)
+        if self._left == 0:
+            self._complete()
+            self._spare(data[len(own) :])
+        return own
+
+    def _feed_chunks(self, data: bytes, dechunker: Dechunker) -> bytes:
+        if dechunker.failed:
+            return data
+        dechunker.feed(data)
+        if dechunker.done:
+            if dechunker.nul_in_trailer:
+                self._fault("nul-in-trailer")
+            self._complete()
+            self._spare(data[dechunker.consumed :])
+            return data[: dechunker.consumed]
+        if (dechunker.failed or dechunker.unframed) and self.truncated is None:
+            self._fault("chunk")
+            self.truncated = Truncation.UNSPECIFIED
+        return data
+
+    def _fault(self, word: str) -> None:
+        if self.framing is not None:
+            self.framing = replace(self.framing, faults=(*self.framing.faults, word))
+
+    def _complete(self) -> None:
+        framing = self.framing
+        self.done = True
+        if framing is None:
+            return
+        connection = ",".join(framing.all("connection")).lower()
+        persistent = "close" not in connection and (framing.protocol == "http/1.1" or "keep-alive" in connection)
+        both = framing.chunked and framing.first("content-length") is not None
+        self.reusable = persistent and not framing.faults and not both and framing.status != 101
+
+    def _spare(self, data: bytes) -> None:
+        if data:
+            self.reusable = False
+            self._surplus += data[: MAX_SURPLUS - len(self._surplus)]

@@ -1,0 +1,142 @@
+"""A response head: status line and fields, read as leniently as browsers do, with every fault named.
+
+Fault words are stable: they stand in metadata records, the frontier and crawl.log. Never raises.
+Source: RFC 9112; RFC 9110 §5.
+"""
+
+import re
+from dataclasses import dataclass
+
+from archiver.model import Framing
+
+MAX_HEAD = 1 << 20  # browsers stop at 256 KiB, curl at 300 KB; more is an attack, and the block is cut there
+LARGE_HEAD = 64 << 10  # servers' own limits lie between 8 and 64 KiB: beyond is named as a fault
+MAX_CODINGS = 5  # curl's limit for stacked codings
+
+_STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
+_SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])")
+_LONE_CR = re.compile(rb"\r(?!\n)")
+_LEADING = re.compile(rb"[\r\n]*")
+_LINE_END = re.compile(rb"\r?\n")
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLength:
+    """How the end of a body is found: `size` bytes, or chunks, or (neither) the end of the connection."""
+
+    size: int | None
+    chunked: bool
+    faults: tuple[str, ...] = ()
+
+
+def head_end(data: bytes | bytearray, start: int = 0) -> int:
+    """Where the head ends, its empty line included; -1 where *data* does not hold it yet."""
+    crlf, lf = data.find(b"\n\r\n", start), data.find(b"\n\n", start)
+    ends = [found for found in (crlf + 3 if crlf >= 0 else -1, lf + 2 if lf >= 0 else -1) if found >= 0]
+    return min(ends, default=-1)
+
+
+def leading_blank(data: bytes | bytearray) -> int:
+    """Length of the empty lines before the status line, which some servers leave from the answer before."""
+    found = _LEADING.match(data)
+    return found.end() if found else 0
+
+
+def may_be_head(data: bytes | bytearray) -> bool:
+    """Whether *data* can be the beginning of a head; if not, it is a bare body as HTTP/0.9 has it."""
+    begin = bytes(data[(start := leading_blank(data)) : start + 5])
+    return b"HTTP/".startswith(begin) or b"ICY ".startswith(begin[:4])
+
+
+def read_head(data: bytes) -> Framing:
+    """What the head at the beginning of *data* says; without one, all of it is a body (HTTP/0.9)."""
+    start = leading_blank(data)
+    if not may_be_head(data) or len(data) < start + 5:
+        return Framing(status=0, head_length=0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
+    end = head_end(data, start)
+    length = len(data) if end < 0 else end
+    status_line, *lines = _LINE_END.split(data[start:length])
+    status, protocol, faults = _status(status_line)
+    fields, field_faults = _fields(lines)
+    faults += field_faults
+    if b"\0" in data[:length]:
+        faults += ("nul-in-head",)
+    if _LONE_CR.search(data, start, length):
+        faults += ("lone-cr",)
+    if length > LARGE_HEAD:
+        faults += ("large-head",)
+    if end < 0:
+        faults += ("no-head-end",)
+    body = body_length(fields)
+    return Framing(
+        status=status,
+        head_length=length,
+        chunked=body.chunked,
+        media_type=_media_type(fields),
+        fields=fields,
+        protocol=protocol,
+        faults=faults + body.faults,
+    )
+
+
+def _status(line: bytes) -> tuple[int, str, tuple[str, ...]]:
+    if found := _STATUS.match(line):
+        version = found[1].decode()
+        status = int(found[2])
+        faults: tuple[str, ...] = () if version in ("1.0", "1.1") else ("http-version",)
+        return status, "http/1.0" if version == "1.0" else "http/1.1", faults if status >= 100 else (*faults, "status-line")
+    if found := _SHOUTCAST.match(line):
+        return int(found[1]), "http/1.0", ("icy-status-line",)
+    return 0, "http/1.1", ("status-line",)
+
+
+def _fields(lines: list[bytes]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    fields: list[tuple[str, str]] = []
+    faults: tuple[str, ...] = ()
+    for line in lines:
+        if line[:1] in (b" ", b"\t"):
+            if fields and line.strip():  # obsolete folding (RFC 9112 §5.2)
+                name, value = fields[-1]
+                fields[-1] = (name, f"{value} {line.strip().decode('latin-1')}".strip())
+            continue
+        name_bytes, colon, value_bytes = line.partition(b":")
+        if not colon:
+            if line and "field-without-colon" not in faults:
+                faults += ("field-without-colon",)
+            continue
+        fields.append((name_bytes.strip().decode("latin-1").lower(), value_bytes.strip(b" \t\r\n\0").decode("latin-1")))
+    return tuple(fields), faults
+
+
+def _media_type(fields: tuple[tuple[str, str], ...]) -> str:
+    value = next((value for name, value in fields if name == "content-type"), "")
+    essence = value.partition(";")[0].strip().lower()
+    return essence if re.fullmatch(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+", essence) else ""
+
+
+def body_length(fields: tuple[tuple[str, str], ...]) -> BodyLength:
+    """How the body of a response with these *fields* ends (RFC 9112 §6.3)."""
+    codings = [
+        coding.strip().lower()
+        for name, value in fields
+        if name == "transfer-encoding"
+        for coding in value.split(",")
+        if coding.strip().lower() not in ("", "identity")
+    ]
+    if codings:
+        odd = len(codings) > MAX_CODINGS or codings[-1] != "chunked"
+        return BodyLength(None, not odd, ("transfer-coding",) if odd else ())
+    lengths = {part.strip() for name, value in fields if name == "content-length" for part in value.split(",")}
+    if not lengths:
+        return BodyLength(None, chunked=False)
+    only = next(iter(lengths))
+    if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,64}", only):
+        return BodyLength(None, chunked=False, faults=("content-length",))
+    size = int(only)
+    return BodyLength(size if size < 1 << 63 else None, chunked=False)
+
+
+def transfer_codings(fields: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """The transfer codings besides chunked, in the order in which they were applied."""
+    codings = (part.strip().lower() for name, value in fields if name == "transfer-encoding" for part in value.split(","))
+    return tuple(coding for coding in codings if coding not in ("", "identity", "chunked"))
