@@ -228,6 +228,15 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
+class FileState:
+    """How far a WARC file is written, and whether it has its final name."""
+
+    name: str
+    size: int
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Robots:
     """What one robots.txt said, as it is kept in the frontier."""
 

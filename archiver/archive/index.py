@@ -81,9 +81,8 @@ class Index:
             runs.finish()
 
     def finish(self) -> None:
-        """Every WARC is closed: one sorted index.cdxj. The runs stay until `forget_runs`."""
-        for warc in tuple(self._open):
-            self.close_file(warc)
+        """One sorted index.cdxj of everything. The runs stay until `forget_runs`."""
+        self.flush()
         target = self._folder / "index.cdxj"
         paths = sorted(self._folder.glob("run-*.cdxj"))
         while len(paths) > MERGE_WIDTH:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from archiver.archive.warcfile import WarcFile
 from archiver.http import Digester, digest_of
-from archiver.model import Capture, Claim, Digests, Exchange, Links
+from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links
 from archiver.warc.records import (
     FIELDS_TYPE,
     REQUEST_TYPE,
@@ -33,15 +33,6 @@ class Deposit:
     claim: Claim
     exchange: Exchange
     links: Links
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """How far a WARC file is written, and whether it has its final name."""
-
-    name: str
-    size: int
-    closed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ else. Pure.
 
 import math
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from archiver.errors import ConfigError
@@ -21,7 +23,12 @@ class Rate:
     interval: float = 1.0
 
     def __str__(self) -> str:
-        return f"{self.starts}" if self.interval == 1 else f"{self.starts}/{self.interval:g}"
+        return f"{self.starts}" if self.interval == 1 else f"{self.starts}/{_plain(self.interval)}"
+
+
+def _plain(number: float) -> str:
+    """Every digit of *number*, without a needless `.0`."""
+    return str(int(number)) if number.is_integer() else repr(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +44,40 @@ class Kind:
         """The value; `ConfigError` says what would be right."""
         try:
             return self.read(given)
-        except (ValueError, TypeError, OverflowError, re.error) as error:
-            why = f" ({error})" if isinstance(error, re.error) else ""
-            raise ConfigError(f"{given!r} is not {self.right}{why}") from None
+        except (ValueError, TypeError, OverflowError, RecursionError, re.error, FutureWarning) as error:
+            why = f" ({error})" if isinstance(error, re.error | FutureWarning) else ""
+            raise ConfigError(f"{_brief(given)} is not {self.right}{why}") from None
 
+
+def _brief(given: Any) -> str:
+    """*given* as a message can show it: on one line, with no control character, and not too long."""
+    shown = repr(given)
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+
+
+MAX_SHOWN = 80  # characters of a bad value in a message, which is one line
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", re.IGNORECASE)
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)")
+_DIGITS = re.compile(r"[0-9]{1,18}")  # SQLite and WARC readers count in 64 bits
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)b?", re.IGNORECASE)
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
+_OURS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
+_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")  # controls, and bytes that were no text
 
 
 def _whole(given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, int | str):
         raise TypeError
+    if isinstance(given, str) and _DIGITS.fullmatch(given) is None:
+        raise ValueError
     number = int(given)
-    if number < 0:
+    if not 0 <= number < 2**63:
         raise ValueError
     return number
+
+
+def _number_or_none(given: Any) -> int | None:
+    return None if given is None or given == "none" else _whole(given)
 
 
 def _at_least_one(given: Any) -> int:
@@ -72,21 +96,27 @@ def _seconds(given: Any) -> float:
     return number
 
 
+def _seconds_or_none(given: Any) -> float:
+    if not isinstance(given, bool) and given in {0, "0"}:
+        return 0.0
+    return _seconds(given)
+
+
 def _size(given: Any) -> int:
     if isinstance(given, str):
         found = _SIZE.fullmatch(given.strip())
         if found is None:
             raise ValueError
-        return int(float(found[1]) * _UNITS[found[2].lower()])
+        return _whole(int(Decimal(found[1]) * _UNITS[found[2].lower()]))
     return _whole(given)
 
 
 def _rate(given: Any) -> Rate:
     if isinstance(given, Rate):
         return given
-    starts, slash, interval = str(given).partition("/")
-    if isinstance(given, bool):
+    if isinstance(given, bool) or not isinstance(given, int | str):
         raise TypeError
+    starts, slash, interval = str(given).partition("/")
     return Rate(_whole(starts.strip()), _seconds(interval.strip()) if slash else 1.0)
 
 
@@ -97,21 +127,23 @@ def _boolean(given: Any) -> bool:
 
 
 def _text(given: Any) -> str:
-    if not isinstance(given, str) or any(ord(char) < 32 or ord(char) == 127 for char in given):
+    if not isinstance(given, str) or _UNWRITABLE.search(given):
         raise TypeError
     return given
 
 
 def _pattern(given: Any) -> str:
-    re.compile(_text(given))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)  # Python's word for what a later version will read differently
+        re.compile(_text(given))
     return str(given)
 
 
 def _header(given: Any) -> str:
     found = _HEADER.fullmatch(_text(given))
-    if found is None:
+    if found is None or found[1].lower() in _OURS:
         raise ValueError
-    return f"{found[1]}: {found[2].rstrip()}"
+    return f"{found[1]}: {found[2].strip()}"
 
 
 def _label(given: Any) -> str:
@@ -129,19 +161,35 @@ def _choice(words: tuple[str, ...]) -> Callable[[Any], str]:
     return read
 
 
+def _write_rate(rate: Rate) -> int | str:
+    return rate.starts if rate.interval == 1 else str(rate)
+
 
 COUNT = Kind("N", "a whole number of 1 or more", _at_least_one)
 NUMBER = Kind("N", "a whole number of 0 or more", _whole)
-SECONDS = Kind("SECONDS", "a number of seconds above 0", _seconds)
-SECONDS_OR_NONE = Kind(
-    "SECONDS", "a number of seconds above 0, or 0 for no limit", lambda given: 0.0 if given in (0, "0") else _seconds(given)
+NUMBER_OR_NONE = Kind(
+    "N",
+    'a whole number of 0 or more, or "none" for no limit',
+    _number_or_none,
+    lambda value: "none" if value is None else value,
 )
+SECONDS = Kind("SECONDS", "a number of seconds above 0", _seconds)
+SECONDS_OR_NONE = Kind("SECONDS", "a number of seconds above 0, or 0 for no limit", _seconds_or_none)
 SIZE = Kind("BYTES", "a number of bytes, with k, M, G or T if you like (500M)", _size)
-RATE = Kind("N[/SECONDS]", "a number of requests, with /SECONDS if not per second (5, 30/60, 0 for no limit)", _rate, str)
+RATE = Kind(
+    "N[/SECONDS]",
+    "a number of requests, with /SECONDS if not per second (5, 30/60, 0 for no limit)",
+    _rate,
+    _write_rate,
+)
 BOOLEAN = Kind("", "true or false", _boolean)
 TEXT = Kind("TEXT", "a line of text", _text)
 PATTERN = Kind("REGEX", "a regular expression", _pattern)
-HEADER = Kind("'NAME: VALUE'", "a header line, 'Name: value'", _header)
+HEADER = Kind(
+    "'NAME: VALUE'",
+    "a header line, 'Name: value', of a header that is not the connection's own (Host, Content-Length …)",
+    _header,
+)
 LABEL = Kind("NAME", "a name of letters, digits, '.', '_' and '-'", _label)
 
 

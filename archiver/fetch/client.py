@@ -52,7 +52,9 @@ class Fetcher:
         self._timeout = settings.timeout
         self._max_size = settings.max_response_size
         self._lines = Lines(settings.timeout)
-        self._spool = lambda: Spool(spool_folder, algorithm, writer)
+        self._spool_folder = spool_folder
+        self._algorithm = algorithm
+        self._writer = writer
 
     async def fetch(self, address: str, gate: Gate) -> Exchange:
         """The exchange for canonical URL *address*, started when *gate* lets it pass."""
@@ -61,22 +63,24 @@ class Fetcher:
             url.authority(address).encode(),
             self._fields,
         )
-        for _ in range(STALE_TRIES):
+        stale = STALE_TRIES
+        while True:
             wire = await self._lines.connect(url.origin(address))
             reusable = False
             try:
                 await gate()
-                attempt = _Attempt(wire, request, self._spool(), self._max_size, self._timeout)
+                spool = Spool(self._spool_folder, self._algorithm, self._writer)
+                attempt = _Attempt(wire, request, spool, self._max_size, self._timeout)
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
             finally:
                 wire.give_back(reusable=reusable)
             if exchange is not None:
                 return exchange
-            if not wire.reused:
-                break
-        reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
-        raise FetchError(Failure.DISCONNECT, reason)
+            if not wire.reused or not stale:
+                reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
+                raise FetchError(Failure.DISCONNECT, reason)
+            stale -= 1
 
     async def close(self) -> None:
         """Close every connection."""
@@ -137,7 +141,7 @@ class _Attempt:
                 return
             self._received = True
             await self._keep(framer.feed(data))
-            if not framer.done and self._too_slow(time.monotonic() - clock):
+            if self._too_slow(time.monotonic() - clock):
                 await self._cut(Truncation.TIME)
 
     async def _keep(self, piece: bytes) -> None:
@@ -149,6 +153,8 @@ class _Attempt:
             await self._spool.add(piece, self.framer.framing)
 
     async def _cut(self, why: Truncation) -> None:
+        if self.framer.done:
+            return
         await self._spool.add(self.framer.cut(why), self.framer.framing)
 
     def _too_slow(self, elapsed: float) -> bool:

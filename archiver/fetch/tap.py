@@ -11,7 +11,7 @@ Invariant: bytes that arrive while no exchange is open end the connection; they 
 import asyncio
 import ssl
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeVar, cast
@@ -192,7 +192,8 @@ class Lines:
             keepalive_timeout=IDLE,
             resolver=aiohttp.ThreadedResolver(),
         )
-        self._connector._factory = partial(TapProtocol, asyncio.get_running_loop())  # noqa: SLF001  the seam
+        make: Callable[[asyncio.AbstractEventLoop], ResponseHandler] = TapProtocol
+        self._connector._factory = partial(make, asyncio.get_running_loop())  # noqa: SLF001  the seam
         self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
         self._unverified: OrderedDict[str, None] = OrderedDict()
 

@@ -6,14 +6,14 @@ Read-only by the file's own mode, in one transaction for each account, so its nu
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier.migrations import VERSION
 
 NAME = "crawl.db"
-SCHEMA_VERSION = 1  # the newest that this program understands
 _BUSY = 5.0  # seconds to wait for the crawl's own short transactions
 _RECENT = 2000  # captures looked at for the recent rate
 _MICRO = 1_000_000
@@ -79,45 +79,51 @@ class Lost:
 @contextmanager
 def opened(directory: Path) -> Iterator[sqlite3.Connection]:
     """crawl.db of *directory*, in one read transaction."""
+    with _read(directory) as db:
+        if not _version(db, directory):
+            raise ConfigError(f"{directory}: {NAME} is empty, for its crawl has not begun; archiver resume begins it")
+        db.execute("BEGIN")
+        yield db
+
+
+def check_version(directory: Path) -> None:
+    """Refuse a crawl whose database a newer program has written."""
+    with _read(directory) as db:
+        _version(db, directory)
+
+
+@contextmanager
+def _read(directory: Path) -> Iterator[sqlite3.Connection]:
     path = directory / NAME
     if not path.is_file():
         raise ConfigError(f"{directory} holds no crawl: there is no {NAME} in it")
     try:
-        db = _connect(path)
-        try:
-            newer_than_ours(db, directory)
-            db.execute("BEGIN")
+        with closing(_connect(path)) as db:
             yield db
-        finally:
-            db.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise ArchiveError(f"{path}: cannot be read: {error}") from error
 
 
-def newer_than_ours(db: sqlite3.Connection, directory: Path) -> None:
-    """Refuse a database that a newer program has written."""
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
+def _version(db: sqlite3.Connection, directory: Path) -> int:
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > VERSION:
         raise ConfigError(
-            f"{directory}: {NAME} has schema version {version}, this archiver knows up to {SCHEMA_VERSION}; "
+            f"{directory}: {NAME} has schema version {version}, this archiver knows up to {VERSION}; "
             "use the newer archiver that wrote it"
         )
+    return version
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    uri = path.absolute().as_uri()
-    db = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=_BUSY, isolation_level=None)
-    try:
-        db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
-    except sqlite3.OperationalError:
-        db.close()
-        wal = path.with_name(f"{path.name}-wal")
-        if wal.exists() and wal.stat().st_size:
-            raise
-        # A directory that may not be written, as on read-only media: SQLite cannot make its WAL index there, but
-        # with no WAL there is nothing in it either.
-        db = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None)
-    return db
+    """Open *path* so that reading leaves nothing behind.
+
+    Without a write-ahead file nobody has the database open and it is complete in itself: it is read as it lies, which
+    works on read-only media too, and makes no files beside it. With one, the crawl's own files are used.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    lies_still = not wal.exists() or not wal.stat().st_size
+    mode = "mode=ro&immutable=1" if lies_still else "mode=ro"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_BUSY, isolation_level=None)
 
 
 def totals(db: sqlite3.Connection) -> Totals:

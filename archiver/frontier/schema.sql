@@ -31,7 +31,7 @@ CREATE TABLE urls (
 ) STRICT;
 
 CREATE INDEX urls_waiting ON urls (host, priority, id) WHERE state = 'waiting';
-CREATE INDEX urls_later ON urls (host, due) WHERE state = 'waiting' AND due > 0;
+CREATE INDEX urls_later ON urls (due) WHERE state = 'waiting' AND due > 0;
 CREATE INDEX hosts_waiting ON hosts (parked, id) WHERE waiting > 0;
 
 CREATE TRIGGER urls_added AFTER INSERT ON urls WHEN new.state = 'waiting' BEGIN

@@ -8,6 +8,6 @@ a message: what is wrong with it is named, and every byte is kept. Pure.
 from archiver.http.chunks import Dechunker
 from archiver.http.digest import Digester, digest_of
 from archiver.http.framer import Framer
-from archiver.http.head import read_head
+from archiver.http.head import read_head, read_stored, transfer_codings
 
-__all__ = ["Dechunker", "Digester", "Framer", "digest_of", "read_head"]
+__all__ = ["Dechunker", "Digester", "Framer", "digest_of", "read_head", "read_stored", "transfer_codings"]

@@ -28,6 +28,11 @@ class Dechunker:
         self._first = True
         self._trailer = 0
 
+    @property
+    def broken(self) -> bool:
+        """Whether the framing cannot be followed (any more); only the end of the connection ends the body then."""
+        return self.failed or self.unframed
+
     def feed(self, data: bytes) -> list[memoryview]:
         """The entity bytes in *data*, in order. After `done` or `failed`, `consumed` tells where the body ended."""
         entity: list[memoryview] = []

@@ -8,7 +8,7 @@ whose end cannot be known runs to the end of the connection. Pure.
 from dataclasses import replace
 
 from archiver.http.chunks import Dechunker
-from archiver.http.head import MAX_HEAD, body_length, head_end, leading_blank, may_be_head, read_head
+from archiver.http.head import BODYLESS, MAX_HEAD, body_length, head_end, leading_blank, may_be_head, read_head
 from archiver.model import Framing, Truncation
 
 MAX_INTERIM = 64 << 10  # of all 1xx responses together
@@ -103,7 +103,7 @@ class Framer:
         held = self._release()
         head, body = held[: framing.head_length], held[framing.head_length :]
         length = body_length(framing.fields)
-        if self._bodyless or framing.status in (101, 204, 304):
+        if self._bodyless or framing.status in BODYLESS:
             self._left = 0
             self.framing = replace(framing, chunked=False)
         elif framing.chunked:
@@ -134,7 +134,7 @@ class Framer:
         return own
 
     def _feed_chunks(self, data: bytes, dechunker: Dechunker) -> bytes:
-        if dechunker.failed:
+        if dechunker.broken:
             return data
         dechunker.feed(data)
         if dechunker.done:
@@ -143,7 +143,7 @@ class Framer:
             self._complete()
             self._spare(data[dechunker.consumed :])
             return data[: dechunker.consumed]
-        if (dechunker.failed or dechunker.unframed) and self.truncated is None:
+        if dechunker.broken:
             self._fault("chunk")
             self.truncated = Truncation.UNSPECIFIED
         return data

@@ -5,12 +5,13 @@ Source: RFC 9112; RFC 9110 §5.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archiver.model import Framing
 
 MAX_HEAD = 1 << 20  # browsers stop at 256 KiB, curl at 300 KB; more is an attack, and the block is cut there
 LARGE_HEAD = 64 << 10  # servers' own limits lie between 8 and 64 KiB: beyond is named as a fault
+BODYLESS = frozenset((101, 204, 304))  # RFC 9112 §6.3; 101 where nobody asked for an upgrade
 MAX_CODINGS = 5  # curl's limit for stacked codings
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
@@ -77,6 +78,12 @@ def read_head(data: bytes) -> Framing:
         protocol=protocol,
         faults=faults + body.faults,
     )
+
+
+def read_stored(data: bytes) -> Framing:
+    """What the head of a stored, final response says; answers that have no body are never chunked."""
+    framing = read_head(data)
+    return replace(framing, chunked=False) if framing.status in BODYLESS else framing
 
 
 def _status(line: bytes) -> tuple[int, str, tuple[str, ...]]:

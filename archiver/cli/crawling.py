@@ -1,0 +1,106 @@
+"""`archiver crawl` and `archiver resume`: from what was typed to a crawl that runs, and its report when it has ended.
+
+Everything is checked before anything is written.
+"""
+
+import logging
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from archiver.archive.layout import Layout
+from archiver.cli import directory as place
+from archiver.cli.running import Outcome, run
+from archiver.cli.seeds import gathered
+from archiver.cli.terminal import say, show
+from archiver.config.settings import Settings, with_values
+from archiver.errors import ConfigError
+from archiver.frontier import account
+from archiver.model import ExitCode
+from archiver.progress import face_for
+from archiver.report import files, summary
+from archiver.report.summary import Run, Summary
+from archiver.stats import printable
+
+QUIET = -1  # the end only
+SILENT = -2  # errors only
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was typed after `archiver crawl`."""
+
+    urls: tuple[str, ...]
+    lists: tuple[str, ...]  # files of seeds
+    output: Path | None
+    config: Path | None
+    given: dict[str, Any]  # settings
+    verbosity: int
+
+
+def crawl(wish: Wish) -> ExitCode:
+    """Begin a crawl."""
+    values = {**(place.read_settings(wish.config) if wish.config else {}), **wish.given}
+    seeds = gathered(wish.urls, wish.lists, values.get("seeds", ()))
+    settings = with_values(Settings(), {**values, "seeds": seeds})
+    directory = wish.output or place.default_for(seeds[0])
+    place.check_free(directory)
+    place.made(directory)
+    place.write_settings(directory, settings)
+    return _carried_out(directory, settings, wish.verbosity, resume=False)
+
+
+def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
+    """Go on with a crawl."""
+    place.check_begun(directory)
+    layout = Layout(directory)
+    settings = with_values(Settings(), {**place.read_settings(layout.settings), **given})
+    if not settings.seeds:
+        raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
+    if given:
+        place.write_settings(directory, settings)
+    return _carried_out(directory, settings, verbosity, resume=layout.database.exists())
+
+
+def _carried_out(directory: Path, settings: Settings, verbosity: int, *, resume: bool) -> ExitCode:
+    from archiver import build  # noqa: PLC0415 - the network and the database; bad input is refused without them
+
+    if verbosity > 0:
+        logging.basicConfig(level=logging.INFO if verbosity == 1 else logging.DEBUG, format="%(name)s: %(message)s")
+    if verbosity > QUIET:
+        say(f"archiver: {'going on with' if resume else 'archiving into'} {directory}")
+    outcome = run(
+        build.opened(directory, settings, resume=resume),
+        face_for(sys.stderr, verbosity),
+        settings.limits.drain_timeout,
+    )
+    found = _reported(directory, outcome)
+    if verbosity > SILENT:
+        show([*summary.lines(found), *_next_steps(directory, outcome.ended.code)])
+    return outcome.ended.code
+
+
+def _reported(directory: Path, outcome: Outcome) -> Summary:
+    last = outcome.last
+    with account.opened(directory) as db:
+        found = summary.gathered(db, outcome.ended.reason, Run(last.elapsed, last.visits, last.received))
+        files.write(directory, db, found, time.time())
+    return found
+
+
+_RESUME = "resume", "go on"
+_LOOK = (("replay", "look at it"), ("verify", "read everything back"))
+_STEPS = {
+    ExitCode.DONE: _LOOK,
+    ExitCode.STOPPED: (_RESUME, *_LOOK),
+    ExitCode.LIMIT: (_RESUME, *_LOOK),
+    ExitCode.NO_SEED: (("status", "what became of each seed"),),
+}
+
+
+def _next_steps(directory: Path, code: ExitCode) -> list[str]:
+    lines = [f"archiver {verb} {quote(str(directory))}   # {meaning}" for verb, meaning in _STEPS.get(code, ())]
+    return [f"{'next' if number == 0 else '':<9} {printable(line)}" for number, line in enumerate(lines)]

@@ -1,0 +1,159 @@
+"""The directory of a crawl as the commands find it: is it free, does it hold a crawl, who works in it.
+
+Whatever is refused is refused before anything is written. crawl.toml is replaced whole or not at all.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any, TextIO
+
+from archiver import url
+from archiver.archive.layout import Layout, replace_file, storage
+from archiver.config import toml
+from archiver.config.settings import Settings
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import account
+
+COLLECTIONS = Path("collections")  # where pywb, started in the same place, looks for them
+_MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file is some kilobytes, with very many seeds some megabytes
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that works in a directory; pid 0 where it does not say."""
+
+    pid: int = 0
+    host: str = ""
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}" if self.pid else "another process"
+
+
+def default_for(seed: str) -> Path:
+    """Where a crawl goes that is not told: a pywb collection named after the host of its first seed."""
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", url.host(seed)).strip("._")
+    return COLLECTIONS / (name or "crawl")
+
+
+def check_free(directory: Path) -> None:
+    """Refuse a directory that a new crawl may not have."""
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ConfigError(f"{directory} is not a directory; name another one with -o")
+    if holds_crawl(directory):
+        raise ConfigError(f"{directory} already holds a crawl; go on with: archiver resume {quote(str(directory))}")
+    if any(directory.iterdir()):
+        raise ConfigError(f"{directory} holds something else; name an empty or a new directory with -o")
+
+
+def holds_crawl(directory: Path) -> bool:
+    """Whether a crawl was begun in *directory*."""
+    return Layout(directory).database.exists() or Layout(directory).settings.exists()
+
+
+def check_begun(directory: Path) -> None:
+    """Refuse a directory that holds no crawl of ours to go on with."""
+    check_is_directory(directory)
+    if not holds_crawl(directory):
+        raise ConfigError(f"{directory} holds no crawl; begin one with: archiver crawl URL -o {quote(str(directory))}")
+    layout = Layout(directory)
+    if not layout.settings.exists():
+        raise ConfigError(
+            f"{layout.settings} is missing; put it back, or write its seeds and settings anew "
+            "(each WARC file begins with those that were in force)"
+        )
+    if layout.database.exists():
+        account.check_version(directory)
+    elif any(layout.archive.glob("*.warc.gz*")):
+        raise ArchiveError(f"{layout.database} is missing, though there are WARC files; put it back from a copy")
+    check_idle(directory)
+
+
+def check_idle(directory: Path) -> None:
+    """Refuse a directory in which a process works now."""
+    running = holder(directory)
+    if running:
+        raise ConfigError(f"{directory}: {running} is working in it; stop that first")
+
+
+def check_is_directory(directory: Path) -> None:
+    """Refuse what is not there, or is no directory."""
+    if not directory.exists():
+        raise ConfigError(f"{directory} does not exist")
+    if not directory.is_dir():
+        raise ConfigError(f"{directory} is not a directory")
+
+
+def made(directory: Path) -> None:
+    """Make *directory* and those above it."""
+    try:
+        with storage(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+    except ArchiveError as error:
+        if isinstance(error.__cause__, NotADirectoryError | FileExistsError):
+            raise ConfigError(f"{directory} cannot be made: a part of its path is not a directory") from None
+        raise
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The values that a settings file gives."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_SETTINGS + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if len(content) > _MAX_SETTINGS:
+        raise ConfigError(f"{path}: longer than {_MAX_SETTINGS} bytes; this cannot be a settings file")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8, as TOML has to be") from None
+    return toml.parse(text, str(path))
+
+
+def write_settings(directory: Path, settings: Settings) -> None:
+    """Put the settings in force into crawl.toml."""
+    text = toml.render(settings).encode()
+    replace_file(Layout(directory).settings, lambda file: file.writelines([text]))
+
+
+def holder(directory: Path) -> Holder | None:
+    """Who works in *directory* now; None where nobody does, or where this system cannot tell."""
+    try:
+        with Layout(directory).lock.open(encoding="utf-8") as file, _free(file) as free:
+            return None if free else _named(file.read(4096))
+    except OSError:
+        return None
+
+
+@contextmanager
+def _free(file: TextIO) -> Iterator[bool]:
+    """Whether nobody holds the lock on *file*."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        yield True
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _named(text: str) -> Holder:
+    with suppress(ValueError, TypeError, KeyError):
+        found = json.loads(text)
+        return Holder(int(found["pid"]), str(found["host"]))
+    return Holder()

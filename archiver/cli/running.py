@@ -1,0 +1,131 @@
+"""A crawl in the hands of a person: the event loop, the signals, and the screen.
+
+The first signal lets requests in flight finish, the second cuts them, the third ends the process at once. All
+of it holds from before the crawl is opened until it is closed; a signal that comes early is passed on later.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from archiver.cli.terminal import complain
+from archiver.model import ExitCode
+from archiver.progress import Face, followed
+from archiver.stats import Snapshot
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Ended(Protocol):
+    """How a run ended."""
+
+    @property
+    def code(self) -> ExitCode:
+        """What the shell is told."""
+
+    @property
+    def reason(self) -> str:
+        """The same for a person."""
+
+
+class Running(Protocol):
+    """What this floor asks of a crawl."""
+
+    async def run(self) -> Ended:
+        """Crawl until it ends."""
+
+    def snapshot(self) -> Snapshot:
+        """The crawl as it is now."""
+
+    def drain(self) -> None:
+        """Start no new request; those in flight finish."""
+
+    def cut(self) -> None:
+        """Cut requests in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended and what it had done."""
+
+    ended: Ended
+    last: Snapshot
+
+
+class Stop:
+    """Counts the signals and passes each on as what it means."""
+
+    def __init__(self, patience: float, leave: Callable[[int], object] = os._exit) -> None:
+        self._patience = patience
+        self._leave = leave
+        self._count = 0
+        self._crawl: Running | None = None
+
+    def attach(self, crawl: Running) -> None:
+        """From now on signals are for *crawl*, those that came before included."""
+        self._crawl = crawl
+        if self._count:
+            crawl.drain()
+        if self._count > 1:
+            crawl.cut()
+
+    def signalled(self) -> None:
+        """One more signal came."""
+        self._count += 1
+        if self._count == 1:
+            complain(f"stopping: requests in flight may finish, for at most {self._patience:g} s; once more cuts them")
+            if self._crawl:
+                self._crawl.drain()
+        elif self._count == 2:
+            complain("stopping: requests in flight are cut; once more ends the process at once")
+            if self._crawl:
+                self._crawl.cut()
+        else:
+            complain("ended at once; archiver resume recovers what was written")
+            self._leave(int(ExitCode.STOPPED))
+
+
+def run(opening: AbstractAsyncContextManager[Running], face: Face | None, patience: float) -> Outcome:
+    """Run the crawl that *opening* opens, on the fastest event loop there is."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_attended(opening, face, Stop(patience)))
+
+
+async def _attended(opening: AbstractAsyncContextManager[Running], face: Face | None, stop: Stop) -> Outcome:
+    with _listening(stop):
+        async with opening as crawl:
+            stop.attach(crawl)
+            async with followed(crawl.snapshot, face):
+                ended = await crawl.run()
+            last = crawl.snapshot()
+        return Outcome(ended, last)
+
+
+@contextmanager
+def _listening(stop: Stop) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    try:
+        for number in SIGNALS:
+            loop.add_signal_handler(number, stop.signalled)
+    except NotImplementedError:  # Windows
+        for number in SIGNALS:
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.signalled))
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

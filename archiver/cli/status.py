@@ -1,0 +1,87 @@
+"""`archiver status`: how a crawl stands, also while it runs, in words or as JSON."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from archiver.cli import directory as place
+from archiver.cli.directory import Holder
+from archiver.cli.terminal import result
+from archiver.frontier import account
+from archiver.frontier.account import HostAccount
+from archiver.model import ExitCode
+from archiver.report import summary
+from archiver.report.summary import Summary
+from archiver.stats import duration, printable
+
+HOSTS_SHOWN = 15
+HOSTS_IN_JSON = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A crawl at one moment, seen from outside."""
+
+    now: float
+    holder: Holder | None
+    found: Summary
+    rate: float  # captures a second, in the last minute
+    hosts: tuple[HostAccount, ...]
+
+    @property
+    def state(self) -> str:
+        """running; or, where no process works in it, stopped or done."""
+        if self.holder:
+            return "running"
+        return "stopped" if self.found.totals.waiting else "done"
+
+
+def status(directory: Path, *, as_json: bool) -> ExitCode:
+    """Show how the crawl in *directory* stands."""
+    place.check_is_directory(directory)
+    now = time.time()
+    holder = place.holder(directory)
+    with account.opened(directory) as db:
+        standing = Standing(
+            now,
+            holder,
+            summary.gathered(db),
+            account.recent_rate(db, now),
+            tuple(account.hosts(db, now, HOSTS_IN_JSON if as_json else HOSTS_SHOWN)),
+        )
+    result(_json(standing, directory) if as_json else "\n".join(_lines(standing)))
+    return ExitCode.DONE
+
+
+def _lines(standing: Standing) -> Iterator[str]:
+    by = f" ({printable(str(standing.holder))})" if standing.holder else ""
+    yield f"{'state':<9} {standing.state}{by}, {standing.rate:.1f}/s in the last minute"
+    yield from summary.lines(standing.found)
+    for number, host in enumerate(standing.hosts):
+        label = "" if number else "hosts"
+        counts = f"{host.waiting} waiting, {host.archived} archived"
+        yield f"{label:<9} {printable(host.key)}: {counts}{_wait(host, standing)}"
+
+
+def _wait(host: HostAccount, standing: Standing) -> str:
+    if not host.why:
+        return ""
+    pause = f" in {duration(host.until - standing.now)}" if host.until > standing.now else ""
+    return f", {host.why}{pause}"
+
+
+def _json(standing: Standing, directory: Path) -> str:
+    holder = standing.holder
+    return json.dumps(
+        {
+            "directory": str(directory),
+            "state": standing.state,
+            "running": asdict(holder) if holder else None,
+            "rate": round(standing.rate, 3),
+            **summary.as_json(standing.found),
+            "hosts": [{**asdict(host), "until": summary.iso(host.until)} for host in standing.hosts],
+        },
+        indent=2,
+    )

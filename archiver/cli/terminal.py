@@ -1,0 +1,43 @@
+"""Where words go: results to stdout, so that they can be piped; everything else to stderr.
+
+Nothing that is written can end the program: a closed terminal or a broken pipe only ends the talking.
+"""
+
+import os
+import sys
+from contextlib import suppress
+
+from archiver.stats import printable
+
+_LONGEST = 2000  # characters of a message, which is one line whatever is in it
+
+
+def say(message: str) -> None:
+    """One line for a person."""
+    _write_error(printable(" ".join(message.splitlines()), _LONGEST))
+
+
+def complain(message: str) -> None:
+    """One line that says what is wrong."""
+    say(f"archiver: {message}")
+
+
+def show(lines: list[str]) -> None:
+    """Lines for a person; the names in them are harmless already."""
+    _write_error("\n".join(lines))
+
+
+def result(text: str) -> None:
+    """What was asked for."""
+    try:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has seen enough. Python flushes stdout once more at its end, which must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_error(text: str) -> None:
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()

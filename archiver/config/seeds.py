@@ -1,0 +1,71 @@
+"""Seeds as a person writes them: one URL, or a list with comments. Pure.
+
+Stricter than the URL standard, which reads `http:///x` as a URL of the host `x`: what nobody can have meant is
+refused with the words that would be right. A name without a scheme gets `http://`, as in curl and wget.
+"""
+
+import re
+from collections.abc import Iterator
+
+from archiver import url
+from archiver.errors import ConfigError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_PORT = re.compile(r"[0-9]+(?:[/?#].*)?", re.DOTALL)
+_COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
+_OUTSIDE = re.compile(r"[\s\x00-\x20\x7f-\x9f\ud800-\udfff]")
+MAX_SHOWN = 120  # characters of a bad seed in a message, which is one line
+
+
+def seed(text: str) -> str:
+    """The canonical URL that *text* means; `ConfigError` says what would be right."""
+    whole = _with_scheme(text.strip())
+    scheme, _, rest = whole.partition(":")
+    if scheme.lower() not in {"http", "https"}:
+        raise ConfigError(f"{_shown(text)}: {scheme}: is not crawled; a seed begins with http:// or https://")
+    if not rest.startswith("//"):
+        raise ConfigError(f"{_shown(text)}: two slashes are missing: {scheme}://…")
+    authority = re.split(r"[/\\?#]", rest[2:], maxsplit=1)[0]
+    if not authority or authority.startswith(":"):
+        raise ConfigError(f"{_shown(text)} has no host; right would be http://example.org/")
+    if "@" in authority:
+        raise ConfigError(f"{_shown(text)}: credentials in URLs are not supported; give the URL without them")
+    if _OUTSIDE.search(whole):
+        raise ConfigError(
+            f"{_shown(text)} holds a space or a control character; give one URL at a time, and %20 for a space"
+        )
+    found = url.canonical(whole)
+    if found is None:
+        raise ConfigError(f"{_shown(text)} is not a URL; right would be http://example.org/")
+    return found
+
+
+def lacks_scheme(text: str) -> bool:
+    """Whether `seed` had to add `http://`, which a person may want to know."""
+    return _with_scheme(text.strip()) != text.strip()
+
+
+def listed(text: str, name: str) -> Iterator[tuple[str, str]]:
+    """The seeds of a list, one on each line, as written and canonical; `#` begins a comment, *name* is the file's."""
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        written = _COMMENT.sub("", line).strip()
+        if not written:
+            continue
+        try:
+            yield written, seed(written)
+        except ConfigError as error:
+            raise ConfigError(f"{name}:{number}: {error}") from None
+
+
+def _with_scheme(text: str) -> str:
+    if text.startswith("//"):
+        return f"http:{text}"
+    found = _SCHEME.fullmatch(text)
+    if found is None or _PORT.fullmatch(found[2]):  # `localhost:8000/x` is a host and its port
+        return f"http://{text}"
+    return text
+
+
+def _shown(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"

@@ -1,0 +1,151 @@
+"""crawl.toml: text to values and back again. Pure; whoever calls reads and writes the file.
+
+The keys are flat and are the options' names. A file is refused whole, with its name, the line, the key, and
+what would be right. What `render` writes, `parse` reads back to the same settings.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import Field
+from difflib import get_close_matches
+from textwrap import wrap
+from typing import Any
+
+from archiver.config.seeds import seed
+from archiver.config.settings import TITLES, Settings, every_setting, key_of
+from archiver.config.values import Kind
+from archiver.errors import ConfigError
+
+SEEDS = "seeds"
+MAX_SHOWN = 60  # characters of an unknown key in a message, which is one line
+_COMMENT_WIDTH = 100
+_SEEDS_KIND = Kind("URL", "a URL", seed)
+_PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
+
+
+def parse(text: str, name: str) -> dict[str, Any]:
+    """The values that *text* gives, keyed by the fields' names and `seeds`; *name* is the file's, for messages."""
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise ConfigError(_syntax_fault(text, name, error)) from None
+    known = {key_of(entry): entry for _, entry in every_setting()}
+    values: dict[str, Any] = {}
+    for key, given in document.items():
+        try:
+            if key == SEEDS:
+                values[SEEDS] = tuple(dict.fromkeys(_listed(SEEDS, given, _SEEDS_KIND)))
+            else:
+                values[_known(key, given, known).name] = _value(known[key], given)
+        except ConfigError as error:
+            raise ConfigError(f"{name}:{_line_of(text, key)}: {error}") from None
+    return values
+
+
+def render(settings: Settings) -> str:
+    """crawl.toml with every setting in force, each below its help."""
+    lines = [
+        "# The settings in force. `archiver resume` reads them; options given to it override and are written back.",
+        "",
+        f"{SEEDS} = {_toml(list(settings.seeds))}",
+    ]
+    chapter = None
+    for name, entry in every_setting():
+        part = getattr(settings, name)
+        if name != chapter:
+            chapter = name
+            lines += ["", f"# -- {TITLES[name]}. {type(part).__doc__} --"]
+        kind: Kind = entry.metadata["kind"]
+        value = getattr(part, entry.name)
+        written = [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
+        lines += ["", *(f"# {line}" for line in wrap(explained(entry), _COMMENT_WIDTH))]
+        lines.append(f"{key_of(entry)} = {_toml(written)}")
+    return "\n".join(lines) + "\n"
+
+
+def explained(entry: Field[Any]) -> str:
+    """What a setting does and what its value may be, in one paragraph."""
+    kind: Kind = entry.metadata["kind"]
+    right = f"a list, of which each is {kind.right}" if entry.metadata["many"] else kind.right
+    return f"{entry.metadata['help']} ({right[0].upper()}{right[1:]}.)"
+
+
+def _known(key: str, given: Any, known: dict[str, Field[Any]]) -> Field[Any]:
+    if key not in known:
+        raise ConfigError(_unknown(key, given, [SEEDS, *known]))
+    return known[key]
+
+
+def _value(entry: Field[Any], given: Any) -> Any:
+    kind: Kind = entry.metadata["kind"]
+    key = key_of(entry)
+    if isinstance(given, dict):
+        raise ConfigError(_table_fault(key))
+    if entry.metadata["many"]:
+        return tuple(_listed(key, given, kind))
+    try:
+        return kind.parse(given)
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from None
+
+
+def _listed(key: str, given: Any, kind: Kind) -> Iterator[Any]:
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise ConfigError(f'{key}: the value is not a list of strings; right would be {key} = ["…", "…"]')
+    for one in given:
+        try:
+            yield kind.parse(one)
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from None
+
+
+def _unknown(key: str, given: Any, known: list[str]) -> str:
+    shown = repr(key[:MAX_SHOWN])[1:-1]
+    near = get_close_matches(key[:MAX_SHOWN].lower().replace("_", "-").lstrip("-"), known, n=1, cutoff=0.5)
+    if isinstance(given, dict) and not near:
+        return f"[{shown}]: there are no tables; write each key at the top level, as max-depth = 3"
+    return f"{shown}: unknown key; " + (f"did you mean {near[0]}?" if near else "docs/settings.md names them all")
+
+
+def _table_fault(key: str) -> str:
+    return f"{key}: the value is a table; write {key} = … at the top level"
+
+
+def _syntax_fault(text: str, name: str, error: Exception) -> str:
+    found = _PLACE.search(str(error))
+    line = int(found[1]) if found else text.rstrip().count("\n") + 1
+    reason = "nested too deeply" if isinstance(error, RecursionError) else _PLACE.sub("", str(error)).strip()
+    return f"{name}:{line}: not TOML: {repr(reason)[1:-1]}; right would be, for example, max-depth = 3"
+
+
+def _line_of(text: str, key: str) -> int:
+    """The line on which *key* is given its value: the first that names it outside any string that spans lines."""
+    named = re.compile(rf"""[ \t]*\[{{0,2}}[ \t]*(["']?){re.escape(key)}\1[ \t]*[.=\]]""")
+    lines = text.split("\n")
+    candidates = [number for number, line in enumerate(lines) if named.match(line)]
+    for number in candidates:
+        try:
+            tomllib.loads("\n".join(lines[:number]))
+        except tomllib.TOMLDecodeError:
+            continue
+        return number + 1
+    return candidates[0] + 1 if candidates else 1
+
+
+def _toml(value: Any) -> str:
+    """*value* as TOML; strings are escaped so that no byte of them can end them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        inner = [_toml(one) for one in value]
+        return f"[{', '.join(inner)}]" if len(inner) < 2 else "[\n" + "".join(f"    {one},\n" for one in inner) + "]"
+    if isinstance(value, str):
+        return '"' + "".join(_escaped(char) for char in value) + '"'
+    return repr(value)
+
+
+def _escaped(char: str) -> str:
+    if char in {'"', "\\"}:
+        return f"\\{char}"
+    return char if char.isprintable() else f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"

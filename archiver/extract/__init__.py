@@ -1,0 +1,31 @@
+"""Bytes in, links out: what a document or a header names, as canonical http(s) URLs.
+
+`links` chooses the grammar and never raises, whatever the bytes are; each medium is a module of its own
+with one function `read(document) -> Links`. Time and memory are linear in the size of the body, and all
+sizes are bounded; a bound that was reached, or data that is broken, is said in the note. Scripts are not
+guessed at: a URL comes from a place where the format has one.
+"""
+
+from collections.abc import Callable
+
+from archiver.extract import css, html, sitemap, xml
+from archiver.extract.coding import decoded
+from archiver.extract.document import Document
+from archiver.extract.fields import from_fields, redirect
+from archiver.extract.kind import Kind, kind_of
+from archiver.model import Links
+
+__all__ = ["Document", "decoded", "from_fields", "links", "redirect"]
+
+_READERS: dict[Kind, Callable[[Document], Links]] = {
+    Kind.HTML: html.read,
+    Kind.XML: xml.read,
+    Kind.CSS: css.read,
+    Kind.SITEMAP: sitemap.read,
+}
+
+
+def links(document: Document) -> Links:
+    """Everything that *document* names; nothing where there is no grammar for its kind."""
+    reader = _READERS.get(kind_of(document))
+    return reader(document) if reader else Links()

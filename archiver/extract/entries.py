@@ -1,0 +1,54 @@
+"""The entries of an XML sitemap, told tag by tag; faults of the vocabulary are forgiven.
+
+A page is a LINK, another sitemap is a MANIFEST. Pictures, films and other languages of a page are LINKs as
+well: they belong to pages that the crawl may not want, so they are no requisites.
+"""
+
+from archiver.extract.elements import Attributes
+from archiver.extract.found import Found
+from archiver.model import Hop
+
+ROOTS = ("urlset", "sitemapindex")
+_LONGEST = 1 << 14
+_PLACES = frozenset(("loc", "url", "sitemap", "content_loc", "thumbnail_loc", "player_loc"))
+
+
+class Entries:
+    """What libxml2's parser talks to while it reads a sitemap."""
+
+    def __init__(self) -> None:
+        self.found = Found()
+        self._hop = Hop.LINK
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        name = tag.rpartition("}")[2].lower()
+        if name in ("sitemap", "sitemapindex"):
+            self._hop = Hop.MANIFEST
+        elif name == "urlset":
+            self._hop = Hop.LINK
+        elif name == "link":
+            self.found.add(attributes.get("href"), Hop.LINK, "link/@href")
+        self._forget()
+
+    def data(self, text: str) -> None:
+        self._length += len(text)
+        if self._length <= _LONGEST:
+            self._pieces.append(text)
+
+    def end(self, tag: str) -> None:
+        name = tag.rpartition("}")[2].lower()
+        if name in _PLACES and self._pieces:
+            text = "".join(self._pieces).strip()
+            if name == "loc" or "://" in text:  # an address may stand in the entry itself, with no loc around it
+                self.found.add(text, self._hop, name)
+        self._forget()
+
+    def close(self) -> None:
+        """Nothing is left to do: everything was told as it came."""
+
+    def _forget(self) -> None:
+        if self._length:
+            self._pieces = []
+            self._length = 0

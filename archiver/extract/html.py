@@ -1,0 +1,109 @@
+"""What an HTML document names.
+
+libxml2's parser reports tags, comments and text as it meets them. No tree is built, so that neither depth
+nor the number of attributes costs more than its bytes. What only some browsers take for markup is read too:
+conditional comments, noframes, and the documents in srcdoc attributes; each three deep.
+"""
+
+import re
+from contextlib import suppress
+from types import SimpleNamespace
+
+from lxml import etree
+
+from archiver import url
+from archiver.extract import charset
+from archiver.extract.document import Document
+from archiver.extract.elements import Attributes, Elements
+from archiver.extract.found import MOST_LINKS
+from archiver.model import Hop, Link, Links
+
+MOST_BYTES = 32 << 20
+_DEEPEST = 3  # documents in documents, comments in comments
+_MOST_PARTS = 1000  # of either
+
+_COMMON = (re.compile(r"style[\t\n\f\r ]*="), re.compile(r"background[\t\n\f\r ]*="), re.compile("data-"))
+_HIDDEN = ("<style", "<noframes", "<noembed", "[if")
+_CONDITIONAL = re.compile(r"[\s\[]{1,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
+_PLAIN_TEXT = ("style", "noframes", "noembed")
+
+
+def read(document: Document) -> Links:
+    """What the page names: links and requisites, in document order."""
+    encoding = charset.of_html(document.body, document.charset)
+    pages = [(charset.text(document.body[:MOST_BYTES], encoding), document.url)]
+    notes = {f"only the first {MOST_BYTES} bytes": None} if len(document.body) > MOST_BYTES else {}
+    found: dict[tuple[str, Hop], Link] = {}
+    for _ in range(_DEEPEST):
+        framed: list[tuple[str, str]] = []
+        for source, address in pages:
+            elements = _elements(source)
+            base = (elements.base and url.join(address, elements.base)) or address
+            links = elements.found.links(base, encoding)
+            for link in links.links:
+                found.setdefault((link.url, link.hop), link)
+            framed += ((inner, base) for inner in elements.framed)
+            notes |= {links.note: None} if links.note else {}
+        if len(framed) > _MOST_PARTS or len(found) > MOST_LINKS:
+            notes["more documents in documents than are read"] = None
+        pages = framed[:_MOST_PARTS] if len(found) < MOST_LINKS else []
+    return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes))
+
+
+def _elements(source: str) -> Elements:
+    """The elements of *source*, and of the markup in its comments and plain texts."""
+    elements = Elements()
+    parts = [source]
+    for _ in range(_DEEPEST):
+        hidden: list[str] = []
+        for part in parts:
+            _parse(part, elements, hidden)
+        parts = hidden[:_MOST_PARTS]
+    return elements
+
+
+def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
+    """Tell *elements* of each tag in *source*; markup that is text to the parser goes to *hidden*."""
+    lower = source.lower()
+    start = elements.start_any if any(pattern.search(lower) for pattern in _COMMON) else elements.start
+    target: object = SimpleNamespace(start=start, close=bool)
+    if any(mark in lower for mark in _HIDDEN):
+        target = _Reader(elements, hidden)
+    parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
+    with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
+        etree.fromstring(source.encode("utf-8", "replace"), parser)
+
+
+class _Reader:
+    """What libxml2's parser talks to where texts and comments matter: each further callback costs time."""
+
+    def __init__(self, elements: Elements, hidden: list[str]) -> None:
+        self._elements = elements
+        self._hidden = hidden
+        self._pieces: list[str] | None = None  # of the plain text that is being read
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        self._elements.start_any(tag, attributes)
+        if tag in _PLAIN_TEXT:
+            self._pieces = []
+
+    def data(self, text: str) -> None:
+        if self._pieces is not None:
+            self._pieces.append(text)
+
+    def end(self, tag: str) -> None:
+        if tag in _PLAIN_TEXT and self._pieces is not None:
+            text = "".join(self._pieces)
+            self._pieces = None
+            if tag == "style":
+                self._elements.style(text)
+            else:
+                self._hidden.append(text)
+
+    def comment(self, text: str) -> None:
+        condition = _CONDITIONAL.match(text)
+        if condition:
+            self._hidden.append(text[condition.end() :])
+
+    def close(self) -> None:
+        """Nothing is left to do: everything was told as it came."""

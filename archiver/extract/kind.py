@@ -1,0 +1,83 @@
+"""Which grammar a document has: by its media type, and by its first bytes where that is missing or known to lie.
+
+As careful as the MIME Sniffing standard: plain text stays plain text, unless it begins as no text does.
+"""
+
+import re
+from enum import Enum, auto
+
+from archiver import url
+from archiver.extract.document import Document
+from archiver.model import Hop
+
+
+class Kind(Enum):
+    """The grammars that there are readers for, and the absence of one."""
+
+    HTML = auto()
+    XML = auto()
+    CSS = auto()
+    SITEMAP = auto()
+    OTHER = auto()
+
+
+_HEAD = 1024
+_UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream", "content/unknown"))
+_XML_TYPES = frozenset(("application/xml", "text/xml", "application/xhtml+xml", "image/svg+xml"))
+_HTML_TYPES = frozenset(("text/html", "application/vnd.wap.xhtml+xml", "application/x-httpd-php"))
+_BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"OggS", b"wOF", b"ID3")
+_LEAD = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
+_SURELY_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
+_MARKUP = re.compile(
+    rb"<!doctype\s+html|<(?:html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|frameset|base|link)[\s/>]",
+    re.IGNORECASE,
+)
+_FEED = re.compile(rb"(?:<\?xml[^>]*+>)?(?:\s|<!--(?:[^-]|-(?!->))*+-->)*+<(?:[\w-]++:)?(?:rss|feed|rdf|urlset|sitemapindex)[\s>]", re.IGNORECASE)
+
+
+def kind_of(document: Document) -> Kind:
+    """The grammar by which *document* is to be read."""
+    media = document.media_type
+    head = document.body[:_HEAD]
+    if document.hop is Hop.MANIFEST:
+        return Kind.HTML if _surely_html(head) else Kind.SITEMAP
+    if media in _HTML_TYPES:
+        if head.startswith(_BINARY):
+            return Kind.OTHER
+        return Kind.XML if _FEED.match(head, _start(head)) else Kind.HTML
+    if media in _XML_TYPES or media.endswith("+xml"):
+        return Kind.XML
+    if media == "text/css":
+        return Kind.CSS
+    if media == "text/plain":
+        return _of_plain_text(document, head)
+    return _of_unknown(document, head) if media in _UNKNOWN else Kind.OTHER
+
+
+def _of_plain_text(document: Document, head: bytes) -> Kind:
+    if _surely_html(head):
+        return Kind.HTML
+    return Kind.CSS if _is_wanted_style(document) else Kind.OTHER
+
+
+def _of_unknown(document: Document, head: bytes) -> Kind:
+    start = _start(head)
+    if _MARKUP.match(head, start):
+        return Kind.HTML
+    if head.startswith(b"<?xml", start) or _FEED.match(head, start) or head.startswith(b"<svg", start):
+        return Kind.XML
+    return Kind.CSS if _is_wanted_style(document) else Kind.OTHER
+
+
+def _is_wanted_style(document: Document) -> bool:
+    return document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(".css")
+
+
+def _surely_html(head: bytes) -> bool:
+    return _SURELY_HTML.match(head, _start(head)) is not None
+
+
+def _start(head: bytes) -> int:
+    """Where the first thing stands that is neither space nor comment."""
+    found = _LEAD.match(head)
+    return found.end() if found else 0

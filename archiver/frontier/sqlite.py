@@ -1,0 +1,278 @@
+"""The frontier in one SQLite file, through aiosqlite: one connection writes, one reads.
+
+WAL mode, so `status` and a replay may look while the crawl runs; every commit is synced. A `sqlite3` error is
+our storage's fault and becomes `ArchiveError`, which names the file.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import aiosqlite
+
+from archiver import url
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import settling
+from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
+from archiver.frontier.port import Counts, FileRow, HostRow, Settled, Window
+from archiver.model import Capture, Claim, FileState, Hop, Robots, Settlement, Span, Truncation
+
+CLAIM_COLUMNS = """
+SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, via.url, seed.url, urls.priority
+FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
+"""
+HOST_COLUMNS = """
+SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body
+FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
+"""
+
+
+class SqliteFrontier:
+    """Open it with `opened`."""
+
+    def __init__(self, path: Path, writer: aiosqlite.Connection, reader: aiosqlite.Connection) -> None:
+        self._path = path
+        self._writer = writer
+        self._reader = reader
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, path: Path) -> "SqliteFrontier":
+        """The frontier at *path*, made if it is not there, its schema brought up to date."""
+        with _translated(path):
+            writer = await aiosqlite.connect(path, isolation_level=None)
+            try:
+                await _prepare(path, writer)
+                reader = await aiosqlite.connect(path, isolation_level=None)
+            except BaseException:
+                await writer.close()
+                raise
+            await reader.execute("PRAGMA query_only = 1")
+        return cls(path, writer, reader)
+
+    async def close(self) -> None:
+        """Everything is committed; the write-ahead file becomes part of the database."""
+        with _translated(self._path):
+            try:
+                await self._reader.close()
+            finally:
+                await self._writer.close()
+
+    async def add_seeds(self, seeds: Sequence[str]) -> int:
+        """Make *seeds* known and waiting; how many were new."""
+        async with self._transaction() as db:
+            keys = sorted({url.origin(seed) for seed in seeds})
+            await db.executemany("INSERT OR IGNORE INTO hosts (key) VALUES (?)", [(key,) for key in keys])
+            rows = [(seed, url.origin(seed)) for seed in seeds]
+            await db.executemany(
+                """INSERT INTO urls (url, host, hop, path, depth, strays, priority)
+                   VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1)
+                   ON CONFLICT (url) DO UPDATE SET path = '', depth = 0, strays = 0, priority = 1, via = NULL
+                   WHERE state = 'waiting' AND tries = 0""",
+                rows,
+            )
+            await db.executemany("UPDATE urls SET seed = id WHERE url = ? AND path = ''", [(seed,) for seed in seeds])
+            position = await self._one(db, "SELECT count(*) FROM seeds")
+            await db.executemany(
+                "INSERT OR IGNORE INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?)",
+                [(seed, int(position[0]) + number) for number, seed in enumerate(seeds)],
+            )
+            after = await self._one(db, "SELECT count(*) FROM seeds")
+            return int(after[0]) - int(position[0])
+
+    async def due_hosts(self, now: float, most: int, leased: Collection[int]) -> list[HostRow]:
+        """Hosts with a URL that is due, longest parked first, without those in *leased*."""
+        sql = f"""{HOST_COLUMNS}
+            WHERE hosts.waiting > 0 AND hosts.parked <= ?
+              AND EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
+            ORDER BY hosts.parked, hosts.id LIMIT ?"""  # noqa: S608  a constant
+        rows = await self._rows(sql, (now, now, most + len(leased)))
+        taken = set(leased)
+        return [_host(row) for row in rows if row[0] not in taken][:most]
+
+    async def host(self, host: int) -> HostRow:
+        """One host as it stands now."""
+        rows = await self._rows(f"{HOST_COLUMNS} WHERE hosts.id = ?", (host,))
+        return _host(rows[0])
+
+    async def ask_robots(self, host: int) -> HostRow:
+        """Put robots.txt of *host* into its queue, before everything else, unless it is there or answered."""
+        async with self._transaction() as db:
+            key, asked = await self._one(db, "SELECT key, robots_url FROM hosts WHERE id = ?", (host,))
+            if asked is None:
+                address = f"{key}/robots.txt"
+                await db.execute(
+                    """INSERT INTO urls (url, host, hop, path, depth, strays, priority) VALUES (?, ?, 'P', 'P', 0, 0, -1)
+                       ON CONFLICT (url) DO UPDATE SET priority = -1 WHERE state = 'waiting'""",
+                    (address, host),
+                )
+                await db.execute("UPDATE hosts SET robots_url = (SELECT id FROM urls WHERE url = ?) WHERE id = ?", (address, host))
+                await db.execute(
+                    """UPDATE hosts SET robots = CASE (SELECT state FROM urls WHERE id = robots_url)
+                           WHEN 'waiting' THEN 'unknown' WHEN 'archived' THEN 'known' ELSE 'unreachable' END WHERE id = ?""",
+                    (host,),
+                )
+            return _host(await self._one(db, f"{HOST_COLUMNS} WHERE hosts.id = ?", (host,)))
+
+    async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
+        """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
+        which = "AND urls.priority < 0" if prerequisites else ""
+        order = f"WHERE urls.host = ? AND urls.state = 'waiting' AND urls.due <= ? {which} ORDER BY urls.priority, urls.id LIMIT ?"
+        rows = await self._rows(f"{CLAIM_COLUMNS} {order}", (host, now, most))
+        later = await self._rows(
+            f"SELECT min(due) FROM urls WHERE host = ? AND state = 'waiting' AND due > ? {which}",  # noqa: S608  a constant
+            (host, now),
+        )
+        waiting = await self._rows("SELECT waiting FROM hosts WHERE id = ?", (host,))
+        due = later[0][0]
+        return Window(tuple(map(_claim, rows)), float("inf") if due is None else float(due), int(waiting[0][0]))
+
+    async def next_due(self, now: float) -> float:
+        """When the next URL is due that is not due *now*; infinity where none waits for its time."""
+        rows = await self._rows("SELECT min(due) FROM urls WHERE state = 'waiting' AND due > ?", (now,))
+        parked = await self._rows("SELECT min(parked) FROM hosts WHERE waiting > 0 AND parked > ?", (now,))
+        return min((float(row[0][0]) for row in (rows, parked) if row[0][0] is not None), default=float("inf"))
+
+    async def settle(self, settlements: Sequence[Settlement], files: Sequence[FileState]) -> Settled:
+        """Commit what a batch of visits means, and how far the WARC files are written."""
+        async with self._transaction() as db:
+            return await settling.settle(db, settlements, files)
+
+    async def find(self, addresses: Sequence[str]) -> dict[str, Claim]:
+        """Those of *addresses* that wait, as claims."""
+        found = {}
+        for address in addresses:
+            for row in await self._rows(f"{CLAIM_COLUMNS} WHERE urls.url = ? AND urls.state = 'waiting'", (address,)):
+                found[address] = _claim(row)
+        return found
+
+    async def counts(self) -> Counts:
+        """The account of the whole crawl."""
+        states = {row[0]: int(row[1]) for row in await self._rows("SELECT state, count(*) FROM urls GROUP BY state")}
+        visited = await self._rows("SELECT count(*) FROM urls WHERE tries > 0 AND priority >= 0")
+        received = await self._rows("SELECT coalesce(sum(received), 0) FROM captures")
+        seeds = await self._rows("SELECT count(*) FROM seeds JOIN urls ON urls.id = seeds.url WHERE urls.state = 'archived'")
+        return Counts(
+            waiting=states.get("waiting", 0),
+            archived=states.get("archived", 0),
+            failed=states.get("failed", 0),
+            excluded=states.get("excluded", 0),
+            visited=int(visited[0][0]),
+            received=int(received[0][0]),
+            seeds_archived=int(seeds[0][0]),
+        )
+
+    async def files(self) -> list[FileRow]:
+        """Every WARC file."""
+        rows = await self._rows("SELECT name, committed, closed, indexed FROM warcs ORDER BY id")
+        return [FileRow(row[0], int(row[1]), bool(row[2]), bool(row[3])) for row in rows]
+
+    async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
+        """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
+        rows = await self._rows(
+            """SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
+                      offset, response_length, request_length, metadata_length, truncated
+               FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
+               WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?""",
+            (warc, after, most),
+        )
+        return [_capture(row) for row in rows]
+
+    async def mark_indexed(self) -> None:
+        """Every closed file's lines stand in index.cdxj now."""
+        async with self._transaction() as db:
+            await db.execute("UPDATE warcs SET indexed = 1 WHERE closed = 1")
+
+    async def forget_index(self) -> None:
+        """index.cdxj is gone."""
+        async with self._transaction() as db:
+            await db.execute("UPDATE warcs SET indexed = 0")
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[aiosqlite.Connection]:
+        async with self._turn:
+            with _translated(self._path):
+                await self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._writer
+                except BaseException:
+                    await self._writer.rollback()
+                    raise
+                await self._writer.execute("COMMIT")
+
+    async def _rows(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        with _translated(self._path):
+            return list(await self._reader.execute_fetchall(sql, values))
+
+    @staticmethod
+    async def _one(db: aiosqlite.Connection, sql: str, values: Sequence[object] = ()) -> sqlite3.Row:
+        async with db.execute(sql, values) as cursor:
+            row = await cursor.fetchone()
+        if row is None:
+            raise LookupError(f"no row: {sql} {values}")
+        return row
+
+
+async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
+    application = int((await SqliteFrontier._one(db, "PRAGMA application_id"))[0])  # noqa: SLF001  its own module
+    version = int((await SqliteFrontier._one(db, "PRAGMA user_version"))[0])  # noqa: SLF001
+    tables = int((await SqliteFrontier._one(db, "SELECT count(*) FROM sqlite_master"))[0])  # noqa: SLF001
+    if tables and application != APPLICATION_ID:
+        raise ConfigError(f"{path} is an SQLite database, but not one of archiver's crawls")
+    if version > VERSION:
+        raise ConfigError(f"{path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver")
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 10000", "cache_size = -65536", "temp_store = MEMORY"):
+        await db.execute(f"PRAGMA {pragma}")
+    for step in range(version + 1, VERSION + 1):
+        await db.executescript(script(step))
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise  # a broken promise of ours, not of the disk
+    except sqlite3.Error as error:
+        raise ArchiveError(f"{path}: {error}") from error
+
+
+def _claim(row: sqlite3.Row) -> Claim:
+    return Claim(
+        id=row[0],
+        url=row[1],
+        host=row[2],
+        hop=Hop(row[3]),
+        path=row[4],
+        depth=row[5],
+        strays=row[6],
+        tries=row[7],
+        via=row[8],
+        seed=row[9] or "",
+        priority=row[10],
+    )
+
+
+def _host(row: sqlite3.Row) -> HostRow:
+    known = {"unknown": None, "known": Robots(row[4] or 404, row[5] or b""), "unreachable": Robots(row[4] or 0, row[5] or b"")}
+    return HostRow(row[0], row[1], row[2], known[row[3]])
+
+
+def _capture(row: sqlite3.Row) -> Capture:
+    offset = row[8]
+    return Capture(
+        url=row[0],
+        timestamp=row[1],
+        status=row[2],
+        mime=row[3],
+        payload_digest=row[4],
+        payload_length=row[5],
+        received=row[6],
+        warc=row[7],
+        response=Span(offset, row[9]),
+        request=Span(offset + row[9], row[10]),
+        metadata=Span(offset + row[9] + row[10], row[11]),
+        truncated=Truncation(row[12]) if row[12] else None,
+    )

@@ -1,0 +1,118 @@
+"""Replay with pywb, on this machine only, of a collection that may lie anywhere.
+
+pywb runs inside this process, so that it ends with it and leaves no orphan. It is told where things lie by a
+configuration in a temporary directory; nothing is written into the collection.
+"""
+
+import json
+import os
+import re
+import signal
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from archiver.archive.layout import Layout
+from archiver.errors import ConfigError
+
+ADDRESS = "127.0.0.1"
+_RESERVED = frozenset({"static", "collinfo.json", "collections"})  # names that mean something else to pywb
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where a collection can be looked at."""
+
+    port: int
+    collection: str
+
+    @property
+    def root(self) -> str:
+        """The address of the collection's own page."""
+        return f"http://{ADDRESS}:{self.port}/{self.collection}/"
+
+    def page(self, url: str) -> str:
+        """The address at which the newest capture of *url* replays."""
+        return f"{self.root}{url}"
+
+
+def check_installed() -> None:
+    """Refuse where pywb is not there, with the command that installs it."""
+    if find_spec("pywb") is None:
+        raise ConfigError("replay needs pywb, which is not installed; install it with: pip install 'archiver[replay]'")
+
+
+def check_replayable(directory: Path) -> None:
+    """Refuse a directory without the folders that pywb reads."""
+    layout = Layout(directory)
+    for folder in (layout.archive, layout.indexes):
+        if not folder.is_dir():
+            raise ConfigError(f"{directory} holds no archive to replay: there is no {folder.name}/ in it")
+
+
+def serve(directory: Path, port: int, started: Callable[[Served], None]) -> None:
+    """Serve the collection in *directory* until SIGINT or SIGTERM; *started* is told where, once it can be seen.
+
+    The working directory becomes *directory*: pywb reads some characters in a path as a pattern, and in a relative
+    one there are none of them.
+    """
+    name = collection_name(directory)
+    with TemporaryDirectory(prefix="archiver-replay-") as folder:
+        config = Path(folder, "config.yaml")
+        config.write_text(json.dumps(_configuration(directory, name)), encoding="utf-8")
+        os.chdir(directory)
+        os.environ.pop("PYWB_CONFIG_FILE", None)  # pywb would read that instead of ours
+        _serve(config, port, lambda bound: started(Served(bound, name)))
+
+
+def collection_name(directory: Path) -> str:
+    """What the collection is called in addresses."""
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", directory.resolve().name).strip(".")
+    return name if name and name not in _RESERVED else "archive"
+
+
+def _configuration(directory: Path, name: str) -> dict[str, Any]:
+    layout = Layout(directory)
+    return {
+        "collections": {
+            name: {"index_paths": f"{layout.indexes.name}/", "archive_paths": f"{layout.archive.name}/"},
+        },
+        "enable_auto_colls": False,
+        "framed_replay": True,
+    }
+
+
+def _serve(config: Path, port: int, started: Callable[[int], None]) -> None:
+    from gevent import monkey, signal_handler  # noqa: PLC0415 - of the extra `replay`
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of TLS made before; nothing here speaks TLS
+        monkey.patch_all()  # pywb talks to itself over a socket, and would wait for itself for ever
+    from gevent.pywsgi import WSGIServer  # noqa: PLC0415
+    from pywb.apps.frontendapp import FrontEndApp  # noqa: PLC0415
+    from pywb.utils.geventserver import RequestURIWSGIHandler  # noqa: PLC0415
+
+    app = FrontEndApp(config_file=str(config))
+    server = WSGIServer((ADDRESS, port), app, handler_class=RequestURIWSGIHandler, log=None)
+    app.warcserver_server.server.log = server.log  # that of pywb's inner server: no line for each request
+    try:
+        server.start()
+    except OSError as error:
+        raise ConfigError(
+            f"port {port} cannot be used: {_words(error)}; choose another with --port, or 0 for a free one"
+        ) from None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal_handler(number, server.stop)
+    started(server.server_port)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):  # pywb prints to it
+        server.serve_forever(stop_timeout=1)
+
+
+def _words(error: OSError) -> str:
+    """What went wrong, without the address that gevent adds."""
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -1,0 +1,181 @@
+"""The schedule: which URL goes next, and when there is nothing to do but wait. Pure: the time is an argument.
+
+Hosts are leased from the frontier, URLs are not: each leased host has a window of its next URLs, refilled as it
+empties. A URL that was handed out is `outstanding` until its settlement is committed, so a refill cannot hand it
+out twice. Memory is bounded by the windows, whatever the size of the frontier.
+Invariants: a host never has more than its concurrency active; no request is started before its host may be asked.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from archiver.config.values import Rate
+from archiver.model import Claim
+from archiver.politeness import Pace
+
+
+@dataclass(slots=True)
+class Queue:
+    """One leased host."""
+
+    key: str
+    pace: Pace
+    parked: float  # not one request before
+    window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
+    outstanding: set[int] = field(default_factory=set)
+    active: int = 0
+    done: int = 0
+    waiting: int = 0  # in the frontier, as of the latest refill
+    later: float = float("inf")  # when the frontier has more that is due
+    stale: bool = True  # the frontier has something that the window has not
+
+
+class Schedule:
+    """Decides in single synchronous steps; nobody else keeps count of what runs."""
+
+    def __init__(self, rate: Rate, concurrency: int, *, not_before: float = 0.0) -> None:
+        self._rate = rate
+        self._concurrency = concurrency
+        self._not_before = not_before
+        self._queues: dict[int, Queue] = {}
+        self._ready: list[tuple[float, int]] = []  # heap of (when to look, host); may hold outdated entries
+        self._looked: dict[int, float] = {}  # host: the entry of the heap that counts
+        self._wanting: dict[int, None] = {}
+        self.active = 0  # requests under way, over all hosts
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def leased(self) -> Iterable[int]:
+        """The hosts that are leased."""
+        return self._queues.keys()
+
+    def lease(self, host: int, key: str, parked: float) -> None:
+        """Take *host* in; its window is still to be filled."""
+        if host not in self._queues:
+            pace = Pace(self._rate, not_before=self._not_before)
+            self._queues[host] = Queue(key, pace, parked)
+        self.refresh(host)
+
+    def release(self, host: int) -> None:
+        """*host* has nothing more to fetch."""
+        del self._queues[host]
+        self._looked.pop(host, None)
+        self._wanting.pop(host, None)
+
+    def queue(self, host: int) -> Queue | None:
+        """The queue of *host*, to look at."""
+        return self._queues.get(host)
+
+    def queues(self) -> Iterable[Queue]:
+        """Every leased host's queue, to look at."""
+        return self._queues.values()
+
+    def refresh(self, host: int) -> None:
+        """The frontier may have something new for *host*."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.stale = True
+            self._wanting[host] = None
+
+    def slow_down(self, host: int, delay: float) -> None:
+        """Keep at least *delay* seconds between two requests on *host*."""
+        self._queues[host].pace.slow_down(delay)
+
+    def park(self, host: int, until: float) -> None:
+        """Not one request to *host* before *until*."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.parked = max(queue.parked, until)
+
+    def wanting(self, most: int) -> list[int]:
+        """Hosts whose window should be filled again, at most *most*."""
+        return list(islice(self._wanting, most))
+
+    def fill(self, host: int, claims: Sequence[Claim], later: float, waiting: int, now: float) -> None:
+        """The next URLs of *host* by priority and age; *later*: when more of it is due; *waiting*: how many in all."""
+        queue = self._queues.get(host)
+        if queue is None:
+            return
+        queue.window = [(claim.priority, claim.id, claim) for claim in claims if claim.id not in queue.outstanding]
+        heapq.heapify(queue.window)
+        queue.later, queue.waiting, queue.stale = later, waiting, False
+        self._wanting.pop(host, None)
+        self._look(host, queue, now)
+
+    def pick(self, now: float) -> Claim | None:
+        """The next URL to fetch; it is active until `fetched` and outstanding until `settled`."""
+        while self._ready and self._ready[0][0] <= now:
+            due, host = heapq.heappop(self._ready)
+            queue = self._queues.get(host)
+            if queue is None or self._looked.get(host) != due:
+                continue
+            del self._looked[host]
+            if not queue.window:  # what was due later is due now
+                self.refresh(host)
+            elif self._due(queue, now) > now:
+                self._look(host, queue, now)
+            else:
+                return self._hand_out(host, queue, now)
+        return None
+
+    def _hand_out(self, host: int, queue: Queue, now: float) -> Claim:
+        claim = heapq.heappop(queue.window)[2]
+        queue.active += 1
+        self.active += 1
+        queue.outstanding.add(claim.id)
+        queue.waiting -= 1
+        if not queue.window:
+            self.refresh(host)
+        self._look(host, queue, now)
+        return claim
+
+    def wake(self) -> float:
+        """When `pick` may have something again, as far as is known now."""
+        return self._ready[0][0] if self._ready else float("inf")
+
+    def reserve(self, host: int, now: float) -> float:
+        """When the request that is about to be sent to *host* may start."""
+        return self._queues[host].pace.reserve(now)
+
+    def started(self, host: int, slot: float, now: float) -> None:
+        """The request that had reserved *slot* started *now*."""
+        self._queues[host].pace.started(slot, now)
+
+    def fetched(self, host: int, now: float) -> None:
+        """One exchange with *host* is over, or was never begun."""
+        queue = self._queues[host]
+        queue.active -= 1
+        self.active -= 1
+        self._look(host, queue, now)
+
+    def settled(self, host: int, claim_id: int) -> None:
+        """The settlement of a URL is committed."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.outstanding.discard(claim_id)
+            queue.done += 1
+
+    def resting(self, now: float) -> list[int]:
+        """Hosts that may be released: nothing to do now, and their pace need not be remembered."""
+        return [
+            host
+            for host, queue in self._queues.items()
+            if not (queue.window or queue.active or queue.outstanding or queue.stale) and queue.pace.next(now) <= now
+        ]
+
+    def _due(self, queue: Queue, now: float) -> float:
+        """When the queue may hand out its next URL; infinity while it has none, or its concurrency is used up."""
+        if queue.active >= self._concurrency:
+            return float("inf")
+        if not queue.window:
+            return float("inf") if queue.stale else queue.later
+        return max(queue.parked, queue.pace.next(now))
+
+    def _look(self, host: int, queue: Queue, now: float) -> None:
+        due = self._due(queue, now)
+        if due < float("inf") and self._looked.get(host) != due:
+            self._looked[host] = due
+            heapq.heappush(self._ready, (due, host))

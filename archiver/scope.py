@@ -1,0 +1,131 @@
+"""Scope: what belongs to the archive, and by which rule. Pure: no network, no lists of its own.
+
+Every refusal names the rule that made it, in the words of the settings. What is refused never enters the queue.
+The order: exclude, redirects in a row, depth, include and the scope itself, then requisites outside of it.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+
+from archiver import url
+from archiver.config.settings import ScopeSettings
+from archiver.model import Claim, Hop, Link, NewUrl, Refusal
+
+MAX_STRAYS = 2  # requisite hops outside the scope: a foreign style sheet, and the fonts it names
+PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
+
+REQUISITES = frozenset((Hop.REQUISITE, Hop.SPECULATIVE))
+PRIORITY_PREREQUISITE = -1
+PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
+PRIORITY_PAGE = 1  # and one more for each link on the path: breadth first
+
+
+def extend(path: str, hop: Hop) -> str:
+    """The hop path one hop further; a very long one as Heritrix writes it, `12+LLL…`."""
+    dropped, plus, letters = path.rpartition("+")
+    letters += hop.value
+    if len(letters) <= PATH_KEPT:
+        return f"{dropped}{plus}{letters}"
+    return f"{int(dropped or 0) + 1}+{letters[1:]}"
+
+
+def redirects_in_a_row(path: str) -> int:
+    """How many redirects stand at the end of the hop *path*."""
+    return len(path) - len(path.rstrip(Hop.REDIRECT))
+
+
+def site(address: str) -> str:
+    """What people mean by one host: no `www.`, http and https alike, the port only where it is an odd one."""
+    return url.authority(address).removeprefix("www.")
+
+
+class Scope:
+    """Judges links by one set of settings and seeds. *registered_domain* maps a host name to its domain."""
+
+    def __init__(self, settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]) -> None:
+        self._settings = settings
+        self._include = [(f"include[{n}]: {text}", re.compile(text)) for n, text in enumerate(settings.include)]
+        self._exclude = [(f"exclude[{n}]: {text}", re.compile(text)) for n, text in enumerate(settings.exclude)]
+        self._domain_of = registered_domain
+        seeds = tuple(seeds)
+        self._sites = frozenset(map(site, seeds))
+        self._domains = frozenset(registered_domain(url.host(seed)) for seed in seeds)
+        self._prefixes = tuple(_prefix(seed) for seed in seeds)
+        self._pages = frozenset(seeds)
+
+    def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
+        """Whether *link*, found in the document of *parent*, may be fetched, and as what."""
+        rule = self._refused(link, parent)
+        if rule:
+            return Refusal(link.url, rule)
+        strays = self._strays(link, parent)
+        if strays is None:
+            return Refusal(link.url, f"scope: {self._settings.scope}")
+        if strays > MAX_STRAYS:
+            return Refusal(link.url, f"requisites outside the scope: at most {MAX_STRAYS} hops")
+        depth = parent.depth + (link.hop is Hop.LINK)
+        return NewUrl(
+            url=link.url, hop=link.hop, path=extend(parent.path, link.hop), depth=depth, strays=strays, priority=_priority(link, parent, depth)
+        )
+
+    def contains(self, address: str) -> bool:
+        """Whether *address* lies in the scope itself, or is included by a pattern."""
+        if any(pattern.search(address) for _, pattern in self._include):
+            return True
+        match self._settings.scope:
+            case "host":
+                return site(address) in self._sites
+            case "domain":
+                return self._domain_of(url.host(address)) in self._domains
+            case "prefix":
+                return _bare(address).startswith(self._prefixes)
+            case _:
+                return address in self._pages
+
+    def _refused(self, link: Link, parent: Claim) -> str | None:
+        for rule, pattern in self._exclude:
+            if pattern.search(link.url):
+                return rule
+        settings = self._settings
+        match link.hop:
+            case Hop.REDIRECT if redirects_in_a_row(parent.path) >= min(settings.max_redirects, PATH_KEPT - 1):
+                return f"max-redirects: {settings.max_redirects}"
+            case Hop.LINK if settings.max_depth is not None and parent.depth >= settings.max_depth:
+                return f"max-depth: {settings.max_depth}"
+            case Hop.MANIFEST if settings.max_depth == 0 or settings.scope == "page":
+                return "max-depth: 0" if settings.max_depth == 0 else "scope: page"
+            case Hop.REQUISITE | Hop.SPECULATIVE if not settings.page_requisites:
+                return "page-requisites: false"
+        return None
+
+    def _strays(self, link: Link, parent: Claim) -> int | None:
+        """Requisite hops since the scope was left; None where the scope may not be left."""
+        match link.hop:
+            case Hop.REDIRECT | Hop.PREREQUISITE:
+                return 0 if self.contains(link.url) else parent.strays
+            case Hop.REQUISITE | Hop.SPECULATIVE:
+                return 0 if self.contains(link.url) else parent.strays + 1
+            case Hop.MANIFEST:
+                return parent.strays
+            case _:
+                return 0 if self.contains(link.url) else None
+
+
+def _priority(link: Link, parent: Claim, depth: int) -> int:
+    match link.hop:
+        case Hop.PREREQUISITE:
+            return PRIORITY_PREREQUISITE
+        case Hop.REQUISITE | Hop.SPECULATIVE:
+            return PRIORITY_REQUISITE
+        case Hop.REDIRECT:
+            return parent.priority
+        case _:
+            return PRIORITY_PAGE + depth
+
+
+def _bare(address: str) -> str:
+    return site(address) + url.target(address)
+
+
+def _prefix(seed: str) -> str:
+    return site(seed) + url.path(seed).rpartition("/")[0] + "/"

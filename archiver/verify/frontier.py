@@ -1,0 +1,200 @@
+"""crawl.db against the records, both ways: each capture's three records lie where it says, each response is a capture.
+
+A crawl may be running: only what was committed before the files were read is compared, and what an open file
+holds beyond that is a note.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archiver.archive.layout import OPEN
+from archiver.frontier import account
+from archiver.outcome import CUT, OVERLOADED
+from archiver.verify.inventory import BATCH
+from archiver.verify.report import Fault
+from archiver.warc.records import parse_date
+
+_CAPTURES = """
+    SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
+           urls.url, timestamp, captures.status, mime, payload_digest, truncated
+    FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
+    ORDER BY captures.warc, captures.offset
+"""
+
+_LOST = """
+    SELECT url FROM urls WHERE state = 'archived' AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id)
+"""
+
+_TWICE = """
+    SELECT urls.url, count(*) FROM captures JOIN urls ON urls.id = captures.url
+    WHERE captures.status NOT IN (SELECT value FROM json_each(?)) AND truncated NOT IN (SELECT value FROM json_each(?))
+    GROUP BY urls.id HAVING count(*) > 1
+"""  # every other answer is the last word on its URL
+
+_RECORDS = """
+    SELECT rowid, offset, length, type, id, concurrent, url, date, status, mime, digest, truncated FROM records
+    WHERE file = ? AND offset >= ? AND offset < ? AND inner = 0 ORDER BY offset
+"""
+
+_UNKNOWN = """
+    SELECT offset, type, url FROM records
+    WHERE file = ? AND captured = 0 AND offset < ? AND type IN ('response', 'revisit') ORDER BY offset
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WarcRow:
+    """What crawl.db says of one WARC file."""
+
+    committed: int
+    closed: bool
+
+
+def committed_files(directory: Path) -> dict[str, WarcRow]:
+    """The WARC files that crawl.db in *directory* knows now, by final name. Raises what `account.opened` raises."""
+    with account.opened(directory) as db:
+        rows = db.execute("SELECT name, committed, closed FROM warcs")
+        return {name: WarcRow(committed, bool(closed)) for name, committed, closed in rows}
+
+
+class FrontierCheck:
+    """crawl.db of *directory* against the inventory; *before* is what it said before the files were read."""
+
+    def __init__(self, inventory: sqlite3.Connection, directory: Path, before: dict[str, WarcRow]) -> None:
+        self._inventory = inventory
+        self._directory = directory
+        self._path = str(directory / account.NAME)
+        self._before = before
+        rows = inventory.execute("SELECT name, id, path, read_to FROM files").fetchall()
+        self._files = {name: rest for name, *rest in rows}
+        self._seen: list[tuple[int]] = []
+
+    def faults(self) -> Iterator[Fault]:
+        """Everything in which the database and the files disagree. Raises what `account.opened` raises."""
+        with account.opened(self._directory) as db:
+            for (said,) in db.execute("PRAGMA quick_check(20)"):
+                if said != "ok":
+                    yield Fault(self._path, "frontier-unreadable", f"SQLite finds damage: {said}")
+            yield from self._sizes()
+            for row in db.execute(_CAPTURES):
+                yield from self._capture(_Row(*row))
+            self._mark()
+            for (url,) in db.execute(_LOST):
+                yield Fault(self._path, "archived-without-capture", "it counts as archived, without a capture", url=url)
+            for url, times in db.execute(_TWICE, (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
+                sentence = f"it has {times} captures, and each of them is the last word"
+                yield Fault(self._path, "settled-twice", sentence, url=url)
+        yield from self._unknown()
+
+    def _file(self, name: str) -> list[Any] | None:
+        return self._files.get(name) or self._files.get(name + OPEN)
+
+    def _sizes(self) -> Iterator[Fault]:
+        for name, row in self._before.items():
+            file = self._file(name)
+            if file is None:
+                if row.committed or row.closed:
+                    yield Fault(self._path, "warc-missing", f"archive/{name} is not there")
+                continue
+            _, path, read_to = file
+            if read_to < row.committed:
+                yield Fault(path, "warc-length", f"it has {read_to} bytes, {row.committed} were committed")
+            elif row.closed and read_to > row.committed:
+                sentence = f"it is closed with {row.committed} bytes, and has {read_to}"
+                yield Fault(path, "warc-length", sentence, row.committed)
+            elif read_to > row.committed:
+                sentence = f"{read_to - row.committed} bytes are not yet committed"
+                yield Fault(path, "open-tail", sentence, row.committed)
+        for name, (_, path, _) in self._files.items():
+            if name.removesuffix(OPEN) not in self._before:
+                yield Fault(path, "warc-unknown", "crawl.db does not know this file")
+
+    def _capture(self, row: "_Row") -> Iterator[Fault]:
+        file, before = self._file(row.warc), self._before.get(row.warc)
+        if file is None or before is None or row.end > before.committed:
+            return  # named already, or written since
+        number, path, _ = file
+        found = self._inventory.execute(_RECORDS, (number, row.offset, row.end)).fetchall()
+        there = [(kind, offset, length) for _, offset, length, kind, *_ in found]
+        wanted = row.places("revisit" if there and there[0][0] == "revisit" else "response")
+        if there != wanted:
+            sentence = f"crawl.db says {_listed(wanted)}; there is {_listed(there) or 'nothing whole'}"
+            yield Fault(path, "capture-place", sentence, row.offset, url=row.url)
+            return
+        self._seen.append((found[0][0],))
+        if len(self._seen) >= BATCH:
+            self._mark()
+        response, *others = found
+        for what, theirs, ours in row.differences(response):
+            sentence = f"the {what} is {theirs!r:.200}, crawl.db says {ours!r:.200}"
+            yield Fault(path, "capture-mismatch", sentence, row.offset, response[3], row.url)
+        for _, offset, _, kind, _, concurrent, url, date, *_ in others:
+            if url != row.url or _micros(date) != row.timestamp or concurrent != response[4]:
+                sentence = "it does not belong to the response before it"
+                yield Fault(path, "capture-mismatch", sentence, offset, kind, row.url)
+
+    def _mark(self) -> None:
+        self._inventory.execute("BEGIN")
+        self._inventory.executemany("UPDATE records SET captured = 1 WHERE rowid = ?", self._seen)
+        self._inventory.execute("COMMIT")
+        self._seen.clear()
+
+    def _unknown(self) -> Iterator[Fault]:
+        for name, row in self._before.items():
+            file = self._file(name)
+            if file is not None:
+                for offset, kind, url in self._inventory.execute(_UNKNOWN, (file[0], row.committed)):
+                    yield Fault(file[1], "capture-missing", "crawl.db knows of no capture here", offset, kind, url)
+
+
+class _Row(NamedTuple):
+    """One row of captures."""
+
+    warc: str
+    offset: int
+    response_length: int
+    request_length: int
+    metadata_length: int
+    url: str
+    timestamp: int
+    status: int
+    mime: str
+    digest: str
+    truncated: str
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.response_length + self.request_length + self.metadata_length
+
+    def places(self, first: str) -> list[tuple[str, int, int]]:
+        """Type, offset and length of its three records."""
+        request = self.offset + self.response_length
+        return [
+            (first, self.offset, self.response_length),
+            ("request", request, self.request_length),
+            ("metadata", request + self.request_length, self.metadata_length),
+        ]
+
+    def differences(self, record: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
+        """In what the response *record* says something else: what, its word, and ours."""
+        _, _, _, kind, _, _, url, date, status, mime, digest, truncated = record
+        pairs = [("URL", url, self.url), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
+        pairs += [("truncation", truncated, self.truncated), ("status", status, self.status)]
+        if kind == "response":
+            pairs.append(("media type", mime, self.mime))
+        return (pair for pair in pairs if pair[1] != pair[2])
+
+
+def _listed(places: list[tuple[str, int, int]]) -> str:
+    return ", ".join(f"{kind} {offset}+{length}" for kind, offset, length in places)
+
+
+def _micros(date: str) -> int | None:
+    try:
+        return parse_date(date)
+    except ValueError:
+        return None

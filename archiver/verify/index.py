@@ -1,0 +1,176 @@
+"""The CDXJ index against the records, both ways.
+
+Each line must point at a record of which it says the truth, keys must be those under which pywb looks up, lines
+must be sorted bytewise, and each record that can be replayed must have a line. A crawl that is not finished may
+have records that are not indexed yet, and lines for records written since: neither is a fault.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from archiver import url as urls
+from archiver.archive.layout import OPEN
+from archiver.verify.inventory import BATCH, text
+from archiver.verify.report import Fault
+
+MAX_LINE = 1 << 20  # a URL, its key and a few numbers
+
+_KEYS = ("url", "digest", "mime", "filename", "offset", "length")  # `status` may be missing for records that have none
+_STAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
+_RECORD = """
+    SELECT rowid, length, type, url, date, digest, status, mime FROM records
+    WHERE file = ? AND offset = ? AND inner = 0
+"""
+_UNINDEXED = """
+    SELECT path, offset, type, url FROM placed
+    WHERE indexed = 0 AND url LIKE 'http%'
+      AND (type IN ('response', 'revisit', 'resource') OR type = 'metadata' AND content <> 'application/warc-fields')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    key: str
+    stamp: str
+    entry: dict[str, Any]
+
+
+class IndexCheck:
+    """One index against the inventory; `running`: the crawl is not finished."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, *, running: bool) -> None:
+        self._db = db
+        self._path = path
+        self._running = running
+        self._files = {
+            name: (number, whole_to) for number, name, whole_to in db.execute("SELECT id, name, whole_to FROM files")
+        }
+        self._seen: list[tuple[int]] = []
+
+    def faults(self) -> Iterator[Fault]:
+        """Everything that is wrong with the lines, in their order, then what they leave out."""
+        try:
+            yield from self._lines()
+        except OSError as error:
+            yield self._fault("unreadable", error.strerror or str(error), None)
+            return
+        self._mark()
+
+    def _lines(self) -> Iterator[Fault]:
+        before = b""
+        with self._path.open("rb") as file:
+            offset = 0
+            for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE), b""), start=1):
+                if raw < before:
+                    yield self._fault("index-order", f"line {number} sorts before the line above it", offset)
+                if raw == before:
+                    yield self._fault("index-repeated", f"line {number} repeats the line above it", offset)
+                line = _parsed(number, raw)
+                if line is None:
+                    yield self._fault(
+                        "index-line", f"line {number} is not `key timestamp {{json}}` with all its parts", offset
+                    )
+                else:
+                    for code, sentence in self._check(line):
+                        yield self._fault(code, f"line {number}: {sentence}", offset, str(line.entry["url"]))
+                before = raw
+                offset += len(raw)
+
+    def _fault(self, code: str, sentence: str, offset: int | None, url: str = "") -> Fault:
+        return Fault(str(self._path), code, text(sentence), offset, url=text(url[:2000]))
+
+    def _check(self, line: _Line) -> Iterator[tuple[str, str]]:
+        entry = line.entry
+        if "method" not in entry and str(entry["url"]).startswith(("http://", "https://")):
+            key = _key(str(entry["url"]))
+            if key != line.key:
+                yield "index-key", f"the key is {line.key[:200]!r}, pywb looks for {key[:200]!r}"
+        file = self._file(str(entry["filename"]))
+        if file is None:
+            yield "index-file", f"no file {str(entry['filename'])[:200]!r} in the archive"
+            return
+        number, whole_to = file
+        offset, length = int(entry["offset"]), int(entry["length"])
+        if offset >= whole_to and self._running:
+            return  # written since
+        found = self._db.execute(_RECORD, (number, offset)).fetchone()
+        if found is None or found[1] != length:
+            there = "no whole record begins there" if found is None else f"the record there has {found[1]} bytes"
+            yield "index-place", f"it says offset {offset}, length {length}; {there}"
+            return
+        self._seen.append((found[0],))
+        if len(self._seen) >= BATCH:
+            self._mark()
+        yield from _against_record(line, found)
+
+    def _file(self, name: str) -> tuple[int, int] | None:
+        if name in self._files or not self._running:
+            return self._files.get(name)
+        return self._files.get(name.removesuffix(OPEN)) or self._files.get(
+            name + OPEN
+        )  # renamed since the line was written
+
+    def _mark(self) -> None:
+        self._db.execute("BEGIN")
+        self._db.executemany("UPDATE records SET indexed = 1 WHERE rowid = ?", self._seen)
+        self._db.execute("COMMIT")
+        self._seen.clear()
+
+
+def unindexed_faults(db: sqlite3.Connection, *, running: bool) -> Iterator[Fault]:
+    """Records that can be replayed and stand in no index."""
+    behind: dict[str, int] = {}
+    for path, offset, kind, url in db.execute(_UNINDEXED):
+        if running:
+            behind[path] = behind.get(path, 0) + 1
+        else:
+            yield Fault(path, "index-incomplete", "no line of the index points at this record", offset, kind, url)
+    for path, number in behind.items():
+        yield Fault(path, "index-behind", f"{number} records are not yet in the index")
+
+
+def _key(url: str) -> str:
+    try:
+        return urls.surt(url)
+    except ValueError:  # a port beyond 65535, or half a surrogate pair
+        return ""
+
+
+def _parsed(number: int, raw: bytes) -> _Line | None:
+    try:
+        key, stamp, rest = raw.decode().split(" ", 2)
+        entry = json.loads(rest)
+    except (ValueError, RecursionError):
+        return None
+    if not raw.endswith(b"\n") or not _STAMP.fullmatch(stamp) or not isinstance(entry, dict):
+        return None
+    if not all(isinstance(entry.get(name), str | int) for name in _KEYS):
+        return None
+    if not all(re.fullmatch(r"[0-9]{1,18}", str(entry[name])) for name in ("offset", "length")):
+        return None
+    return _Line(number, key, stamp, entry)
+
+
+def _against_record(line: _Line, found: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
+    _, _, kind, url, date, digest, status, mime = found
+    entry = line.entry
+    digits = re.sub(r"\D", "", date)
+    if not (digits + "000000").startswith(line.stamp):
+        yield "index-key", f"the timestamp is {line.stamp}, the record's date {date}"
+    if entry["url"] != url:
+        yield "index-mismatch", f"the URL is {str(entry['url'])[:200]!r}, the record's {url[:200]!r}"
+    if digest and str(entry["digest"]).rpartition(":")[2] != digest.rpartition(":")[2]:
+        yield "index-mismatch", f"the digest is {str(entry['digest'])[:100]!r}, the record's {digest!r}"
+    stated = str(entry.get("status", "-"))
+    if kind == "response" and stated != (str(status) if status else "-"):
+        yield "index-mismatch", f"the status is {stated[:20]!r}, the record's {status}"
+    if kind in ("response", "resource") and mime and str(entry["mime"]).lower() != mime:
+        yield "index-mismatch", f"the media type is {str(entry['mime'])[:100]!r}, the record's {mime!r}"
+    if kind == "revisit" and mime and str(entry["mime"]).lower() not in ("warc/revisit", mime):
+        yield "index-mismatch", f"the media type of a revisit is {str(entry['mime'])[:100]!r}"

@@ -1,0 +1,93 @@
+"""The inventory of all records read: a temporary SQLite database, so that memory stays flat with 10^7 records.
+
+Each WARC file is read into an inventory of its own, in a process of its own perhaps; `merge` joins them.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from archiver.model import Framing
+from archiver.warc.reader import Record
+
+BATCH = 1000
+
+_INSERT = """
+    INSERT INTO records (file, offset, inner, length, type, id, url, date, concurrent, warcinfo, digest, content,
+                         status, mime, truncated, origin, origin_date)
+    VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_INDEXES = """
+    CREATE INDEX records_place ON records (file, offset);
+    CREATE INDEX records_id ON records (id);
+    CREATE INDEX records_concurrent ON records (concurrent) WHERE concurrent <> '';
+    CREATE INDEX records_original ON records (url, date);
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A new, empty inventory at *path*."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = OFF")
+    db.execute("PRAGMA synchronous = OFF")
+    db.executescript((files("archiver.verify") / "inventory.sql").read_text())
+    return db
+
+
+def text(value: str | None) -> str:
+    """*value* as SQLite and JSON take it: bytes that were no UTF-8 show as `?`."""
+    return (value or "").encode("utf-8", "replace").decode()
+
+
+class Shelf:
+    """Rows of one file on their way into its inventory."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._rows: list[tuple[object, ...]] = []
+
+    def add(self, record: Record, framing: Framing | None) -> None:
+        """Take a *record* that was read to its end."""
+        content = text(record.first("Content-Type")).partition(";")[0].strip().lower()
+        self._rows.append(
+            (
+                *(record.offset, record.inner, record.length, text(record.type)),
+                *(text(record.first("WARC-Record-ID")), bare(text(record.first("WARC-Target-URI")))),
+                *(text(record.first("WARC-Date")), text(record.first("WARC-Concurrent-To"))),
+                *(text(record.first("WARC-Warcinfo-ID")), text(record.first("WARC-Payload-Digest")), content),
+                framing.status if framing else 0,
+                framing.media_type if framing else content,
+                text(record.first("WARC-Truncated")),
+                *(bare(text(record.first("WARC-Refers-To-Target-URI"))), text(record.first("WARC-Refers-To-Date"))),
+            )
+        )
+        if len(self._rows) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        self._db.execute("BEGIN")
+        self._db.executemany(_INSERT, self._rows)
+        self._db.execute("COMMIT")
+        self._rows.clear()
+
+
+def bare(uri: str) -> str:
+    """*uri* without the angle brackets that some writers put around it."""
+    return uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri
+
+
+def merge(db: sqlite3.Connection, parts: Iterator[Path]) -> None:
+    """Bring the inventories of single files together in *db*, ready to be asked."""
+    for number, part in enumerate(parts, start=1):
+        db.execute("ATTACH ? AS part", (str(part),))
+        db.execute("BEGIN")
+        db.execute("INSERT INTO files SELECT ?, path, name, read_to, whole_to FROM part.files", (number,))
+        db.execute("UPDATE part.records SET file = ?", (number,))
+        db.execute("INSERT INTO records SELECT * FROM part.records")
+        db.execute("COMMIT")
+        db.execute("DETACH part")
+        part.unlink()
+    db.executescript(_INDEXES)

@@ -1,0 +1,80 @@
+"""What records say of each other, over all files read: ids, pairs of request and response, warcinfo, revisits."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from archiver.verify.report import Fault
+
+_ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides the place, and a sentence for it
+    (
+        "record-id-repeated",
+        """SELECT path, offset, type, url, id FROM placed AS r
+           WHERE id <> '' AND EXISTS (SELECT 1 FROM records AS o WHERE o.id = r.id AND o.rowid < r.number)""",
+        "another record before it has the id {}",
+    ),
+    (
+        "concurrent-missing",
+        """SELECT path, offset, type, url, concurrent FROM placed AS r
+           WHERE concurrent <> '' AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.id = r.concurrent)""",
+        "WARC-Concurrent-To names {}, which is not there",
+    ),
+    (
+        "concurrent-mismatch",
+        """SELECT r.path, r.offset, r.type, r.url, CASE WHEN o.url <> r.url THEN o.url ELSE o.date END
+           FROM placed AS r JOIN records AS o ON o.id = r.concurrent
+           WHERE (r.url <> o.url OR r.date <> o.date) AND (r.type = 'request') <> (o.type = 'request')
+             AND r.type IN ('request', 'response', 'revisit') AND o.type IN ('request', 'response', 'revisit')""",
+        "its counterpart has {}",
+    ),
+    (
+        "warcinfo-missing",
+        """SELECT path, offset, type, url, warcinfo FROM placed AS r
+           WHERE warcinfo <> '' AND NOT EXISTS
+             (SELECT 1 FROM records AS o WHERE o.id = r.warcinfo AND o.file = r.file AND o.type = 'warcinfo')""",
+        "WARC-Warcinfo-ID names {}, which is no warcinfo of this file",
+    ),
+    (
+        "revisit-original",
+        """SELECT path, offset, type, url, origin || ' of ' || origin_date FROM placed AS r
+           WHERE type = 'revisit' AND origin <> ''
+             AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date)""",
+        "it refers to {}, which is not among the files read",
+    ),
+    (
+        "revisit-of-revisit",
+        """SELECT path, offset, type, url, origin || ' of ' || origin_date FROM placed AS r
+           WHERE type = 'revisit' AND origin <> ''
+             AND EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date)
+             AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date
+                             AND o.type IN ('response', 'resource'))""",
+        "it refers to {}, which holds no payload itself",
+    ),
+    (
+        "revisit-mismatch",
+        """SELECT r.path, r.offset, r.type, r.url, o.digest
+           FROM placed AS r JOIN records AS o ON o.url = r.origin AND o.date = r.origin_date
+           WHERE r.type = 'revisit' AND o.type IN ('response', 'resource')
+             AND r.digest <> '' AND o.digest <> '' AND r.digest <> o.digest""",
+        "the record that it refers to has the payload digest {}",
+    ),
+)
+
+_PAIRS = """
+    SELECT path, sum(type = 'request'), sum(type <> 'request') FROM placed AS r
+    WHERE (type = 'request' OR type = 'response' AND content = 'application/http')
+      AND NOT EXISTS (
+        SELECT 1 FROM records AS o WHERE o.id = r.concurrent AND (o.type = 'request') <> (r.type = 'request'))
+      AND NOT EXISTS (
+        SELECT 1 FROM records AS o WHERE o.concurrent <> '' AND o.concurrent = r.id
+          AND (o.type = 'request') <> (r.type = 'request') AND o.type IN ('request', 'response', 'revisit'))
+    GROUP BY file
+"""
+
+
+def relation_faults(db: sqlite3.Connection) -> Iterator[Fault]:
+    """Everything that two records say differently, or that one says of another that is not there."""
+    for code, query, sentence in _ROWS:
+        for path, offset, kind, url, what in db.execute(query):
+            yield Fault(path, code, sentence.format(what[:200]), offset, kind, url)
+    for path, requests, responses in db.execute(_PAIRS):
+        yield Fault(path, "pair-missing", f"{requests} requests and {responses} responses stand alone")

@@ -1,0 +1,197 @@
+"""One visit, from what came back to what the frontier is told: the same words live and in recovery.
+
+`read_links` looks into a body (bounded, off the event loop), `conclude` turns an exchange and its links into a
+settlement. No network, no disk of its own, no database; the time is an argument.
+"""
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+
+from archiver import extract, outcome, robots, url
+from archiver.errors import Failure, FetchError
+from archiver.http import Dechunker, transfer_codings
+from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, Refusal, Robots, Settlement
+from archiver.scope import Scope, redirects_in_a_row
+
+MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
+MAX_SITEMAP = 50_000_000  # the format's own limit
+
+_OPAQUE = ("image/", "video/", "audio/", "font/")
+_NOT_OPAQUE = frozenset(("image/svg+xml",))
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """What came of one claim: an exchange, or an error, or a refusal by robots.txt before anything was asked."""
+
+    claim: Claim
+    exchange: Exchange | None = None
+    error: FetchError | None = None
+    final: bool = False  # the error will not go away by trying again
+    forbidden: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """By what visits are judged."""
+
+    scope: Scope
+    retries: int
+
+
+def is_robots(claim: Claim) -> bool:
+    """Whether the answer holds (or leads to) the rules of a host."""
+    return claim.url == url.origin(claim.url) + "/robots.txt" or (claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == "")
+
+
+def read_links(claim: Claim, exchange: Exchange) -> Links:
+    """Everything that the exchange names. Whatever its bytes are, this returns, and the visit is stored."""
+    try:
+        return _read_links(claim, exchange)
+    except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
+        log.exception("links of %s could not be read", claim.url)
+        return Links(note="the links could not be read: a fault of archiver")
+
+
+def _read_links(claim: Claim, exchange: Exchange) -> Links:
+    fields = exchange.framing.fields
+    status = exchange.framing.status
+    if 300 <= status < 400:
+        link = extract.redirect(claim.url, fields)
+        return Links((link,)) if link is not None else Links()
+    if is_robots(claim):
+        return _sitemaps(claim, exchange)
+    if not (200 <= status < 300 or status == 0):
+        return Links()
+    named = extract.from_fields(claim.url, fields)
+    media_type = exchange.framing.media_type
+    if media_type.startswith(_OPAQUE) and media_type not in _NOT_OPAQUE:
+        return Links(tuple(named))
+    body, note = payload(exchange, MAX_SITEMAP if claim.hop is Hop.MANIFEST else MAX_DOCUMENT)
+    document = extract.Document(claim.url, media_type, _charset(exchange), body, claim.hop)
+    links = extract.links(document)
+    merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values())
+    return replace(links, links=merged, note="; ".join(filter(None, (note, links.note))))
+
+
+def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
+    body, note = payload(exchange, robots.MAX_BODY)
+    named = robots.sitemaps(Robots(exchange.framing.status, body))
+    addresses = dict.fromkeys(filter(None, map(partial(url.join, claim.url), named)))
+    return Links(tuple(Link(address, Hop.MANIFEST, "robots.txt/Sitemap") for address in addresses), note=note)
+
+
+def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
+    """The first *limit* bytes of the body, without any coding, and what could not be undone."""
+    skip = exchange.framing.head_length
+    dechunker = Dechunker() if exchange.framing.chunked else None
+    body = bytearray()
+    for whole in exchange.response.pieces():
+        piece, skip = whole[skip:], max(0, skip - len(whole))
+        for part in dechunker.feed(piece) if dechunker is not None else (piece,):
+            body += part
+        if len(body) > limit:
+            break
+    if dechunker is not None:
+        body += b"".join(dechunker.finish())
+    fields = exchange.framing.fields
+    codings = [*_list(exchange.framing.all("content-encoding")), *transfer_codings(fields)]
+    return extract.decoded(bytes(body[:limit]), codings, limit) if codings else (bytes(body[:limit]), "")
+
+
+def _list(values: list[str]) -> list[str]:
+    return [part.strip().lower() for value in values for part in value.split(",") if part.strip()]
+
+
+def _charset(exchange: Exchange) -> str | None:
+    for value in exchange.framing.all("content-type"):
+        for parameter in value.split(";")[1:]:
+            name, _, text = parameter.partition("=")
+            if name.strip().lower() == "charset":
+                return text.strip().strip("\"'") or None
+    return None
+
+
+def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
+    """What an answered visit means; its capture is still to be added."""
+    result = outcome.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
+    found: list[NewUrl] = []
+    refused: list[Refusal] = []
+    notes = [result.note]
+    for link in links.links:
+        verdict = terms.scope.judge(link, claim)
+        if link.hop is Hop.REDIRECT:
+            notes.append(_redirect_note(claim, link, verdict))
+        if isinstance(verdict, Refusal):
+            refused.append(verdict)
+        elif link.url != claim.url:
+            found.append(verdict)
+    answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
+    return Settlement(
+        claim=claim,
+        event=result.event,
+        status=exchange.framing.status,
+        note="; ".join(filter(None, notes)),
+        due=result.due,
+        park=result.park,
+        found=tuple(found),
+        refused=tuple(refused),
+        robots=answer,
+        settled=now,
+        took=exchange.took,
+        annotations=_annotations(claim, exchange),
+    )
+
+
+def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
+    """What a visit means that got no answer."""
+    claim, error = visited.claim, visited.error
+    if error is None:
+        raise ValueError(f"the visit of {claim.url} did not fail")
+    retries = 0 if visited.final else terms.retries
+    result = outcome.after_failure(error.failure, error.reason, claim.tries, retries, now)
+    gone = is_robots(claim) and result.event is Event.GIVE_UP
+    return Settlement(
+        claim=claim,
+        event=result.event,
+        failure=error.failure.value,
+        note=result.note,
+        due=result.due,
+        robots=Robots(0, f"{error.failure.value}: {error.reason}".encode()) if gone else None,
+        settled=now,
+    )
+
+
+def conclude_forbidden(claim: Claim, rule: str, now: float) -> Settlement:
+    """robots.txt refuses the claim; nothing was asked."""
+    return Settlement(claim=claim, event=Event.FORBID, failure=Failure.ROBOTS.value, note=rule, settled=now)
+
+
+def _redirect_note(claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
+    if link.url == claim.url:
+        return "redirect loop: back to itself"
+    if isinstance(verdict, Refusal):
+        return f"redirects to {link.url}, not followed ({verdict.rule})"
+    return f"redirects to {link.url}"
+
+
+def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:
+    status = exchange.framing.status
+    if 300 <= status < 400:
+        target = links.links[0].url if links.links else None
+        followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
+        return Robots(status, b"", redirect=target if followed else None)
+    if status == 0 or 200 <= status < 300:
+        return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
+    return Robots(503 if status == 429 else status, b"")  # asked to slow down is not the same as allowed
+
+
+def _annotations(claim: Claim, exchange: Exchange) -> tuple[str, ...]:
+    truncated = {"length": "lenTrunc", "time": "timeTrunc", "disconnect": "midFetchTrunc", "unspecified": "midFetchTrunc"}
+    words = [f"{claim.tries + 1}t"] if claim.tries else []
+    if exchange.truncated:
+        words.append(truncated[exchange.truncated.value])
+    return (*words, *exchange.framing.faults, *exchange.notes)

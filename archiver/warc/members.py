@@ -1,0 +1,215 @@
+"""The bytes of a WARC file in the parts in which it is read: gzip members, or one uncompressed run.
+
+`Source` gives decompressed bytes from any boundary on and says where in the file they began and ended. A
+member's CRC and length are always proven before its end is reported. `next_record` finds the next place at
+which reading can go on behind something broken. Pure; linear; holds a few hundred KiB, whatever is in the file.
+"""
+
+import re
+from typing import BinaryIO, Protocol
+
+from isal import isal_zlib
+from isal.igzip_lib import IsalError
+
+CHUNK = 64 << 10  # read and inflated at a time
+MAGIC = b"\x1f\x8b"
+
+_MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]", re.DOTALL)
+_MEMBER_HEADER = 10  # bytes before anything optional
+_RESERVED_FLAGS = 0xE0  # RFC 1952 §2.3.1.2: must be zero; isal does not look
+_BEGIN = b"WARC/"
+_PLAIN_BEGIN = re.compile(rb"\nWARC/[0-9]", re.IGNORECASE)
+_BROKEN: tuple[type[Exception], ...] = (IsalError, ValueError)  # type: ignore[assignment]  # the stub has an instance
+_PROBE = 4 << 10  # compressed bytes that must suffice to show the first bytes of a record
+
+
+class Torn(Exception):  # noqa: N818  the name of a place in a file, which happens to travel as an exception
+    """All before `offset` is whole; what lies there is not: `word` says how in one fixed word, `reason` in full."""
+
+    def __init__(self, offset: int, word: str, reason: str) -> None:
+        super().__init__(offset, word, reason)
+        self.offset = offset
+        self.word = word
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"at offset {self.offset}: {self.reason}"
+
+
+class _Feed(Protocol):
+    """Where a `Source` has its bytes from."""
+
+    @property
+    def position(self) -> int:
+        """Where in the file the first byte lies that is not yet given out; exact between members."""
+
+    def begin(self) -> bool:
+        """Go to the next member; False where the file ends."""
+
+    def more(self) -> bytes:
+        """The next bytes of this member; none where it ends, sound."""
+
+
+class _Plain:
+    """An uncompressed file: one member to the end."""
+
+    def __init__(self, file: BinaryIO, offset: int) -> None:
+        self._file = file
+        self.position = file.seek(offset)
+
+    def begin(self) -> bool:
+        return True
+
+    def more(self) -> bytes:
+        data = self._file.read(CHUNK)
+        self.position += len(data)
+        return data
+
+
+class _Gzip:
+    """A gzip file: each member is proven by its CRC and its length when it ends."""
+
+    def __init__(self, file: BinaryIO, offset: int) -> None:
+        self._file = file
+        self._input = b""
+        self._read_to = file.seek(offset)
+        self._start = offset
+        self._inflate = isal_zlib.decompressobj(31)
+        self._ended = True
+
+    @property
+    def position(self) -> int:
+        return self._read_to - len(self._input)
+
+    def begin(self) -> bool:
+        self._start = self.position
+        while len(self._input) < _MEMBER_HEADER and self._read():
+            pass
+        if not self._input:
+            return False
+        cut = len(self._input) < _MEMBER_HEADER
+        if not _MEMBER.match(self._input) and not (cut and (MAGIC + b"\x08").startswith(self._input[:3])):
+            raise Torn(self._start, "not-gzip", "no gzip member begins here")
+        if cut:
+            raise Torn(self._start, "gzip-cut", "the file ends inside the header of a gzip member")
+        self._inflate = isal_zlib.decompressobj(31)
+        self._ended = False
+        return True
+
+    def more(self) -> bytes:
+        while not self._ended:
+            last = not self._input and not self._read()
+            try:
+                data = self._inflate.decompress(self._input, CHUNK)
+            except _BROKEN as error:
+                raise Torn(self._start, "gzip-broken", f"the gzip member is damaged ({error})") from error
+            self._ended = self._inflate.eof
+            self._input = self._inflate.unused_data if self._ended else self._inflate.unconsumed_tail
+            if data:
+                return data
+            if last and not self._ended:
+                raise Torn(self._start, "gzip-cut", "the file ends inside a gzip member")
+        return b""
+
+    def _read(self) -> bool:
+        data = self._file.read(CHUNK)
+        self._read_to += len(data)
+        self._input += data
+        return bool(data)
+
+
+class Source:
+    """The bytes of a file from a boundary on. `buffer` holds what is decompressed and not yet taken."""
+
+    def __init__(self, file: BinaryIO, offset: int) -> None:
+        self.file = file
+        self.reset(offset)
+
+    def reset(self, offset: int) -> None:
+        """Begin anew at the boundary *offset*."""
+        self.file.seek(offset)
+        self.compressed = self.file.read(1) == MAGIC[:1]
+        self._feed: _Feed = (_Gzip if self.compressed else _Plain)(self.file, offset)
+        self.buffer = bytearray()
+        self.start = offset  # of the member, or of the record where nothing is compressed
+        self.taken = 0  # bytes of the member that lie before the buffer
+
+    @property
+    def position(self) -> int:
+        """Where in the file the buffer begins; in a gzip file only where a member has ended."""
+        return self._feed.position - len(self.buffer)
+
+    def advance(self) -> bool:
+        """Go to where the next record must begin; False where the file ends there."""
+        if self.compressed and self.buffer:
+            return True
+        self.start, self.taken = self.position, 0
+        if not self._feed.begin():
+            return False
+        if self.more() or self.buffer:
+            return True
+        if self.compressed:
+            raise Torn(self.start, "member-empty", "the gzip member holds nothing")
+        return False
+
+    def more(self) -> bool:
+        """Add to the buffer; False where the member ends."""
+        data = self._feed.more()
+        self.buffer += data
+        return bool(data)
+
+    def fill(self, size: int) -> None:
+        """Have *size* bytes in the buffer, fewer only where the member ends."""
+        while len(self.buffer) < size and self.more():
+            pass
+
+    def take(self, size: int) -> bytes:
+        """The first *size* bytes of the buffer, out of it."""
+        piece = bytes(memoryview(self.buffer)[:size])
+        del self.buffer[:size]
+        self.taken += len(piece)
+        return piece
+
+    def at_boundary(self) -> bool:
+        """Whether a record may end here: at the end of its gzip member, anywhere in an uncompressed file."""
+        return not self.compressed or not (self.buffer or self.more())
+
+    def skip_to(self, pattern: re.Pattern[bytes], longest: int) -> bool:
+        """Leave out what lies before *pattern* (at most *longest* bytes); False where this member has none."""
+        while not (found := pattern.search(self.buffer)):
+            self.take(max(len(self.buffer) - longest, 0))
+            if not self.more():
+                self.take(len(self.buffer))
+                return False
+        self.take(found.start())
+        return True
+
+
+def next_record(file: BinaryIO, offset: int, *, compressed: bool, before: int | None = None) -> int | None:
+    """The first place from *offset* on, but *before* another, where a record seems to begin; None without one."""
+    pattern = _MEMBER if compressed else _PLAIN_BEGIN
+    keep = _PROBE if compressed else len(b"\nWARC/1")
+    base = file.seek(offset)
+    held = b""
+    while True:
+        data = file.read(CHUNK)
+        held += data
+        for found in pattern.finditer(held):
+            if data and found.start() > len(held) - keep:
+                break  # to be judged when more is there
+            if not compressed:
+                return base + found.start() + 1
+            if _begins_record(held[found.start() : found.start() + _PROBE]):
+                return base + found.start()
+        if not data or (before is not None and base >= before):
+            return None
+        dropped = max(len(held) - keep, 0)
+        base += dropped
+        held = held[dropped:]
+
+
+def _begins_record(data: bytes) -> bool:
+    try:
+        return isal_zlib.decompressobj(31).decompress(data, len(_BEGIN)).upper() == _BEGIN
+    except _BROKEN:
+        return False

@@ -1,0 +1,117 @@
+"""What holds for every test: it leaves nothing behind, and it says why when it cannot run here."""
+
+import asyncio
+import gc
+import multiprocessing.resource_tracker
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fixtures import suites as others
+
+GRACE = 1.0  # seconds for what is already on its way out: a thread that was told to end, a child that is dying
+KEPT_OPEN = ("/dev/urandom", "/dev/null")  # libraries open them once, for good
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs the cases of others where they are not at hand."""
+    if item.get_closest_marker("suites") and others.folder() is None:
+        pytest.skip(others.why_not())
+
+
+@pytest.fixture(name="suites", scope="session")
+def suites_folder() -> Path:
+    """The folder of others' cases; the test is skipped where there is none."""
+    folder = others.folder()
+    if folder is None:
+        pytest.skip(others.why_not())
+    return folder
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """What this process holds at one moment, each by a name for people."""
+
+    threads: dict[int, str]
+    files: dict[str, str]
+    children: dict[int, str]
+
+    @classmethod
+    def now(cls) -> "Belongings":
+        """All that can be seen from here; open files and children on Linux only."""
+        threads = {thread.ident or 0: f"thread {thread.name!r}" for thread in threading.enumerate()}
+        return cls(threads, _open_files(), _children())
+
+    def beyond(self, before: "Belongings") -> list[str]:
+        """What is here and was not there."""
+        new = [name for ident, name in self.threads.items() if ident not in before.threads]
+        new += [name for key, name in self.files.items() if key not in before.files]
+        return new + [name for pid, name in self.children.items() if pid not in before.children]
+
+
+def _open_files() -> dict[str, str]:
+    """Descriptor and what it leads to; a descriptor that now leads elsewhere counts as another one."""
+    files: dict[str, str] = {}
+    folder = Path("/proc/self/fd")
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        try:
+            target = str(entry.readlink())
+        except FileNotFoundError:  # the descriptor of this very listing
+            continue
+        if target not in KEPT_OPEN:
+            files[f"{entry.name} {target}"] = f"descriptor {entry.name}: {target}"
+    return files
+
+
+def _children() -> dict[int, str]:
+    children: dict[int, str] = {}
+    for listing in Path("/proc/self/task").glob("*/children"):
+        try:
+            pids = listing.read_text().split()
+        except (FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+            continue
+        for pid in map(int, pids):
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            children[pid] = f"process {pid}: {command.strip()[:100] or 'ended, but nobody waited for it'}"
+    return children
+
+
+@pytest.fixture(autouse=True, scope="session")
+def opened_once() -> None:
+    """What multiprocessing opens with its first use and keeps for good is opened before the first test."""
+    multiprocessing.resource_tracker.ensure_running()
+    multiprocessing.get_context("spawn").Array("Q", 1, lock=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test that leaves a task, a thread, a socket, an open file or a child process.
+
+    `asyncio.run` quietly cancels the tasks that are left when its coroutine returns; here they are named first.
+    A task that was told to end (cancelled) is not held against the test.
+    """
+    forgotten: list[str] = []
+    cancel_all = asyncio.runners._cancel_all_tasks  # type: ignore[attr-defined]
+
+    def look_first(loop: asyncio.AbstractEventLoop) -> None:
+        forgotten.extend(f"task {task!r}" for task in asyncio.all_tasks(loop) if not task.cancelling())
+        cancel_all(loop)
+
+    monkeypatch.setattr(asyncio.runners, "_cancel_all_tasks", look_first)
+    before = Belongings.now()
+    yield
+    left = Belongings.now().beyond(before)
+    end = time.monotonic() + GRACE
+    while left and time.monotonic() < end:
+        gc.collect()
+        time.sleep(0.02)
+        left = Belongings.now().beyond(before)
+    if left or forgotten:
+        pytest.fail("left behind:\n  " + "\n  ".join(forgotten + left), pytrace=False)

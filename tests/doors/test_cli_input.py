@@ -1,0 +1,179 @@
+"""Bad input: one clear line, exit code 2, no traceback, and nothing is created. By the real command."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from archiver.model import ExitCode
+from fixtures.command import archiver, environment
+
+SEED = "http://127.0.0.1:9/"  # nobody listens there; no test here gets so far
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A working directory with a few things in it."""
+    (tmp_path / "list.txt").write_text("# seeds\nhttp://example.org/\n\nhtp://x\n")
+    (tmp_path / "empty.txt").write_text("# nothing\n\n")
+    (tmp_path / "binary").write_bytes(b"http://example.org/\n\xff\xfe\n")
+    (tmp_path / "bad.toml").write_text("rate = 5\nmax-depht = 3\n")
+    (tmp_path / "broken.toml").write_text("rate = 5\nmax-depth = [\n")
+    (tmp_path / "latin.toml").write_bytes(b'operator = "\xe9"\n')
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "letter.txt").write_text("dear")
+    (tmp_path / "vacant").mkdir()
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / "crawl.toml").write_text(f'seeds = ["{SEED}"]\n')
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    (newer / "crawl.toml").write_text(f'seeds = ["{SEED}"]\n')
+    _database(newer, version=99)
+    unset = tmp_path / "unset"
+    unset.mkdir()
+    _database(unset, version=1)
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    (wrong / "crawl.toml").write_text(f'seeds = ["{SEED}"]\nrate = "fast"\n')
+    seedless = tmp_path / "seedless"
+    seedless.mkdir()
+    (seedless / "crawl.toml").write_text("rate = 5\n")
+    return tmp_path
+
+
+def _database(directory: Path, version: int) -> None:
+    db = sqlite3.connect(directory / "crawl.db")
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
+
+
+def _all(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+CASES = {
+    "no URL": (["crawl"], "no URL"),
+    "scheme": (["crawl", "htp://x"], "'htp://x': htp: is not crawled; a seed begins with http:// or https://"),
+    "no host": (["crawl", "http://"], "has no host"),
+    "three slashes": (["crawl", "http:///x"], "has no host"),
+    "mail": (["crawl", "mailto:me@example.org"], "mailto: is not crawled"),
+    "credentials": (["crawl", "http://me:secret@example.org/"], "credentials in URLs are not supported"),
+    "second URL": (["crawl", SEED, "http://"], "has no host"),
+    "escape sequence": (["crawl", "\x1b[31mhttp://x"], "\\x1b[31m"),
+    "line break": (["crawl", "http://a\nhttp://b"], "a space or a control character"),
+    "file as seed": (["crawl", "list.txt"], "--seeds list.txt"),
+    "list with a bad line": (["crawl", "--seeds", "list.txt"], "list.txt:4: 'htp://x'"),
+    "list without URLs": (["crawl", "--seeds", "empty.txt"], "empty.txt: there is no URL in it"),
+    "list on stdin without URLs": (["crawl", "--seeds", "-"], "stdin: there is no URL in it"),
+    "list that is not there": (["crawl", "--seeds", "nothing.txt"], "nothing.txt: cannot be read: No such file"),
+    "list that is a directory": (["crawl", "--seeds", "other"], "other: cannot be read: Is a directory"),
+    "list that is no text": (["crawl", "--seeds", "binary"], "binary:2: not UTF-8"),
+    "settings not there": (["crawl", SEED, "--config", "no.toml"], "no.toml: cannot be read: No such file"),
+    "unknown key": (["crawl", SEED, "--config", "bad.toml"], "bad.toml:2: max-depht: unknown key; did you mean max"),
+    "no TOML": (["crawl", SEED, "--config", "broken.toml"], "broken.toml:2: not TOML"),
+    "TOML in latin-1": (["crawl", SEED, "--config", "latin.toml"], "latin.toml:1: not UTF-8"),
+    "bad number": (["crawl", SEED, "--max-depth", "x"], "--max-depth: 'x' is not a whole number of 0 or more"),
+    "bad rate": (["crawl", SEED, "--rate", "fast"], "--rate: 'fast' is not a number of requests"),
+    "bad choice": (["crawl", SEED, "--scope", "world"], "--scope: 'world' is not one of host, domain, prefix, page"),
+    "bad pattern": (["crawl", SEED, "--exclude", "("], "--exclude: '(' is not a regular expression (missing )"),
+    "bad header": (["crawl", SEED, "--header", "x"], "--header: 'x' is not a header line"),
+    "unknown option": (["crawl", SEED, "--max-dept", "3"], "--max-dept"),
+    "option without value": (["crawl", SEED, "--rate"], "--rate"),
+    "unknown command": (["craw", SEED], "craw"),
+    "output is a file": (["crawl", SEED, "-o", "list.txt"], "list.txt is not a directory"),
+    "output below a file": (["crawl", SEED, "-o", "list.txt/x"], "a part of its path is not a directory"),
+    "output holds something else": (["crawl", SEED, "-o", "other"], "other holds something else"),
+    "output holds a crawl": (["crawl", SEED, "-o", "begun"], "already holds a crawl; go on with: archiver resume b"),
+    "output holds a newer crawl": (["crawl", SEED, "-o", "newer"], "already holds a crawl"),
+    "resume nothing": (["resume", "vacant"], "vacant holds no crawl; begin one with: archiver crawl URL -o vacant"),
+    "resume something else": (["resume", "other"], "other holds no crawl"),
+    "resume what is not there": (["resume", "nowhere"], "nowhere does not exist"),
+    "resume a file": (["resume", "list.txt"], "list.txt is not a directory"),
+    "resume without DIR": (["resume"], "DIR"),
+    "resume without settings": (["resume", "unset"], "crawl.toml is missing"),
+    "resume with a newer schema": (["resume", "newer"], "schema version 99, this archiver knows up to 1"),
+    "resume with bad settings": (["resume", "wrong"], "crawl.toml:2: rate: 'fast' is not"),
+    "resume with a bad option": (["resume", "begun", "--rate", "x"], "--rate: 'x' is not"),
+    "resume without seeds": (["resume", "seedless"], "seeds: there is none"),
+    "status of nothing": (["status", "vacant"], "vacant holds no crawl"),
+    "status of what is not there": (["status", "nowhere"], "nowhere does not exist"),
+    "status of a newer schema": (["status", "newer", "--json"], "schema version 99"),
+    "index of nothing": (["index", "vacant"], "vacant holds no crawl"),
+    "index of what is not there": (["index", "nowhere"], "nowhere does not exist"),
+    "replay of what is not there": (["replay", "nowhere"], "nowhere does not exist"),
+    "replay of nothing": (["replay", "vacant"], "holds no archive to replay"),
+    "replay at a bad port": (["replay", "vacant", "--port", "70000"], "70000"),
+    "verify what is not there": (["verify", "nowhere"], "nowhere"),
+    "verify without a path": (["verify"], "DIR|FILE"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), CASES.values(), ids=CASES)
+def test_bad_input(here: Path, arguments: list[str], words: str) -> None:
+    before = _all(here)
+    ran = archiver(*arguments, cwd=here)
+    assert ran.returncode == ExitCode.USAGE, ran.stderr
+    assert words in ran.stderr
+    assert ran.stderr.startswith("archiver: ")
+    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.rstrip("\n").isprintable()
+    assert ran.stdout == ""
+    assert _all(here) == before
+
+
+def test_database_that_is_none(here: Path) -> None:
+    (here / "begun" / "crawl.db").write_bytes(b"this is no database" * 100)
+    for command in ("resume", "status"):
+        ran = archiver(command, "begun", cwd=here)
+        assert ran.returncode == ExitCode.STORAGE
+        assert ran.stderr.count("\n") == 1
+        assert "crawl.db: cannot be read" in ran.stderr
+
+
+def test_lost_database(here: Path) -> None:
+    (here / "begun" / "archive").mkdir()
+    (here / "begun" / "archive" / "a.warc.gz").write_bytes(b"")
+    ran = archiver("resume", "begun", cwd=here)
+    assert ran.returncode == ExitCode.STORAGE
+    assert "crawl.db is missing, though there are WARC files" in ran.stderr
+
+
+def test_empty_database_is_a_crawl_that_has_not_begun(here: Path) -> None:
+    (here / "begun" / "crawl.db").touch()
+    ran = archiver("status", "begun", cwd=here)
+    assert ran.returncode == ExitCode.USAGE
+    assert "has not begun" in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in ("crawl", "resume"))])
+def test_help_goes_to_stdout(tmp_path: Path, arguments: list[str]) -> None:
+    ran = archiver(*arguments, cwd=tmp_path)
+    assert ran.returncode == ExitCode.DONE
+    assert ran.stdout
+    assert ran.stderr == ""
+
+
+def test_no_command_shows_help(tmp_path: Path) -> None:
+    ran = archiver(cwd=tmp_path)
+    assert ran.returncode == ExitCode.USAGE
+    assert "Commands:" in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
+    seen = "import sys, archiver.cli.entry as e; e.run(['--help']); print(*sorted(sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", seen],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    loaded = set(ran.stdout.splitlines()[-1].split())
+    assert "click" in loaded
+    assert not loaded & {"aiohttp", "asyncio", "lxml", "rich", "pywb", "sqlite3", "aiosqlite", "warcio", "surt"}

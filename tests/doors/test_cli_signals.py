@@ -1,0 +1,170 @@
+"""Signals in the hands of a person, by real signals to a real process: drain, cut, end at once."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from archiver.cli.running import Stop
+from archiver.model import ExitCode
+from archiver.stats import Snapshot
+from fixtures.command import environment
+
+STAND_IN = '''
+import asyncio, sys
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from archiver.cli.running import run
+from archiver.model import ExitCode
+from archiver.stats import Counters, Tally
+
+@dataclass(frozen=True)
+class Ending:
+    code: ExitCode
+    reason: str
+
+class Crawl:
+    """Ends when it is told to by the signal whose name is the first argument."""
+    def __init__(self):
+        self.end = asyncio.Event()
+    async def run(self):
+        tell("running")
+        await self.end.wait()
+        return Ending(ExitCode.STOPPED, "stopped")
+    def snapshot(self):
+        return Counters(0.0).snapshot(1.0, "crawling", Tally())
+    def drain(self):
+        tell("drain")
+        if sys.argv[1] == "drain":
+            self.end.set()
+    def cut(self):
+        tell("cut")
+        if sys.argv[1] == "cut":
+            self.end.set()
+
+def tell(word):
+    print(word, flush=True)
+
+@asynccontextmanager
+async def opened():
+    if sys.argv[1] == "early":
+        tell("opening")
+        await asyncio.to_thread(sys.stdin.readline)
+        sys.argv[1] = "drain"
+    yield Crawl()
+    tell("closed")
+
+outcome = run(opened(), None, 30.0)
+tell(outcome.ended.reason)
+sys.exit(outcome.ended.code)
+'''
+
+
+@contextmanager
+def crawling(ends_by: str, cwd: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process that stands where a crawl does."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STAND_IN, ends_by],
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        yield process
+        process.kill()
+
+
+def _says(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_first_signal_drains(tmp_path: Path, number: signal.Signals) -> None:
+    with crawling("drain", tmp_path) as process:
+        assert _says(process) == "running"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+        assert out.split() == ["drain", "closed", "stopped"]
+        assert process.returncode == ExitCode.STOPPED
+        assert err.count("\n") == 1
+        assert "requests in flight may finish, for at most 30 s" in err
+
+
+def test_second_signal_cuts(tmp_path: Path) -> None:
+    with crawling("cut", tmp_path) as process:
+        assert _says(process) == "running"
+        process.send_signal(signal.SIGINT)
+        assert _says(process) == "drain"
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        assert out.split() == ["cut", "closed", "stopped"]
+        assert process.returncode == ExitCode.STOPPED
+        assert err.count("\n") == 2
+
+
+def test_third_signal_ends_at_once(tmp_path: Path) -> None:
+    with crawling("never", tmp_path) as process:
+        assert _says(process) == "running"
+        process.send_signal(signal.SIGINT)
+        assert _says(process) == "drain"
+        process.send_signal(signal.SIGINT)
+        assert _says(process) == "cut"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert out == ""
+        assert process.returncode == ExitCode.STOPPED
+        assert "archiver resume" in err.splitlines()[-1]
+
+
+def test_signal_before_the_crawl_is_open_is_passed_on(tmp_path: Path) -> None:
+    with crawling("early", tmp_path) as process:
+        assert _says(process) == "opening"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert "stopping" in process.stderr.readline()
+        out, _ = process.communicate("\n", timeout=20)
+        assert out.split() == ["drain", "running", "closed", "stopped"]
+        assert process.returncode == ExitCode.STOPPED
+
+
+class Recorded:
+    """A crawl that only notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    async def run(self) -> object:
+        raise NotImplementedError
+
+    def snapshot(self) -> Snapshot:
+        raise NotImplementedError
+
+    def drain(self) -> None:
+        self.told.append("drain")
+
+    def cut(self) -> None:
+        self.told.append("cut")
+
+
+@pytest.mark.parametrize(("signals", "told"), [(0, []), (1, ["drain"]), (2, ["drain", "cut"])])
+def test_early_signals(signals: int, told: list[str]) -> None:
+    stop, crawl = Stop(30.0), Recorded()
+    for _ in range(signals):
+        stop.signalled()
+    stop.attach(crawl)  # type: ignore[arg-type]
+    assert crawl.told == told
+
+
+def test_every_further_signal_ends_at_once() -> None:
+    left: list[int] = []
+    stop = Stop(30.0, left.append)
+    for _ in range(4):
+        stop.signalled()
+    assert left == [ExitCode.STOPPED, ExitCode.STOPPED]

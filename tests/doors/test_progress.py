@@ -1,0 +1,163 @@
+"""A running crawl on the screen: lines in a pipe, a panel on a terminal, and a screen that is gone."""
+
+import asyncio
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from archiver.progress import Lines, Panel, face_for, followed, line, pause_words, table
+from archiver.stats import HostLine, Snapshot
+
+HOST = HostLine("https://example.org", waiting=4, active=1, done=7, wait=0.2, why="rate")
+NOW = Snapshot(
+    state="crawling",
+    elapsed=12.3,
+    done=7,
+    waiting=4,
+    failed=1,
+    excluded=2,
+    active=1,
+    received=123_456,
+    rate=3.21,
+    hosts=(HOST,),
+)
+HOSTILE = "https://x/\x1b[2J\r\n[bold]\u202e"
+
+
+def test_line() -> None:
+    assert line(NOW) == "crawling 12.3 s · 7 done · 4 waiting · 1 failed · 1 active · 3.2/s · 123.5 kB"
+    assert line(replace(NOW, waiting_for="robots.txt of http://x")).endswith(" · waiting for robots.txt of http://x")
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        (HOST, "1 active, rate in 0.2 s"),
+        (replace(HOST, wait=0.0), "1 active"),
+        (replace(HOST, active=0, wait=61.0, why="retry-after"), "retry-after in 1:01"),
+        (replace(HOST, active=0, wait=0.0, why="robots.txt"), "robots.txt"),
+        (replace(HOST, active=0, wait=0.0, why=""), "ready"),
+    ],
+)
+def test_what_a_host_waits_for(host: HostLine, words: str) -> None:
+    assert pause_words(host) == words
+
+
+def test_lines_come_now_and_then() -> None:
+    stream = io.StringIO()
+    face = Lines(stream, hosts=False)
+    for half_second in range(100):
+        face.show(replace(NOW, elapsed=half_second / 2))
+    assert [text.split(" · ")[0] for text in stream.getvalue().splitlines()] == [
+        "crawling 2.0 s",
+        "crawling 12.0 s",
+        "crawling 22.0 s",
+        "crawling 32.0 s",
+        "crawling 42.0 s",
+    ]
+
+
+def test_a_line_when_the_state_changes() -> None:
+    stream = io.StringIO()
+    face = Lines(stream, hosts=True)
+    face.show(replace(NOW, elapsed=0.1, state="recovering"))
+    face.show(replace(NOW, elapsed=0.2))
+    face.show(replace(NOW, elapsed=0.3))
+    assert stream.getvalue().splitlines() == [
+        "crawling 0.2 s · 7 done · 4 waiting · 1 failed · 1 active · 3.2/s · 123.5 kB",
+        "  https://example.org: 7 done, 4 waiting, 1 active, rate in 0.2 s",
+    ]
+
+
+def test_a_slow_crawl_that_waits_between_requests_is_no_change() -> None:
+    stream = io.StringIO()
+    face = Lines(stream, hosts=False)
+    for state in ("crawling", "waiting", "crawling", "waiting"):
+        face.show(replace(NOW, elapsed=1.0, state=state))  # type: ignore[arg-type]
+    assert stream.getvalue() == ""
+    face.show(replace(NOW, elapsed=1.0, state="draining"))
+    assert stream.getvalue().startswith("draining 1.0 s")
+
+
+def test_which_face() -> None:
+    assert face_for(io.StringIO(), -1) is None
+    assert isinstance(face_for(io.StringIO(), 0), Lines)
+
+
+def test_nothing_hostile_reaches_the_screen() -> None:
+    hostile = replace(NOW, hosts=(replace(HOST, key=HOSTILE),), waiting_for=HOSTILE)
+    stream = io.StringIO()
+    face = Lines(stream, hosts=True)
+    face.show(replace(hostile, elapsed=60))
+    screen = io.StringIO()
+    Console(file=screen, force_terminal=True, width=200).print(table(hostile))
+    for shown in (stream.getvalue(), screen.getvalue()):
+        assert "\x1b[2J" not in shown
+        assert "\r" not in shown
+        assert "\u202e" not in shown
+        assert "\\x1b[2J\\x0d\\x0a[bold]" in shown
+
+
+def test_panel() -> None:
+    screen = io.StringIO()
+    face = Panel(screen, Console(file=screen, force_terminal=True, width=120))
+    face.show(NOW)
+    face.show(replace(NOW, done=8))
+    face.close(NOW)
+    text = screen.getvalue()
+    assert "7 done" in text
+    assert "8 done" in text
+    assert "https://example.org" in text
+    assert "rate in 0.2 s" in text
+
+
+class Gone(io.StringIO):
+    """A terminal that was closed."""
+
+    def write(self, text: str, /) -> int:
+        raise OSError(5, "Input/output error", text)
+
+
+def test_a_screen_that_is_gone_does_not_end_the_crawl() -> None:
+    async def crawl() -> str:
+        async with followed(lambda: replace(NOW, elapsed=60.0), Lines(Gone(), hosts=True)):
+            await asyncio.sleep(0)
+            return "went on"
+
+    assert asyncio.run(crawl()) == "went on"
+
+
+def test_the_crawls_own_error_comes_through() -> None:
+    async def crawl() -> None:
+        async with followed(lambda: NOW, Lines(io.StringIO(), hosts=False)):
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        asyncio.run(crawl())
+
+
+def test_it_is_shown_while_the_crawl_runs() -> None:
+    seen = asyncio.Event()
+
+    class Watching:
+        period = 0.0
+        closed = False
+
+        def show(self, snapshot: Snapshot) -> None:
+            assert snapshot is NOW
+            seen.set()
+
+        def close(self, snapshot: Snapshot) -> None:
+            assert snapshot is NOW
+            self.closed = True
+
+    face = Watching()
+
+    async def crawl() -> None:
+        async with followed(lambda: NOW, face):
+            await seen.wait()
+
+    asyncio.run(crawl())
+    assert face.closed

@@ -1,0 +1,162 @@
+"""The reports of a crawl: what they say, and that nothing a server sent can spoil a line."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from archiver.frontier import account
+from archiver.report import files, summary
+from archiver.report.summary import Run
+from fixtures import crawls
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    """A crawl's directory."""
+    crawls.finished(tmp_path, NOW)
+    return tmp_path
+
+
+@pytest.fixture
+def db(crawl: Path) -> Iterator[sqlite3.Connection]:
+    """Its database."""
+    with account.opened(crawl) as opened:
+        yield opened
+
+
+def test_totals(db: sqlite3.Connection) -> None:
+    assert account.totals(db) == account.Totals(
+        waiting=4,
+        archived=3,
+        failed=2,
+        excluded=1,
+        captures=3,
+        received=2400,
+        warcs=1,
+        stored=5000,
+        refused=7,
+        first=NOW - 100,
+        last=NOW - 10,
+    )
+
+
+def test_what_each_host_waits_for(db: sqlite3.Connection) -> None:
+    waits = {host.key: (host.waiting, host.why, host.until) for host in account.hosts(db, NOW)}
+    assert waits == {
+        "https://a.example": (1, "", 0.0),
+        "https://b.example": (0, "", 0.0),
+        "https://parked.example": (1, "retry-after", NOW + 60),
+        "https://later.example": (1, "retry", NOW + 30),
+        "https://new.example": (1, "robots.txt", 0.0),
+    }
+
+
+def test_hosts_can_be_limited(db: sqlite3.Connection) -> None:
+    assert [host.key for host in account.hosts(db, NOW, 1)] == ["https://a.example"]
+
+
+def test_recent_rate(db: sqlite3.Connection) -> None:
+    assert account.recent_rate(db, NOW) == pytest.approx(2 / 60)
+    assert account.recent_rate(db, NOW + 3600) == 0
+
+
+def test_seeds(db: sqlite3.Connection) -> None:
+    assert [(seed.url, seed.followed, summary.seed_trouble(seed)) for seed in account.seeds(db)] == [
+        ("https://a.example/", 7, ""),
+        ("https://b.example/", 0, "redirects out of scope, to https://c.example/ (host)"),
+        ("https://gone.example/", 0, "failed: dns: no such host"),
+    ]
+
+
+def test_counts(db: sqlite3.Connection) -> None:
+    assert account.statuses(db) == [(200, 1), (301, 1), (404, 1)]
+    assert account.failures(db) == [("dns", 1), ("robots", 1), ("timeout", 1)]
+    assert account.refusals(db) == [("host", 7)]
+    assert {mime: count for mime, count, _ in account.media_types(db)} == {"": 1, "text/html": 1, crawls.HOSTILE: 1}
+
+
+def test_files(crawl: Path, db: sqlite3.Connection) -> None:
+    found = summary.gathered(db, "nothing is left", Run(elapsed=90.0, visits=3, received=2400))
+    files.write(crawl, db, found, NOW)
+    folder = crawl / "reports"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["summary.txt", "summary.json", *(f"{name}.tsv" for name in files.TABLES)]
+    )
+    for name, (head, _) in files.TABLES.items():
+        lines = (folder / f"{name}.tsv").read_text().split("\n")
+        assert lines.pop() == ""
+        assert lines[0].split("\t") == list(head)
+        assert len(lines) > 1
+        for line in lines:
+            assert len(line.split("\t")) == len(head)
+            assert line.replace("\t", "").isprintable()
+    assert (folder / "failures.tsv").read_text().splitlines()[1:] == [
+        "https://gone.example/\tdns\tdns: no such host\t",
+        "https://a.example/y\ttimeout\ta\\x1b[31mred\\x09and\\x0d\\x0amore\\u202e\thttps://a.example/",
+        "https://a.example/z\trobots\tDisallow: /z\thttps://a.example/",
+    ]
+    assert (folder / "slowest-hosts.tsv").read_text().splitlines()[1] == "https://b.example\t4.000\t1\t4.0"
+    assert json.loads((folder / "summary.json").read_text())["totals"]["archived"] == 3
+
+
+def test_files_are_replaced_whole(crawl: Path, db: sqlite3.Connection) -> None:
+    folder = crawl / "reports"
+    folder.mkdir()
+    (folder / "summary.txt").write_text("old")
+    (folder / "summary.txt.tmp").write_text("left by a crash")
+    files.write(crawl, db, summary.gathered(db), NOW)
+    assert (folder / "summary.txt").read_text().startswith("URLs      3 archived")
+    assert not list(folder.glob("*.tmp"))
+
+
+def test_summary_in_words(db: sqlite3.Connection) -> None:
+    assert list(summary.lines(summary.gathered(db, "a limit was reached", Run(90.0, 180, 2400)))) == [
+        "ended     a limit was reached",
+        "URLs      3 archived, 2 failed, 1 excluded, 4 waiting",
+        "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
+        "this run  180 visits in 1:30, 2.0/s, 2.4 kB",
+        "failures  dns 1, robots 1, timeout 1",
+        "seeds     https://b.example/ redirects out of scope, to https://c.example/ (host)",
+        "          https://gone.example/ failed: dns: no such host",
+    ]
+
+
+def test_beside_a_writer(crawl: Path) -> None:
+    """The account is one moment, whatever the crawl commits meanwhile, and holds nobody up."""
+    with account.opened(crawl) as db:
+        before = account.totals(db)
+        writer = sqlite3.connect(crawl / "crawl.db", timeout=1)
+        writer.execute("UPDATE urls SET state = 'archived' WHERE id = 10")
+        writer.commit()
+        writer.close()
+        assert account.totals(db) == before
+    with account.opened(crawl) as db:
+        assert account.totals(db).archived == before.archived + 1
+
+
+def test_nothing_can_be_written(db: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        db.execute("UPDATE urls SET tries = 1")
+
+
+def test_large_crawl_is_quick(tmp_path: Path) -> None:
+    """A status of 10⁵ URLs, 2000 hosts and 1000 seeds takes no part of a second for each."""
+    with crawls.database(tmp_path) as db:
+        db.executemany("INSERT INTO hosts (id, key) VALUES (?, ?)", ((n, f"http://h{n}") for n in range(1, 2001)))
+        db.executemany(
+            "INSERT INTO urls (id, url, host, hop, path, depth, strays, priority, seed)"
+            " VALUES (?, ?, ?, 'L', 'L', 1, 0, 0, ?)",
+            ((n, f"http://h{n % 2000 + 1}/{n}", n % 2000 + 1, n % 1000 + 1) for n in range(1, 100_001)),
+        )
+        db.executemany("INSERT INTO seeds VALUES (?, ?)", ((n, n) for n in range(1, 1001)))
+    begun = time.monotonic()
+    with account.opened(tmp_path) as opened:
+        assert summary.gathered(opened).totals.waiting == 100_000
+        assert len(list(account.hosts(opened, NOW))) == 2000
+    assert time.monotonic() - begun < 5

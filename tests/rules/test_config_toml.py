@@ -1,0 +1,139 @@
+"""crawl.toml: what is refused and in which words, and that what is written is read back the same."""
+
+import tomllib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.config import toml
+from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
+from archiver.config.values import Kind, Rate
+from archiver.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max-depht = 3", "f:1: max-depht: unknown key; did you mean max-depth?"),
+        ("max_depth = 3", "f:1: max_depth: unknown key; did you mean max-depth?"),
+        ('"--rate" = 3', "f:1: --rate: unknown key; did you mean rate?"),
+        ("\n\nzzzzzz = 3", "f:3: zzzzzz: unknown key; docs/settings.md names them all"),
+        ("# max-depth\n\nmax-depth = -1", 'f:3: max-depth: -1 is not a whole number of 0 or more, or "none"'),
+        ('operator = "a"\n"rate" = true', "f:2: rate: True is not a number of requests"),
+        ("rate = 2.5", "f:1: rate: 2.5 is not a number of requests"),
+        ('robots = "maybe"', "f:1: robots: 'maybe' is not one of obey, ignore"),
+        ("page-requisites = 1", "f:1: page-requisites: 1 is not true or false"),
+        ('include = "x"', 'f:1: include: the value is not a list of strings; right would be include = ["…", "…"]'),
+        ("include = [1]", "f:1: include: the value is not a list of strings"),
+        ('include = [\n  "a",\n  "("\n]', "f:1: include: '(' is not a regular expression (missing )"),
+        ('seeds = ["htp://x"]', "f:1: seeds: 'htp://x': htp: is not crawled"),
+        ("[crawl]\nrate = 3", "f:1: [crawl]: there are no tables"),
+        ("rate = 1\n[scope]\nmax-depth = 3", "f:2: scope: the value is a table"),
+        ("scope.max-depth = 3", "f:1: scope: the value is a table"),
+        ("rate = 1\nrate = 2\n", "f:2: not TOML: Cannot overwrite a value"),
+        ("rate = 1\nbad line\n", "f:2: not TOML: "),
+        ("rate = \n", "f:1: not TOML: "),
+        ("operator = " + "[" * 5000, "f:1: not TOML: "),
+        ('operator = """\nrate = 0\n"""\nrate = -1', "f:1: operator: "),
+        ('description = "rate = 1"\nrate = -1', "f:2: rate: "),
+        ("timeout = 0", "f:1: timeout: 0 is not a number of seconds above 0"),
+        ("timeout = inf", "f:1: timeout: inf is not"),
+        ("timeout = 2020-01-01", "f:1: timeout: datetime.date"),
+    ],
+)
+def test_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        toml.parse(text, "f")
+    assert str(refused.value).startswith(message)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 300
+
+
+def test_line_is_not_one_inside_a_string() -> None:
+    with pytest.raises(ConfigError, match=r"^f:4: rate"):
+        toml.parse("exclude = [\n'rate',\n]\nrate = -1\n", "f")
+    with pytest.raises(ConfigError, match=r"^f:4: zz"):
+        toml.parse('description = """\\\n\\\nzz = 0"""\nzz = -1\n', "f")
+
+
+def test_read() -> None:
+    text = 'seeds = ["example.org", "http://example.org/"]\nrate = "30/60"\nmax-depth = 3\ninclude = ["a", "b"]'
+    assert toml.parse(text, "f") == {
+        "seeds": ("http://example.org/",),
+        "rate": Rate(30, 60.0),
+        "max_depth": 3,
+        "include": ("a", "b"),
+    }
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        values = toml.parse(text, "f")
+    except ConfigError:
+        return
+    with_values(Settings(), values)
+
+
+def test_every_setting_is_written_with_its_help() -> None:
+    text = toml.render(Settings())
+    written = tomllib.loads(text)
+    assert list(written) == ["seeds", *(key_of(entry) for _, entry in every_setting())]
+    one_line = " ".join(line.removeprefix("# ") for line in text.splitlines())
+    for _, entry in every_setting():
+        assert entry.metadata["help"] in one_line
+
+
+def test_keys_are_different_and_in_some_slice() -> None:
+    keys = [key_of(entry) for _, entry in every_setting()]
+    assert len(keys) == len(set(keys))
+    assert {name for name, _ in every_setting()} == set(SLICES)
+
+
+def test_values_go_over_values() -> None:
+    first = with_values(Settings(), {"rate": Rate(1), "max_depth": 2, "seeds": ("http://a/",)})
+    second = with_values(first, {"max_depth": None})
+    assert second.politeness.rate == Rate(1)
+    assert second.scope.max_depth is None
+    assert second.seeds == ("http://a/",)
+    assert replace(second, seeds=()) == with_values(Settings(), {"rate": Rate(1)})
+
+
+LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=30)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "N": st.integers(1, 2**62),
+    "SECONDS": st.floats(min_value=1e-9, max_value=1e300),
+    "BYTES": st.integers(0, 2**62),
+    "N[/SECONDS]": st.builds(Rate, st.integers(0, 10**9), st.floats(min_value=1e-6, max_value=1e9)),
+    "": st.booleans(),
+    "TEXT": LINES,
+    "REGEX": st.sampled_from(["", "/calendar/", r"\d+\.(?:png|gif)$", '"""', "'''", "\\\\", "#", "ž"]),
+    "'NAME: VALUE'": LINES.map(lambda text: f"X-Y: {text.strip()}"),
+    "NAME": st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"),
+}
+
+
+def _values(kind: Kind) -> st.SearchStrategy[Any]:
+    known = VALUES.get(kind.metavar)
+    return known if known is not None else st.sampled_from(kind.metavar.split("|"))
+
+
+@given(st.data())
+def test_round_trip(data: st.DataObject) -> None:
+    seeds = st.lists(st.sampled_from(["http://a/", "https://b/x?y"]), unique=True)
+    drawn: dict[str, Any] = {"seeds": tuple(data.draw(seeds))}
+    for _, entry in every_setting():
+        kind = entry.metadata["kind"]
+        one = _values(kind)
+        drawn[entry.name] = data.draw(st.lists(one, max_size=3).map(tuple) if entry.metadata["many"] else one)
+    settings = with_values(Settings(), drawn)
+    text = toml.render(settings)
+    assert with_values(Settings(), toml.parse(text, "f")) == settings
+    assert toml.render(with_values(Settings(), toml.parse(text, "f"))) == text
+
+
+def test_defaults_round_trip() -> None:
+    assert with_values(Settings(), toml.parse(toml.render(Settings()), "f")) == Settings()

@@ -1,0 +1,268 @@
+"""The architecture, held by a test: who may know whom, what is pure, how large a thing may grow.
+
+`FLOORS` is the rule and the reading order. A module imports only from earlier lines, wherever the import
+stands: at the top, in a function, under TYPE_CHECKING. Names on one line do not know each other.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "archiver"
+
+FLOORS = (
+    "errors",
+    "url",
+    "model",
+    "config",
+    "http warc extract scope robots politeness schedule outcome",
+    "frontier fetch archive stats",
+    "visit recover",
+    "crawl",
+    "build",
+    "progress report verify replay",
+    "cli",
+    "__main__",
+)
+RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split()}
+PURE = {"errors", "url", "model", *FLOORS[4].split()}
+
+IMPURE_MODULES = {
+    *("asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "signal", "subprocess", "threading"),
+    *("ftplib", "http", "requests", "select", "smtplib", "socket", "ssl", "urllib3"),
+    *("ctypes", "fcntl", "fileinput", "glob", "importlib", "mmap", "os", "shutil", "sys", "tempfile"),
+    *("atexit", "getpass", "locale", "logging", "platform", "random", "secrets", "time", "warnings"),
+    *("aiohttp", "aiosqlite", "click", "dbm", "rich", "shelve", "sqlite3", "uvloop"),
+}
+PURE_PARTS = {"pathlib": {"PurePath", "PurePosixPath", "PureWindowsPath"}, "sys": {"maxsize"}}  # of impure modules
+IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "breakpoint"}
+CLOCK_AND_CHANCE = {"now", "utcnow", "today", "uuid1", "uuid4"}
+
+# Each outside thing has one owner; the others ask the owner.
+OWNERS = {
+    "aiohttp": {"fetch"},
+    "aiosqlite": {"frontier"},
+    "click": {"cli"},
+    "uvloop": {"build", "cli"},
+    "ada_url": {"url"},
+    "surt": {"url"},
+    "protego": {"robots"},
+    "tinycss2": {"extract"},
+    "lxml": {"extract"},
+}
+OPENS_DATABASE = re.compile(r"(aio)?sqlite3?\.connect")
+HAVE_DATABASES = {"frontier", "verify"}  # crawl.db, and a scratch one; all others read on a connection they are given
+PRIVATE_AIOHTTP = re.compile(r"aiohttp\.(?!abc$|typedefs$)\w+")
+SEAM = Path("fetch/tap.py")
+
+MAX_FILE = 400
+MAX_FUNCTION = 50  # lines: a screen
+MAX_PARAMETERS = 6
+DRAWERS = {"base", "common", "helper", "helpers", "lib", "misc", "tools", "util", "utils"}
+EMPTY_WORDS = re.compile(r"\w(Manager|Helper|Handler|Util|Utils)$")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def home_of(path: Path) -> str:
+    """The name on the floors to which the file at *path* (below the package) belongs: `fetch/tap.py` to `fetch`."""
+    return path.parts[0].removesuffix(".py")
+
+
+def imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Every (module, name) that *tree* imports, in functions and under TYPE_CHECKING too; name is "" for `import x`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            near = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*near, *([node.module] if node.module else [])])
+            yield from ((module, alias.name) for alias in node.names)
+
+
+def wrong_floor(tree: ast.AST, path: Path) -> Iterator[str]:
+    """Imports that go up, or sideways."""
+    home = home_of(path)
+    for module, name in imported(tree, ("archiver", *path.parts[:-1])):
+        first, _, rest = module.partition(".")
+        there = rest.partition(".")[0] or name
+        if first != "archiver" or there == home or there.startswith("__version"):
+            continue
+        if there not in RANK:
+            yield f"imports {there or 'the whole package'}, which stands on no floor"
+        elif RANK[there] >= RANK[home]:
+            yield f"imports {there}, which is not below it"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("__import__", "import_module")):
+            yield f"line {node.lineno}: imports what nobody can see"
+
+
+def impure(tree: ast.AST, path: Path) -> Iterator[str]:
+    """What a rule may not do: wait, look at the clock, touch files, the network, a database or a log."""
+    if home_of(path) not in PURE:
+        return
+    for module, name in imported(tree, ("archiver", *path.parts[:-1])):
+        first = module.partition(".")[0]
+        if name in PURE_PARTS.get(first, ()):
+            continue
+        if first in IMPURE_MODULES or first in PURE_PARTS or module == "urllib.request":
+            yield f"is pure, yet imports {module} {name}".rstrip()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await):
+            yield f"line {node.lineno}: is pure, yet waits"
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func).rpartition(".")
+            if called[2] in (CLOCK_AND_CHANCE if called[1] else IMPURE_CALLS):
+                yield f"line {node.lineno}: is pure, yet calls {''.join(called)}"
+
+
+def wrong_owner(tree: ast.AST, path: Path) -> Iterator[str]:
+    """Outside things in the hands of somebody who does not own them; aiohttp's inside anywhere but at the seam."""
+    for module, _ in imported(tree, ("archiver", *path.parts[:-1])):
+        owners = OWNERS.get(module.partition(".")[0])
+        if owners is not None and home_of(path) not in owners:
+            yield f"imports {module}, which belongs to {' and '.join(sorted(owners))}"
+        if PRIVATE_AIOHTTP.match(module) and path != SEAM:
+            yield f"imports {module}: only {SEAM} may know aiohttp's inside"
+    if home_of(path) not in HAVE_DATABASES:
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+        for call in calls:
+            if OPENS_DATABASE.fullmatch(ast.unparse(call.func)):
+                yield f"line {call.lineno}: opens a database, and has none of its own"
+
+
+def shape(tree: ast.Module, path: Path, text: str) -> Iterator[str]:
+    """Docstrings, sizes, names."""
+    if not ast.get_docstring(tree):
+        yield "does not say what it is for"
+    if (lines := text.count("\n")) > MAX_FILE:
+        yield f"has {lines} lines; {MAX_FILE} is the most"
+    if path.stem in DRAWERS:
+        yield "is a drawer: what lies in it has an owner or a noun of its own"
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            yield from _function(node)
+        elif isinstance(node, ast.ClassDef) and EMPTY_WORDS.search(node.name):
+            foreign = any(EMPTY_WORDS.search(ast.unparse(base)) for base in node.bases)
+            if not foreign:
+                yield f"line {node.lineno}: {node.name} says nothing about what it is"
+
+
+def _function(node: Function) -> Iterator[str]:
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    if lines > MAX_FUNCTION:
+        yield f"line {node.lineno}: {node.name} has {lines} lines; {MAX_FUNCTION} is the most"
+    given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    count = len([argument for argument in given if argument.arg not in ("self", "cls")])
+    if count > MAX_PARAMETERS:
+        yield f"line {node.lineno}: {node.name} takes {count} parameters; {MAX_PARAMETERS} is the most"
+
+
+def broad_except(tree: ast.AST, text: str) -> Iterator[str]:
+    """Broad excepts that neither hand the error on as it is nor say in a comment what becomes of it."""
+    lines = text.splitlines()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            if isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None:
+                continue
+            caught = ast.unparse(node.type) if node.type else "BaseException"
+            beside = lines[node.lineno - 1 : node.body[0].lineno]
+            if re.search(r"\b(Base)?Exception\b", caught) and not any("#" in line for line in beside):
+                yield f"line {node.lineno}: catches {caught} and does not say why"
+
+
+def faults(path: Path, text: str) -> list[str]:
+    """Everything that is wrong with the module at *path* (below the package)."""
+    tree = ast.parse(text)
+    checks = (
+        shape(tree, path, text),
+        wrong_floor(tree, path),
+        impure(tree, path),
+        wrong_owner(tree, path),
+        broad_except(tree, text),
+    )
+    return [fault for check in checks for fault in check]
+
+
+MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_module(path: Path) -> None:
+    assert faults(path, (ROOT / path).read_text(encoding="utf-8")) == []
+
+
+def test_each_module_stands_on_a_floor() -> None:
+    assert {home_of(path) for path in MODULES} - {"__init__"} <= set(RANK)
+
+
+def test_each_name_on_the_floors_exists() -> None:
+    assert set(RANK) <= {home_of(path) for path in MODULES}
+
+
+GOOD = '"""Says what it is for."""\n'
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "fault"),
+    [
+        ("url.py", "x = 1\n", "what it is for"),
+        ("url.py", GOOD + "from archiver.model import Link\n", "imports model, which is not below"),
+        ("url.py", GOOD + "from archiver import model\n", "imports model, which is not below"),
+        ("url.py", GOOD + "def f():\n    import archiver.crawl\n", "imports crawl, which is not below"),
+        ("url.py", GOOD + "if TYPE_CHECKING:\n    from archiver.cli import x\n", "imports cli"),
+        ("scope.py", GOOD + "from archiver.robots import x\n", "imports robots, which is not below"),
+        ("scope.py", GOOD + "from .robots import x\n", "imports robots, which is not below"),
+        ("http/head.py", GOOD + "from ..robots import x\n", "imports robots, which is not below"),
+        ("url.py", GOOD + "import archiver\n", "the whole package"),
+        ("url.py", GOOD + "from archiver.attic import x\n", "stands on no floor"),
+        ("crawl.py", GOOD + "x = importlib.import_module('archiver.cli')\n", "nobody can see"),
+        ("scope.py", GOOD + "import asyncio\n", "yet imports asyncio"),
+        ("scope.py", GOOD + "def f():\n    import os.path\n", "yet imports os.path"),
+        ("scope.py", GOOD + "from pathlib import Path\n", "yet imports pathlib Path"),
+        ("extract/css.py", GOOD + "import logging\n", "yet imports logging"),
+        ("scope.py", GOOD + "async def f():\n    pass\n", "yet waits"),
+        ("scope.py", GOOD + "x = open('x')\n", "yet calls open"),
+        ("scope.py", GOOD + "x = datetime.now()\n", "yet calls datetime.now"),
+        ("crawl.py", GOOD + "import aiosqlite\n", "belongs to frontier"),
+        ("report/files.py", GOOD + "db = sqlite3.connect('crawl.db')\n", "opens a database"),
+        ("fetch/client.py", GOOD + "from aiohttp.client_proto import ResponseHandler\n", "only fetch/tap.py"),
+        ("fetch/client.py", GOOD + "import aiohttp.connector\n", "only fetch/tap.py"),
+        ("url.py", GOOD + "\n" * MAX_FILE, "lines; 400 is the most"),
+        ("fetch/utils.py", GOOD, "is a drawer"),
+        ("url.py", GOOD + "class UrlManager:\n    pass\n", "says nothing"),
+        ("url.py", GOOD + "def f():\n" + "    x = 1\n" * MAX_FUNCTION, "f has 51 lines"),
+        ("url.py", GOOD + "def f(a, b, c, d, /, e, *, g, h): ...\n", "takes 7 parameters"),
+        ("url.py", GOOD + "try:\n    x = 1\nexcept Exception:\n    pass\n", "does not say why"),
+        ("url.py", GOOD + "try:\n    x = 1\nexcept:\n    pass\n", "does not say why"),
+        ("url.py", GOOD + "try:\n    x = 1\nexcept (ValueError, BaseException):\n    pass\n", "does not say why"),
+    ],
+)
+def test_a_fault_is_found(where: str, text: str, fault: str) -> None:
+    found = faults(Path(where), text)
+    assert len(found) == 1
+    assert fault in found[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("url.py", "import ada_url\nfrom archiver.errors import ConfigError\n"),
+        ("http/framer.py", "from archiver.http.head import x\nfrom archiver.model import Framing\n"),
+        ("http/framer.py", "from .head import x\n"),
+        ("scope.py", "from pathlib import PurePosixPath\nimport re, io, gzip\n"),
+        ("crawl.py", "import asyncio, time\nfrom archiver import __version__\n"),
+        ("fetch/tap.py", "from aiohttp.client_proto import ResponseHandler\n"),
+        ("fetch/client.py", "import aiohttp\nfrom aiohttp.abc import AbstractResolver\n"),
+        ("cli/app.py", "class Quiet(logging.FileHandler):\n    pass\n"),
+        ("crawl.py", "try:\n    x = 1\nexcept Exception:  # becomes the row's failure\n    x = 2\n"),
+        ("crawl.py", "try:\n    x = 1\nexcept BaseException:\n    undo()\n    raise\n"),
+        ("verify/index.py", "import sqlite3\ndef f(db: sqlite3.Connection): ...\n"),
+        ("crawl.py", "class Crawl:\n    def f(self, a, b, c, d, e, f): ...\n"),
+    ],
+)
+def test_what_is_right_passes(where: str, text: str) -> None:
+    assert faults(Path(where), GOOD + text) == []
