@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from archiver.stats import HostLine, Snapshot, duration, printable, volume
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, Group
 
 FIRST_LINE = 2.0  # seconds after which a person wants to see that something happens
 LINE_EVERY = 10.0  # seconds: six lines a minute fill no log
@@ -149,7 +148,7 @@ class Panel:
         if not self._begun:
             self._live.start()
             self._begun = True
-        self._live.update(table(snapshot), refresh=True)
+        self._live.update(picture(snapshot), refresh=True)
 
     def close(self, snapshot: Snapshot) -> None:
         """Take the panel away; the summary comes in its place."""
@@ -158,28 +157,18 @@ class Panel:
             self._live.stop()
 
 
-def table(snapshot: Snapshot) -> "Table":
-    """The panel's content."""
-    from rich.table import Table  # noqa: PLC0415 - slow to import, and needed on a terminal only
+def picture(snapshot: Snapshot) -> "Group":
+    """The panel's content: the crawl in a line, a row for each busy host, and what is waited for."""
+    from rich.console import Group  # noqa: PLC0415 - slow to import, and needed on a terminal only
+    from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415 - plain text: nothing in a name is markup
 
-    grid = Table.grid(padding=(0, 2))
-    for justify in ("left", "right", "right", "left"):
-        grid.add_column(justify=justify, no_wrap=True, overflow="ellipsis")
-    grid.add_row(
-        Text(f"{snapshot.state} {duration(snapshot.elapsed)}", style="bold"),
-        f"{snapshot.done} done",
-        f"{snapshot.waiting} waiting",
-        f"{snapshot.failed} failed, {snapshot.excluded} excluded, {snapshot.active} active, "
-        f"{snapshot.rate:.1f}/s, {volume(snapshot.received)}",
-    )
+    hosts = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    hosts.add_column("host", no_wrap=True, overflow="ellipsis")
+    hosts.add_column("done", justify="right", no_wrap=True)
+    hosts.add_column("waiting", justify="right", no_wrap=True)
+    hosts.add_column("now", no_wrap=True)
     for host in snapshot.hosts:
-        grid.add_row(
-            Text(f"  {printable(host.key, HOST_WIDTH)}"),
-            f"{host.done}",
-            f"{host.waiting}",
-            Text(pause_words(host), style="" if host.active else "dim"),
-        )
-    if snapshot.waiting_for:
-        grid.add_row(Text(f"waiting for {printable(snapshot.waiting_for, 100)}", style="yellow"))
-    return grid
+        words = Text(pause_words(host), style="" if host.active else "dim")
+        hosts.add_row(Text(printable(host.key, HOST_WIDTH)), f"{host.done}", f"{host.waiting}", words)
+    return Group(Text(line(snapshot), style="bold"), *([hosts] if snapshot.hosts else []))

@@ -66,14 +66,14 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
 
 
 def _carried_out(directory: Path, settings: Settings, verbosity: int, *, resume: bool) -> ExitCode:
-    from archiver import build  # noqa: PLC0415 - the network and the database; bad input is refused without them
+    from archiver.build import opened  # noqa: PLC0415 - the network and the database; bad input is refused without
 
     if verbosity > 0:
         logging.basicConfig(level=logging.INFO if verbosity == 1 else logging.DEBUG, format="%(name)s: %(message)s")
     if verbosity > QUIET:
         say(f"archiver: {'going on with' if resume else 'archiving into'} {directory}")
     outcome = run(
-        build.opened(directory, settings, resume=resume),
+        opened(directory, settings, resume=resume),
         face_for(sys.stderr, verbosity),
         settings.limits.drain_timeout,
     )

@@ -48,7 +48,7 @@ def render(settings: Settings) -> str:
     lines = [
         "# The settings in force. `archiver resume` reads them; options given to it override and are written back.",
         "",
-        f"{SEEDS} = {_toml(list(settings.seeds))}",
+        f"{SEEDS} = {toml_value(list(settings.seeds))}",
     ]
     chapter = None
     for name, entry in every_setting():
@@ -60,7 +60,7 @@ def render(settings: Settings) -> str:
         value = getattr(part, entry.name)
         written = [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
         lines += ["", *(f"# {line}" for line in wrap(explained(entry), _COMMENT_WIDTH))]
-        lines.append(f"{key_of(entry)} = {_toml(written)}")
+        lines.append(f"{key_of(entry)} = {toml_value(written)}")
     return "\n".join(lines) + "\n"
 
 
@@ -133,12 +133,12 @@ def _line_of(text: str, key: str) -> int:
     return candidates[0] + 1 if candidates else 1
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """*value* as TOML; strings are escaped so that no byte of them can end them."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        inner = [_toml(one) for one in value]
+        inner = [toml_value(one) for one in value]
         return f"[{', '.join(inner)}]" if len(inner) < 2 else "[\n" + "".join(f"    {one},\n" for one in inner) + "]"
     if isinstance(value, str):
         return '"' + "".join(_escaped(char) for char in value) + '"'

@@ -53,12 +53,18 @@ def _deflate(body: bytes, limit: int) -> tuple[bytes, str]:
     return body, "not deflate, as the header says"
 
 
-def _inflated(body: bytes, limit: int, bits: int, name: str) -> tuple[bytes, str]:
-    """The output, one byte more than *limit* where there is more; gzip's further members are a part of it."""
+def _inflated(body: bytes, limit: int, bits: int, name: str, bad: int | None = None) -> tuple[bytes, str]:
+    """The output, one byte more than *limit* where there is more; gzip's further members are a part of it.
+
+    The library gives nothing of a bite that holds a fault, so *bad*, where such a one starts, is fed by bytes.
+    """
     output = bytearray()
     engine = zlib.decompressobj(bits)
-    for start in range(0, len(body), _BITE):  # small ones, for what follows a member's end is copied
-        data = body[start : start + _BITE]
+    starts = list(range(0, len(body), _BITE))  # small ones, for what follows a member's end is copied
+    if bad is not None:
+        starts = [*range(0, bad, _BITE), *range(bad, min(bad + _BITE, len(body)))]
+    for start, end in zip(starts, [*starts[1:], len(body)], strict=True):
+        data = body[start:end]
         while data:
             if engine.eof:
                 if name != "gzip" or not data.startswith(_GZIP_MAGIC[:1]):
@@ -67,6 +73,8 @@ def _inflated(body: bytes, limit: int, bits: int, name: str) -> tuple[bytes, str
             try:
                 output += engine.decompress(data, limit + 1 - len(output))
             except zlib.error:
+                if bad is None:
+                    return _inflated(body, limit, bits, name, start)
                 return bytes(output), f"broken {name} data"
             if len(output) > limit:
                 return bytes(output), ""

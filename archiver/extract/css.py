@@ -6,7 +6,7 @@ a rule that a browser would drop is found as well. URLs are resolved against the
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from archiver.extract import charset
 from archiver.extract.document import Document
@@ -31,7 +31,7 @@ def _word(word: str) -> str:
 
 
 def _string(quote: str, name: str) -> str:
-    """A string; its group `…_end` took part where it is closed. A line's end leaves it open, the text's end closes it."""
+    """A string; its group `…_end` takes part where it is closed, as the end of the text does, but not that of a line."""
     return rf"{quote}(?P<{name}>(?:[^{quote}\\\n\r\f]|\\(?:\r\n|[\s\S]|\Z))*+)(?P<{name}_end>{quote}|\Z)?"
 
 
@@ -72,34 +72,80 @@ def references(text: str) -> Iterator[tuple[str, str]]:
     """Each reference in *text* and what it stands in: `url()`, `@import` or `image-set()`."""
     if not _HINT.search(text):
         return
-    depth = 0  # of parentheses inside image-set(; its own is 1
-    expected, meaning = -1, ""  # a string that starts there is a reference
-    importing = -1  # a url() that starts there is an import
+    scan = _Scan(len(text))
     for token in _TOKEN.finditer(text):
-        kind = token.lastgroup
-        if kind is None:
-            continue
-        if kind in ("double_end", "single_end"):
-            if token.start() == expected or depth == 1:
-                string = _unescaped(token["double"] or token["single"] or "")
-                # a backslash at the very end means nothing in a string, but stands for a character in a bare url
-                string = string[:-1] if token.end() == len(text) and string.endswith("\ufffd") else string
-                yield string, meaning if token.start() == expected else "image-set()"
-        elif kind == "url":
-            meaning = "@import" if token.start() == importing else "url()"
-            if token["bare"] is not None:
-                yield _unescaped(token["bare"]), meaning
-            elif token["bad"] is None:
-                expected, depth = token.end(), depth + bool(depth)
-        elif kind == "import":
-            expected = importing = token.end()
-            meaning = "@import"
-        elif kind == "src":
-            expected, meaning, depth = token.end(), "url()", depth + bool(depth)
-        elif kind in ("set", "open"):
-            depth += kind == "set" or depth > 0
-        elif kind == "close":
-            depth = max(depth - 1, 0)
+        step = _STEPS.get(token.lastgroup or "")
+        reference = step(scan, token) if step else None
+        if reference:
+            yield reference
+
+
+class _Scan:
+    """What the tokens up to here say of those that follow."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length  # of the whole text
+        self.depth = 0  # of parentheses inside image-set(; its own is 1
+        self.expected = -1  # a string that starts there is a reference
+        self.meaning = ""  # of that string
+        self.importing = -1  # a url() that starts there is an import
+
+    def string(self, token: re.Match[str]) -> tuple[str, str] | None:
+        """A closed string: a reference where one is expected, and directly inside image-set()."""
+        expected = token.start() == self.expected
+        if not expected and self.depth != 1:
+            return None
+        string = _unescaped(token["double"] or token["single"] or "")
+        if token.end() == self.length:  # a backslash at the very end means nothing in a string
+            string = string.removesuffix("\ufffd")
+        return string, self.meaning if expected else "image-set()"
+
+    def url(self, token: re.Match[str]) -> tuple[str, str] | None:
+        """`url(` and what is in it, unless that is a string, or broken."""
+        self.meaning = "@import" if token.start() == self.importing else "url()"
+        if token["bare"] is not None:
+            return _unescaped(token["bare"]), self.meaning
+        if token["bad"] is None:
+            self._inside(token)
+        return None
+
+    def src(self, token: re.Match[str]) -> None:
+        """`src(`, which takes a string only."""
+        self.meaning = "url()"
+        self._inside(token)
+
+    def at_import(self, token: re.Match[str]) -> None:
+        """`@import` and the space behind it."""
+        self.meaning = "@import"
+        self.expected = self.importing = token.end()
+
+    def image_set(self, token: re.Match[str]) -> None:
+        """`image-set(`."""
+        self.depth += 1
+
+    def opening(self, token: re.Match[str]) -> None:
+        """Any other opening parenthesis."""
+        self.depth += bool(self.depth)
+
+    def closing(self, token: re.Match[str]) -> None:
+        """A closing parenthesis."""
+        self.depth -= bool(self.depth)
+
+    def _inside(self, token: re.Match[str]) -> None:
+        self.expected = token.end()
+        self.depth += bool(self.depth)
+
+
+_STEPS: dict[str, Callable[[_Scan, re.Match[str]], tuple[str, str] | None]] = {
+    "double_end": _Scan.string,
+    "single_end": _Scan.string,
+    "url": _Scan.url,
+    "src": _Scan.src,
+    "import": _Scan.at_import,
+    "set": _Scan.image_set,
+    "open": _Scan.opening,
+    "close": _Scan.closing,
+}
 
 
 def _unescaped(value: str) -> str:

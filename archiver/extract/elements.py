@@ -79,12 +79,16 @@ RELATIONS = {
 }
 
 _META_REQUISITES = frozenset(
-    "og:image og:image:url og:image:secure_url twitter:image twitter:image:src twitter:image0 twitter:image1 image "
-    "thumbnail thumbnailurl msapplication-tileimage msapplication-square70x70logo msapplication-square150x150logo "
-    "msapplication-wide310x150logo msapplication-square310x310logo msapplication-config og:video og:video:url "
-    "og:video:secure_url og:audio og:audio:url og:audio:secure_url twitter:player:stream".split()
+    (
+        *("og:image", "og:image:url", "og:image:secure_url", "image", "thumbnail", "thumbnailurl"),
+        *("og:video", "og:video:url", "og:video:secure_url", "og:audio", "og:audio:url", "og:audio:secure_url"),
+        *("twitter:image", "twitter:image:src", "twitter:image0", "twitter:image1", "twitter:player:stream"),
+        *("msapplication-config", "msapplication-tileimage", "msapplication-square70x70logo"),
+        *("msapplication-square150x150logo", "msapplication-square310x310logo", "msapplication-wide310x150logo"),
+    )
 )
-_META_LINKS = frozenset("og:url twitter:player al:web:url article:author article:publisher url".split())
+_META_LINKS = frozenset(("og:url", "twitter:player", "al:web:url", "article:author", "article:publisher", "url"))
+_NOT_FETCHED = ("post", "dialog")  # what a form does with these methods leaves no address behind
 _PARAMETERS = frozenset(("src", "movie", "data", "filename", "url", "source"))
 
 _LAZY = re.compile(
@@ -103,7 +107,7 @@ class Elements:
         self.found = Found()
         self.base: str | None = None  # the first base element's href
         self.framed: list[str] = []  # documents that stand in an attribute (srcdoc)
-        self._posting = False  # the form that was opened last sends by POST
+        self.posting = False  # the form that was opened last sends by POST
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in one start tag: what its attributes mean on this element."""
@@ -117,7 +121,7 @@ class Elements:
             known.more(self, attributes)
 
     def start_any(self, tag: str, attributes: Attributes) -> None:
-        """As `start`, and what its attributes mean on every element: styles, backgrounds, addresses kept for a script."""
+        """As `start`, and what attributes mean on every element: styles, backgrounds, addresses kept for a script."""
         self.start(tag, attributes)
         for name, value in attributes.items():
             if name == "style":
@@ -126,7 +130,7 @@ class Elements:
                 self.found.add(value, Hop.REQUISITE, f"{tag}/@background")
             elif name.startswith("data-") and _LAZY.fullmatch(name):
                 if "set" in name[5:]:
-                    self._candidates(value, f"{tag}/@{name}")
+                    self.candidates(value, f"{tag}/@{name}")
                 elif _like_a_url(value):
                     self.found.add(value, Hop.REQUISITE, f"{tag}/@{name}")
 
@@ -135,81 +139,93 @@ class Elements:
         for reference, context in css.references(text):
             self.found.add(reference, Hop.REQUISITE, f"{where}/{context}")
 
-    def _candidates(self, value: str | None, context: str) -> None:
+    def candidates(self, value: str | None, context: str) -> None:
+        """Take in a srcset."""
         if value:
             for reference in srcset.candidates(value):
                 self.found.add(reference, Hop.REQUISITE, context)
 
-    def _srcset(self, attributes: Attributes) -> None:
-        self._candidates(attributes.get("srcset"), "@srcset")
 
-    def _iframe(self, attributes: Attributes) -> None:
-        if attributes.get("srcdoc"):
-            self.framed.append(attributes["srcdoc"])
+def _srcset(elements: Elements, attributes: Attributes) -> None:
+    elements.candidates(attributes.get("srcset"), "@srcset")
 
-    def _base(self, attributes: Attributes) -> None:
-        if self.base is None:
-            self.base = attributes.get("href")
 
-    def _link(self, attributes: Attributes) -> None:
-        hop = relation_hop(attributes.get("rel", ""))
-        if hop:
-            self.found.add(attributes.get("href"), hop, "link/@href")
-            self._candidates(attributes.get("imagesrcset"), "link/@imagesrcset")
+def _iframe(elements: Elements, attributes: Attributes) -> None:
+    if attributes.get("srcdoc"):
+        elements.framed.append(attributes["srcdoc"])
 
-    def _meta(self, attributes: Attributes) -> None:
-        content = attributes.get("content")
-        if not content:
-            return
-        if attributes.get("http-equiv", "").strip().lower() == "refresh":
-            self.found.add(refresh.target(content), Hop.LINK, "meta/@content")
-        name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").strip().lower()
-        if name in _META_REQUISITES:
-            self.found.add(content, Hop.REQUISITE, "meta/@content")
-        elif name in _META_LINKS and content.lstrip().lower().startswith(("http:", "https:")):
-            self.found.add(content, Hop.LINK, "meta/@content")
 
-    def _form(self, attributes: Attributes) -> None:
-        self._posting = attributes.get("method", "get").strip().lower() in ("post", "dialog")
-        if not self._posting:
-            self.found.add(attributes.get("action"), Hop.LINK, "form/@action")
+def _base(elements: Elements, attributes: Attributes) -> None:
+    if elements.base is None:
+        elements.base = attributes.get("href")
 
-    def _submit(self, attributes: Attributes) -> None:
-        method = attributes.get("formmethod", "post" if self._posting else "get").strip().lower()
-        if method not in ("post", "dialog"):
-            self.found.add(attributes.get("formaction"), Hop.LINK, "@formaction")
 
-    def _parameter(self, attributes: Attributes) -> None:
-        name, value = attributes.get("name", "").strip().lower(), attributes.get("value", "")
-        if name == "flashvars":
-            self._flash(value)
-        elif name in _PARAMETERS and _like_a_url(value):
-            self.found.add(value, Hop.REQUISITE, "param/@value")
+def _link(elements: Elements, attributes: Attributes) -> None:
+    hop = relation_hop(attributes.get("rel", ""))
+    if hop:
+        elements.found.add(attributes.get("href"), hop, "link/@href")
+        elements.candidates(attributes.get("imagesrcset"), "link/@imagesrcset")
 
-    def _embed(self, attributes: Attributes) -> None:
-        self._flash(attributes.get("flashvars", ""))
 
-    def _flash(self, variables: str) -> None:
-        """Files that a Flash film is told of by name: old sites hold whole galleries that way."""
-        for pair in variables.split("&", 1000):
-            value = unquote(pair.partition("=")[2])
-            if _FLASH_FILE.fullmatch(value):
-                self.found.add(value, Hop.SPECULATIVE, "@flashvars")
+def _meta(elements: Elements, attributes: Attributes) -> None:
+    content = attributes.get("content")
+    if not content:
+        return
+    if attributes.get("http-equiv", "").strip().lower() == "refresh":
+        elements.found.add(refresh.target(content), Hop.LINK, "meta/@content")
+    name = attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
+    name = name.strip().lower()
+    if name in _META_REQUISITES:
+        elements.found.add(content, Hop.REQUISITE, "meta/@content")
+    elif name in _META_LINKS and content.lstrip().lower().startswith(("http:", "https:")):
+        elements.found.add(content, Hop.LINK, "meta/@content")
+
+
+def _form(elements: Elements, attributes: Attributes) -> None:
+    elements.posting = attributes.get("method", "get").strip().lower() in _NOT_FETCHED
+    if not elements.posting:
+        elements.found.add(attributes.get("action"), Hop.LINK, "form/@action")
+
+
+def _submit(elements: Elements, attributes: Attributes) -> None:
+    method = attributes.get("formmethod", "post" if elements.posting else "get").strip().lower()
+    if method not in _NOT_FETCHED:
+        elements.found.add(attributes.get("formaction"), Hop.LINK, "@formaction")
+
+
+def _parameter(elements: Elements, attributes: Attributes) -> None:
+    name, value = attributes.get("name", "").strip().lower(), attributes.get("value", "")
+    if name == "flashvars":
+        _flash(elements, value)
+    elif name in _PARAMETERS and _like_a_url(value):
+        elements.found.add(value, Hop.REQUISITE, "param/@value")
+
+
+def _embed(elements: Elements, attributes: Attributes) -> None:
+    _flash(elements, attributes.get("flashvars", ""))
+
+
+def _flash(elements: Elements, variables: str) -> None:
+    """Files that a Flash film is told of by name: old sites hold whole galleries that way."""
+    for pair in variables.split("&", 1000):
+        value = unquote(pair.partition("=")[2])
+        if _FLASH_FILE.fullmatch(value):
+            elements.found.add(value, Hop.SPECULATIVE, "@flashvars")
 
 
 _MORE: dict[str, Callable[[Elements, Attributes], None]] = {
-    "amp-img": Elements._srcset,
-    "base": Elements._base,
-    "button": Elements._submit,
-    "embed": Elements._embed,
-    "form": Elements._form,
-    "iframe": Elements._iframe,
-    "img": Elements._srcset,
-    "input": Elements._submit,
-    "link": Elements._link,
-    "meta": Elements._meta,
-    "param": Elements._parameter,
-    "source": Elements._srcset,
+    "amp-img": _srcset,
+    "base": _base,
+    "button": _submit,
+    "embed": _embed,
+    "form": _form,
+    "iframe": _iframe,
+    "img": _srcset,
+    "input": _submit,
+    "link": _link,
+    "meta": _meta,
+    "param": _parameter,
+    "source": _srcset,
 }
 
 

@@ -23,6 +23,7 @@ class Entries:
         self._length = 0
 
     def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
         name = tag.rpartition("}")[2].lower()
         if name in ("sitemap", "sitemapindex"):
             self._hop = Hop.MANIFEST
@@ -33,11 +34,13 @@ class Entries:
         self._forget()
 
     def data(self, text: str) -> None:
+        """Take in a piece of text."""
         self._length += len(text)
         if self._length <= _LONGEST:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
+        """Take in an end tag."""
         name = tag.rpartition("}")[2].lower()
         if name in _PLACES and self._pieces:
             text = "".join(self._pieces).strip()

@@ -24,7 +24,7 @@ def redirect(address: str, fields: Fields) -> Link | None:
     """Where the first Location in *fields* leads from *address*; None where it leads nowhere."""
     for name, value in fields:
         if name == "location":
-            target = Joiner(address).join(_escaped(value)) if value.strip() and not value.strip().startswith("#") else None
+            target = Joiner(address).join(_escaped(value))
             return Link(target, Hop.REDIRECT, "location") if target else None
     return None
 

@@ -22,8 +22,7 @@ MOST_BYTES = 32 << 20
 _DEEPEST = 3  # documents in documents, comments in comments
 _MOST_PARTS = 1000  # of either
 
-_COMMON = (re.compile(r"style[\t\n\f\r ]*="), re.compile(r"background[\t\n\f\r ]*="), re.compile("data-"))
-_HIDDEN = ("<style", "<noframes", "<noembed", "[if")
+_COMMON = re.compile(r"style[\t\n\f\r ]*=|background[\t\n\f\r ]*=|\bdata-")
 _CONDITIONAL = re.compile(r"[\s\[]{1,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
 _PLAIN_TEXT = ("style", "noframes", "noembed")
 
@@ -65,9 +64,10 @@ def _elements(source: str) -> Elements:
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
     """Tell *elements* of each tag in *source*; markup that is text to the parser goes to *hidden*."""
     lower = source.lower()
-    start = elements.start_any if any(pattern.search(lower) for pattern in _COMMON) else elements.start
-    target: object = SimpleNamespace(start=start, close=bool)
-    if any(mark in lower for mark in _HIDDEN):
+    styled = "style" in lower
+    common = (styled or "data-" in lower or "background" in lower) and _COMMON.search(lower)
+    target: object = SimpleNamespace(start=elements.start_any if common else elements.start, close=bool)
+    if (styled and "<style" in lower) or "[if" in lower or "noframes" in lower or "noembed" in lower:
         target = _Reader(elements, hidden)
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
@@ -83,15 +83,18 @@ class _Reader:
         self._pieces: list[str] | None = None  # of the plain text that is being read
 
     def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
         self._elements.start_any(tag, attributes)
         if tag in _PLAIN_TEXT:
             self._pieces = []
 
     def data(self, text: str) -> None:
+        """Take in a piece of text."""
         if self._pieces is not None:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
+        """Take in an end tag."""
         if tag in _PLAIN_TEXT and self._pieces is not None:
             text = "".join(self._pieces)
             self._pieces = None
@@ -101,6 +104,7 @@ class _Reader:
                 self._hidden.append(text)
 
     def comment(self, text: str) -> None:
+        """Take in a comment: keep what is in a conditional one."""
         condition = _CONDITIONAL.match(text)
         if condition:
             self._hidden.append(text[condition.end() :])

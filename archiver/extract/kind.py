@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 _HEAD = 1024
-_UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream", "content/unknown"))
+_UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream"))
 _XML_TYPES = frozenset(("application/xml", "text/xml", "application/xhtml+xml", "image/svg+xml"))
 _HTML_TYPES = frozenset(("text/html", "application/vnd.wap.xhtml+xml", "application/x-httpd-php"))
 _BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"OggS", b"wOF", b"ID3")
@@ -32,7 +32,11 @@ _MARKUP = re.compile(
     rb"<!doctype\s+html|<(?:html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|frameset|base|link)[\s/>]",
     re.IGNORECASE,
 )
-_FEED = re.compile(rb"(?:<\?xml[^>]*+>)?(?:\s|<!--(?:[^-]|-(?!->))*+-->)*+<(?:[\w-]++:)?(?:rss|feed|rdf|urlset|sitemapindex)[\s>]", re.IGNORECASE)
+_FEED = re.compile(
+    rb"(?:<\?xml[^>]*+>)?(?:\s|<!--(?:[^-]|-(?!->))*+-->)*+"
+    rb"<(?:[\w-]++:)?(?:rss|feed|rdf|urlset|sitemapindex)[\s>]",
+    re.IGNORECASE,
+)
 
 
 def kind_of(document: Document) -> Kind:

@@ -24,6 +24,7 @@ _ROOT = re.compile(r"(?:[^<]|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
 _WHOLE = re.compile(r"https?://[^\s<>\"]++", re.IGNORECASE)
 _SHEET = re.compile(r"href\s*=\s*[\"']([^\"'<]*)[\"']")
 _NAMES_ONLY = frozenset(("rel", "scheme", "type", "term", "domain", "about", "profile"))  # URLs that are but names
+_FEED_ATTRIBUTES = (("link", "href"), ("content", "src"), ("enclosure", "url"))
 _NAMESPACES = {"http://www.w3.org/1999/xlink": "xlink:"}
 
 
@@ -75,21 +76,25 @@ class _Markup:
         self._style: list[str] | None = None  # the style element that is being read
 
     def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
         name = tag.rpartition("}")[2].lower()
         self.elements.start_any(name, {_plain(key): value for key, value in attributes.items()})
         if name == "style":
             self._style = []
 
     def data(self, text: str) -> None:
+        """Take in a piece of text."""
         if self._style is not None:
             self._style.append(text)
 
     def end(self, tag: str) -> None:
+        """Take in an end tag."""
         if self._style is not None and tag.rpartition("}")[2].lower() == "style":
             self.elements.style("".join(self._style))
             self._style = None
 
     def pi(self, target: str, content: str | None = None) -> None:
+        """Take in a processing instruction."""
         _sheet(self.elements.found, target, content)
 
     def close(self) -> None:
@@ -106,21 +111,23 @@ class _Anything:
         self._length = 0
 
     def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
         name = tag.rpartition("}")[2]
         for key, value in attributes.items():
             plain = key.rpartition("}")[2]
-            if _WHOLE.fullmatch(value.strip()) and plain not in _NAMES_ONLY:
-                self.found.add(value, Hop.LINK, f"{name}/@{plain}")
-            elif self._feed and (name, plain) in (("link", "href"), ("content", "src"), ("enclosure", "url")):
+            whole = plain not in _NAMES_ONLY and _WHOLE.fullmatch(value.strip())
+            if whole or (self._feed and (name, plain) in _FEED_ATTRIBUTES):
                 self.found.add(value, Hop.LINK, f"{name}/@{plain}")
         self._pieces, self._length = [], 0
 
     def data(self, text: str) -> None:
+        """Take in a piece of text."""
         self._length += len(text)
         if self._length <= _LONGEST:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
+        """Take in an end tag."""
         if self._pieces:
             name = tag.rpartition("}")[2]
             text = "".join(self._pieces).strip()
@@ -129,6 +136,7 @@ class _Anything:
             self._pieces, self._length = [], 0
 
     def pi(self, target: str, content: str | None = None) -> None:
+        """Take in a processing instruction."""
         _sheet(self.found, target, content)
 
     def close(self) -> None:

@@ -103,8 +103,7 @@ class _Reading:
 
     def _check(self, record: Record, file: BinaryIO) -> None:
         for code, sentence in field_findings(record):
-            if code != "content-length":
-                self._add(record, code, sentence)
+            self._add(record, code, sentence)
         check = BlockCheck(record)
         since = 0
         self._at(file.tell())

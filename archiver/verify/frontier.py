@@ -115,7 +115,7 @@ class FrontierCheck:
 
     def _capture(self, row: "_Row") -> Iterator[Fault]:
         file, before = self._file(row.warc), self._before.get(row.warc)
-        if file is None or before is None or row.end > before.committed:
+        if file is None or before is None or (not before.closed and row.end > before.committed):
             return  # named already, or written since
         number, path, _ = file
         found = self._inventory.execute(_RECORDS, (number, row.offset, row.end)).fetchall()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from archiver.progress import Lines, Panel, face_for, followed, line, pause_words, table
+from archiver.progress import Lines, Panel, face_for, followed, line, pause_words, picture
 from archiver.stats import HostLine, Snapshot
 
 HOST = HostLine("https://example.org", waiting=4, active=1, done=7, wait=0.2, why="rate")
@@ -75,7 +75,7 @@ def test_a_slow_crawl_that_waits_between_requests_is_no_change() -> None:
     stream = io.StringIO()
     face = Lines(stream, hosts=False)
     for state in ("crawling", "waiting", "crawling", "waiting"):
-        face.show(replace(NOW, elapsed=1.0, state=state))  # type: ignore[arg-type]
+        face.show(replace(NOW, elapsed=1.0, state=state))
     assert stream.getvalue() == ""
     face.show(replace(NOW, elapsed=1.0, state="draining"))
     assert stream.getvalue().startswith("draining 1.0 s")
@@ -92,7 +92,7 @@ def test_nothing_hostile_reaches_the_screen() -> None:
     face = Lines(stream, hosts=True)
     face.show(replace(hostile, elapsed=60))
     screen = io.StringIO()
-    Console(file=screen, force_terminal=True, width=200).print(table(hostile))
+    Console(file=screen, force_terminal=True, width=200).print(picture(hostile))
     for shown in (stream.getvalue(), screen.getvalue()):
         assert "\x1b[2J" not in shown
         assert "\r" not in shown

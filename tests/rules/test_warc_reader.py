@@ -169,7 +169,7 @@ def test_what_is_not_whole_is_named_with_its_offset(data: bytes, word: str, offs
     assert str(torn).startswith(f"at offset {offset}: ")
 
 
-GOING_ON = {
+GOING_ON: dict[str, tuple[bytes, list[bytes | str]]] = {
     "over a damaged member": (member(ONE)[:30] + b"????" + member(ONE)[34:] + member(TWO), ["gzip-broken"]),
     "over a cut member": (member(ONE)[:60] + member(TWO), ["gzip-broken"]),
     "over an empty member": (member(b"") + member(TWO), ["member-empty"]),
@@ -283,7 +283,7 @@ def test_a_header_full_of_lines_takes_linear_time(line: bytes) -> None:
 
 
 def test_lengths_that_all_reach_to_the_end_do_not_take_quadratic_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archiver.warc.reader.MAX_REREAD", 1 << 20)
+    monkeypatch.setattr("archiver.warc.reader.MAX_REREAD", 5 << 20)
     data = record("resource", b"", ("Content-Length", "999999999")) * 4000
     faults = [item for item in scan(io.BytesIO(data)) if isinstance(item, Torn)]
     assert 1 < len(faults) < 20

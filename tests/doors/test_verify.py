@@ -1,0 +1,451 @@
+"""`verify` over files and collections: a good one has no finding, and each way to spoil one is noticed and named."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from archiver.errors import ConfigError
+from archiver.url import surt
+from archiver.verify import CODES, Progress, Report, Severity, run
+from archiver.verify.report import MAX_EACH, Fault, Findings
+from fixtures.handmade import Collection, member, record, sha256
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "verify.md"
+
+
+@pytest.fixture(name="collection")
+def a_collection(tmp_path: Path) -> Collection:
+    return Collection(tmp_path / "collection", surt=surt)
+
+
+def codes(report: Report) -> set[str]:
+    return set(report.counts)
+
+
+def write(path: Path, *records: bytes) -> Path:
+    path.write_bytes(b"".join(member(part) for part in records))
+    return path
+
+
+def test_a_good_collection_has_no_finding(collection: Collection) -> None:
+    report = run([collection.folder])
+    assert (report.ok, report.faults, report.counts) == (True, (), {})
+    assert report.as_json()["records"] == 1 + 3 * len(collection.visits)
+
+
+def damage(at: int) -> Callable[[Collection], None]:
+    def spoil(made: Collection) -> None:
+        data = bytearray(made.warc.read_bytes())
+        data[at] ^= 0x10
+        made.warc.write_bytes(data)
+
+    return spoil
+
+
+def in_the_first_response(flip: int) -> Callable[[Collection], None]:
+    def spoil(made: Collection) -> None:
+        entry = json.loads(made.lines[0].split(" ", 2)[2])
+        data = bytearray(made.warc.read_bytes())
+        data[int(entry["offset"]) + int(entry["length"]) // 2] ^= flip
+        made.warc.write_bytes(data)
+
+    return spoil
+
+
+def rewrite(old: str, new: str, count: int = -1) -> Callable[[Collection], None]:
+    def spoil(made: Collection) -> None:
+        made.index.write_text(made.index.read_text().replace(old, new, count))
+
+    return spoil
+
+
+def lines(change: Callable[[list[str]], list[str]]) -> Callable[[Collection], None]:
+    def spoil(made: Collection) -> None:
+        made.index.write_text("".join(change(made.index.read_text().splitlines(keepends=True))))
+
+    return spoil
+
+
+def sql(statement: str) -> Callable[[Collection], None]:
+    return lambda made: made.sql(statement)
+
+
+def append(data: bytes) -> Callable[[Collection], None]:
+    return lambda made: made.warc.write_bytes(made.warc.read_bytes() + data)
+
+
+def rename(name: str) -> Callable[[Collection], None]:
+    def spoil(made: Collection) -> None:
+        made.warc.rename(made.warc.with_name(name))
+
+    return spoil
+
+
+LOST = {
+    "index-place",
+    "capture-place",
+    "concurrent-missing",
+    "pair-missing",
+}  # what follows from a response that cannot be read
+SPOILED: dict[str, tuple[Callable[[Collection], None], set[str]]] = {
+    "a damaged response": (in_the_first_response(0x10), {"gzip-broken", *LOST}),
+    "garbage at the end": (append(b"garbage"), {"not-gzip", "warc-length"}),
+    "a strange record": (append(member(record("resource", number=99))), {"index-incomplete", "warc-length"}),
+    "a shorter file": (
+        lambda made: made.warc.write_bytes(made.warc.read_bytes()[:-9]),
+        {"gzip-cut", "warc-length", "capture-place"},
+    ),
+    "no file": (lambda made: made.warc.unlink(), {"index-file", "warc-missing"}),
+    "another file name": (rename("other.warc.gz"), {"index-file", "index-incomplete", "warc-missing", "warc-unknown"}),
+    "no index": (lambda made: made.index.unlink(), {"index-missing"}),
+    "an empty index": (lines(lambda _: []), {"index-incomplete"}),
+    "a line too few": (lines(lambda known: known[1:]), {"index-incomplete"}),
+    "a line twice": (lines(lambda known: [*known, known[-1]]), {"index-repeated"}),
+    "unsorted lines": (lines(lambda known: known[::-1]), {"index-order"}),
+    "half a line": (lines(lambda known: [*known[:-1], known[-1][:-9]]), {"index-line", "index-incomplete"}),
+    "a line of no JSON": (lines(lambda known: [*known, "z 20200101000000 {\n"]), {"index-line"}),
+    "a line of nesting": (lines(lambda known: [*known, "z 20200101000000 " + "[" * 100_000 + "\n"]), {"index-line"}),
+    "a line of other JSON": (lines(lambda known: [*known, "z 20200101000000 []\n"]), {"index-line"}),
+    "another key": (rewrite("org,example)/a ", "org,example)/aa "), {"index-key"}),
+    "another timestamp": (rewrite(" 2020", " 2021"), {"index-key"}),
+    "another URL": (rewrite('"http://example.org/a"', '"http://example.org/A"'), {"index-mismatch"}),
+    "a URL of half a surrogate": (
+        rewrite('"http://example.org/a"', '"http://\\ud800/"'),
+        {"index-key", "index-mismatch"},
+    ),
+    "another status": (rewrite('"200"', '"404"'), {"index-mismatch"}),
+    "another media type": (rewrite("text/html", "text/plain"), {"index-mismatch"}),
+    "another digest": (rewrite('"sha256:', '"sha256:f'), {"index-mismatch"}),
+    "another offset": (rewrite('"offset": "', '"offset": "1'), {"index-place", "index-incomplete"}),
+    "another length": (rewrite('"length": "', '"length": "1'), {"index-place", "index-incomplete"}),
+    "no capture": (sql("DELETE FROM captures WHERE url = 2"), {"capture-missing", "archived-without-capture"}),
+    "another place": (
+        sql("UPDATE captures SET offset = offset + 1 WHERE url = 1"),
+        {"capture-place", "capture-missing"},
+    ),
+    "another length of the request": (
+        sql("UPDATE captures SET request_length = request_length - 1 WHERE url = 1"),
+        {"capture-place", "capture-missing"},
+    ),
+    "another captured URL": (sql("UPDATE urls SET url = url || 'x' WHERE id = 2"), {"capture-mismatch"}),
+    "another captured status": (sql("UPDATE captures SET status = 404 WHERE url = 2"), {"capture-mismatch"}),
+    "another captured type": (sql("UPDATE captures SET mime = '' WHERE url = 2"), {"capture-mismatch"}),
+    "another captured digest": (sql("UPDATE captures SET payload_digest = '' WHERE url = 2"), {"capture-mismatch"}),
+    "another captured time": (sql("UPDATE captures SET timestamp = timestamp + 1 WHERE url = 2"), {"capture-mismatch"}),
+    "a truncation in one place only": (
+        sql("UPDATE captures SET truncated = 'time' WHERE url = 2"),
+        {"capture-mismatch"},
+    ),
+    "a URL archived twice": (
+        sql("UPDATE captures SET url = 1 WHERE url = 2; UPDATE urls SET state = 'waiting' WHERE id = 2"),
+        {"capture-mismatch", "settled-twice"},
+    ),
+    "another committed length": (sql("UPDATE warcs SET committed = committed - 1"), {"warc-length"}),
+    "an unknown WARC": (sql("UPDATE warcs SET name = 'x.warc.gz'"), {"warc-missing", "warc-unknown"}),
+    "no crawl.db": (lambda made: made.database.unlink(), {"no-frontier"}),
+    "a crawl.db of text": (lambda made: made.database.write_text("x" * 5000), {"frontier-unreadable"}),
+    "a newer crawl.db": (sql("PRAGMA user_version = 99"), {"frontier-unreadable"}),
+    "a damaged crawl.db": (
+        lambda made: made.database.write_bytes(made.database.read_bytes()[:-4096]),
+        {"frontier-unreadable"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_each_way_to_spoil_a_collection_is_named(collection: Collection, name: str) -> None:
+    spoil, wanted = SPOILED[name]
+    spoil(collection)
+    report = run([collection.folder])
+    assert wanted <= codes(report)
+    assert not codes(report) - wanted or name in ("a damaged response", "a shorter file", "a damaged crawl.db"), (
+        report.counts
+    )
+    json.dumps(report.as_json(), ensure_ascii=False).encode()
+
+
+HARMLESS = range(4, 10)  # in a gzip header: time, compression hints and operating system, of which nothing depends
+
+
+def test_a_flipped_bit_anywhere_is_a_fault(collection: Collection) -> None:
+    good = collection.warc.read_bytes()
+    starts = [at for at in range(len(good)) if good.startswith(b"\x1f\x8b\x08", at)]
+    for place in range(0, len(good), 23):
+        if place - max(start for start in starts if start <= place) in HARMLESS:
+            continue
+        damage(place)(collection)
+        assert not run([collection.folder]).ok, place
+        collection.warc.write_bytes(good)
+
+
+def opened(collection: Collection, committed: int) -> None:
+    """Make the collection one whose crawl still runs, or was killed."""
+    collection.warc.rename(collection.warc.with_name(collection.name + ".open"))
+    collection.sql(f"UPDATE warcs SET closed = 0, committed = {committed}")
+
+
+def test_an_open_file_with_all_of_it_committed_has_no_finding(collection: Collection) -> None:
+    opened(collection, collection.warc.stat().st_size)
+    rewrite(".warc.gz", ".warc.gz.open")(collection)
+    assert codes(run([collection.folder])) == set()
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 700])
+def test_the_tail_of_an_open_file_is_a_note(collection: Collection, cut: int) -> None:
+    size = collection.warc.stat().st_size
+    first = json.loads(collection.lines[1].split(" ", 2)[2])
+    opened(collection, int(first["offset"]))
+    path = collection.warc.with_name(collection.name + ".open")
+    path.write_bytes(path.read_bytes()[: size - cut])
+    collection.sql("DELETE FROM captures WHERE url > 1; UPDATE urls SET state = 'waiting' WHERE id > 1")
+    collection.index.write_text(collection.lines[0])
+    report = run([collection.folder])
+    assert report.ok
+    assert codes(report) <= {"open-tail", "index-behind", "concurrent-missing"}
+    assert "open-tail" in codes(report)
+
+
+def test_rows_and_lines_that_were_added_after_the_files_were_read_are_no_faults(collection: Collection) -> None:
+    opened(collection, 1)  # all captures lie behind what was committed when the reading began
+    path = collection.warc.with_name(collection.name + ".open")
+    path.write_bytes(path.read_bytes()[:800])
+    report = run([collection.folder])
+    assert report.ok, report.faults
+
+
+def test_damage_below_the_committed_length_of_an_open_file_is_a_fault(collection: Collection) -> None:
+    damage(700)(collection)
+    opened(collection, collection.warc.stat().st_size)
+    assert {"gzip-broken", "capture-place"} <= codes(run([collection.folder]))
+
+
+def test_a_file_renamed_since_its_folder_was_listed_is_still_read(collection: Collection) -> None:
+    report = run([collection.warc.with_name(collection.name)])
+    assert report.files[0].records == 10
+
+
+A, B = "<urn:uuid:00000000-0000-4000-8000-000000000001>", "<urn:uuid:00000000-0000-4000-8000-000000000002>"
+HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
+SAME = ("WARC-Target-URI", "http://example.org/1")
+ASKED = b"GET / HTTP/1.1\r\n\r\n"
+WARCINFO = record("warcinfo", b"a: b\r\n", number=7)
+ORIGINAL = record("response", HEAD + b"x", ("WARC-Payload-Digest", sha256(b"x")), number=1)
+
+
+def revisit(*fields: tuple[str, str], payload: bytes = b"x") -> bytes:
+    profile = ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
+    return record("revisit", HEAD, profile, ("WARC-Payload-Digest", sha256(payload)), *fields, number=2)
+
+
+REFERS = (("WARC-Refers-To-Target-URI", "http://example.org/1"), ("WARC-Refers-To-Date", "2020-09-13T12:26:40.123456Z"))
+ELSEWHERE = (("WARC-Refers-To-Target-URI", "http://example.org/9"), REFERS[1])
+ITSELF = (("WARC-Refers-To-Target-URI", "http://example.org/2"), REFERS[1])
+
+RELATIONS: dict[str, tuple[tuple[bytes, ...], set[str]]] = {
+    "a pair": ((ORIGINAL, record("request", ASKED, SAME, ("WARC-Concurrent-To", A), number=2)), set()),
+    "a pair, told by the response": (
+        (
+            record("request", ASKED, number=2),
+            record("response", HEAD, ("WARC-Concurrent-To", B), ("WARC-Target-URI", "http://example.org/2")),
+        ),
+        set(),
+    ),
+    "a request alone": ((record("request", ASKED),), {"pair-missing"}),
+    "a response alone": ((ORIGINAL,), {"pair-missing"}),
+    "a pair of two URLs": (
+        (ORIGINAL, record("request", ASKED, ("WARC-Concurrent-To", A), number=2)),
+        {"concurrent-mismatch"},
+    ),
+    "a pair of two dates": (
+        (
+            ORIGINAL,
+            record("request", ASKED, SAME, ("WARC-Concurrent-To", A), ("WARC-Date", "2020-01-01T00:00:00Z"), number=2),
+        ),
+        {"concurrent-mismatch"},
+    ),
+    "concurrent to nothing": ((record("resource", b"", ("WARC-Concurrent-To", B)),), {"concurrent-missing"}),
+    "one id twice": ((record("resource"), record("resource")), {"record-id-repeated"}),
+    "a warcinfo that is none": ((record("resource", b"", ("WARC-Warcinfo-ID", B)),), {"warcinfo-missing"}),
+    "a revisit": ((ORIGINAL, revisit(*REFERS)), {"pair-missing"}),
+    "a revisit of something else": ((ORIGINAL, revisit(*REFERS, payload=b"y")), {"pair-missing", "revisit-mismatch"}),
+    "a revisit of nothing": ((revisit(*ELSEWHERE),), {"revisit-original"}),
+    "a revisit of a revisit": ((revisit(*ITSELF),), {"revisit-of-revisit"}),
+}
+
+
+@pytest.mark.parametrize(("records", "wanted"), RELATIONS.values(), ids=RELATIONS)
+def test_what_records_say_of_each_other(tmp_path: Path, records: tuple[bytes, ...], wanted: set[str]) -> None:
+    assert codes(run([write(tmp_path / "a.warc.gz", WARCINFO, *records)])) == wanted
+
+
+def test_files_given_together_may_refer_to_each_other(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.warc.gz", WARCINFO, ORIGINAL)
+    second = write(tmp_path / "b.warc.gz", record("warcinfo", number=8), revisit(*REFERS))
+    assert "revisit-original" not in codes(run([first, second]))
+    assert "revisit-original" in codes(run([second]))
+    assert "revisit-original" not in codes(run([tmp_path]))
+
+
+FILES = {
+    "empty": (b"", {"no-record"}),
+    "text": (b"hello", {"not-warc"}),
+    "a ZIP": (b"PK\3\4" + bytes(60), {"not-warc"}),
+    "no warcinfo": (member(record("resource")), {"no-warcinfo"}),
+    "no block digest": (
+        member(WARCINFO) + member(record("resource", without=["WARC-Block-Digest"])),
+        {"digest-missing"},
+    ),
+    "one member": (member(WARCINFO + record("resource")), {"member-shared"}),
+    "uncompressed": (WARCINFO + record("resource"), set()),
+    "names of odd bytes": (
+        WARCINFO + record("resource").replace(b"resource", b"res\xffource"),
+        {"not-utf8", "type-unknown"},
+    ),
+    "an ARC": (
+        b"filedesc://x.arc 0.0.0.0 20200101000000 text/plain 15\n1 0 x\nURL IP-a\n\n",
+        {"arc"},
+    ),
+    "a broken ARC": (b"filedesc://x.arc 0.0.0.0 2020\n\n\n\n", {"arc", "arc-broken"}),
+    "a record of the wrong length": (record("resource", b"x", ("Content-Length", "9")), {"block-cut", "no-warcinfo"}),
+    "a record without length": (
+        record("resource", without=["Content-Length"]),
+        {"content-length", "no-warcinfo"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "wanted"), FILES.values(), ids=FILES)
+def test_any_file_is_read_and_its_fault_named(tmp_path: Path, data: bytes, wanted: set[str]) -> None:
+    path = tmp_path / "a.warc"
+    path.write_bytes(data)
+    report = run([path])
+    assert codes(report) == wanted
+    json.dumps(report.as_json(), ensure_ascii=False).encode()
+
+
+def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc"
+    path.symlink_to("a.warc")
+    with pytest.raises(ConfigError):
+        run([path])
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "archive").mkdir()
+    with pytest.raises(ConfigError, match="no WARC file"):
+        run([folder])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # warcio leaves its spool files open
+def test_what_warcio_writes_is_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "warcio.warc.gz"
+    with path.open("wb") as file:
+        writer = WARCWriter(file, gzip=True, warc_version="1.1")
+        writer.write_record(writer.create_warcinfo_record("warcio.warc.gz", {"software": "warcio"}))
+        heads = StatusAndHeaders("200 OK", [("Content-Type", "text/plain")], protocol="HTTP/1.1")
+        answer = writer.create_warc_record("http://a/", "response", io.BytesIO(b"text"), http_headers=heads)
+        asked = StatusAndHeaders("GET / HTTP/1.1", [("Host", "a")], is_http_request=True)
+        question = writer.create_warc_record("http://a/", "request", http_headers=asked)
+        writer.write_request_response_pair(question, answer)
+        writer.write_record(writer.create_warc_record("http://a/m", "metadata", io.BytesIO(b"a: b\r\n")))
+        writer.write_record(writer.create_warc_record("http://a/r", "resource", io.BytesIO(b"text")))
+        chunked = StatusAndHeaders("200 OK", [("Transfer-Encoding", "chunked")], protocol="HTTP/1.1")
+        body = io.BytesIO(b"4\r\ntext\r\n0\r\n\r\n")
+        writer.write_record(writer.create_warc_record("http://a/c", "response", body, http_headers=chunked))
+    report = run([path])
+    assert report.ok
+    assert codes(report) == {"payload-digest-needless", "payload-digest-of-framing", "pair-missing"}
+
+
+@pytest.mark.parametrize("name", ["nothing", "nothing.warc.gz"])
+def test_a_path_that_names_nothing_is_the_users_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        run([tmp_path / name])
+
+
+def test_progress_grows_to_the_whole(collection: Collection) -> None:
+    heard: list[Progress] = []
+    run([collection.folder], heard.append)
+    assert heard[-1] == Progress(collection.warc.stat().st_size, collection.warc.stat().st_size, 1, 1)
+    assert [told.bytes_done for told in heard] == sorted(told.bytes_done for told in heard)
+
+
+POOLED = """
+import sys
+from pathlib import Path
+from archiver.verify import run, run as _
+import archiver.verify.run as door
+
+if __name__ == "__main__":
+    door.WORTH_A_POOL = 0
+    heard = []
+    report = run([Path(sys.argv[1])], heard.append)
+    print(len(report.files), sorted(report.counts.items()), heard[-1].files_done, heard[-1].bytes_done > 0)
+"""
+
+
+def test_several_files_are_read_by_several_processes(tmp_path: Path) -> None:
+    folder = tmp_path / "warcs"
+    folder.mkdir()
+    for number in range(3):
+        write(folder / f"{number}.warc.gz", record("warcinfo", number=number), record("resource", number=number + 9))
+    (folder / "bad.warc").write_bytes(b"garbage")
+    script = tmp_path / "pooled.py"
+    script.write_text(POOLED)
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder)],
+        env={"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "4 [('not-warc', 1)] 4 True\n"
+
+
+def test_many_findings_of_one_kind_are_counted_and_a_sample_is_kept(tmp_path: Path) -> None:
+    bad = [
+        record("resource", b"x", ("WARC-Block-Digest", sha256(b"y")), number=number + 100)
+        for number in range(MAX_EACH + 20)
+    ]
+    report = run([write(tmp_path / "a.warc.gz", WARCINFO, *bad)])
+    assert report.counts["block-digest"] == MAX_EACH + 20
+    assert sum(fault.code == "block-digest" for fault in report.faults) == MAX_EACH
+    assert report.count(Severity.FAULT) == MAX_EACH + 20
+
+
+def test_a_report_as_json_says_everything() -> None:
+    findings = Findings()
+    fault = Fault("a.warc", "block-digest", "it is wrong", 7, "response", "http://a/")
+    findings.add(fault)
+    report = Report((), tuple(findings.kept), findings.counts)
+    said = report.as_json()
+    assert not said["ok"]
+    assert said["counts"] == {"block-digest": 1}
+    assert said["faults"] == [
+        {
+            "severity": "fault",
+            "file": "a.warc",
+            "code": "block-digest",
+            "sentence": "it is wrong",
+            "offset": 7,
+            "record": "response",
+            "url": "http://a/",
+        }
+    ]
+
+
+def test_the_document_lists_every_code_with_its_severity_and_meaning() -> None:
+    rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")]
+    stated = [tuple(cell.strip(" `") for cell in line.strip("|").split(" | ")) for line in rows]
+    wanted = [(word, code.severity.value, code.meaning) for word, code in CODES.items()]
+    assert [row for row in stated if len(row) == 3 and row[0] in CODES] == [
+        (word, severity, meaning.strip(" `")) for word, severity, meaning in wanted
+    ]
