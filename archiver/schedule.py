@@ -25,6 +25,7 @@ class Queue:
     parked: float  # not one request before
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)
+    touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
     active: int = 0
     done: int = 0
     waiting: int = 0  # in the frontier, as of the latest refill
@@ -94,15 +95,24 @@ class Schedule:
         """Hosts whose window should be filled again, at most *most*."""
         return list(islice(self._wanting, most))
 
+    def begin_fill(self, host: int) -> int:
+        """The frontier is about to be asked for the next URLs of *host*; how many of its answer are known to be outstanding.
+
+        Whatever happens until `fill` counts: a URL that is settled meanwhile still waits in the frontier's answer.
+        """
+        queue = self._queues[host]
+        self._wanting.pop(host, None)
+        queue.stale = False
+        queue.touched = set(queue.outstanding)
+        return len(queue.touched)
+
     def fill(self, host: int, claims: Sequence[Claim], later: float, waiting: int, now: float) -> None:
         """The next URLs of *host* by priority and age; *later*: when more of it is due; *waiting*: how many in all."""
-        queue = self._queues.get(host)
-        if queue is None:
-            return
-        queue.window = [(claim.priority, claim.id, claim) for claim in claims if claim.id not in queue.outstanding]
+        queue = self._queues[host]
+        queue.window = [(claim.priority, claim.id, claim) for claim in claims if claim.id not in queue.touched]
         heapq.heapify(queue.window)
-        queue.later, queue.waiting, queue.stale = later, waiting, False
-        self._wanting.pop(host, None)
+        queue.touched.clear()
+        queue.later, queue.waiting = later, waiting
         self._look(host, queue, now)
 
     def pick(self, now: float) -> Claim | None:
@@ -126,6 +136,7 @@ class Schedule:
         queue.active += 1
         self.active += 1
         queue.outstanding.add(claim.id)
+        queue.touched.add(claim.id)
         queue.waiting -= 1
         if not queue.window:
             self.refresh(host)

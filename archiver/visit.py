@@ -70,8 +70,10 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     media_type = exchange.framing.media_type
     if media_type.startswith(_OPAQUE) and media_type not in _NOT_OPAQUE:
         return Links(tuple(named))
-    body, note = payload(exchange, MAX_SITEMAP if claim.hop is Hop.MANIFEST else MAX_DOCUMENT)
-    document = extract.Document(claim.url, media_type, _charset(exchange), body, claim.hop)
+    sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
+    body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
+    hop = Hop.MANIFEST if sitemap else claim.hop
+    document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
     links = extract.links(document)
     merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values())
     return replace(links, links=merged, note="; ".join(filter(None, (note, links.note))))

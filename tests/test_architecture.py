@@ -18,9 +18,11 @@ FLOORS = (
     "url",
     "model",
     "config",
-    "http warc extract scope robots politeness schedule outcome",
+    "http warc extract scope robots politeness outcome",
+    "schedule",  # keeps a pace for each host
     "frontier fetch archive stats",
-    "visit recover",
+    "visit",
+    "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
     "build",
     "progress report verify replay",
@@ -28,7 +30,7 @@ FLOORS = (
     "__main__",
 )
 RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split()}
-PURE = {"errors", "url", "model", *FLOORS[4].split()}
+PURE = {"errors", "url", "model", *FLOORS[4].split(), "schedule"}
 
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "signal", "subprocess", "threading"),
@@ -50,7 +52,7 @@ OWNERS = {
     "ada_url": {"url"},
     "surt": {"url"},
     "protego": {"robots"},
-    "tinycss2": {"extract"},
+    "webencodings": {"extract"},
     "lxml": {"extract"},
 }
 OPENS_DATABASE = re.compile(r"(aio)?sqlite3?\.connect")

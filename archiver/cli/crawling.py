@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -22,7 +23,7 @@ from archiver.frontier import account
 from archiver.model import ExitCode
 from archiver.progress import face_for
 from archiver.report import files, summary
-from archiver.report.summary import Run, Summary
+from archiver.report.summary import Run
 from archiver.stats import printable
 
 QUIET = -1  # the end only
@@ -72,23 +73,23 @@ def _carried_out(directory: Path, settings: Settings, verbosity: int, *, resume:
         logging.basicConfig(level=logging.INFO if verbosity == 1 else logging.DEBUG, format="%(name)s: %(message)s")
     if verbosity > QUIET:
         say(f"archiver: {'going on with' if resume else 'archiving into'} {directory}")
-    outcome = run(
+    return run(
         opened(directory, settings, resume=resume),
         face_for(sys.stderr, verbosity),
         settings.limits.drain_timeout,
+        partial(_told, directory, verbosity),
     )
-    found = _reported(directory, outcome)
-    if verbosity > SILENT:
-        show([*summary.lines(found), *_next_steps(directory, outcome.ended.code)])
-    return outcome.ended.code
 
 
-def _reported(directory: Path, outcome: Outcome) -> Summary:
-    last = outcome.last
+def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
+    """Write the reports of a run that has ended, and say how it did."""
+    last, ended = outcome.last, outcome.ended
     with account.opened(directory) as db:
-        found = summary.gathered(db, outcome.ended.reason, Run(last.elapsed, last.visits, last.received))
+        found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
         files.write(directory, db, found, time.time())
-    return found
+    if verbosity > SILENT:
+        show([*summary.lines(found), *_next_steps(directory, ended.code)])
+    return ended.code
 
 
 _RESUME = "resume", "go on"

@@ -3,6 +3,8 @@
 What a command does is imported when it is called, so that `archiver --help` answers at once.
 """
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -240,4 +242,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """The command `archiver`."""
+    _mend_streams()
     sys.exit(run())
+
+
+def _mend_streams() -> None:
+    """A closed stream (`2>&-`) takes everything, and no name is unwritable where the terminal is not UTF-8."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as we live
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,7 +1,7 @@
 """A crawl in the hands of a person: the event loop, the signals, and the screen.
 
 The first signal lets requests in flight finish, the second cuts them, the third ends the process at once. All
-of it holds from before the crawl is opened until it is closed; a signal that comes early is passed on later.
+of it holds from before the crawl is opened until its reports are written; a signal that comes early is passed on later.
 """
 
 import asyncio
@@ -10,13 +10,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from archiver.cli.terminal import complain
 from archiver.model import ExitCode
 from archiver.progress import Face, followed
 from archiver.stats import Snapshot
 
+THIRD = 3
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -48,6 +49,9 @@ class Running(Protocol):
         """Cut requests in flight."""
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a run ended and what it had done."""
@@ -63,6 +67,7 @@ class Stop:
         self._patience = patience
         self._leave = leave
         self._count = 0
+        self._closed = False
         self._crawl: Running | None = None
 
     def attach(self, crawl: Running) -> None:
@@ -73,10 +78,17 @@ class Stop:
         if self._count > 1:
             crawl.cut()
 
+    def detach(self) -> None:
+        """The crawl is closed; what is left is soon done, but a third signal still ends it."""
+        self._crawl = None
+        self._closed = True
+
     def signalled(self) -> None:
         """One more signal came."""
         self._count += 1
-        if self._count == 1:
+        if self._closed and self._count < THIRD:
+            complain("the crawl has ended; its reports are being written")
+        elif self._count == 1:
             complain(f"stopping: requests in flight may finish, for at most {self._patience:g} s; once more cuts them")
             if self._crawl:
                 self._crawl.drain()
@@ -89,38 +101,55 @@ class Stop:
             self._leave(int(ExitCode.STOPPED))
 
 
-def run(opening: AbstractAsyncContextManager[Running], face: Face | None, patience: float) -> Outcome:
-    """Run the crawl that *opening* opens, on the fastest event loop there is."""
+def run(
+    opening: AbstractAsyncContextManager[Running],
+    face: Face | None,
+    patience: float,
+    afterwards: Callable[[Outcome], T],
+) -> T:
+    """Run the crawl that *opening* opens, on the fastest event loop there is, then *afterwards* with its outcome."""
+
+    async def attended(stop: Stop) -> T:
+        with _listening(stop):
+            outcome = await _attended(opening, face, stop)
+            stop.detach()
+            return await asyncio.to_thread(afterwards, outcome)
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_attended(opening, face, Stop(patience)))
+        return runner.run(attended(Stop(patience)))
 
 
 async def _attended(opening: AbstractAsyncContextManager[Running], face: Face | None, stop: Stop) -> Outcome:
-    with _listening(stop):
-        async with opening as crawl:
-            stop.attach(crawl)
-            async with followed(crawl.snapshot, face):
-                ended = await crawl.run()
-            last = crawl.snapshot()
-        return Outcome(ended, last)
+    async with opening as crawl:
+        stop.attach(crawl)
+        async with followed(crawl.snapshot, face):
+            ended = await crawl.run()
+        last = crawl.snapshot()
+    return Outcome(ended, last)
 
 
 @contextmanager
 def _listening(stop: Stop) -> Iterator[None]:
     loop = asyncio.get_running_loop()
+    heard = [number for number in SIGNALS if not _kept_away(number)]
     try:
-        for number in SIGNALS:
+        for number in heard:
             loop.add_signal_handler(number, stop.signalled)
     except NotImplementedError:  # Windows
-        for number in SIGNALS:
+        for number in heard:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.signalled))
         yield
         return
     try:
         yield
     finally:
-        for number in SIGNALS:
+        for number in heard:
             loop.remove_signal_handler(number)
+
+
+def _kept_away(number: signal.Signals) -> bool:
+    """Whether `nohup` started us: then a terminal that is closed is to end nothing."""
+    return number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

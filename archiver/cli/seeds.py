@@ -16,13 +16,12 @@ def gathered(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, .
     """Canonical seeds, each once, in the order given; those of the settings file only where none is given."""
     found: dict[str, None] = {}
     for text in urls:
-        _note_scheme(text, found, _argument(text))
+        canonical = _argument(text)
+        if lacks_scheme(text):
+            say(f"archiver: {text} has no scheme; taken as {canonical}")
+        found[canonical] = None
     for name in lists:
-        before = len(found)
-        for text, canonical in listed(_read(name), _label(name)):
-            _note_scheme(text, found, canonical)
-        if len(found) == before and not found:
-            raise ConfigError(f"{_label(name)}: there is no URL in it; one is expected on each line")
+        found |= dict.fromkeys(_listed(name))
     if found:
         return tuple(found)
     if configured:
@@ -30,16 +29,20 @@ def gathered(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, .
     raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
 
 
+def _listed(name: str) -> list[str]:
+    seeds = list(listed(_read(name), _label(name)))
+    if not seeds:
+        raise ConfigError(f"{_label(name)}: there is no URL in it; one is expected on each line")
+    without = sum(lacks_scheme(text) for text, _ in seeds)
+    if without:
+        say(f"archiver: {_label(name)}: {without} URL{'' if without == 1 else 's'} without a scheme, taken as http://")
+    return [canonical for _, canonical in seeds]
+
+
 def _argument(text: str) -> str:
     if lacks_scheme(text) and Path(text).is_file():
         raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
     return seed(text)
-
-
-def _note_scheme(text: str, found: dict[str, None], canonical: str) -> None:
-    if lacks_scheme(text) and canonical not in found:
-        say(f"archiver: {text} has no scheme; taken as {canonical}")
-    found[canonical] = None
 
 
 def _read(name: str) -> str:

@@ -37,7 +37,8 @@ def parse(text: str, name: str) -> dict[str, Any]:
             if key == SEEDS:
                 values[SEEDS] = tuple(dict.fromkeys(_listed(SEEDS, given, _SEEDS_KIND)))
             else:
-                values[_known(key, given, known).name] = _value(known[key], given)
+                entry = _known(key, given, known)
+                values[entry.name] = _value(entry, given)
         except ConfigError as error:
             raise ConfigError(f"{name}:{_line_of(text, key)}: {error}") from None
     return values

@@ -39,7 +39,8 @@ class Feed:
             await self._lease(now)
         for host in self._schedule.wanting(HOSTS_AT_ONCE):
             gated = self._obey and host not in self._rules
-            window = await self._frontier.window(host, now, WINDOW, prerequisites=gated)
+            most = WINDOW + self._schedule.begin_fill(host)
+            window = await self._frontier.window(host, now, most, prerequisites=gated)
             self._schedule.fill(host, window.claims, window.later, window.waiting, now)
 
     async def ended(self, now: float) -> bool:

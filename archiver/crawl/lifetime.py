@@ -105,7 +105,9 @@ class Crawl:
             self._hand_out(group, now)
             if await self._finished(now):
                 return
-            await self._nap(min(self._schedule.wake(), self._feed.next_due, self._time_limit(), now + LONGEST_NAP))
+            room = len(self._visits) < self._limits.concurrency
+            wake = self._schedule.wake() if room else float("inf")
+            await self._nap(min(wake, self._feed.next_due, self._time_limit(), now + LONGEST_NAP))
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
         while not self._stop and len(self._visits) < self._limits.concurrency:
@@ -116,9 +118,13 @@ class Crawl:
             self._spent += counted
             task = group.create_task(self._visit(claim))
             self._visits.add(task)
-            task.add_done_callback(self._visits.discard)
+            task.add_done_callback(self._left)
             if counted and self._limits.max_urls and self._spent >= self._limits.max_urls:
                 self._end(f"--max-urls {self._limits.max_urls} is reached", ExitCode.LIMIT)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        self._visits.discard(task)
+        self._news.set()
 
     async def _finished(self, now: float) -> bool:
         if self._visits or self._committer.pending or self._schedule.wake() <= now or self._schedule.wanting(1):

@@ -31,7 +31,7 @@ def _word(word: str) -> str:
 
 
 def _string(quote: str, name: str) -> str:
-    """A string; its group `…_end` takes part where it is closed, as the end of the text does, but not that of a line."""
+    """A string; its group `…_end` takes part where it is closed: by the quote or the end of all."""
     return rf"{quote}(?P<{name}>(?:[^{quote}\\\n\r\f]|\\(?:\r\n|[\s\S]|\Z))*+)(?P<{name}_end>{quote}|\Z)?"
 
 
@@ -119,17 +119,12 @@ class _Scan:
         self.meaning = "@import"
         self.expected = self.importing = token.end()
 
-    def image_set(self, token: re.Match[str]) -> None:
-        """`image-set(`."""
-        self.depth += 1
-
-    def opening(self, token: re.Match[str]) -> None:
-        """Any other opening parenthesis."""
-        self.depth += bool(self.depth)
-
-    def closing(self, token: re.Match[str]) -> None:
-        """A closing parenthesis."""
-        self.depth -= bool(self.depth)
+    def parenthesis(self, token: re.Match[str]) -> None:
+        """`image-set(`, or a parenthesis, which counts inside of it."""
+        if token.lastgroup == "set":
+            self.depth += 1
+        elif self.depth:
+            self.depth += 1 if token.lastgroup == "open" else -1
 
     def _inside(self, token: re.Match[str]) -> None:
         self.expected = token.end()
@@ -142,9 +137,9 @@ _STEPS: dict[str, Callable[[_Scan, re.Match[str]], tuple[str, str] | None]] = {
     "url": _Scan.url,
     "src": _Scan.src,
     "import": _Scan.at_import,
-    "set": _Scan.image_set,
-    "open": _Scan.opening,
-    "close": _Scan.closing,
+    "set": _Scan.parenthesis,
+    "open": _Scan.parenthesis,
+    "close": _Scan.parenthesis,
 }
 
 

@@ -9,7 +9,7 @@ from archiver.extract.found import Found
 from archiver.model import Hop
 
 ROOTS = ("urlset", "sitemapindex")
-_LONGEST = 1 << 14
+LONGEST = 1 << 14  # characters; a text that is longer is no address
 _PLACES = frozenset(("loc", "url", "sitemap", "content_loc", "thumbnail_loc", "player_loc"))
 
 
@@ -30,13 +30,13 @@ class Entries:
         elif name == "urlset":
             self._hop = Hop.LINK
         elif name == "link":
-            self.found.add(attributes.get("href"), Hop.LINK, "link/@href")
+            self.found.add(as_written(attributes.get("href", "")), Hop.LINK, "link/@href")
         self._forget()
 
     def data(self, text: str) -> None:
         """Take in a piece of text."""
         self._length += len(text)
-        if self._length <= _LONGEST:
+        if self._length <= LONGEST:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
@@ -55,3 +55,8 @@ class Entries:
         if self._length:
             self._pieces = []
             self._length = 0
+
+
+def as_written(value: str) -> str:
+    """An attribute's value; libxml2 leaves ampersands escaped for a second reading when it expands no entities."""
+    return value.replace("&#38;", "&")

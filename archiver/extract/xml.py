@@ -14,12 +14,11 @@ from archiver import url
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
-from archiver.extract.entries import ROOTS, Entries
+from archiver.extract.entries import LONGEST, ROOTS, Entries, as_written
 from archiver.extract.found import Found
 from archiver.model import Hop, Links
 
 MOST_BYTES = 50 << 20
-_LONGEST = 1 << 14
 _ROOT = re.compile(r"(?:[^<]|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
 _WHOLE = re.compile(r"https?://[^\s<>\"]++", re.IGNORECASE)
 _SHEET = re.compile(r"href\s*=\s*[\"']([^\"'<]*)[\"']")
@@ -78,7 +77,7 @@ class _Markup:
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         name = tag.rpartition("}")[2].lower()
-        self.elements.start_any(name, {_plain(key): value for key, value in attributes.items()})
+        self.elements.start_any(name, {_plain(key): as_written(value) for key, value in attributes.items()})
         if name == "style":
             self._style = []
 
@@ -113,7 +112,8 @@ class _Anything:
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         name = tag.rpartition("}")[2]
-        for key, value in attributes.items():
+        for key, escaped in attributes.items():
+            value = as_written(escaped)
             plain = key.rpartition("}")[2]
             whole = plain not in _NAMES_ONLY and _WHOLE.fullmatch(value.strip())
             if whole or (self._feed and (name, plain) in _FEED_ATTRIBUTES):
@@ -123,7 +123,7 @@ class _Anything:
     def data(self, text: str) -> None:
         """Take in a piece of text."""
         self._length += len(text)
-        if self._length <= _LONGEST:
+        if self._length <= LONGEST:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
@@ -131,7 +131,7 @@ class _Anything:
         if self._pieces:
             name = tag.rpartition("}")[2]
             text = "".join(self._pieces).strip()
-            if self._length <= _LONGEST and (_WHOLE.fullmatch(text) or (self._feed and name == "link")):
+            if self._length <= LONGEST and (_WHOLE.fullmatch(text) or (self._feed and name == "link")):
                 self.found.add(text, Hop.LINK, name)
             self._pieces, self._length = [], 0
 

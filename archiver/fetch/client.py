@@ -22,7 +22,7 @@ Gate = Callable[[], Awaitable[None]]
 
 SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
 SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
-STALE_TRIES = 3  # idle connections that turn out to be dead, one after the other, before that is an error
+LATE = 408  # "you said nothing for so long": on a used connection it may well be about the time before our request
 
 
 def user_agent(settings: FetchSettings) -> str:
@@ -33,8 +33,11 @@ def user_agent(settings: FetchSettings) -> str:
 
 def request_fields(settings: FetchSettings) -> bytes:
     """Every header line but Host, in the order in which they are sent; what the user gives replaces ours."""
-    ours = {"User-Agent": user_agent(settings), "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-    ours["Accept-Encoding"] = "gzip"  # every reader of archives undoes gzip; few undo br or zstd
+    ours = {
+        "User-Agent": user_agent(settings),
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "Accept-Encoding": "gzip",  # every reader of archives undoes gzip; few undo br or zstd
+    }
     if "@" in settings.contact:
         ours["From"] = settings.contact.removeprefix("mailto:")
     given = [line.partition(":")[::2] for line in settings.header]
@@ -63,24 +66,31 @@ class Fetcher:
             url.authority(address).encode(),
             self._fields,
         )
-        stale = STALE_TRIES
+        first = True
         while True:
-            wire = await self._lines.connect(url.origin(address))
+            wire = await self._lines.connect(url.origin(address), fresh=not first)
             reusable = False
             try:
                 await gate()
-                spool = Spool(self._spool_folder, self._algorithm, self._writer)
-                attempt = _Attempt(wire, request, spool, self._max_size, self._timeout)
+                if first and wire.stale:
+                    first = False  # it died while we waited
+                    continue
+                attempt = _Attempt(wire, request, self._spool(), self._max_size, self._timeout)
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
             finally:
                 wire.give_back(reusable=reusable)
-            if exchange is not None:
+            if exchange is not None and not (wire.reused and exchange.framing.status == LATE):
                 return exchange
-            if not wire.reused or not stale:
+            if exchange is not None:
+                exchange.response.close()
+            elif not wire.reused:
                 reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
                 raise FetchError(Failure.DISCONNECT, reason)
-            stale -= 1
+            first = False
+
+    def _spool(self) -> Spool:
+        return Spool(self._spool_folder, self._algorithm, self._writer)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -137,7 +147,7 @@ class _Attempt:
                 await self._cut(Truncation.TIME)
                 return
             if not data:
-                await self._spool.add(framer.finish(clean=self._wire.error is None), framer.framing)
+                await self._keep(framer.finish(clean=self._wire.error is None))
                 return
             self._received = True
             await self._keep(framer.feed(data))
@@ -145,6 +155,7 @@ class _Attempt:
                 await self._cut(Truncation.TIME)
 
     async def _keep(self, piece: bytes) -> None:
+        """Store *piece* of the block, as far as the size limit allows."""
         room = self._max_size - self._spool.length if self._max_size else len(piece)
         if len(piece) > room:
             piece = piece[:room]
@@ -153,9 +164,8 @@ class _Attempt:
             await self._spool.add(piece, self.framer.framing)
 
     async def _cut(self, why: Truncation) -> None:
-        if self.framer.done:
-            return
-        await self._spool.add(self.framer.cut(why), self.framer.framing)
+        if not self.framer.done:
+            await self._keep(self.framer.cut(why))
 
     def _too_slow(self, elapsed: float) -> bool:
         return elapsed > SLOW_GRACE and self._spool.length < SLOWEST * elapsed

@@ -7,7 +7,8 @@ thread. The file has no name, so a crash leaves nothing behind.
 import asyncio
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -82,6 +83,7 @@ class Spool:
         self._held = 0
         self._file: BinaryIO | None = None
         self._digester: Digester | None = None
+        self._writing: Future[None] | None = None  # what a thread is doing, even if nobody waits for it any more
 
     async def add(self, piece: bytes, framing: Framing | None) -> None:
         """Take the next *piece*; past the memory bound it is on disk when this returns."""
@@ -108,14 +110,23 @@ class Spool:
         return self._digester.digests() if self._digester is not None else None
 
     def discard(self) -> None:
-        """Give back what is held."""
+        """Give back what is held, as soon as no thread works on it."""
+        self._pieces.clear()
+        if self._writing is None:
+            self._close()
+        else:
+            self._writing.add_done_callback(lambda _: self._close())
+
+    def _close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # a full disk refuses the last buffer once more
+                self._file.close()
             self._file = None
 
     async def _flush(self, framing: Framing) -> None:
         pieces, self._pieces, self._held = self._pieces, [], 0
-        await asyncio.get_running_loop().run_in_executor(self._writer, self._write, pieces, framing)
+        self._writing = self._writer.submit(self._write, pieces, framing)
+        await asyncio.wrap_future(self._writing)
 
     def _write(self, pieces: list[bytes], framing: Framing) -> None:
         try:

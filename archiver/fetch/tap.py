@@ -5,11 +5,15 @@ sees a byte, because it refuses answers that real servers give and can hand one 
 The seams: `TCPConnector._factory` builds our protocol, `connect()` lends it, `Connection.release()` takes
 it back. `tests/edges/test_aiohttp_seams.py` fails when an upgrade moves one of them.
 
-Invariant: bytes that arrive while no exchange is open end the connection; they belong to nobody.
+Invariant: bytes that reach a used connection while no request is open belong to nobody, and end it. (What is sent in
+the moment between a new request's leaving and its arrival cannot be told from an answer by anybody who speaks HTTP/1.)
 """
 
 import asyncio
+import os
+import select
 import ssl
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -42,6 +46,7 @@ _FAILURES: Mapping[type[Exception], Failure] = {
     aiohttp.ClientConnectorError: Failure.CONNECT,
     ConnectionResetError: Failure.DISCONNECT,
     OSError: Failure.CONNECT,
+    UnicodeError: Failure.DNS,  # a label that no name server could be asked for: empty, or longer than 63 bytes
 }
 
 # OpenSSL writes TLS 1.3 suites by their IANA names, and earlier ones by its own.
@@ -78,14 +83,17 @@ class TapProtocol(ResponseHandler):
         super().__init__(loop)
         self.wire: Wire | None = None
         self.exchanges = 0
+        self.early: list[bytes] = []  # what a new server said before anybody could ask
 
     def data_received(self, data: bytes) -> None:
-        """Hand *data* to the open exchange; without one, the connection cannot be trusted any more."""
-        if self.wire is None:
+        """Hand *data* to the open exchange; without one, a used connection cannot be trusted any more."""
+        if self.wire is not None:
+            self.wire.received(data)
+        elif self.exchanges:
             self.force_close()
             self.abort()
         else:
-            self.wire.received(data)
+            self.early.append(data)
 
     def eof_received(self) -> None:
         """The server will send no more; the transport closes itself."""
@@ -119,11 +127,19 @@ class Wire:
         self._waiter: asyncio.Future[None] | None = None
         protocol.wire = self
         protocol.exchanges += 1
+        for data in protocol.early:
+            self.received(data)
+        protocol.early.clear()
 
     @property
     def closed(self) -> bool:
         """Whether the server has already gone."""
         return self._over or self._transport.is_closing()
+
+    @property
+    def stale(self) -> bool:
+        """Whether no request may be sent on it: the server has gone, or has said something that nobody asked for."""
+        return self.closed or (self.reused and (bool(self._pieces) or _readable(self._transport)))
 
     def send(self, request: bytes) -> None:
         """Write *request*; these are exactly the bytes that go out (or into TLS)."""
@@ -197,20 +213,27 @@ class Lines:
         self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
         self._unverified: OrderedDict[str, None] = OrderedDict()
 
-    async def connect(self, origin: str) -> Wire:
-        """A connection to *origin* (scheme and authority), idle or new; `FetchError` where there is none to be had."""
+    async def connect(self, origin: str, *, fresh: bool = False) -> Wire:
+        """A connection to *origin* (scheme and authority), idle or new (*fresh*: new); `FetchError` where none is to be had."""
         with _translated():
-            try:
-                return await self._borrow(origin)
-            except aiohttp.ClientConnectorCertificateError:
-                # An archive wants what the site says, not who vouches for it; that nobody does is written down.
-                _remember(self._unverified, origin, None)
-                self._requests.pop(origin, None)
-                return await self._borrow(origin)
+            wire = await self._borrow_anyway(origin)
+            while fresh and wire.reused:  # what is idle beside a dead connection is seldom any better
+                wire.give_back(reusable=False)
+                wire = await self._borrow_anyway(origin)
+            return wire
 
     async def close(self) -> None:
         """Close every idle connection."""
         await self._connector.close(abort_ssl=True)
+
+    async def _borrow_anyway(self, origin: str) -> Wire:
+        try:
+            return await self._borrow(origin)
+        except aiohttp.ClientConnectorCertificateError:
+            # An archive wants what the site says, not who vouches for it; that nobody does is written down.
+            _remember(self._unverified, origin, None)
+            self._requests.pop(origin, None)
+            return await self._borrow(origin)
 
     async def _borrow(self, origin: str) -> Wire:
         request = self._requests.get(origin)
@@ -249,10 +272,23 @@ def _translated() -> Iterator[None]:
 def _reason(failure: Failure, error: Exception) -> str:
     if failure is Failure.TIMEOUT:
         return "no connection within the time limit"
-    if failure is Failure.DNS and isinstance(error, aiohttp.ClientConnectorError):
-        return f"host name {error.host} does not resolve"
+    if failure is Failure.DNS:
+        name = f" {error.host}" if isinstance(error, aiohttp.ClientConnectorError) else ""
+        return f"host name{name} does not resolve"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return cause.strerror or str(cause) if isinstance(cause, OSError) else str(cause)
+    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
+        return os.strerror(cause.errno)
+    return str(cause)
+
+
+def _readable(transport: asyncio.BaseTransport) -> bool:
+    """Whether bytes, or the end, wait in the socket for the loop to look at them."""
+    number = transport.get_extra_info("socket").fileno()
+    if sys.platform == "win32":
+        return bool(select.select([number], [], [], 0)[0])
+    poll = select.poll()  # select() refuses descriptors from 1024 on
+    poll.register(number, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _peer(protocol: TapProtocol) -> Peer:

@@ -25,6 +25,8 @@ class Framer:
         self.reusable = False  # after `done`: whether the connection may carry another exchange
         self._bodyless = method == "HEAD"
         self._held = bytearray()  # the head, as long as it is not whole
+        self._blank = 0  # of what is held: empty lines before the status line
+        self._searched = 0  # of what is held: no head ends before
         self._interim = bytearray()
         self._surplus = bytearray()
         self._left: int | None = None
@@ -55,12 +57,10 @@ class Framer:
             return b""
         self.done = True
         rest = self._release()
-        if self.framing is None:
-            self.framing = read_head(rest)
-            if not clean or self.framing.protocol != "http/0.9":
-                self.truncated = Truncation.DISCONNECT
-            return rest
-        if not clean or self._left or (self._dechunker is not None and not self._dechunker.unframed):
+        headless = self.framing is None
+        self.framing = self.framing or read_head(rest)
+        unended = self._left or (self._dechunker is not None and not self._dechunker.unframed)
+        if headless or unended or not clean:
             self.truncated = self.truncated or Truncation.DISCONNECT
         return rest
 
@@ -75,23 +75,32 @@ class Framer:
 
     def _feed_head(self, data: bytes) -> bytes:
         self._held += data
-        if not may_be_head(self._held):
-            return self._start(read_head(bytes(self._held[:64])))
-        start = leading_blank(self._held)
-        end = head_end(self._held, start)
-        if end < 0:
-            if len(self._held) > MAX_HEAD:
-                framing = read_head(bytes(self._held))
-                held = self._release()
-                self.framing, self.done, self.truncated = framing, True, Truncation.LENGTH
-                return held
-            return b""
-        framing = read_head(bytes(self._held[:end]))
-        if 100 <= framing.status < 200 and framing.status != 101 and len(self._interim) + end <= MAX_INTERIM:
+        while True:
+            self._blank = leading_blank(self._held, self._blank)
+            if not may_be_head(self._held, self._blank):
+                return self._start(read_head(bytes(self._held[: self._blank + 5])))
+            end = head_end(self._held, max(self._searched, self._blank))
+            self._searched = len(self._held) - 2  # an end may begin in the last two bytes
+            if end > MAX_HEAD or (end < 0 and len(self._held) > MAX_HEAD):
+                return self._overflow()
+            if end < 0:
+                return b""
+            framing = read_head(bytes(self._held[:end]))
+            if not 100 <= framing.status < 200 or framing.status == 101:
+                return self._start(framing)
+            if len(self._interim) + end > MAX_INTERIM:
+                return self._start(replace(framing, faults=(*framing.faults, "too-many-interim")))
             self._interim += self._held[:end]
             del self._held[:end]
-            return self._feed_head(b"") if self._held else b""
-        return self._start(framing)
+            self._blank = self._searched = 0
+
+    def _overflow(self) -> bytes:
+        """The head has no end within bounds: it is cut there."""
+        held = self._release()
+        block, rest = held[:MAX_HEAD], held[MAX_HEAD:]
+        self.framing, self.done, self.truncated = read_head(block), True, Truncation.LENGTH
+        self._spare(rest)
+        return block
 
     def _release(self) -> bytes:
         held = bytes(self._held)
@@ -110,10 +119,10 @@ class Framer:
             self._dechunker = Dechunker()
         else:
             self._left = length.size
-        if length.faults:
-            self.truncated = Truncation.UNSPECIFIED  # nobody can say where this message ends
+            if length.faults:
+                self.truncated = Truncation.UNSPECIFIED  # nobody can say where this message ends
         if framing.status == 101:
-            self.framing = replace(framing, faults=(*framing.faults, "unasked-upgrade"))
+            self._fault("unasked-upgrade")
         if self._left == 0:
             self._complete()
         return head + self._feed_body(body) if body else head

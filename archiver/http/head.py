@@ -18,6 +18,7 @@ _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
 _SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])")
 _LONE_CR = re.compile(rb"\r(?!\n)")
 _LEADING = re.compile(rb"[\r\n]*")
+_HEAD_END = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
 
 
@@ -31,21 +32,20 @@ class BodyLength:
 
 
 def head_end(data: bytes | bytearray, start: int = 0) -> int:
-    """Where the head ends, its empty line included; -1 where *data* does not hold it yet."""
-    crlf, lf = data.find(b"\n\r\n", start), data.find(b"\n\n", start)
-    ends = [found for found in (crlf + 3 if crlf >= 0 else -1, lf + 2 if lf >= 0 else -1) if found >= 0]
-    return min(ends, default=-1)
+    """Where the head ends, its empty line included; -1 where *data* does not hold it from *start* on."""
+    found = _HEAD_END.search(data, start)
+    return found.end() if found else -1
 
 
-def leading_blank(data: bytes | bytearray) -> int:
-    """Length of the empty lines before the status line, which some servers leave from the answer before."""
-    found = _LEADING.match(data)
-    return found.end() if found else 0
+def leading_blank(data: bytes | bytearray, start: int = 0) -> int:
+    """Where the empty lines end, which some servers leave before the status line; up to *start* there is nothing else."""
+    found = _LEADING.match(data, start)
+    return found.end() if found else start
 
 
-def may_be_head(data: bytes | bytearray) -> bool:
+def may_be_head(data: bytes | bytearray, start: int = 0) -> bool:
     """Whether *data* can be the beginning of a head; if not, it is a bare body as HTTP/0.9 has it."""
-    begin = bytes(data[(start := leading_blank(data)) : start + 5])
+    begin = bytes(data[(at := leading_blank(data, start)) : at + 5])
     return b"HTTP/".startswith(begin) or b"ICY ".startswith(begin[:4])
 
 
@@ -53,7 +53,8 @@ def read_head(data: bytes) -> Framing:
     """What the head at the beginning of *data* says; without one, all of it is a body (HTTP/0.9)."""
     start = leading_blank(data)
     if not may_be_head(data) or len(data) < start + 5:
-        return Framing(status=0, head_length=0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
+        faults = ("no-status-line",)
+        return Framing(0, head_length=0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=faults)
     end = head_end(data, start)
     length = len(data) if end < 0 else end
     status_line, *lines = _LINE_END.split(data[start:length])
@@ -91,28 +92,28 @@ def _status(line: bytes) -> tuple[int, str, tuple[str, ...]]:
         version = found[1].decode()
         status = int(found[2])
         faults: tuple[str, ...] = () if version in ("1.0", "1.1") else ("http-version",)
-        return status, "http/1.0" if version == "1.0" else "http/1.1", faults if status >= 100 else (*faults, "status-line")
+        if status < 100:
+            faults += ("status-line",)
+        return status, "http/1.0" if version == "1.0" else "http/1.1", faults
     if found := _SHOUTCAST.match(line):
         return int(found[1]), "http/1.0", ("icy-status-line",)
     return 0, "http/1.1", ("status-line",)
 
 
 def _fields(lines: list[bytes]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    fields: list[tuple[str, str]] = []
+    fields: list[tuple[str, list[str]]] = []
     faults: tuple[str, ...] = ()
     for line in lines:
         if line[:1] in (b" ", b"\t"):
-            if fields and line.strip():  # obsolete folding (RFC 9112 §5.2)
-                name, value = fields[-1]
-                fields[-1] = (name, f"{value} {line.strip().decode('latin-1')}".strip())
+            if fields and (more := line.strip()):  # obsolete folding (RFC 9112 §5.2)
+                fields[-1][1].append(more.decode("latin-1"))
             continue
-        name_bytes, colon, value_bytes = line.partition(b":")
-        if not colon:
-            if line and "field-without-colon" not in faults:
-                faults += ("field-without-colon",)
-            continue
-        fields.append((name_bytes.strip().decode("latin-1").lower(), value_bytes.strip(b" \t\r\n\0").decode("latin-1")))
-    return tuple(fields), faults
+        name, colon, value = line.partition(b":")
+        if colon:
+            fields.append((name.strip().decode("latin-1").lower(), [value.strip(b" \t\r\n\0").decode("latin-1")]))
+        elif line and not faults:
+            faults = ("field-without-colon",)
+    return tuple((name, " ".join(parts).strip()) for name, parts in fields), faults
 
 
 def _media_type(fields: tuple[tuple[str, str], ...]) -> str:
@@ -123,21 +124,14 @@ def _media_type(fields: tuple[tuple[str, str], ...]) -> str:
 
 def body_length(fields: tuple[tuple[str, str], ...]) -> BodyLength:
     """How the body of a response with these *fields* ends (RFC 9112 §6.3)."""
-    codings = [
-        coding.strip().lower()
-        for name, value in fields
-        if name == "transfer-encoding"
-        for coding in value.split(",")
-        if coding.strip().lower() not in ("", "identity")
-    ]
-    if codings:
+    if codings := _codings(fields):
         odd = len(codings) > MAX_CODINGS or codings[-1] != "chunked"
         return BodyLength(None, not odd, ("transfer-coding",) if odd else ())
     lengths = {part.strip() for name, value in fields if name == "content-length" for part in value.split(",")}
     if not lengths:
         return BodyLength(None, chunked=False)
-    only = next(iter(lengths))
-    if len(lengths) > 1 or not re.fullmatch(r"[0-9]{1,64}", only):
+    only = lengths.pop()
+    if lengths or not re.fullmatch(r"[0-9]{1,64}", only):
         return BodyLength(None, chunked=False, faults=("content-length",))
     size = int(only)
     return BodyLength(size if size < 1 << 63 else None, chunked=False)
@@ -145,5 +139,10 @@ def body_length(fields: tuple[tuple[str, str], ...]) -> BodyLength:
 
 def transfer_codings(fields: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """The transfer codings besides chunked, in the order in which they were applied."""
-    codings = (part.strip().lower() for name, value in fields if name == "transfer-encoding" for part in value.split(","))
-    return tuple(coding for coding in codings if coding not in ("", "identity", "chunked"))
+    return tuple(coding for coding in _codings(fields) if coding != "chunked")
+
+
+def _codings(fields: tuple[tuple[str, str], ...]) -> list[str]:
+    lists = (value.split(",") for name, value in fields if name == "transfer-encoding")
+    words = (part.strip().lower() for parts in lists for part in parts)
+    return [word for word in words if word not in ("", "identity")]

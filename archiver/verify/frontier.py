@@ -7,11 +7,13 @@ holds beyond that is a note.
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from archiver.archive.layout import OPEN
+from archiver.errors import ArchiveError
 from archiver.frontier import account
 from archiver.outcome import CUT, OVERLOADED
 from archiver.verify.inventory import BATCH
@@ -55,10 +57,26 @@ class WarcRow:
 
 
 def committed_files(directory: Path) -> dict[str, WarcRow]:
-    """The WARC files that crawl.db in *directory* knows now, by final name. Raises what `account.opened` raises."""
-    with account.opened(directory) as db:
+    """The WARC files that crawl.db in *directory* knows now, by final name.
+
+    Raises what `account.opened` raises, and `ArchiveError` where SQLite finds the database damaged.
+    """
+    with _opened(directory) as db:
+        damage = [said for (said,) in db.execute("PRAGMA quick_check(3)") if said != "ok"]
+        if damage:
+            raise ArchiveError(f"{directory / account.NAME}: it is damaged: {'; '.join(damage)}")
         rows = db.execute("SELECT name, committed, closed FROM warcs")
         return {name: WarcRow(committed, bool(closed)) for name, committed, closed in rows}
+
+
+@contextmanager
+def _opened(directory: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with account.opened(directory) as db:
+            db.text_factory = lambda text: text.decode(errors="replace")  # damage need not show in the structure
+            yield db
+    except UnicodeDecodeError as error:  # SQLite quotes a damaged schema in its message, which Python cannot read
+        raise ArchiveError(f"{directory / account.NAME}: its schema is damaged") from error
 
 
 class FrontierCheck:
@@ -75,10 +93,7 @@ class FrontierCheck:
 
     def faults(self) -> Iterator[Fault]:
         """Everything in which the database and the files disagree. Raises what `account.opened` raises."""
-        with account.opened(self._directory) as db:
-            for (said,) in db.execute("PRAGMA quick_check(20)"):
-                if said != "ok":
-                    yield Fault(self._path, "frontier-unreadable", f"SQLite finds damage: {said}")
+        with _opened(self._directory) as db:
             yield from self._sizes()
             for row in db.execute(_CAPTURES):
                 yield from self._capture(_Row(*row))

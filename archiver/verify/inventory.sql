@@ -30,4 +30,6 @@ CREATE TABLE records (
     captured    INTEGER NOT NULL DEFAULT 0         -- 1: a row of the frontier names it
 ) STRICT;
 
-CREATE VIEW placed AS SELECT files.path, records.rowid AS number, records.* FROM records JOIN files ON files.id = records.file;
+CREATE VIEW placed AS
+SELECT files.path, records.rowid AS number, records.*, substr(digest, instr(digest, ':') + 1) AS digest_value
+FROM records JOIN files ON files.id = records.file;

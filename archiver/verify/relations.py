@@ -9,7 +9,9 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
     (
         "record-id-repeated",
         """SELECT path, offset, type, url, id FROM placed AS r
-           WHERE id <> '' AND EXISTS (SELECT 1 FROM records AS o WHERE o.id = r.id AND o.rowid < r.number)""",
+           WHERE id <> '' AND EXISTS
+             (SELECT 1 FROM records AS o WHERE o.id = r.id AND o.rowid < r.number
+              AND NOT (r.type = 'warcinfo' AND o.type = 'warcinfo' AND o.date = r.date))""",  # one told again
         "another record before it has the id {}",
     ),
     (
@@ -52,9 +54,10 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
     (
         "revisit-mismatch",
         """SELECT r.path, r.offset, r.type, r.url, o.digest
-           FROM placed AS r JOIN records AS o ON o.url = r.origin AND o.date = r.origin_date
+           FROM placed AS r JOIN placed AS o ON o.url = r.origin AND o.date = r.origin_date
            WHERE r.type = 'revisit' AND o.type IN ('response', 'resource')
-             AND r.digest <> '' AND o.digest <> '' AND r.digest <> o.digest""",
+             AND length(r.digest_value) = length(o.digest_value)
+             AND upper(r.digest_value) <> upper(o.digest_value)""",
         "the record that it refers to has the payload digest {}",
     ),
 )

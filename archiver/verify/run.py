@@ -6,6 +6,8 @@ directory stands for the WARC files below it. Nothing is written but in a tempor
 
 import multiprocessing
 import os
+import signal
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import closing
@@ -14,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from archiver.archive.layout import OPEN, Layout
+from archiver.archive.layout import OPEN, Layout, storage
 from archiver.errors import ArchiveError, ConfigError
 from archiver.verify.file import Job, Outcome, check_file
 from archiver.verify.frontier import FrontierCheck, WarcRow, committed_files
@@ -38,15 +40,21 @@ class _Target:
 
 
 def run(paths: Sequence[Path], progress: Callable[[Progress], None] = lambda _: None) -> Report:
-    """Read everything back and name every fault. Raises `ConfigError` where there is nothing to read."""
+    """Read everything back and name every fault. Raises `ConfigError` where there is nothing to read.
+
+    `ArchiveError` only where there is no room for a temporary inventory, some 500 bytes for each record.
+    """
     targets = _targets(paths)
     findings = Findings()
     read: list[FileRead] = []
-    with TemporaryDirectory(prefix="archiver-verify-") as scratch:
+    with TemporaryDirectory(prefix="archiver-verify-") as scratch, storage(Path(scratch)):
         for number, target in enumerate(targets):
             folder = Path(scratch, str(number))
             folder.mkdir()
-            read += _Run(target, folder, findings, progress).run()
+            try:
+                read += _Run(target, folder, findings, progress).run()
+            except sqlite3.Error as error:
+                raise ArchiveError(f"{folder}: the temporary inventory cannot be kept: {error}") from error
     return Report(tuple(read), tuple(findings.kept), dict(findings.counts))
 
 
@@ -163,6 +171,7 @@ _places: Any = None  # in a worker of the pool: how far each file is read, share
 def _enter(places: Any) -> None:
     global _places  # noqa: PLW0603  an initializer has no other way to hand something to the worker's calls
     _places = places
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C reaches the whole group: end without a traceback from each
 
 
 def _check_numbered(number: int, job: Job) -> Outcome:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from fixtures.command import archiver, environment
+from fixtures.command import COMMAND, archiver, environment
 
 SEED = "http://127.0.0.1:9/"  # nobody listens there; no test here gets so far
 
@@ -155,6 +155,17 @@ def test_help_goes_to_stdout(tmp_path: Path, arguments: list[str]) -> None:
     assert ran.returncode == ExitCode.DONE
     assert ran.stdout
     assert ran.stderr == ""
+
+
+def test_closed_streams_and_terminals_that_are_not_utf8(here: Path) -> None:
+    for command in ("status unset 2>&-", "--help >&-", "crawl žluť:x 2>&- >&-"):
+        line = f"{COMMAND[0]} -m archiver {command}"
+        ran = subprocess.run(line, shell=True, cwd=here, capture_output=True, env=environment(), check=False)
+        assert ran.returncode in {ExitCode.DONE, ExitCode.USAGE, ExitCode.STORAGE}, command
+    ascii_only = {**environment(), "PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run([*COMMAND, "crawl", "ž:x"], cwd=here, capture_output=True, env=ascii_only, check=False)
+    assert ran.returncode == ExitCode.USAGE
+    assert b"\\u017e:x" in ran.stderr
 
 
 def test_no_command_shows_help(tmp_path: Path) -> None:

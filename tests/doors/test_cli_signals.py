@@ -39,7 +39,7 @@ class Crawl:
         return Counters(0.0).snapshot(1.0, "crawling", Tally())
     def drain(self):
         tell("drain")
-        if sys.argv[1] == "drain":
+        if sys.argv[1] in ("drain", "late"):
             self.end.set()
     def cut(self):
         tell("cut")
@@ -58,17 +58,22 @@ async def opened():
     yield Crawl()
     tell("closed")
 
-outcome = run(opened(), None, 30.0)
-tell(outcome.ended.reason)
-sys.exit(outcome.ended.code)
+def told(outcome):
+    if sys.argv[1] == "late":
+        tell("reporting")
+        sys.stdin.readline()
+    tell(outcome.ended.reason)
+    return outcome.ended.code
+
+sys.exit(run(opened(), None, 30.0, told))
 '''
 
 
 @contextmanager
-def crawling(ends_by: str, cwd: Path) -> Iterator["subprocess.Popen[str]"]:
+def crawling(ends_by: str, cwd: Path, *before: str) -> Iterator["subprocess.Popen[str]"]:
     """A process that stands where a crawl does."""
     with subprocess.Popen(
-        [sys.executable, "-c", STAND_IN, ends_by],
+        [*before, sys.executable, "-c", STAND_IN, ends_by],
         cwd=cwd,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -95,6 +100,17 @@ def test_first_signal_drains(tmp_path: Path, number: signal.Signals) -> None:
         assert process.returncode == ExitCode.STOPPED
         assert err.count("\n") == 1
         assert "requests in flight may finish, for at most 30 s" in err
+
+
+def test_nohup_is_respected(tmp_path: Path) -> None:
+    with crawling("drain", tmp_path, "nohup") as process:
+        assert _says(process) == "running"
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+        assert process.returncode == ExitCode.STOPPED
+        assert "requests in flight may finish" in err
+        assert "are cut" not in err
 
 
 def test_second_signal_cuts(tmp_path: Path) -> None:
@@ -131,6 +147,20 @@ def test_signal_before_the_crawl_is_open_is_passed_on(tmp_path: Path) -> None:
         assert "stopping" in process.stderr.readline()
         out, _ = process.communicate("\n", timeout=20)
         assert out.split() == ["drain", "running", "closed", "stopped"]
+        assert process.returncode == ExitCode.STOPPED
+
+
+def test_signal_while_the_reports_are_written_is_patient(tmp_path: Path) -> None:
+    with crawling("late", tmp_path) as process:
+        assert _says(process) == "running"
+        process.send_signal(signal.SIGINT)
+        assert [_says(process) for _ in range(3)] == ["drain", "closed", "reporting"]
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        process.stderr.readline()
+        assert "reports are being written" in process.stderr.readline()
+        out, _ = process.communicate("\n", timeout=20)
+        assert out.split() == ["stopped"]
         assert process.returncode == ExitCode.STOPPED
 
 

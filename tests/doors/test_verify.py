@@ -17,6 +17,7 @@ from archiver.verify import CODES, Progress, Report, Severity, run
 from archiver.verify.report import MAX_EACH, Fault, Findings
 from fixtures.handmade import Collection, member, record, sha256
 
+Spoil = Callable[[Collection], object]
 DOCUMENT = Path(__file__).parents[2] / "docs" / "verify.md"
 
 
@@ -40,7 +41,7 @@ def test_a_good_collection_has_no_finding(collection: Collection) -> None:
     assert report.as_json()["records"] == 1 + 3 * len(collection.visits)
 
 
-def damage(at: int) -> Callable[[Collection], None]:
+def damage(at: int) -> Spoil:
     def spoil(made: Collection) -> None:
         data = bytearray(made.warc.read_bytes())
         data[at] ^= 0x10
@@ -49,7 +50,7 @@ def damage(at: int) -> Callable[[Collection], None]:
     return spoil
 
 
-def in_the_first_response(flip: int) -> Callable[[Collection], None]:
+def in_the_first_response(flip: int) -> Spoil:
     def spoil(made: Collection) -> None:
         entry = json.loads(made.lines[0].split(" ", 2)[2])
         data = bytearray(made.warc.read_bytes())
@@ -59,29 +60,29 @@ def in_the_first_response(flip: int) -> Callable[[Collection], None]:
     return spoil
 
 
-def rewrite(old: str, new: str, count: int = -1) -> Callable[[Collection], None]:
+def rewrite(old: str, new: str, count: int = -1) -> Spoil:
     def spoil(made: Collection) -> None:
         made.index.write_text(made.index.read_text().replace(old, new, count))
 
     return spoil
 
 
-def lines(change: Callable[[list[str]], list[str]]) -> Callable[[Collection], None]:
+def lines(change: Callable[[list[str]], list[str]]) -> Spoil:
     def spoil(made: Collection) -> None:
         made.index.write_text("".join(change(made.index.read_text().splitlines(keepends=True))))
 
     return spoil
 
 
-def sql(statement: str) -> Callable[[Collection], None]:
+def sql(statement: str) -> Spoil:
     return lambda made: made.sql(statement)
 
 
-def append(data: bytes) -> Callable[[Collection], None]:
+def append(data: bytes) -> Spoil:
     return lambda made: made.warc.write_bytes(made.warc.read_bytes() + data)
 
 
-def rename(name: str) -> Callable[[Collection], None]:
+def rename(name: str) -> Spoil:
     def spoil(made: Collection) -> None:
         made.warc.rename(made.warc.with_name(name))
 
@@ -94,7 +95,7 @@ LOST = {
     "concurrent-missing",
     "pair-missing",
 }  # what follows from a response that cannot be read
-SPOILED: dict[str, tuple[Callable[[Collection], None], set[str]]] = {
+SPOILED: dict[str, tuple[Spoil, set[str]]] = {
     "a damaged response": (in_the_first_response(0x10), {"gzip-broken", *LOST}),
     "garbage at the end": (append(b"garbage"), {"not-gzip", "warc-length"}),
     "a strange record": (append(member(record("resource", number=99))), {"index-incomplete", "warc-length"}),
@@ -271,10 +272,15 @@ RELATIONS: dict[str, tuple[tuple[bytes, ...], set[str]]] = {
         {"concurrent-mismatch"},
     ),
     "concurrent to nothing": ((record("resource", b"", ("WARC-Concurrent-To", B)),), {"concurrent-missing"}),
+    "one warcinfo twice": ((WARCINFO,), set()),
     "one id twice": ((record("resource"), record("resource")), {"record-id-repeated"}),
     "a warcinfo that is none": ((record("resource", b"", ("WARC-Warcinfo-ID", B)),), {"warcinfo-missing"}),
     "a revisit": ((ORIGINAL, revisit(*REFERS)), {"pair-missing"}),
     "a revisit of something else": ((ORIGINAL, revisit(*REFERS, payload=b"y")), {"pair-missing", "revisit-mismatch"}),
+    "a revisit by another spelling": (
+        (ORIGINAL, revisit(*REFERS).replace(b"Payload-Digest: sha256", b"Payload-Digest: sha-256")),
+        {"pair-missing"},
+    ),
     "a revisit of nothing": ((revisit(*ELSEWHERE),), {"revisit-original"}),
     "a revisit of a revisit": ((revisit(*ITSELF),), {"revisit-of-revisit"}),
 }

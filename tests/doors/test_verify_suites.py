@@ -11,19 +11,34 @@ from archiver.verify import run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "verify.md"
 
+BRACKETS = "wget's brackets around URLs are what the grammar of WARC/1.0 says: a warning"
+ONE_ID = "wget gave two records one id, which only looking at all of them shows"
 ONLY_RECOMMENDED = "what is wrong is recommended, not demanded: a warning"
 CUT = "the file ends without the two CRLF that the standard demands after a record"
 
 DISAGREEMENTS = {
     "warcio/example-bad.warc.gz.bad": f"several records share one gzip member; {ONLY_RECOMMENDED}",
-    "warcio/example-wget-bad-target-uri.warc.gz": "wget's brackets around URLs are what the grammar of WARC/1.0 says",
-    "warcio.js/example-wget-bad-target-uri.warc.gz": "wget's brackets around URLs are what the grammar of WARC/1.0 says",
+    "warcio/example-wget-bad-target-uri.warc.gz": BRACKETS,
+    "warcio.js/example-wget-bad-target-uri.warc.gz": BRACKETS,
     "jwat/invalid-warcfile-contenttype-warcinfo-recommended.warc": f"a warcinfo of another type; {ONLY_RECOMMENDED}",
-    "jwat/invalid-warcfile-encoding-headers.warc.gz": "the odd characters are the site's, in its HTTP head: kept as sent",
+    "jwat/invalid-warcfile-encoding-headers.warc.gz": "odd characters in the site's own HTTP heads",
     "warc-specifications/20141124-heritrix-server-not-modified.warc.gz": CUT,
     "warcio.js/example-url-agnostic-revisit.warc.gz": CUT,
-    "cdxj-indexer/example.warc.gz": "two blocks are not what their digests say; four of the eight validators see it too",
+    "cdxj-indexer/example.warc.gz": "two blocks are not what their digests say; five of eight validators see it",
+    "webarchive-commons/IAH-urls-wget.warc.gz": ONE_ID,
+    "webarchive-commons/IAH-urls-wget.warc": ONE_ID,
     "webarchive-commons/link-extraction-test.warc": "written by hand: records without id and date, wrong lengths",
+}
+
+VALIDATORS = {
+    "warcio_check": "warcio check",
+    "fastwarc_check": "fastwarc check",
+    "warctools_warcvalid": "warctools warcvalid",
+    "jwarc_validate": "jwarc validate",
+    "jwat": "JWAT",
+    "httrack_validate": "HTTrack warc-validate.py",
+    "cdxj_indexer": "cdxj-indexer",
+    "warciojs_index": "warcio.js index",
 }
 
 pytestmark = pytest.mark.suites
@@ -57,6 +72,16 @@ def test_the_verdict_is_that_of_the_label_or_the_reason_is_known(suites: Path) -
         for wanted in ("valid", "invalid")
     )
     assert table in DOCUMENT.read_text()
+
+
+def test_the_document_tells_how_often_other_validators_agree(suites: Path) -> None:
+    agreeing: Counter[str] = Counter()
+    for entry in entries(suites):
+        wanted, verdicts = label(entry), entry.get("validators")
+        if wanted is not None and isinstance(verdicts, dict):
+            agreeing.update(name for name, said in verdicts.items() if (said["rc"] == 0) == (wanted == "valid"))
+    text = DOCUMENT.read_text()
+    assert all(f"| {VALIDATORS[name]} | {times} |" in text for name, times in agreeing.items())
 
 
 def test_each_disagreement_stands_in_the_document_with_its_reason() -> None:

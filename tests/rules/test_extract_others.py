@@ -1,0 +1,211 @@
+import gzip
+import zlib
+
+import brotlicffi
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archiver.extract import Document, charset, css, decoded, from_fields, links, redirect
+from archiver.model import Hop, Link
+
+TEXT = b" ".join(b"%d" % (number * 7919 % 10007) for number in range(2000))
+LIMIT = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("codings", "body"),
+    [
+        ((), TEXT),
+        (("identity",), TEXT),
+        (("gzip",), gzip.compress(TEXT)),
+        (("X-GZIP ",), gzip.compress(TEXT)),
+        (("gzip",), gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
+        (("gzip",), gzip.compress(TEXT) + b"\0\0 what follows"),
+        (("deflate",), zlib.compress(TEXT)),
+        (("deflate",), zlib.compress(TEXT)[2:-4]),
+        (("br",), brotlicffi.compress(TEXT)),
+        (("br",), brotlicffi.compress(TEXT) + b"what follows"),
+        (("gzip", "br"), brotlicffi.compress(gzip.compress(TEXT))),
+        (("gzip",), b""),
+    ],
+)
+def test_codings_are_undone(codings: tuple[str, ...], body: bytes) -> None:
+    assert decoded(body, codings, LIMIT) == (TEXT if body else b"", "")
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [("gzip", gzip.compress(TEXT)), ("deflate", zlib.compress(TEXT)), ("br", brotlicffi.compress(TEXT))],
+)
+def test_what_can_be_had_of_a_broken_body(coding: str, packed: bytes) -> None:
+    whole, _ = decoded(packed[:-3], (coding,), LIMIT)
+    assert TEXT.startswith(whole)
+    assert decoded(packed[:-3], (coding,), LIMIT)[1]
+    broken, note = decoded(packed[: len(packed) // 2] + b"\xff" * 40, (coding,), LIMIT)
+    assert note
+    assert broken[:20] == TEXT[:20]
+    assert decoded(b"<html> not packed", (coding,), LIMIT)[0] == b"<html> not packed"
+
+
+@pytest.mark.parametrize("bomb", [(gzip.compress(bytes(10**7)), "gzip"), (brotlicffi.compress(bytes(10**7)), "br")])
+def test_output_is_bounded(bomb: tuple[bytes, str]) -> None:
+    body, note = decoded(bomb[0], (bomb[1],), 1000)
+    assert len(body) == 1000
+    assert "1000" in note
+
+
+def test_unknown_codings_stay() -> None:
+    assert decoded(TEXT, ("zstd",), LIMIT) == (TEXT, "unknown content coding 'zstd'")
+    assert decoded(TEXT, ("gzip",) * 99, LIMIT)[1]
+
+
+@settings(deadline=None)
+@given(st.binary(), st.lists(st.sampled_from(["gzip", "deflate", "br", "x"]), max_size=5), st.integers(0, 100))
+def test_decoding_never_raises(body: bytes, codings: list[str], limit: int) -> None:
+    assert len(decoded(body, codings, limit)[0]) <= limit
+    assert len(decoded(b"\x1f\x8b\x08\0" + body, codings, limit)[0]) <= limit
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/x", "http://e.org/x"),
+        ("x y", "http://e.org/d/x%20y"),
+        ("//other.org", "http://other.org/"),
+        ("https://E.org:443/x#frag", "https://e.org/x"),
+        ("  /x  ", "http://e.org/x"),
+        ("/\xc3\xa9?\xc3\xa9", "http://e.org/%C3%A9?%C3%A9"),
+        ("/\xe9", "http://e.org/%E9"),
+        ("?q", "http://e.org/d/p?q"),
+        ("", None),
+        ("#frag", None),
+        ("mailto:a@b.c", None),
+        ("http://", None),
+    ],
+)
+def test_location(location: str, target: str | None) -> None:
+    found = redirect("http://e.org/d/p", (("server", "x"), ("location", location)))
+    assert found == (Link(target, Hop.REDIRECT, "location") if target else None)
+
+
+def test_no_location_is_no_redirect() -> None:
+    assert redirect("http://e.org/", (("refresh", "0;url=/x"),)) is None
+
+
+def test_fields() -> None:
+    fields = (
+        ("refresh", "5; URL='/r'"),
+        ("location", "/l"),
+        (
+            "link",
+            '</s.css>; rel="preload stylesheet"; as=style, </n>; title="a, <b>"; rel=next, <//c.d>; rel=preconnect',
+        ),
+    )
+    assert [(link.url, link.hop) for link in from_fields("http://e.org/", fields)] == [
+        ("http://e.org/l", Hop.REDIRECT),
+        ("http://e.org/r", Hop.LINK),
+        ("http://e.org/s.css", Hop.REQUISITE),
+        ("http://e.org/n", Hop.LINK),
+    ]
+
+
+@settings(deadline=None)
+@given(st.text(), st.text())
+def test_fields_never_raise(one: str, other: str) -> None:
+    from_fields(one, (("location", other), ("refresh", one), ("link", other), ("link", f"<{one}>; rel={other}")))
+
+
+@pytest.mark.parametrize(
+    ("sheet", "expected"),
+    [
+        ("a{b:url(x)}", [("x", "url()")]),
+        ("a{b:url( 'x' )}/* url(no) */", [("x", "url()")]),
+        (
+            "@import 'x' screen; @import url(y) layer(a); @import/**/\"z\";",
+            [("x", "@import"), ("y", "@import"), ("z", "@import")],
+        ),
+        ("@namespace url(no); @namespace p 'no';", []),
+        ("a{content:'url(no)'} b{c:\"@import 'no'\"}", []),
+        ("a{b:image-set('x' 1x, url(y) type('no') 2x)} c{d:'no'}", [("x", "image-set()"), ("y", "url()")]),
+        (r"a{b:u\72 l(x)} @\69mport 'y';", [("x", "url()"), ("y", "@import")]),
+        (r"a{b:url(x\29 y\)z)}", [("x)y)z", "url()")]),
+        (r"a\url(no) my-url(no) \41 url(no)", []),
+        ("@font-face{src:url(a.woff2)format('x'),url(b.ttf)}", [("a.woff2", "url()"), ("b.ttf", "url()")]),
+        ("a{b:src('x')}", [("x", "url()")]),
+        ("a{b:url(x y)} c{d:url(z)}", [("z", "url()")]),
+    ],
+)
+def test_css(sheet: str, expected: list[tuple[str, str]]) -> None:
+    assert list(css.references(sheet)) == expected
+
+
+@pytest.mark.parametrize(
+    "piece", ["/*", '"', "\\", "url(", 'url("', "@import ", "image-set(", "(", "a", "\\75", "url(a\\", "/**/"]
+)
+def test_css_is_linear(piece: str) -> None:
+    list(css.references("@import" + piece * 200_000))
+
+
+def test_a_style_sheet_is_resolved_against_itself() -> None:
+    found = links(
+        Document(
+            "http://e.org/css/a.css", "text/css", None, '@charset "latin1"; a{b:url(../i.png?\xe9)}'.encode("latin-1")
+        )
+    )
+    assert found.links == (Link("http://e.org/i.png?%C3%A9", Hop.REQUISITE, "url()"),)
+    assert found.charset == "windows-1252"
+
+
+def sitemap(body: bytes, hop: Hop = Hop.MANIFEST) -> list[tuple[str, Hop]]:
+    return [(link.url, link.hop) for link in links(Document("http://e.org/s", "", None, body, hop)).links]
+
+
+PAGE = ("http://e.org/a?b&c", Hop.LINK)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<urlset><url><loc>http://e.org/a?b&amp;c</loc></url></urlset>",
+        b"<?xml version='1.0'?><s:urlset xmlns:s='x'><s:url><s:loc> <![CDATA[http://e.org/a?b&c]]> </s:loc></s:url>",
+        b"\n<urlset><url><loc>/a?b&amp;c</loc></url><url><loc>http://e.org/a?b&amp;c</wrong></url>",
+        gzip.compress(b"<urlset><url><loc>http://e.org/a?b&amp;c</loc></url></urlset>"),
+        "\ufeff<urlset><url><loc>http://e.org/a?b&amp;c</loc></url></urlset>".encode("utf-16-le"),
+        b"\xef\xbb\xbfhttp://e.org/a?b&c\r\nnot a url\n",
+        b"<rss><channel><item><link>http://e.org/a?b&amp;c</link></item></channel></rss>",
+        b"<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='/a?b&amp;c'/></entry></feed>",
+        b"<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/hostname'>]><urlset><loc>http://e.org/a?b&amp;c</loc><loc>&e;</loc></urlset>",
+        b"<!doctype html><a href='/a?b&amp;c'>",
+    ],
+)
+def test_sitemaps(body: bytes) -> None:
+    assert sitemap(body) == [PAGE]
+
+
+def test_nested_sitemaps() -> None:
+    index = b"<sitemapindex><sitemap><loc>http://e.org/1.xml</loc></sitemap></sitemapindex>"
+    assert sitemap(index) == sitemap(index, Hop.LINK) == [("http://e.org/1.xml", Hop.MANIFEST)]
+
+
+def test_entities_do_not_grow() -> None:
+    entities = b"".join(b"<!ENTITY a%d '%s'>" % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 12))
+    body = (
+        b"<!DOCTYPE l [<!ENTITY a0 'http://x.y/'>"
+        + entities
+        + b"]><urlset><loc>&a11;</loc><link href='&a11;'/></urlset>"
+    )
+    assert len(sitemap(body)) <= 1
+
+
+def test_other_vocabularies_are_read_for_whole_urls() -> None:
+    body = b"<?xml-stylesheet href='s.css'?><x xmlns='http://no.org/'><y z='http://a.org/'>see http://no.org/</y><y>http://b.org/</y></x>"
+    found = links(Document("http://e.org/x", "application/xml", None, body)).links
+    assert [link.url for link in found] == ["http://e.org/s.css", "http://a.org/", "http://b.org/"]
+
+
+@settings(deadline=None)
+@given(st.binary(), st.text())
+def test_any_bytes_have_an_encoding(body: bytes, label: str) -> None:
+    for encoding in (charset.of_html(body, label), charset.of_xml(body, label), charset.of_css(body, label)):
+        charset.text(body, encoding)
