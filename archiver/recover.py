@@ -19,7 +19,7 @@ from archiver.archive.layout import OPEN, Layout, replace_file, storage, sync_da
 from archiver.fetch.spool import FileBlock, MemoryBlock
 from archiver.frontier.port import Frontier
 from archiver.http import Digester, read_stored
-from archiver.model import Block, Capture, Digests, Exchange, FileState, Framing, Peer, Settlement, Span, Truncation
+from archiver.model import Block, Capture, Claim, Digests, Exchange, FileState, Framing, Peer, Settlement, Span, Truncation
 from archiver.visit import Terms, conclude
 from archiver.warc.reader import Record, Torn, read
 from archiver.warc.records import VisitNotes, parse_date
@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 class Found:
     """One whole visit in a WARC file."""
 
-    url: str
     exchange: Exchange
     notes: VisitNotes
     capture: Capture
@@ -50,65 +49,87 @@ class Recovered:
     cut: tuple[str, ...] = ()  # files that ended in a torn visit
 
 
-async def recover(layout: Layout, frontier: Frontier, terms: Terms, now: float) -> Recovered:
-    """Bring files and database together again; nothing to do after a clean end."""
-    adopted, cut = 0, []
-    for name, committed in await _unfinished(layout, frontier):
-        path = _on_disk(layout.archive, name)
-        if path is None:
-            log.warning("%s is missing; its captures cannot be replayed", layout.archive / name)
-            continue
+class Recovery:
+    """Brings files and database together again; nothing to do after a clean end. `run` it before anything is written."""
+
+    def __init__(self, layout: Layout, frontier: Frontier, terms: Terms, now: float) -> None:
+        self._layout = layout
+        self._frontier = frontier
+        self._terms = terms
+        self._now = now
+        self._adopted = 0
+        self._cut: list[str] = []
+
+    async def run(self) -> Recovered:
+        """Recover every file, and say what that came to."""
+        self._layout.forget_drafts()
+        for name, committed in await self._unfinished():
+            path = self._on_disk(name)
+            if path is None:
+                log.warning("%s is missing; its captures cannot be replayed", self._layout.archive / name)
+            else:
+                await self._finish(path, name, committed)
+        return Recovered(self._adopted, tuple(self._cut))
+
+    async def _unfinished(self) -> list[tuple[str, int]]:
+        known = {row.name: row for row in await self._frontier.files()}
+        files = [(row.name, row.committed) for row in known.values() if not row.closed]
+        with storage(self._layout.archive):
+            on_disk = sorted(path.name.removesuffix(OPEN) for path in self._layout.archive.glob(f"*.warc.gz{OPEN}"))
+        return files + [(name, 0) for name in on_disk if name not in known]
+
+    def _on_disk(self, name: str) -> Path | None:
+        folder = self._layout.archive
+        return next((path for path in (folder / (name + OPEN), folder / name) if path.exists()), None)
+
+    async def _finish(self, path: Path, name: str, committed: int) -> None:
         with storage(path):
-            number, end = await _adopt(layout, path, name, committed, frontier, terms, now)
-            adopted += number
-            if path.stat().st_size > end:
-                _set_aside(layout, path, name, end)
-                cut.append(name)
-            if path.stat().st_size == 0:
+            end = await self._adopt(path, name, committed)
+            size = path.stat().st_size
+            if size < committed:
+                log.warning("%s is shorter than it was: %d bytes of %d are there", path, size, committed)
+            if size > end:
+                _set_aside(self._layout, path, name, end)
+                self._cut.append(name)
+            if end == 0:  # not even its first record was whole
                 path.unlink()
-                continue
+                return
             if path.name != name:
                 path.rename(path.with_name(name))
                 sync_folder(path.parent)
-        await frontier.settle((), (FileState(name, end, closed=True),))
-    return Recovered(adopted, tuple(cut))
+        await self._frontier.settle((), (FileState(name, end, closed=True),))
 
+    async def _adopt(self, path: Path, name: str, committed: int) -> int:
+        """Settle every whole visit behind *committed*; where wholeness ends."""
+        end = committed
+        batch: list[Settlement] = []
+        with path.open("r+b") as file:
+            sync_data(file)  # a killed process leaves bytes that are in no file yet, and a commit says that they are
+            visits = Visits(file, name, committed, self._layout.spool)
+            for found in visits:
+                claim = await self._claim(found.capture.url)
+                if claim is None:
+                    log.warning("%s: a visit of %s that nobody waits for", path, found.capture.url)
+                else:
+                    batch.append(self._settlement(claim, found))
+                found.exchange.response.close()
+                if len(batch) >= BATCH:
+                    await self._frontier.settle(batch, (FileState(name, found.end, closed=False),))
+                    batch = []
+                end = found.end
+            end = max(end, visits.end)
+        if end > committed:
+            await self._frontier.settle(batch, (FileState(name, end, closed=False),))
+        return end
 
-async def _unfinished(layout: Layout, frontier: Frontier) -> list[tuple[str, int]]:
-    known = {row.name: row for row in await frontier.files()}
-    files = [(row.name, row.committed) for row in known.values() if not row.closed]
-    with storage(layout.archive):
-        on_disk = sorted(path.name.removesuffix(OPEN) for path in layout.archive.glob(f"*.warc.gz{OPEN}"))
-    return files + [(name, 0) for name in on_disk if name not in known]
+    async def _claim(self, address: str) -> Claim | None:
+        return (await self._frontier.find((address,))).get(address)
 
-
-def _on_disk(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / (name + OPEN), folder / name) if path.exists()), None)
-
-
-async def _adopt(
-    layout: Layout, path: Path, name: str, committed: int, frontier: Frontier, terms: Terms, now: float
-) -> tuple[int, int]:
-    """Settle every whole visit behind *committed*; how many, and where wholeness ends."""
-    adopted, end = 0, committed
-    batch: list[Settlement] = []
-    with path.open("rb") as file:
-        visits = Visits(file, name, committed, layout.spool)
-        for found in visits:
-            claims = await frontier.find((found.url,))
-            claim = claims.get(found.url)
-            end = found.end
-            if claim is not None:
-                settlement = conclude(terms, replace(claim, tries=found.notes.tries), found.exchange, found.notes.links, now)
-                batch.append(replace(settlement, capture=found.capture))
-                adopted += 1
-            found.exchange.response.close()
-            if len(batch) >= BATCH or claim is None:
-                await frontier.settle(batch, (FileState(name, end, closed=False),))
-                batch = []
-        end = max(end, visits.end)
-    await frontier.settle(batch, (FileState(name, end, closed=False),))
-    return adopted, end
+    def _settlement(self, claim: Claim, found: Found) -> Settlement:
+        self._adopted += 1
+        visited = replace(claim, tries=found.notes.tries)
+        settlement = conclude(self._terms, visited, found.exchange, found.notes.links, self._now)
+        return replace(settlement, capture=found.capture)
 
 
 class Visits:
@@ -131,58 +152,40 @@ class Visits:
                     self.end = record.offset + (record.length or 0)
                 elif record.type == "response":
                     found = self._visit(record, records)
-                    if found is None:
-                        return
                     self.end = found.end
                     yield found
                 else:
-                    return  # not one of ours: whatever it is, it is kept aside
-        except Torn as torn:
-            log.info("%s is torn at %d: %s", self._name, torn.offset, torn)
+                    raise ValueError(f"a {record.type} record where a visit should begin")
+        except (Torn, ValueError) as torn:  # whatever it is, it is kept aside
+            log.info("%s is whole up to %d only: %s", self._name, self.end, torn)
 
-    def _visit(self, response: Record, records: Iterator[Record]) -> Found | None:
+    def _visit(self, response: Record, records: Iterator[Record]) -> Found:
+        """The visit that begins with *response*; `Torn` or ValueError where it is not whole."""
         block = self._block(response)
-        request, metadata = next(records, None), None
-        request_block = b"".join(request.pieces()) if request is not None else b""
-        metadata = next(records, None)
-        notes_block = b"".join(metadata.pieces()) if metadata is not None else b""
-        if request is None or metadata is None or (request.type, metadata.type) != ("request", "metadata"):
+        try:
+            request, request_block = _next(records, "request")
+            metadata, notes_block = _next(records, "metadata")
+            notes = VisitNotes.read(notes_block)
+            framing = replace(read_stored(block.head(HEAD)), faults=notes.faults)
+            truncated = response.first("WARC-Truncated")
+            exchange = Exchange(
+                request=request_block,
+                response=block,
+                framing=framing,
+                digests=_digests(response, block, framing),
+                peer=Peer(response.first("WARC-IP-Address")),
+                started=parse_date(response.first("WARC-Date") or ""),
+                took=notes.took,
+                truncated=Truncation(truncated) if truncated else None,
+                interim=notes.interim,
+                surplus=notes.surplus,
+                notes=notes.remarks,
+            )
+            capture = _capture(self._name, exchange, response, request, metadata)
+        except BaseException:
             block.close()
-            return None
-        notes = VisitNotes.read(notes_block)
-        framing = read_stored(block.head(HEAD))
-        truncated = response.first("WARC-Truncated")
-        exchange = Exchange(
-            request=request_block,
-            response=block,
-            framing=replace(framing, faults=notes.faults),
-            digests=_digests(response, block, framing),
-            peer=Peer(response.first("WARC-IP-Address")),
-            started=parse_date(response.first("WARC-Date") or ""),
-            took=notes.took,
-            truncated=Truncation(truncated) if truncated else None,
-        )
-        return self._found(response, request, metadata, exchange, notes)
-
-    def _found(self, response: Record, request: Record, metadata: Record, exchange: Exchange, notes: VisitNotes) -> Found:
-        address = response.first("WARC-Target-URI") or ""
-        spans = [Span(record.offset, record.length or 0) for record in (response, request, metadata)]
-        digests = exchange.digests or Digests("", "", 0)
-        capture = Capture(
-            url=address,
-            timestamp=exchange.started,
-            status=exchange.framing.status,
-            mime=exchange.framing.media_type,
-            payload_digest=digests.payload,
-            payload_length=digests.payload_length,
-            received=exchange.response.length,
-            warc=self._name,
-            response=spans[0],
-            request=spans[1],
-            metadata=spans[2],
-            truncated=exchange.truncated,
-        )
-        return Found(address, exchange, notes, capture, spans[2].offset + spans[2].length)
+            raise
+        return Found(exchange, notes, capture, capture.metadata.offset + capture.metadata.length)
 
     def _block(self, record: Record) -> MemoryBlock | FileBlock:
         if (record.size or 0) <= IN_MEMORY:
@@ -197,6 +200,36 @@ class Visits:
         return FileBlock(file, record.size or 0)
 
 
+def _next(records: Iterator[Record], kind: str) -> tuple[Record, bytes]:
+    """The next record and its block, which is small; ValueError where it is not a *kind*."""
+    record = next(records, None)
+    if record is None or record.type != kind:
+        raise ValueError(f"{'nothing' if record is None else record.type} where a {kind} record should be")
+    return record, b"".join(record.pieces())
+
+
+def _capture(name: str, exchange: Exchange, response: Record, request: Record, metadata: Record) -> Capture:
+    digests = exchange.digests or Digests("", "", 0)
+    return Capture(
+        url=response.first("WARC-Target-URI") or "",
+        timestamp=exchange.started,
+        status=exchange.framing.status,
+        mime=exchange.framing.media_type,
+        payload_digest=digests.payload,
+        payload_length=digests.payload_length,
+        received=exchange.response.length,
+        warc=name,
+        response=_span(response),
+        request=_span(request),
+        metadata=_span(metadata),
+        truncated=exchange.truncated,
+    )
+
+
+def _span(record: Record) -> Span:
+    return Span(record.offset, record.length or 0)
+
+
 def _digests(record: Record, block: Block, framing: Framing) -> Digests:
     algorithm = (record.first("WARC-Payload-Digest") or "").partition(":")[0]
     digester = Digester(algorithm, framing)
@@ -207,9 +240,12 @@ def _digests(record: Record, block: Block, framing: Framing) -> Digests:
 
 def _set_aside(layout: Layout, path: Path, name: str, end: int) -> None:
     """Keep what lies behind *end* under damaged/, for certain, before the file is cut there."""
-    layout.damaged.mkdir(exist_ok=True)
+    if not layout.damaged.exists():
+        layout.damaged.mkdir()
+        sync_folder(layout.directory)
     size = path.stat().st_size
     kept = layout.damaged / f"{name}.{end}.tail"
+    log.warning("%s ended in a torn visit; its last %d bytes are kept as %s", path, size - end, kept)
 
     def copy(target: BinaryIO) -> None:
         with path.open("rb") as source:
@@ -217,12 +253,9 @@ def _set_aside(layout: Layout, path: Path, name: str, end: int) -> None:
             shutil.copyfileobj(source, target)
 
     replace_file(kept, copy)
-    note = {"file": name, "offset": end, "bytes": size - end, "why": "the last visit was not whole when the crawl was cut off"}
-    replace_file(kept.with_name(kept.name + ".json"), lambda target: _write(target, json.dumps(note, indent=2)))
+    why = "the last visit was not whole when the crawl was cut off"
+    note = json.dumps({"file": name, "offset": end, "bytes": size - end, "why": why}, indent=2) + "\n"
+    replace_file(kept.with_name(kept.name + ".json"), lambda target: target.write(note.encode()))
     with path.open("r+b") as file:
         file.truncate(end)
         sync_data(file)
-
-
-def _write(target: BinaryIO, text: str) -> None:
-    target.write(text.encode() + b"\n")

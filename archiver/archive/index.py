@@ -7,7 +7,7 @@ merging is idempotent: a line that stands in two files is written once.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +16,7 @@ from archiver.archive.layout import OPEN, replace_file, storage
 from archiver.model import Capture
 from archiver.warc import cdxj
 
+INDEX = "index.cdxj"
 RUN_LINES = 20_000  # lines kept in memory and written anew at each flush: some 6 MB
 MERGE_WIDTH = 64  # files merged at once; bounded so that a long crawl does not run out of open files
 
@@ -27,31 +28,30 @@ class _Runs:
     """The lines of one open WARC."""
 
     def __init__(self, folder: Path, warc: str) -> None:
+        self.dirty = False
         self._folder = folder
         self._warc = warc
-        self._number = 0
+        self._paths: list[Path] = []  # of the runs that are full
         self._lines: list[bytes] = []
-        self._dirty = False
 
     def add(self, capture: Capture) -> None:
         self._lines.append(cdxj.line(capture, self._warc + OPEN).encode() + b"\n")
-        self._dirty = True
+        self.dirty = True
         if len(self._lines) >= RUN_LINES:
-            self.flush()
-            self._number += 1
+            self._paths.append(self.flush())
             self._lines = []
 
-    def flush(self) -> None:
-        if self._dirty:
-            _write(self._folder / f"run-{self._warc}-{self._number:05}.cdxj", sorted(self._lines))
-            self._dirty = False
+    def flush(self) -> Path:
+        path = self._folder / f"run-{self._warc}-{len(self._paths):05}.cdxj"
+        if self.dirty:
+            self._lines.sort()
+            replace_file(path, lambda file: file.writelines(self._lines))
+            self.dirty = False
+        return path
 
     def finish(self) -> None:
-        self.flush()
-        paths = sorted(self._folder.glob(f"run-{self._warc}-*.cdxj"))
-        if paths:
-            _merge(paths, self._folder / f"run-{self._warc}.cdxj", final=True)
-            _remove(paths)
+        paths = [*self._paths, self.flush()] if self._lines else self._paths
+        _merge(paths, self._folder / f"run-{self._warc}.cdxj", final=True)
 
 
 class Index:
@@ -60,6 +60,11 @@ class Index:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: dict[str, _Runs] = {}
+
+    @property
+    def dirty(self) -> bool:
+        """Whether a replay could not see all that was added."""
+        return any(runs.dirty for runs in self._open.values())
 
     def add(self, captures: Iterable[Capture]) -> None:
         """Take the lines of *captures*; they are on disk after the next `flush`."""
@@ -81,35 +86,39 @@ class Index:
             runs.finish()
 
     def finish(self) -> None:
-        """One sorted index.cdxj of everything. The runs stay until `forget_runs`."""
+        """One sorted index.cdxj of everything. Files of which `close_file` does not know yet keep their lines too."""
         self.flush()
-        target = self._folder / "index.cdxj"
-        paths = sorted(self._folder.glob("run-*.cdxj"))
-        while len(paths) > MERGE_WIDTH:
-            first, rest = paths[:MERGE_WIDTH], paths[MERGE_WIDTH:]
-            paths = [*rest, _merge(first, first[0], final=False)]
-            _remove(first[1:])
+        target = self._folder / INDEX
+        paths = self._runs()
         _merge([*paths, target] if target.exists() else paths, target, final=False)
 
     def forget_runs(self) -> None:
-        """The runs have become part of index.cdxj for certain."""
-        _remove(self._folder.glob("run-*.cdxj"))
+        """The runs have become part of index.cdxj for certain, or are not wanted."""
+        _remove(self._runs())
+
+    def _runs(self) -> list[Path]:
+        return sorted(self._folder.glob("run-*.cdxj"))
 
 
-def _write(path: Path, lines: Iterable[bytes]) -> None:
-    replace_file(path, lambda file: file.writelines(lines))
+def _merge(paths: Sequence[Path], target: Path, *, final: bool) -> None:
+    """One sorted file, *target*, in place of *paths*, with each line once; *final*: with the WARC's final name."""
+    paths = list(paths)
+    while len(paths) > MERGE_WIDTH:
+        first, paths = paths[:MERGE_WIDTH], paths[MERGE_WIDTH:]
+        _write(first, first[0], final=final)
+        _remove(first[1:])
+        paths.append(first[0])
+    _write(paths, target, final=final)
+    _remove(path for path in paths if path != target)
 
 
-def _merge(paths: list[Path], target: Path, *, final: bool) -> Path:
-    """One sorted file, *target*, of the lines of *paths*, each once; *final*: with the WARC's final name."""
-
+def _write(paths: Iterable[Path], target: Path, *, final: bool) -> None:
     def fill(file: BinaryIO) -> None:
         with ExitStack() as stack:
             files = [stack.enter_context(path.open("rb")) for path in paths]
             file.writelines(_named(_once(heapq.merge(*files)), final=final))
 
     replace_file(target, fill)
-    return target
 
 
 def _remove(paths: Iterable[Path]) -> None:
@@ -129,5 +138,3 @@ def _once(lines: Iterable[bytes]) -> Iterator[bytes]:
 def _named(lines: Iterable[bytes], *, final: bool) -> Iterator[bytes]:
     for line in lines:
         yield line[: -len(_OPEN_END)] + _END if final and line.endswith(_OPEN_END) else line
-
-

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from archiver.errors import ArchiveError
 
 OPEN = ".open"  # the suffix of a WARC that is being written
+DRAFT = ".tmp"  # the suffix of any other file that is being written
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,13 @@ class Layout:
                 folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self.directory)
 
+    def forget_drafts(self) -> None:
+        """Remove what a crash left of files that were being written."""
+        for folder in (self.directory, self.indexes, self.reports, self.damaged):
+            for draft in folder.glob(f"*{DRAFT}"):
+                with storage(draft):
+                    draft.unlink()
+
 
 @contextmanager
 def storage(path: Path) -> Iterator[None]:
@@ -99,7 +107,7 @@ def sync_data(file: BinaryIO) -> None:
 
 def replace_file(path: Path, fill: Callable[[BinaryIO], None]) -> None:
     """*path* holds what *fill* writes, or what it held before: never a part."""
-    draft = path.with_name(path.name + ".tmp")
+    draft = path.with_name(path.name + DRAFT)
     with storage(path):
         with draft.open("wb") as file:
             fill(file)

@@ -4,11 +4,14 @@ import json
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import IO
 
 from archiver.archive.layout import storage
 from archiver.errors import ConfigError
+
+TRIES, PAUSE = 5, 0.02  # seconds
 
 if sys.platform == "win32":
     import msvcrt
@@ -33,16 +36,28 @@ class Lock:
         with storage(path):
             self._file = path.open("a+", encoding="utf-8")
         try:
-            _take(self._file)
+            self._try()
         except OSError:
             holder = self._holder()
             self._file.close()
-            raise ConfigError(f"{path.parent} is being crawled by {holder}; one crawl can have one process only") from None
+            message = f"{path.parent} is being crawled by {holder}; one crawl can have one process only"
+            raise ConfigError(message) from None
         with storage(path):
             self._file.seek(0)
             self._file.truncate()
             json.dump({"pid": os.getpid(), "host": socket.gethostname()}, self._file)
             self._file.flush()
+
+    def _try(self) -> None:
+        """Take it, looking again for a moment: who asks for the status of a crawl holds it for an instant."""
+        for _ in range(TRIES - 1):
+            try:
+                _take(self._file)
+            except OSError:
+                time.sleep(PAUSE)
+            else:
+                return
+        _take(self._file)
 
     def _holder(self) -> str:
         try:

@@ -1,4 +1,4 @@
-"""One WARC file while it is being written: members appended, synced, and the final name given at the end.
+"""One WARC file while it is being written: members appended, synced, sealed, and the final name given at the end.
 
 Each record is a gzip member of its own. A file is called NAME.open until it is whole; nothing here ever
 reads, shortens or overwrites what was written.
@@ -57,11 +57,15 @@ class WarcFile:
         with storage(self._path):
             sync_data(self._file)
 
-    def finish(self) -> None:
-        """Sync, close, and give the file its final name."""
+    def seal(self) -> None:
+        """No more records; every one of them is on disk when this returns."""
         with storage(self._path):
             sync_data(self._file)
             self._file.close()
+
+    def give_name(self) -> None:
+        """Let the sealed file have its final name."""
+        with storage(self._path):
             self._path.rename(self._folder / self.name)
             sync_folder(self._folder)
 

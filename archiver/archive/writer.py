@@ -1,7 +1,8 @@
 """Visits become records: the archive takes batches of them, says where each lies, and syncs before it answers.
 
-Small visits go to one file, large ones to another, so that a film does not hold up the pages. A file that has
-reached its size is finished after the visit that filled it; a visit never spans two files.
+A file that has reached its size is sealed after the visit that filled it; a visit never spans two files. A sealed
+file gets its final name only when the next batch comes, which is when the database knows all that is in it: a crash
+leaves no file that looks finished but of which nobody knows.
 Invariant: a receipt speaks only of bytes that are on disk.
 """
 
@@ -17,6 +18,7 @@ from archiver.warc.records import (
     FIELDS_TYPE,
     REQUEST_TYPE,
     RESPONSE_TYPE,
+    BlockDigests,
     NewId,
     VisitNotes,
     capture_fields,
@@ -57,7 +59,9 @@ class WarcIdentity:
 class Archive:
     """Appends visits to the WARC files of one lane. Its methods block; each lane is called by one thread at a time."""
 
-    def __init__(self, folder: Path, identity: WarcIdentity, serials: Callable[[], int], now: Callable[[], int], new_id: NewId) -> None:
+    def __init__(
+        self, folder: Path, identity: WarcIdentity, serials: Callable[[], int], now: Callable[[], int], new_id: NewId
+    ) -> None:
         self._folder = folder
         self._identity = identity
         self._serials = serials
@@ -65,33 +69,51 @@ class Archive:
         self._new_id = new_id
         self._file: WarcFile | None = None
         self._file_id = ""
+        self._sealed: list[WarcFile] = []  # without their final names
 
     def append(self, deposits: Sequence[Deposit]) -> Receipt:
-        """Store each of *deposits* whole; when this returns, all of them are on disk."""
+        """Store each of *deposits* whole; when this returns, all of them are on disk.
+
+        What the receipts before this one say must be in the database by now.
+        """
+        files = self._name_sealed()
         captures: list[Capture] = []
-        finished: list[FileState] = []
         for deposit in deposits:
-            captures.append(self._store(self._open_file(), deposit))
-            if self._file is not None and self._file.size >= self._identity.size:
-                finished += self.close()
+            file = self._open_file()
+            captures.append(self._store(file, deposit))
+            if file.size >= self._identity.size:
+                self._seal(file)
         if self._file is not None:
             self._file.sync()
-            finished.append(FileState(self._file.name, self._file.size, closed=False))
-        return Receipt(tuple(captures), tuple(finished))
+        written = self._sealed if self._file is None else [*self._sealed, self._file]
+        files += [FileState(file.name, file.size, closed=False) for file in written]
+        return Receipt(tuple(captures), tuple(files))
 
     def close(self) -> tuple[FileState, ...]:
-        """Finish the open file, if there is one."""
-        if self._file is None:
-            return ()
-        file, self._file = self._file, None
-        file.finish()
-        return (FileState(file.name, file.size, closed=True),)
+        """Give every file its final name; all receipts must be in the database by now."""
+        if self._file is not None:
+            self._seal(self._file)
+        return tuple(self._name_sealed())
 
     def abandon(self) -> None:
         """Leave the open file as it is."""
         if self._file is not None:
             self._file.abandon()
             self._file = None
+
+    def _seal(self, file: WarcFile) -> None:
+        file.seal()
+        self._sealed.append(file)
+        self._file = None
+
+    def _name_sealed(self) -> list[FileState]:
+        named = []
+        while self._sealed:
+            file = self._sealed[0]
+            file.give_name()
+            named.append(FileState(file.name, file.size, closed=True))
+            del self._sealed[0]
+        return named
 
     def _open_file(self) -> WarcFile:
         if self._file is None:
@@ -115,11 +137,11 @@ class Archive:
         digests = exchange.digests or self._digests(exchange)
         notes = VisitNotes.of(claim, exchange, deposit.links).block()
         algorithm = self._identity.algorithm
-        fields = capture_fields(
-            claim.url, exchange, digests, digest_of(algorithm, exchange.request), digest_of(algorithm, notes), self._file_id, self._new_id
-        )
+        every = BlockDigests(digests, digest_of(algorithm, exchange.request), digest_of(algorithm, notes))
+        fields = capture_fields(claim.url, exchange, every, self._file_id, self._new_id)
         length = exchange.response.length
-        response = file.append(header("response", fields.response, RESPONSE_TYPE, length), exchange.response.pieces(), length)
+        head = header("response", fields.response, RESPONSE_TYPE, length)
+        response = file.append(head, exchange.response.pieces(), length)
         size = len(exchange.request)
         request = file.append(header("request", fields.request, REQUEST_TYPE, size), (exchange.request,), size)
         metadata = file.append(header("metadata", fields.metadata, FIELDS_TYPE, len(notes)), (notes,), len(notes))

@@ -72,7 +72,7 @@ class FileBlock:
 
 
 class Spool:
-    """Collects one response block. Use: `add` until the end, then `block` and `digests`; `discard` if it is not wanted."""
+    """Collects one response block: `add` until the end, then `block` and `digests`; `discard` if it is not wanted."""
 
     def __init__(self, folder: Path, algorithm: str, writer: Executor) -> None:
         self.length = 0

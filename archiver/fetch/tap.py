@@ -214,7 +214,7 @@ class Lines:
         self._unverified: OrderedDict[str, None] = OrderedDict()
 
     async def connect(self, origin: str, *, fresh: bool = False) -> Wire:
-        """A connection to *origin* (scheme and authority), idle or new (*fresh*: new); `FetchError` where none is to be had."""
+        """A connection to *origin* (scheme and authority), new if *fresh*, else idle or new; `FetchError` without one."""
         with _translated():
             wire = await self._borrow_anyway(origin)
             while fresh and wire.reused:  # what is idle beside a dead connection is seldom any better

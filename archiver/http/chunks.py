@@ -10,6 +10,7 @@ import re
 MAX_LINE = 16 << 10  # of one size line with its extensions
 MAX_TRAILER = 64 << 10  # of all trailer lines together
 
+_NEXT = re.compile(rb"\r?\n([0-9A-Fa-f]{1,16})\r?\n")  # what nearly always stands between two chunks
 _SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;.*)?", re.DOTALL)
 
 
@@ -25,6 +26,7 @@ class Dechunker:
         self._line = bytearray()
         self._left = 0  # of the chunk being read
         self._expect = self._size_line
+        self._between = False  # whether a chunk has just ended
         self._first = True
         self._trailer = 0
 
@@ -47,7 +49,12 @@ class Dechunker:
                 entity.append(view[at : at + take])
                 self._left -= take
                 at += take
+                self._between = not self._left
+            elif self._between and (found := _NEXT.match(data, at)):
+                self._open(int(found[1], 16))
+                at = found.end()
             else:
+                self._between = False
                 at = self._read_line(data, at, entity)
         self.consumed = at
         return entity
@@ -90,9 +97,14 @@ class Dechunker:
         if found is None:
             return False
         self._first = False
-        self._left = int(found[1], 16)
-        self._expect = self._after_chunk if self._left else self._trailer_line
+        self._open(int(found[1], 16))
         return True
+
+    def _open(self, size: int) -> None:
+        """A chunk of *size* bytes begins, or the trailer."""
+        self._left = size
+        self._between = False
+        self._expect = self._after_chunk if size else self._trailer_line
 
     def _after_chunk(self, line: bytes) -> bool:
         self._expect = self._size_line

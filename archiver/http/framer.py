@@ -52,7 +52,7 @@ class Framer:
         return self._feed_body(data)
 
     def finish(self, *, clean: bool = True) -> bytes:
-        """The connection ended (not *clean*: by an error); what was held back. `truncated` says if the message is whole."""
+        """The connection ended (not *clean*: by an error); what was held back. `truncated` says if all is here."""
         if self.done:
             return b""
         self.done = True

@@ -12,6 +12,7 @@ from archiver.model import Framing
 MAX_HEAD = 1 << 20  # browsers stop at 256 KiB, curl at 300 KB; more is an attack, and the block is cut there
 LARGE_HEAD = 64 << 10  # servers' own limits lie between 8 and 64 KiB: beyond is named as a fault
 BODYLESS = frozenset((101, 204, 304))  # RFC 9112 §6.3; 101 where nobody asked for an upgrade
+MAX_FIELDS = 10_000  # are read; curl refuses half as many, and real heads have some dozens
 MAX_CODINGS = 5  # curl's limit for stacked codings
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
@@ -38,7 +39,7 @@ def head_end(data: bytes | bytearray, start: int = 0) -> int:
 
 
 def leading_blank(data: bytes | bytearray, start: int = 0) -> int:
-    """Where the empty lines end, which some servers leave before the status line; up to *start* there is nothing else."""
+    """Where the empty lines end that some servers send before the status line; up to *start* all is empty."""
     found = _LEADING.match(data, start)
     return found.end() if found else start
 
@@ -53,13 +54,12 @@ def read_head(data: bytes) -> Framing:
     """What the head at the beginning of *data* says; without one, all of it is a body (HTTP/0.9)."""
     start = leading_blank(data)
     if not may_be_head(data) or len(data) < start + 5:
-        faults = ("no-status-line",)
-        return Framing(0, head_length=0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=faults)
+        return Framing(0, 0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
     end = head_end(data, start)
     length = len(data) if end < 0 else end
-    status_line, *lines = _LINE_END.split(data[start:length])
+    status_line, *lines = _LINE_END.split(data[start:length], MAX_FIELDS + 2)
     status, protocol, faults = _status(status_line)
-    fields, field_faults = _fields(lines)
+    fields, field_faults = _fields(lines[:MAX_FIELDS])
     faults += field_faults
     if b"\0" in data[:length]:
         faults += ("nul-in-head",)
@@ -67,6 +67,8 @@ def read_head(data: bytes) -> Framing:
         faults += ("lone-cr",)
     if length > LARGE_HEAD:
         faults += ("large-head",)
+    if len(lines) > MAX_FIELDS + 2:
+        faults += ("too-many-fields",)
     if end < 0:
         faults += ("no-head-end",)
     body = body_length(fields)

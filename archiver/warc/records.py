@@ -53,6 +53,15 @@ def _one_line(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockDigests:
+    """The digests of the blocks of one capture."""
+
+    response: Digests
+    request: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureFields:
     """The fields of the three records of one capture."""
 
@@ -62,7 +71,7 @@ class CaptureFields:
 
 
 def capture_fields(
-    address: str, exchange: Exchange, digests: Digests, request_digest: str, metadata_digest: str, file_id: str, new_id: NewId
+    address: str, exchange: Exchange, digests: BlockDigests, file_id: str, new_id: NewId
 ) -> CaptureFields:
     """The fields of response, request and metadata; *file_id* is the Record-ID of the file's warcinfo."""
     response_id = new_id()
@@ -74,14 +83,14 @@ def capture_fields(
     if exchange.peer.cipher:
         wire.append(("WARC-Cipher-Suite", exchange.peer.cipher))
     response = [("WARC-Record-ID", response_id), *common, *wire]
-    response += [("WARC-Block-Digest", digests.block), ("WARC-Payload-Digest", digests.payload)]
+    response += [("WARC-Block-Digest", digests.response.block), ("WARC-Payload-Digest", digests.response.payload)]
     if exchange.truncated:
         response.append(("WARC-Truncated", exchange.truncated.value))
     together = ("WARC-Concurrent-To", response_id)
     return CaptureFields(
         response=response,
-        request=[("WARC-Record-ID", new_id()), together, *common, *peer, ("WARC-Block-Digest", request_digest)],
-        metadata=[("WARC-Record-ID", new_id()), together, *common, ("WARC-Block-Digest", metadata_digest)],
+        request=[("WARC-Record-ID", new_id()), together, *common, *peer, ("WARC-Block-Digest", digests.request)],
+        metadata=[("WARC-Record-ID", new_id()), together, *common, ("WARC-Block-Digest", digests.metadata)],
     )
 
 
@@ -98,7 +107,8 @@ class VisitNotes:
     via: str | None
     seed: str
     links: Links
-    faults: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()  # of the message
+    remarks: tuple[str, ...] = ()  # on how it came
     interim: bytes = b""
     surplus: bytes = b""
 
@@ -115,7 +125,8 @@ class VisitNotes:
             via=claim.via,
             seed=claim.seed,
             links=links,
-            faults=exchange.framing.faults + exchange.notes,
+            faults=exchange.framing.faults,
+            remarks=exchange.notes,
             interim=exchange.interim,
             surplus=exchange.surplus,
         )
@@ -132,8 +143,10 @@ class VisitNotes:
             pairs.append(("charsetForLinkExtraction", self.links.charset))
         if self.links.note:
             pairs.append(("linkExtractionNote", self.links.note))
-        pairs += [("hop", self.hop.value), ("depth", str(self.depth)), ("strays", str(self.strays)), ("tries", str(self.tries))]
+        pairs += [("hop", self.hop.value), ("depth", str(self.depth))]
+        pairs += [("strays", str(self.strays)), ("tries", str(self.tries))]
         pairs += [("fault", fault) for fault in self.faults]
+        pairs += [("remark", remark) for remark in self.remarks]
         pairs += [
             (name, b64encode(value).decode())
             for name, value in (("interimResponse", self.interim), ("surplusBytes", self.surplus))
@@ -146,15 +159,15 @@ class VisitNotes:
     def read(cls, block: bytes) -> "VisitNotes":
         """The notes that stand in *block*; ValueError where it is not ours."""
         single: dict[str, str] = {}
-        faults: list[str] = []
+        repeated: dict[str, list[str]] = {"fault": [], "remark": []}
         links: list[Link] = []
         for line in block.decode().split("\r\n"):
             name, _, value = line.partition(": ")
             if name == "outlink":
                 address, hop, context = value.split(" ", 2)
                 links.append(Link(address, Hop(hop), "" if context == "-" else context))
-            elif name == "fault":
-                faults.append(value)
+            elif name in repeated:
+                repeated[name].append(value)
             else:
                 single[name] = value
         try:
@@ -168,7 +181,8 @@ class VisitNotes:
                 via=single.get("via"),
                 seed=single.get("seed", ""),
                 links=Links(tuple(links), single.get("charsetForLinkExtraction", ""), single.get("linkExtractionNote", "")),
-                faults=tuple(faults),
+                faults=tuple(repeated["fault"]),
+                remarks=tuple(repeated["remark"]),
                 interim=b64decode(single.get("interimResponse", "")),
                 surplus=b64decode(single.get("surplusBytes", "")),
             )
