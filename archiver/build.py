@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import logging
 import re
 import socket
 import uuid
@@ -11,29 +12,30 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-import tldextract
-
 from archiver import __version__
 from archiver.archive.crawllog import CrawlLog
-from archiver.archive.index import Index
+from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import Layout
 from archiver.archive.lock import Lock
 from archiver.archive.writer import Archive, WarcIdentity
 from archiver.config.settings import Settings, every_setting, key_of
 from archiver.crawl.clock import Clock
-from archiver.crawl.commit import Books, Committer, Lane
+from archiver.crawl.commit import Committer
 from archiver.crawl.feed import Feed
-from archiver.crawl.lifetime import Crawl
+from archiver.crawl.lane import Books, Lane
+from archiver.crawl.lifetime import Crawl, Parts
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.recover import recover
+from archiver.recover import Recovery
 from archiver.robots import product_token
 from archiver.schedule import Schedule
 from archiver.scope import Scope
 from archiver.visit import Terms
 
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -47,11 +49,14 @@ async def opened(directory: Path, settings: Settings, *, resume: bool) -> AsyncI
         stack.callback(lock.release)
         frontier = await SqliteFrontier.open(layout.database)
         stack.push_async_callback(frontier.close)
-        scope = Scope(settings.scope, settings.seeds, registered_domains())
+        domain_of = registered_domains() if settings.scope.scope == "domain" else str
+        scope = Scope(settings.scope, settings.seeds, domain_of)
         terms = Terms(scope, settings.fetch.retries)
         index = Index(layout.indexes)
         if resume:
-            await recover(layout, frontier, terms, clock.now())
+            recovered = await Recovery(layout, frontier, terms, clock.now()).run()
+            if recovered.adopted:
+                log.info("%d visits were stored but not settled; they are now", recovered.adopted)
             await restore_index(layout, frontier, index)
         await frontier.add_seeds(settings.seeds)
 
@@ -60,24 +65,22 @@ async def opened(directory: Path, settings: Settings, *, resume: bool) -> AsyncI
         fetcher = Fetcher(settings.fetch, layout.spool, settings.warc.digest, spooling)
         stack.push_async_callback(fetcher.close)
         books = Books(index, CrawlLog(layout.log), clock)
+        stack.callback(books.abandon)  # after a good end there is nothing left to abandon
         lanes = _lanes(layout, settings, books, terms, clock)
+        for lane in lanes:
+            stack.callback(lane.abandon)
         pace_from = clock.now() + settings.politeness.rate.interval if resume else 0.0
         schedule = Schedule(settings.politeness.rate, settings.politeness.host_concurrency, not_before=pace_from)
         feed = Feed(frontier, schedule, settings.politeness, product_token(user_agent(settings.fetch)))
-        committer = Committer(frontier, *lanes)
-        crawl = Crawl(frontier, schedule, feed, fetcher, committer, settings.limits, clock)
-        try:
-            yield crawl
-        except BaseException:
-            for lane in lanes:
-                lane.abandon()
-            books.abandon()
-            raise
+        parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes))
+        yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
 
 
 def registered_domains() -> Callable[[str], str]:
     """Host name to registered domain, by the list that comes with tldextract; the network is never asked."""
+    import tldextract  # noqa: PLC0415 - a fifth of a second, for those only who crawl a domain
+
     extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
     return lambda host: extract(host).top_domain_under_public_suffix or host
 
@@ -127,8 +130,8 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
     in_force = []
     for part, entry in every_setting():
         value = getattr(getattr(settings, part), entry.name)
-        for single in value if isinstance(value, tuple) else (value,):
-            in_force.append(("setting", f"{key_of(entry)} = {single}"))
+        values = value if isinstance(value, tuple) else (value,)
+        in_force += [("setting", f"{key_of(entry)} = {single}") for single in values]
     seeds = [("seed", seed) for seed in settings.seeds]
     return tuple((name, value) for name, value in (*described, *in_force, *seeds) if value)
 
@@ -136,7 +139,7 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
     """The lines of every closed file that index.cdxj does not hold for certain, made again from the database."""
     index.forget_runs()
-    if not (layout.indexes / "index.cdxj").exists():
+    if not (layout.indexes / INDEX).exists():
         await frontier.forget_index()
     for file in await frontier.files():
         if file.indexed or not file.closed:
@@ -154,6 +157,5 @@ async def close_files(layout: Layout, frontier: Frontier, lanes: tuple[Lane, Lan
         await frontier.settle((), await lane.close())
     await asyncio.to_thread(books.close)
     await frontier.mark_indexed()
-    books.forget_runs()
     with contextlib.suppress(OSError):  # something foreign lies in it: not ours to remove
         layout.spool.rmdir()

@@ -1,12 +1,14 @@
 """What a visit means for its URL: the last word, or due again later, and when. Pure: the time is an argument."""
 
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from archiver.errors import Failure
 from archiver.model import Event, Framing, Truncation
 
 OVERLOADED = frozenset((408, 425, 429, 502, 503, 504))  # the server asks for patience, so the URL is due again
+TOO_MANY = 429  # is about us, not about the URL: the whole host rests, even where the answer does not say how long
 FIRST_PAUSE = 2.0  # seconds before the first retry; each further one waits twice as long
 LONGEST_PAUSE = 3600.0
 LONGEST_PARK = 86_400.0  # seconds a Retry-After is followed: a day, after which the answer is worth another look
@@ -36,7 +38,8 @@ def after_answer(framing: Framing, truncated: Truncation | None, tries: int, ret
         wait = retry_after(framing, now)
         due = now + max(wait, pause(tries))
         event = Event.RETRY if tries < retries else Event.CAPTURE
-        return Outcome(event, f"overloaded: answered {framing.status}", due, park=now + wait if wait else 0.0)
+        rest = max(wait, pause(tries)) if framing.status == TOO_MANY else wait
+        return Outcome(event, f"overloaded: answered {framing.status}", due, park=now + rest if rest else 0.0)
     if truncated is not None:
         note = f"cut: {truncated.value}" + (f"; {faults}" if faults else "")
         again = truncated in CUT and tries < min(retries, 1)
@@ -56,12 +59,11 @@ def retry_after(framing: Framing, now: float) -> float:
     """Seconds that Retry-After (RFC 9110 §10.2.3: seconds or a date) asks to wait; 0 without a usable one."""
     value = (framing.first("retry-after") or "").strip()
     if value.isascii() and value.isdigit():
-        return min(float(value[:12]), LONGEST_PARK)
+        return min(float(value), LONGEST_PARK)
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return 0.0
-    try:
+        if moment.tzinfo is None:  # a date is in GMT whether it says so or not
+            moment = moment.replace(tzinfo=UTC)
         return min(max(0.0, moment.timestamp() - now), LONGEST_PARK)
-    except (ValueError, OverflowError, OSError):
+    except (ValueError, TypeError, OverflowError, IndexError):
         return 0.0

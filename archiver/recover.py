@@ -19,7 +19,19 @@ from archiver.archive.layout import OPEN, Layout, replace_file, storage, sync_da
 from archiver.fetch.spool import FileBlock, MemoryBlock
 from archiver.frontier.port import Frontier
 from archiver.http import Digester, read_stored
-from archiver.model import Block, Capture, Claim, Digests, Exchange, FileState, Framing, Peer, Settlement, Span, Truncation
+from archiver.model import (
+    Block,
+    Capture,
+    Claim,
+    Digests,
+    Exchange,
+    FileState,
+    Framing,
+    Peer,
+    Settlement,
+    Span,
+    Truncation,
+)
 from archiver.visit import Terms, conclude
 from archiver.warc.reader import Record, Torn, read
 from archiver.warc.records import VisitNotes, parse_date
@@ -50,7 +62,7 @@ class Recovered:
 
 
 class Recovery:
-    """Brings files and database together again; nothing to do after a clean end. `run` it before anything is written."""
+    """Brings files and database together again; after a clean end there is nothing to do."""
 
     def __init__(self, layout: Layout, frontier: Frontier, terms: Terms, now: float) -> None:
         self._layout = layout
@@ -85,19 +97,10 @@ class Recovery:
     async def _finish(self, path: Path, name: str, committed: int) -> None:
         with storage(path):
             end = await self._adopt(path, name, committed)
-            size = path.stat().st_size
-            if size < committed:
-                log.warning("%s is shorter than it was: %d bytes of %d are there", path, size, committed)
-            if size > end:
-                _set_aside(self._layout, path, name, end)
+            if _cut_at(end, path, name, self._layout):
                 self._cut.append(name)
-            if end == 0:  # not even its first record was whole
-                path.unlink()
-                return
-            if path.name != name:
-                path.rename(path.with_name(name))
-                sync_folder(path.parent)
-        await self._frontier.settle((), (FileState(name, end, closed=True),))
+            if _named(path, name):
+                await self._frontier.settle((), (FileState(name, end, closed=True),))
 
     async def _adopt(self, path: Path, name: str, committed: int) -> int:
         """Settle every whole visit behind *committed*; where wholeness ends."""
@@ -155,7 +158,8 @@ class Visits:
                     self.end = found.end
                     yield found
                 else:
-                    raise ValueError(f"a {record.type} record where a visit should begin")
+                    log.info("%s: a %s record where a visit should begin", self._name, record.type)
+                    return
         except (Torn, ValueError) as torn:  # whatever it is, it is kept aside
             log.info("%s is whole up to %d only: %s", self._name, self.end, torn)
 
@@ -238,12 +242,16 @@ def _digests(record: Record, block: Block, framing: Framing) -> Digests:
     return digester.digests()
 
 
-def _set_aside(layout: Layout, path: Path, name: str, end: int) -> None:
-    """Keep what lies behind *end* under damaged/, for certain, before the file is cut there."""
+def _cut_at(end: int, path: Path, name: str, layout: Layout) -> bool:
+    """Keep what lies behind *end* under damaged/, for certain, before the file is cut there; False without any."""
+    size = path.stat().st_size
+    if size < end:
+        log.warning("%s is shorter than it was: %d bytes of %d are there", path, size, end)
+    if size <= end:
+        return False
     if not layout.damaged.exists():
         layout.damaged.mkdir()
         sync_folder(layout.directory)
-    size = path.stat().st_size
     kept = layout.damaged / f"{name}.{end}.tail"
     log.warning("%s ended in a torn visit; its last %d bytes are kept as %s", path, size - end, kept)
 
@@ -255,7 +263,18 @@ def _set_aside(layout: Layout, path: Path, name: str, end: int) -> None:
     replace_file(kept, copy)
     why = "the last visit was not whole when the crawl was cut off"
     note = json.dumps({"file": name, "offset": end, "bytes": size - end, "why": why}, indent=2) + "\n"
-    replace_file(kept.with_name(kept.name + ".json"), lambda target: target.write(note.encode()))
+    replace_file(kept.with_name(kept.name + ".json"), lambda target: target.writelines((note.encode(),)))
     with path.open("r+b") as file:
         file.truncate(end)
         sync_data(file)
+    return True
+
+
+def _named(path: Path, name: str) -> bool:
+    """Give *path* its final name; False where nothing of it was whole, so that it is gone."""
+    if path.stat().st_size == 0:
+        path.unlink()
+    elif path.name != name:
+        path.rename(path.with_name(name))
+    sync_folder(path.parent)
+    return path.with_name(name).exists()

@@ -24,7 +24,7 @@ MAX_SITEMAPS = 1000
 _TOKEN = re.compile(r"([A-Za-z_-]+)(?:/[^\s;,()]*)?")
 
 _RECORD = re.compile(  # keys as people write and mistype them; the colon may be missing
-    rb"[ \t]*(user[- ]?agent|dis+allow|dis+alow|diasllow|disallaw|allow|site-?maps?|crawl[- ]?delay)[ \t]*[: \t]([^#]*)",
+    rb"[ \t]*(user[- ]?agent|dis+all?ow|diasllow|disallaw|allow|site-?maps?|crawl[- ]?delay)[ \t]*[: \t]([^#]*)",
     re.IGNORECASE,
 )
 _KEYS = {b"u": "agent", b"d": "disallow", b"a": "allow", b"s": "sitemap", b"c": "delay"}  # by their first letter
@@ -70,7 +70,7 @@ def sitemaps(robots: Robots) -> Sequence[str]:
     """The sitemaps that a robots.txt names, to whatever product, as they are written there."""
     if not _readable(robots):
         return ()
-    named = (value for key, value in _records(robots.body) if key == _SITEMAP and value)
+    named = (value for key, value in _records(robots.body) if key == "sitemap" and value)
     return tuple(islice(dict.fromkeys(named), MAX_SITEMAPS))
 
 
@@ -125,5 +125,5 @@ def _records(body: bytes) -> Iterator[tuple[str, str]]:
     for line in _LINE_END.split(_MARK.sub(b"", body[:MAX_BODY])):
         found = _RECORD.match(line[:MAX_LINE])
         if found is not None:
-            value = _NO_GRAPHIC.sub(lambda byte: b"%%%02X" % byte[0], found[2].strip(b" \t\0\v\f"))
+            value = _NO_GRAPHIC.sub(lambda byte: b"%%%02X" % byte[0][0], found[2].strip(b" \t\0\v\f"))
             yield _KEYS[found[1][:1].lower()], value.decode("ascii")

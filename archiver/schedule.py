@@ -3,7 +3,8 @@
 Hosts are leased from the frontier, URLs are not: each leased host has a window of its next URLs, refilled as it
 empties. A URL that was handed out is `outstanding` until its settlement is committed, so a refill cannot hand it
 out twice. Memory is bounded by the windows, whatever the size of the frontier.
-Invariants: a host never has more than its concurrency active; no request is started before its host may be asked.
+Invariants: a host never has more than its concurrency active; no request is started before its host may be asked. URLs
+are handed out at the pace at which they may start, so that nothing waits at the gate in another host's place.
 """
 
 import heapq
@@ -27,6 +28,8 @@ class Queue:
     outstanding: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
     active: int = 0
+    started: int = 0  # of the active ones: requests that have begun
+    promised: float = float("-inf")  # when one more may begin, if all that were handed out do
     done: int = 0
     waiting: int = 0  # in the frontier, as of the latest refill
     later: float = float("inf")  # when the frontier has more that is due
@@ -41,8 +44,9 @@ class Schedule:
         self._concurrency = concurrency
         self._not_before = not_before
         self._queues: dict[int, Queue] = {}
-        self._ready: list[tuple[float, int]] = []  # heap of (when to look, host); may hold outdated entries
-        self._looked: dict[int, float] = {}  # host: the entry of the heap that counts
+        self._ready: list[tuple[float, int, int]] = []  # heap of (when to look, turn, host); may hold outdated entries
+        self._looked: dict[int, tuple[float, int]] = {}  # host: the entry of the heap that counts
+        self._turn = 0  # of hosts that are due at the same time the one that waits longest goes first
         self._wanting: dict[int, None] = {}
         self.active = 0  # requests under way, over all hosts
 
@@ -96,7 +100,7 @@ class Schedule:
         return list(islice(self._wanting, most))
 
     def begin_fill(self, host: int) -> int:
-        """The frontier is about to be asked for the next URLs of *host*; how many of its answer are known to be outstanding.
+        """The frontier is about to be asked about *host*; how many of the URLs in its answer are outstanding already.
 
         Whatever happens until `fill` counts: a URL that is settled meanwhile still waits in the frontier's answer.
         """
@@ -118,9 +122,9 @@ class Schedule:
     def pick(self, now: float) -> Claim | None:
         """The next URL to fetch; it is active until `fetched` and outstanding until `settled`."""
         while self._ready and self._ready[0][0] <= now:
-            due, host = heapq.heappop(self._ready)
+            due, turn, host = heapq.heappop(self._ready)
             queue = self._queues.get(host)
-            if queue is None or self._looked.get(host) != due:
+            if queue is None or self._looked.get(host) != (due, turn):
                 continue
             del self._looked[host]
             if not queue.window:  # what was due later is due now
@@ -135,6 +139,8 @@ class Schedule:
         claim = heapq.heappop(queue.window)[2]
         queue.active += 1
         self.active += 1
+        gap = queue.pace.gap
+        queue.promised = max(queue.promised, now - gap / 2) + gap
         queue.outstanding.add(claim.id)
         queue.touched.add(claim.id)
         queue.waiting -= 1
@@ -147,19 +153,26 @@ class Schedule:
         """When `pick` may have something again, as far as is known now."""
         return self._ready[0][0] if self._ready else float("inf")
 
-    def reserve(self, host: int, now: float) -> float:
-        """When the request that is about to be sent to *host* may start."""
-        return self._queues[host].pace.reserve(now)
-
-    def started(self, host: int, slot: float, now: float) -> None:
-        """The request that had reserved *slot* started *now*."""
-        self._queues[host].pace.started(slot, now)
+    def admit(self, host: int, now: float) -> float:
+        """*now*, and a request to *host* has started; or, if none may, the time at which to ask again."""
+        queue = self._queues[host]
+        earliest = max(queue.parked, queue.pace.next(now))
+        if earliest > now:
+            return earliest
+        queue.started += 1
+        return queue.pace.start(now)
 
     def fetched(self, host: int, now: float) -> None:
         """One exchange with *host* is over, or was never begun."""
         queue = self._queues[host]
         queue.active -= 1
         self.active -= 1
+        if not queue.active:  # nothing is on its way to a start: the pace itself knows everything
+            queue.started, queue.promised = 0, float("-inf")
+        elif queue.started:
+            queue.started = min(queue.started - 1, queue.active)
+        else:
+            queue.promised -= queue.pace.gap
         self._look(host, queue, now)
 
     def settled(self, host: int, claim_id: int) -> None:
@@ -174,7 +187,7 @@ class Schedule:
         return [
             host
             for host, queue in self._queues.items()
-            if not (queue.window or queue.active or queue.outstanding or queue.stale) and queue.pace.next(now) <= now
+            if not (queue.window or queue.active or queue.outstanding or queue.stale) and queue.pace.forgettable(now)
         ]
 
     def _due(self, queue: Queue, now: float) -> float:
@@ -183,10 +196,11 @@ class Schedule:
             return float("inf")
         if not queue.window:
             return float("inf") if queue.stale else queue.later
-        return max(queue.parked, queue.pace.next(now))
+        return max(queue.parked, queue.promised, queue.pace.next(now))
 
     def _look(self, host: int, queue: Queue, now: float) -> None:
         due = self._due(queue, now)
-        if due < float("inf") and self._looked.get(host) != due:
-            self._looked[host] = due
-            heapq.heappush(self._ready, (due, host))
+        if due < float("inf") and self._looked.get(host, (0.0, 0))[0] != due:
+            self._turn += 1
+            self._looked[host] = (due, self._turn)
+            heapq.heappush(self._ready, (due, self._turn, host))

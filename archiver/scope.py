@@ -6,12 +6,14 @@ The order: exclude, redirects in a row, depth, include and the scope itself, the
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from archiver import url
 from archiver.config.settings import ScopeSettings
 from archiver.model import Claim, Hop, Link, NewUrl, Refusal
 
 MAX_STRAYS = 2  # requisite hops outside the scope: a foreign style sheet, and the fonts it names
+MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
 PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
 
 REQUISITES = frozenset((Hop.REQUISITE, Hop.SPECULATIVE))
@@ -46,7 +48,7 @@ class Scope:
         self._settings = settings
         self._include = [(f"include[{n}]: {text}", re.compile(text)) for n, text in enumerate(settings.include)]
         self._exclude = [(f"exclude[{n}]: {text}", re.compile(text)) for n, text in enumerate(settings.exclude)]
-        self._domain_of = registered_domain
+        self._domain_of = lru_cache(maxsize=4096)(registered_domain)
         seeds = tuple(seeds)
         self._sites = frozenset(map(site, seeds))
         self._domains = frozenset(registered_domain(url.host(seed)) for seed in seeds)
@@ -64,13 +66,12 @@ class Scope:
         if strays > MAX_STRAYS:
             return Refusal(link.url, f"requisites outside the scope: at most {MAX_STRAYS} hops")
         depth = parent.depth + (link.hop is Hop.LINK)
-        return NewUrl(
-            url=link.url, hop=link.hop, path=extend(parent.path, link.hop), depth=depth, strays=strays, priority=_priority(link, parent, depth)
-        )
+        path, priority = extend(parent.path, link.hop), _priority(link, parent, depth)
+        return NewUrl(link.url, link.hop, path, depth, strays, priority)
 
     def contains(self, address: str) -> bool:
         """Whether *address* lies in the scope itself, or is included by a pattern."""
-        if any(pattern.search(address) for _, pattern in self._include):
+        if self._included(address):
             return True
         match self._settings.scope:
             case "host":
@@ -82,6 +83,15 @@ class Scope:
             case _:
                 return address in self._pages
 
+    def _included(self, address: str) -> bool:
+        return any(pattern.search(address) for _, pattern in self._include)
+
+    def _at_home(self, address: str) -> bool:
+        """Whether *address* lies on a host that the seeds stand for, be it within the scope or not."""
+        if site(address) in self._sites or self._included(address):
+            return True
+        return self._settings.scope == "domain" and self._domain_of(url.host(address)) in self._domains
+
     def _refused(self, link: Link, parent: Claim) -> str | None:
         for rule, pattern in self._exclude:
             if pattern.search(link.url):
@@ -92,8 +102,10 @@ class Scope:
                 return f"max-redirects: {settings.max_redirects}"
             case Hop.LINK if settings.max_depth is not None and parent.depth >= settings.max_depth:
                 return f"max-depth: {settings.max_depth}"
-            case Hop.MANIFEST if settings.max_depth == 0 or settings.scope == "page":
-                return "max-depth: 0" if settings.max_depth == 0 else "scope: page"
+            case Hop.MANIFEST if settings.max_depth == 0:
+                return "max-depth: 0"
+            case Hop.MANIFEST if parent.path.count(Hop.MANIFEST) >= MAX_MANIFESTS:
+                return f"sitemaps in sitemaps: at most {MAX_MANIFESTS} deep"
             case Hop.REQUISITE | Hop.SPECULATIVE if not settings.page_requisites:
                 return "page-requisites: false"
         return None
@@ -104,9 +116,12 @@ class Scope:
             case Hop.REDIRECT | Hop.PREREQUISITE:
                 return 0 if self.contains(link.url) else parent.strays
             case Hop.REQUISITE | Hop.SPECULATIVE:
-                return 0 if self.contains(link.url) else parent.strays + 1
-            case Hop.MANIFEST:
-                return parent.strays
+                if self.contains(link.url):
+                    return 0
+                return parent.strays + (not self._at_home(link.url))
+            case Hop.MANIFEST if self._settings.scope != "page":
+                wanted = parent.hop is Hop.MANIFEST or self._at_home(parent.url)
+                return parent.strays if wanted else None
             case _:
                 return 0 if self.contains(link.url) else None
 

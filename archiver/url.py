@@ -6,14 +6,23 @@ differ only in these are one URL. Pure; never raises on any text.
 """
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-from ipaddress import ip_address
 
 import ada_url
 import surt as ia_surt
 
 MAX_LENGTH = 16_384  # longer ones are data that leaked into a link; servers refuse from 8 KiB on
+
+# References that need no parser: nothing in them is escaped, normalized or means anything but itself. Whole ones have a
+# host that cannot be taken for a number or for punycode; the others a path without dot segments and without a scheme.
+_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_~.-]*+"
+_QUERY = r"\?[A-Za-z0-9_~./?:@!$&()*+,;=-]*+"
+_TAIL = rf"(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+(?:{_QUERY})?+"
+_PLAIN = re.compile(
+    rf"(?:(?P<whole>https?://(?!(?:[a-z0-9-]*\.)*xn--)(?:[a-z0-9-]+\.)*+[a-z][a-z0-9-]*+/{_TAIL})"
+    rf"|(?P<root>/{_TAIL})|(?P<query>{_QUERY})|(?P<near>(?=[^?#]){_TAIL})|(?P<same>))"
+    r"(?:#[^\ud800-\udfff]*+)?+"
+)
 
 _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 
@@ -25,7 +34,20 @@ def canonical(text: str) -> str | None:
 
 def join(base: str, reference: str) -> str | None:
     """The canonical form of *reference* as found in a document at *base*; None where it names nothing to fetch."""
+    if len(reference) + len(base) <= MAX_LENGTH and (parts := _parts(base)) is not None:
+        plain = _PLAIN.fullmatch(reference)
+        if plain is not None and plain.lastgroup is not None:
+            return parts[plain.lastgroup] + plain[plain.lastgroup]
     return _finish(reference, base)
+
+
+@lru_cache(maxsize=256)
+def _parts(base: str) -> dict[str, str] | None:
+    """What stands before each kind of plain reference in a document at *base*; None where that is not canonical."""
+    if canonical(base) != base:
+        return None
+    page = base.partition("?")[0]
+    return {"whole": "", "root": origin(base), "near": page[: page.rindex("/") + 1], "query": page, "same": base}
 
 
 def _finish(text: str, base: str | None) -> str | None:
@@ -75,28 +97,7 @@ def path(url: str) -> str:
     return target(url).partition("?")[0]
 
 
-def bare_host(url: str) -> str:
-    """The host name without a leading `www.`: people mean one site by both."""
-    return host(url).removeprefix("www.")
-
-
-def is_address(host_name: str) -> bool:
-    """Whether *host_name* is an IP address (with or without brackets)."""
-    try:
-        ip_address(host_name.strip("[]"))
-    except ValueError:
-        return False
-    return True
-
-
 @lru_cache(maxsize=4096)
 def surt(url: str) -> str:
     """The key under which pywb looks *url* up: Internet Archive's canonical SURT."""
     return str(ia_surt.surt(url))
-
-
-def parents(host_name: str) -> Iterator[str]:
-    """*host_name* and each domain above it, longest first: a.b.c, b.c, c."""
-    while host_name:
-        yield host_name
-        host_name = host_name.partition(".")[2]

@@ -11,11 +11,13 @@ from functools import partial
 from archiver import extract, outcome, robots, url
 from archiver.errors import Failure, FetchError
 from archiver.http import Dechunker, transfer_codings
-from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, Refusal, Robots, Settlement
+from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, Refusal, Robots, Settlement, Truncation
 from archiver.scope import Scope, redirects_in_a_row
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
 MAX_SITEMAP = 50_000_000  # the format's own limit
+
+_TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
 
 _OPAQUE = ("image/", "video/", "audio/", "font/")
 _NOT_OPAQUE = frozenset(("image/svg+xml",))
@@ -44,7 +46,9 @@ class Terms:
 
 def is_robots(claim: Claim) -> bool:
     """Whether the answer holds (or leads to) the rules of a host."""
-    return claim.url == url.origin(claim.url) + "/robots.txt" or (claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == "")
+    if claim.url == url.origin(claim.url) + "/robots.txt":
+        return True
+    return claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == ""
 
 
 def read_links(claim: Claim, exchange: Exchange) -> Links:
@@ -192,8 +196,7 @@ def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:
 
 
 def _annotations(claim: Claim, exchange: Exchange) -> tuple[str, ...]:
-    truncated = {"length": "lenTrunc", "time": "timeTrunc", "disconnect": "midFetchTrunc", "unspecified": "midFetchTrunc"}
     words = [f"{claim.tries + 1}t"] if claim.tries else []
     if exchange.truncated:
-        words.append(truncated[exchange.truncated.value])
+        words.append(_TRUNCATED.get(exchange.truncated, "midFetchTrunc"))
     return (*words, *exchange.framing.faults, *exchange.notes)

@@ -91,8 +91,33 @@ def main() -> None:
         free.close()
         urls = testsite.make(folder / "www", given.pages)
         seed = f"http://127.0.0.1:{port}/"
-        wget = ["wget", "-q", "-r", "-l", "inf", "-p", "--warc-file=out", "--warc-cdx", "--delete-after", "--no-directories", seed]
-        ours = [sys.executable, "-m", "archiver", "crawl", seed, "-o", "out", "--rate", "0", "--host-concurrency", "16", "-q"]
+        wget = [
+            "wget",
+            "-q",
+            "-r",
+            "-l",
+            "inf",
+            "-p",
+            "--warc-file=out",
+            "--warc-cdx",
+            "--delete-after",
+            "--no-directories",
+            seed,
+        ]
+        ours = [
+            sys.executable,
+            "-m",
+            "archiver",
+            "crawl",
+            seed,
+            "-o",
+            "out",
+            "--rate",
+            "0",
+            "--host-concurrency",
+            "16",
+            "-q",
+        ]
         runs: dict[str, list[Run]] = {"wget": [], "archiver": []}
         with nginx(folder, port):
             for _ in range(given.runs):
@@ -101,7 +126,9 @@ def main() -> None:
     print(f"{urls} URLs, medians of {given.runs} runs")
     rates = {}
     for client, measured in runs.items():
-        cpu, wall, memory = (statistics.median(getattr(run, field) for run in measured) for field in ("cpu", "wall", "megabytes"))
+        cpu, wall, memory = (
+            statistics.median(getattr(run, field) for run in measured) for field in ("cpu", "wall", "megabytes")
+        )
         rates[client] = urls / cpu
         print(f"{client:<9} {rates[client]:7.0f} URLs per CPU second  {wall:6.2f} s wall  {memory:5.0f} MB")
     print(f"ratio     {rates['archiver'] / rates['wget']:7.2f}")

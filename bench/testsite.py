@@ -34,7 +34,9 @@ def _assets(folder: Path, rng: random.Random, words: list[str]) -> None:
         rules = "".join(f".{rng.choice(words)} {{ margin: {rng.randint(0, 40)}px }}\n" for _ in range(90))
         _write(folder / f"css/s{number}.css", f"{rules}body {{ background: url(/img/i{number:03}.png) }}\n".encode())
     for number in range(SCRIPTS):
-        lines = "".join(f"function {rng.choice(words)}{line}(a) {{ return a * {rng.random()} }}\n" for line in range(300))
+        lines = "".join(
+            f"function {rng.choice(words)}{line}(a) {{ return a * {rng.random()} }}\n" for line in range(300)
+        )
         _write(folder / f"js/m{number}.js", lines.encode())
 
 
@@ -42,7 +44,9 @@ def _page(number: int, pages: int, rng: random.Random, words: list[str]) -> str:
     children = [child for child in range(8 * number + 1, 8 * number + 9) if child < pages]
     targets = ["/" + _path(child) for child in children]
     targets += ["/" + _path(rng.randrange(pages)) for _ in range(21 - len(children))]
-    targets += [f"http://ext{rng.randint(1, 40)}.example.org/{rng.choice(words)}?id={rng.randint(1, 99)}" for _ in range(5)]
+    targets += [
+        f"http://ext{rng.randint(1, 40)}.example.org/{rng.choice(words)}?id={rng.randint(1, 99)}" for _ in range(5)
+    ]
     targets += [f"#s{rng.randint(1, 5)}" for _ in range(3)] + ["mailto:someone@example.org"]
     rng.shuffle(targets)
     paragraphs = []

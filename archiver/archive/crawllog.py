@@ -6,6 +6,7 @@ the WARCs are the record, and a line that a crash took is not made again.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,4 +76,9 @@ class CrawlLog:
     def close(self) -> None:
         """No more lines."""
         with storage(self._path):
+            self._file.close()
+
+    def abandon(self) -> None:
+        """Close without a word: something failed already."""
+        with suppress(OSError):
             self._file.close()

@@ -86,11 +86,11 @@ class Index:
             runs.finish()
 
     def finish(self) -> None:
-        """One sorted index.cdxj of everything. Files of which `close_file` does not know yet keep their lines too."""
+        """One sorted index.cdxj of everything. While a file is open its name stays that of an open one."""
         self.flush()
         target = self._folder / INDEX
         paths = self._runs()
-        _merge([*paths, target] if target.exists() else paths, target, final=False)
+        _merge([*paths, target] if target.exists() else paths, target, final=not self._open)
 
     def forget_runs(self) -> None:
         """The runs have become part of index.cdxj for certain, or are not wanted."""
@@ -116,7 +116,7 @@ def _write(paths: Iterable[Path], target: Path, *, final: bool) -> None:
     def fill(file: BinaryIO) -> None:
         with ExitStack() as stack:
             files = [stack.enter_context(path.open("rb")) for path in paths]
-            file.writelines(_named(_once(heapq.merge(*files)), final=final))
+            file.writelines(_once(_named(heapq.merge(*files), final=final)))
 
     replace_file(target, fill)
 

@@ -240,6 +240,7 @@ _ELEMENTS = {
     tag: _Known(tuple((name, hop, f"{tag}/@{name}") for name, hop in _URLS.get(tag, ())), _MORE.get(tag))
     for tag in (*_URLS, *_MORE)
 }
+NAMES = frozenset(_ELEMENTS)  # the elements that are told apart
 
 
 def relation_hop(relations: str) -> Hop | None:

@@ -39,6 +39,11 @@ class Found:
         else:
             self._references.setdefault((reference, hop), context)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was kept."""
+        return not self._references
+
     def links(self, base: str, encoding: str, note: str = "", *, queries: str | None = None) -> Links:
         """The links, resolved against *base*, of a text in *encoding*, which is that of the *queries* in URLs too."""
         joiner = Joiner(base, queries or encoding)

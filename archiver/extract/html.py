@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from lxml import etree
 
 from archiver import url
-from archiver.extract import charset
+from archiver.extract import charset, markup
 from archiver.extract.document import Document
-from archiver.extract.elements import Attributes, Elements
+from archiver.extract.elements import NAMES, Attributes, Elements
 from archiver.extract.found import MOST_LINKS
 from archiver.model import Hop, Link, Links
 
@@ -22,9 +22,12 @@ MOST_BYTES = 32 << 20
 _DEEPEST = 3  # documents in documents, comments in comments
 _MOST_PARTS = 1000  # of either
 
-_COMMON = re.compile(r"style[\t\n\f\r ]*=|background[\t\n\f\r ]*=|\bdata-")
-_CONDITIONAL = re.compile(r"[\s\[]{1,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
+_STYLE = re.compile(rb"style[\t\n\f\r ]*+=")
+_CONDITION = re.compile(rb"<!--[\t\n\f\r \[]{1,20}if\b")
+_CONDITIONAL = re.compile(r"[\t\n\f\r \[]{1,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
 _PLAIN_TEXT = ("style", "noframes", "noembed")
+_ONCE = ("html", "head", "body")  # whether such a tag counts depends on what stands before it
+_SCANNER = markup.Scanner(NAMES)
 
 
 def read(document: Document) -> Links:
@@ -63,15 +66,42 @@ def _elements(source: str) -> Elements:
 
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
     """Tell *elements* of each tag in *source*; markup that is text to the parser goes to *hidden*."""
-    lower = source.lower()
-    styled = "style" in lower
-    common = (styled or "data-" in lower or "background" in lower) and _COMMON.search(lower)
+    tags = _SCANNER.tags(source)
+    if tags is None or any(tag.name in _ONCE and _says_something(tag) for tag in tags):
+        _mend(source, elements, hidden)
+        return
+    for tag in tags:
+        if tag.name == markup.COMMENT:
+            hidden += _conditional(tag.text)
+        else:
+            elements.start_any(tag.name, tag.attributes)
+            if tag.name == "style":
+                elements.style(tag.text)
+
+
+def _says_something(tag: markup.Tag) -> bool:
+    probe = Elements()
+    probe.start_any(tag.name, tag.attributes)
+    return not probe.found.empty
+
+
+def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
+    """As `_parse`, by libxml2's parser, which makes sense of everything."""
+    encoded = source.encode("utf-8", "replace")
+    lower = encoded.lower()
+    common = b"data-" in lower or b"background" in lower or _STYLE.search(lower)
     target: object = SimpleNamespace(start=elements.start_any if common else elements.start, close=bool)
-    if (styled and "<style" in lower) or "[if" in lower or "noframes" in lower or "noembed" in lower:
+    if b"<style" in lower or b"noframes" in lower or b"noembed" in lower or _CONDITION.search(lower):
         target = _Reader(elements, hidden)
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
-        etree.fromstring(source.encode("utf-8", "replace"), parser)
+        etree.fromstring(encoded, parser)
+
+
+def _conditional(comment: str) -> list[str]:
+    """The markup in a conditional comment."""
+    condition = _CONDITIONAL.match(comment)
+    return [comment[condition.end() :]] if condition else []
 
 
 class _Reader:
@@ -105,9 +135,7 @@ class _Reader:
 
     def comment(self, text: str) -> None:
         """Take in a comment: keep what is in a conditional one."""
-        condition = _CONDITIONAL.match(text)
-        if condition:
-            self._hidden.append(text[condition.end() :])
+        self._hidden += _conditional(text)
 
     def close(self) -> None:
         """Nothing is left to do: everything was told as it came."""

@@ -8,6 +8,7 @@ came; a broken or cut answer is an `Exchange` that says so.
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from archiver import __version__, url
@@ -16,13 +17,15 @@ from archiver.errors import Failure, FetchError
 from archiver.fetch.spool import Spool
 from archiver.fetch.tap import Lines, Wire
 from archiver.http import Framer
-from archiver.model import Exchange, Truncation
+from archiver.http.head import may_be_head
+from archiver.model import Exchange, Framing, Truncation
 
 Gate = Callable[[], Awaitable[None]]
 
 SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
 SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
-LATE = 408  # "you said nothing for so long": on a used connection it may well be about the time before our request
+SETTLE = 0.005  # seconds a kept connection is watched after a message for what else the server has to say
+LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
 
 def user_agent(settings: FetchSettings) -> str:
@@ -66,9 +69,9 @@ class Fetcher:
             url.authority(address).encode(),
             self._fields,
         )
-        first = True
+        origin, first = url.origin(address), True
         while True:
-            wire = await self._lines.connect(url.origin(address), fresh=not first)
+            wire = await self._lines.connect(origin, fresh=not first)
             reusable = False
             try:
                 await gate()
@@ -78,13 +81,13 @@ class Fetcher:
                 attempt = _Attempt(wire, request, self._spool(), self._max_size, self._timeout)
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
+                if attempt.disturbed:
+                    self._lines.distrust(origin)
             finally:
                 wire.give_back(reusable=reusable)
-            if exchange is not None and not (wire.reused and exchange.framing.status == LATE):
-                return exchange
             if exchange is not None:
-                exchange.response.close()
-            elif not wire.reused:
+                return exchange
+            if not wire.reused:
                 reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
                 raise FetchError(Failure.DISCONNECT, reason)
             first = False
@@ -110,14 +113,18 @@ class _Attempt:
         self._received = False
 
     async def run(self) -> Exchange | None:
-        """The exchange; None where the connection ended before a byte of an answer came."""
+        """The exchange; None where no answer came that is certain to be this request's."""
         started = time.time_ns() // 1000
         clock = time.monotonic()
         try:
             self._wire.send(self._request)
             await self._receive(clock)
+            took = time.monotonic() - clock
+            if self.framer.reusable:
+                with suppress(TimeoutError):
+                    self.framer.feed(await self._wire.read(SETTLE))
             framing = self.framer.framing
-            if framing is None or not self._received:
+            if framing is None or not self._received or self._doubtful(framing):
                 return None
             await self._spool.finish(framing)
             return Exchange(
@@ -127,7 +134,7 @@ class _Attempt:
                 digests=self._spool.digests(),
                 peer=self._wire.peer,
                 started=started,
-                took=time.monotonic() - clock,
+                took=took,
                 truncated=self.framer.truncated,
                 interim=self.framer.interim,
                 surplus=self.framer.surplus,
@@ -135,6 +142,16 @@ class _Attempt:
             )
         finally:
             self._spool.discard()
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the server said more than the answer; empty lines are a harmless habit."""
+        return bool(self.framer.surplus.strip(b"\r\n"))
+
+    def _doubtful(self, framing: Framing) -> bool:
+        """Whether the answer may be nobody's, or another URL's, because the connection was used before."""
+        another = self.disturbed and may_be_head(self.framer.surplus)  # which may be the true one
+        return self._wire.reused and (another or framing.protocol == "http/0.9" or framing.status == LATE)
 
     async def _receive(self, clock: float) -> None:
         framer = self.framer

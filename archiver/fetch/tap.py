@@ -79,17 +79,27 @@ def iana_cipher(name: str) -> str:
 class TapProtocol(ResponseHandler):
     """aiohttp's client protocol with its parser left out: bytes go to the wire that has borrowed it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, lines: "Lines") -> None:
         super().__init__(loop)
+        self.lines = lines
         self.wire: Wire | None = None
+        self.origin = ""
         self.exchanges = 0
         self.early: list[bytes] = []  # what a new server said before anybody could ask
+        self.wiring: asyncio.Transport | None = None  # as `transport`, but to the very end
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there (over TLS: and trusted)."""
+        super().connection_made(transport)
+        self.wiring = cast(asyncio.Transport, transport)
+        self.lines.alive.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Hand *data* to the open exchange; without one, a used connection cannot be trusted any more."""
         if self.wire is not None:
             self.wire.received(data)
         elif self.exchanges:
+            self.lines.distrust(self.origin)
             self.force_close()
             self.abort()
         else:
@@ -106,6 +116,7 @@ class TapProtocol(ResponseHandler):
             self.wire.ended(exc)
         super().connection_lost(exc)
         self._exception = None  # nobody reads aiohttp's own queue
+        self.lines.alive.discard(self)
 
 
 class Wire:
@@ -167,10 +178,13 @@ class Wire:
     def give_back(self, *, reusable: bool) -> None:
         """The exchange is over; the connection goes back to the pool only if it can carry another."""
         self._protocol.wire = None
-        if reusable and not self.closed and not self._pieces and not self._paused:
+        idle = not self.closed and not self._pieces and not self._paused
+        if reusable and idle and self._protocol.lines.trusts(self._protocol.origin):
             self._connection.release()
-        else:
-            self._connection.close()
+            return
+        if self.peer.tls is not None:  # closing in order would wait for the server's consent
+            self._protocol.abort()
+        self._connection.close()
 
     def received(self, data: bytes) -> None:
         """Bytes arrived (called by the protocol)."""
@@ -208,23 +222,38 @@ class Lines:
             keepalive_timeout=IDLE,
             resolver=aiohttp.ThreadedResolver(),
         )
-        make: Callable[[asyncio.AbstractEventLoop], ResponseHandler] = TapProtocol
-        self._connector._factory = partial(make, asyncio.get_running_loop())  # noqa: SLF001  the seam
+        self.alive: set[TapProtocol] = set()
+        make: Callable[[], ResponseHandler] = partial(TapProtocol, asyncio.get_running_loop(), self)
+        self._connector._factory = make  # type: ignore[assignment]  # noqa: SLF001  the seam
         self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
         self._unverified: OrderedDict[str, None] = OrderedDict()
+        self._distrusted: OrderedDict[str, None] = OrderedDict()
 
     async def connect(self, origin: str, *, fresh: bool = False) -> Wire:
-        """A connection to *origin* (scheme and authority), new if *fresh*, else idle or new; `FetchError` without one."""
+        """A connection to *origin* (scheme and authority), new if *fresh*, else perhaps idle; or `FetchError`."""
         with _translated():
             wire = await self._borrow_anyway(origin)
-            while fresh and wire.reused:  # what is idle beside a dead connection is seldom any better
-                wire.give_back(reusable=False)
+            while wire.reused and (fresh or wire.stale or not self.trusts(origin)):
+                wire.give_back(reusable=False)  # what is idle beside a dead one is seldom any better
                 wire = await self._borrow_anyway(origin)
             return wire
 
+    def distrust(self, origin: str) -> None:
+        """*origin* was caught saying what nobody asked for: its connections carry one exchange each from now on."""
+        _remember(self._distrusted, origin, None)
+
+    def trusts(self, origin: str) -> bool:
+        """Whether connections to *origin* may carry more than one exchange."""
+        return origin not in self._distrusted
+
     async def close(self) -> None:
-        """Close every idle connection."""
+        """Close every connection; not one is left when this returns."""
         await self._connector.close(abort_ssl=True)
+        leaving = [protocol.closed for protocol in self.alive]
+        for protocol in self.alive:
+            if protocol.wiring is not None:
+                protocol.wiring.abort()
+        await asyncio.gather(*filter(None, leaving), return_exceptions=True)
 
     async def _borrow_anyway(self, origin: str) -> Wire:
         try:
@@ -250,6 +279,7 @@ class Lines:
         if not isinstance(protocol, TapProtocol) or protocol.transport is None:
             connection.close()
             raise ConnectionResetError(f"{origin} closed the connection at once")
+        protocol.origin = origin
         return Wire(connection, protocol, ("tls-unverified",) if origin in self._unverified else ())
 
 

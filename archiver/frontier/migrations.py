@@ -11,4 +11,5 @@ VERSION = len(STEPS)
 def script(version: int) -> str:
     """The SQL that brings a database from *version* - 1 to *version*, in one transaction."""
     body = files("archiver.frontier").joinpath(STEPS[version - 1]).read_text("utf-8")
-    return f"BEGIN IMMEDIATE;\n{body}\nPRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {version};\nCOMMIT;"
+    marks = f"PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {version};"
+    return f"BEGIN IMMEDIATE;\n{body}\n{marks}\nCOMMIT;"

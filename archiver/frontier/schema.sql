@@ -30,8 +30,9 @@ CREATE TABLE urls (
     settled  REAL
 ) STRICT;
 
-CREATE INDEX urls_waiting ON urls (host, priority, id) WHERE state = 'waiting';
-CREATE INDEX urls_later ON urls (due) WHERE state = 'waiting' AND due > 0;
+CREATE INDEX urls_waiting ON urls (host, priority) WHERE state = 'waiting';  -- and by id, as every index
+CREATE INDEX urls_later ON urls (host, due) WHERE state = 'waiting' AND due > 0;
+CREATE INDEX urls_next ON urls (due) WHERE state = 'waiting' AND due > 0;
 CREATE INDEX hosts_waiting ON hosts (parked, id) WHERE waiting > 0;
 
 CREATE TRIGGER urls_added AFTER INSERT ON urls WHEN new.state = 'waiting' BEGIN
@@ -94,5 +95,11 @@ CREATE TABLE refusal_counts (                      -- how many links each rule r
     rule  TEXT    NOT NULL,
     host  TEXT    NOT NULL,
     links INTEGER NOT NULL,
+    kept  INTEGER NOT NULL DEFAULT 0,              -- rows in refusals; kept by the trigger below
     PRIMARY KEY (rule, host)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER refusals_added AFTER INSERT ON refusals BEGIN
+    UPDATE refusal_counts SET kept = kept + 1
+    WHERE rule = new.rule AND host = substr(new.url, 1, 7 + instr(substr(new.url, 9), '/'));
+END;

@@ -5,6 +5,7 @@ our storage's fault and becomes `ArchiveError`, which names the file.
 """
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -14,19 +15,27 @@ import aiosqlite
 
 from archiver import url
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import settling
+from archiver.frontier import asking, settling
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.port import Counts, FileRow, HostRow, Settled, Window
 from archiver.model import Capture, Claim, FileState, Hop, Robots, Settlement, Span, Truncation
 
+NEVER = float("inf")
+
 CLAIM_COLUMNS = """
-SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, via.url, seed.url, urls.priority
+SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, via.url, seed.url,
+       urls.priority
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """
 HOST_COLUMNS = """
 SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
 """
+DUE_HOSTS = f"""{HOST_COLUMNS}
+WHERE hosts.waiting > 0 AND hosts.parked <= ? AND hosts.id NOT IN (SELECT value FROM json_each(?))
+  AND EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
+ORDER BY hosts.parked, hosts.id LIMIT ?
+"""  # noqa: S608  a constant
 
 
 class SqliteFrontier:
@@ -69,8 +78,8 @@ class SqliteFrontier:
             await db.executemany(
                 """INSERT INTO urls (url, host, hop, path, depth, strays, priority)
                    VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1)
-                   ON CONFLICT (url) DO UPDATE SET path = '', depth = 0, strays = 0, priority = 1, via = NULL
-                   WHERE state = 'waiting' AND tries = 0""",
+                   ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, strays = 0, priority = 1, via = NULL
+                   WHERE state = 'waiting' AND priority >= 0""",
                 rows,
             )
             await db.executemany("UPDATE urls SET seed = id WHERE url = ? AND path = ''", [(seed,) for seed in seeds])
@@ -84,13 +93,8 @@ class SqliteFrontier:
 
     async def due_hosts(self, now: float, most: int, leased: Collection[int]) -> list[HostRow]:
         """Hosts with a URL that is due, longest parked first, without those in *leased*."""
-        sql = f"""{HOST_COLUMNS}
-            WHERE hosts.waiting > 0 AND hosts.parked <= ?
-              AND EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
-            ORDER BY hosts.parked, hosts.id LIMIT ?"""  # noqa: S608  a constant
-        rows = await self._rows(sql, (now, now, most + len(leased)))
-        taken = set(leased)
-        return [_host(row) for row in rows if row[0] not in taken][:most]
+        rows = await self._rows(DUE_HOSTS, (now, json.dumps(list(leased)), now, most))
+        return [_host(row) for row in rows]
 
     async def host(self, host: int) -> HostRow:
         """One host as it stands now."""
@@ -100,40 +104,33 @@ class SqliteFrontier:
     async def ask_robots(self, host: int) -> HostRow:
         """Put robots.txt of *host* into its queue, before everything else, unless it is there or answered."""
         async with self._transaction() as db:
-            key, asked = await self._one(db, "SELECT key, robots_url FROM hosts WHERE id = ?", (host,))
-            if asked is None:
-                address = f"{key}/robots.txt"
-                await db.execute(
-                    """INSERT INTO urls (url, host, hop, path, depth, strays, priority) VALUES (?, ?, 'P', 'P', 0, 0, -1)
-                       ON CONFLICT (url) DO UPDATE SET priority = -1 WHERE state = 'waiting'""",
-                    (address, host),
-                )
-                await db.execute("UPDATE hosts SET robots_url = (SELECT id FROM urls WHERE url = ?) WHERE id = ?", (address, host))
-                await db.execute(
-                    """UPDATE hosts SET robots = CASE (SELECT state FROM urls WHERE id = robots_url)
-                           WHEN 'waiting' THEN 'unknown' WHEN 'archived' THEN 'known' ELSE 'unreachable' END WHERE id = ?""",
-                    (host,),
-                )
+            await asking.ask(db, host)
             return _host(await self._one(db, f"{HOST_COLUMNS} WHERE hosts.id = ?", (host,)))
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
         """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
         which = "AND urls.priority < 0" if prerequisites else ""
-        order = f"WHERE urls.host = ? AND urls.state = 'waiting' AND urls.due <= ? {which} ORDER BY urls.priority, urls.id LIMIT ?"
-        rows = await self._rows(f"{CLAIM_COLUMNS} {order}", (host, now, most))
-        later = await self._rows(
-            f"SELECT min(due) FROM urls WHERE host = ? AND state = 'waiting' AND due > ? {which}",  # noqa: S608  a constant
-            (host, now),
+        order = f"""{CLAIM_COLUMNS}
+            WHERE urls.host = ? AND urls.state = 'waiting' AND urls.due <= ? {which}
+            ORDER BY urls.priority, urls.id LIMIT ?"""
+        rows = await self._rows(order, (host, now, most))
+        counted = await self._rows(
+            f"""SELECT (SELECT min(due) FROM urls
+                        WHERE host = hosts.id AND state = 'waiting' AND due > 0 AND due > ? {which}), waiting
+                FROM hosts WHERE id = ?""",  # noqa: S608  a constant
+            (now, host),
         )
-        waiting = await self._rows("SELECT waiting FROM hosts WHERE id = ?", (host,))
-        due = later[0][0]
-        return Window(tuple(map(_claim, rows)), float("inf") if due is None else float(due), int(waiting[0][0]))
+        due, waiting = counted[0]
+        return Window(tuple(map(_claim, rows)), NEVER if due is None else float(due), int(waiting))
 
     async def next_due(self, now: float) -> float:
         """When the next URL is due that is not due *now*; infinity where none waits for its time."""
-        rows = await self._rows("SELECT min(due) FROM urls WHERE state = 'waiting' AND due > ?", (now,))
-        parked = await self._rows("SELECT min(parked) FROM hosts WHERE waiting > 0 AND parked > ?", (now,))
-        return min((float(row[0][0]) for row in (rows, parked) if row[0][0] is not None), default=float("inf"))
+        rows = await self._rows(
+            """SELECT min(due) FROM urls WHERE state = 'waiting' AND due > 0 AND due > ?
+               UNION ALL SELECT min(parked) FROM hosts WHERE waiting > 0 AND parked > ?""",
+            (now, now),
+        )
+        return min((float(row[0]) for row in rows if row[0] is not None), default=NEVER)
 
     async def settle(self, settlements: Sequence[Settlement], files: Sequence[FileState]) -> Settled:
         """Commit what a batch of visits means, and how far the WARC files are written."""
@@ -153,7 +150,9 @@ class SqliteFrontier:
         states = {row[0]: int(row[1]) for row in await self._rows("SELECT state, count(*) FROM urls GROUP BY state")}
         visited = await self._rows("SELECT count(*) FROM urls WHERE tries > 0 AND priority >= 0")
         received = await self._rows("SELECT coalesce(sum(received), 0) FROM captures")
-        seeds = await self._rows("SELECT count(*) FROM seeds JOIN urls ON urls.id = seeds.url WHERE urls.state = 'archived'")
+        seeds = await self._rows(
+            "SELECT count(*) FROM seeds JOIN urls ON urls.id = seeds.url WHERE urls.state = 'archived'"
+        )
         return Counts(
             waiting=states.get("waiting", 0),
             archived=states.get("archived", 0),
@@ -222,8 +221,16 @@ async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
     if tables and application != APPLICATION_ID:
         raise ConfigError(f"{path} is an SQLite database, but not one of archiver's crawls")
     if version > VERSION:
-        raise ConfigError(f"{path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver")
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 10000", "cache_size = -65536", "temp_store = MEMORY"):
+        raise ConfigError(
+            f"{path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver"
+        )
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "busy_timeout = 10000",
+        "cache_size = -65536",
+        "temp_store = MEMORY",
+    ):
         await db.execute(f"PRAGMA {pragma}")
     for step in range(version + 1, VERSION + 1):
         await db.executescript(script(step))
@@ -256,7 +263,11 @@ def _claim(row: sqlite3.Row) -> Claim:
 
 
 def _host(row: sqlite3.Row) -> HostRow:
-    known = {"unknown": None, "known": Robots(row[4] or 404, row[5] or b""), "unreachable": Robots(row[4] or 0, row[5] or b"")}
+    known = {
+        "unknown": None,
+        "known": Robots(row[4] or 404, row[5] or b""),
+        "unreachable": Robots(row[4] or 0, row[5] or b""),
+    }
     return HostRow(row[0], row[1], row[2], known[row[3]])
 
 

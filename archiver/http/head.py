@@ -57,7 +57,7 @@ def read_head(data: bytes) -> Framing:
         return Framing(0, 0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
     end = head_end(data, start)
     length = len(data) if end < 0 else end
-    status_line, *lines = _LINE_END.split(data[start:length], MAX_FIELDS + 2)
+    status_line, *lines = _LINE_END.split(data[start:length], MAX_FIELDS + 3)
     status, protocol, faults = _status(status_line)
     fields, field_faults = _fields(lines[:MAX_FIELDS])
     faults += field_faults

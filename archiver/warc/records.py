@@ -170,6 +170,7 @@ class VisitNotes:
                 repeated[name].append(value)
             else:
                 single[name] = value
+        charset, note = single.get("charsetForLinkExtraction", ""), single.get("linkExtractionNote", "")
         try:
             return cls(
                 path=single["hopsFromSeed"],
@@ -180,7 +181,7 @@ class VisitNotes:
                 took=int(single["fetchTimeMs"]) / 1000,
                 via=single.get("via"),
                 seed=single.get("seed", ""),
-                links=Links(tuple(links), single.get("charsetForLinkExtraction", ""), single.get("linkExtractionNote", "")),
+                links=Links(tuple(links), charset, note),
                 faults=tuple(repeated["fault"]),
                 remarks=tuple(repeated["remark"]),
                 interim=b64decode(single.get("interimResponse", "")),

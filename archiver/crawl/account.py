@@ -1,0 +1,64 @@
+"""The account of a running crawl, kept in memory from what is committed, for those who look at it meanwhile."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from archiver.frontier.port import Counts, Settled
+from archiver.model import Event, Settlement
+from archiver.schedule import Queue
+from archiver.stats import Counters, HostLine, Phase, Snapshot, Tally, Why
+
+
+class Account:
+    """Counts from what the frontier says at the beginning on."""
+
+    def __init__(self, now: float) -> None:
+        self._counters = Counters(now)
+        self._counts = Counts(0, 0, 0, 0, 0, 0, 0)
+
+    @property
+    def received(self) -> int:
+        """Bytes of all responses, earlier runs included."""
+        return self._counts.received
+
+    def begin(self, counts: Counts) -> None:
+        """What the frontier itself says."""
+        self._counts = counts
+
+    def committed(self, now: float, settlements: Sequence[Settlement], settled: Settled) -> None:
+        """A batch is durable."""
+        sizes = [each.capture.received if each.capture is not None else 0 for each in settlements]
+        for size in sizes:
+            self._counters.visited(now, size)
+        events = [each.event for each in settlements]
+        archived, failed, excluded = map(events.count, (Event.CAPTURE, Event.GIVE_UP, Event.FORBID))
+        counts = self._counts
+        self._counts = replace(
+            counts,
+            waiting=counts.waiting + settled.added - archived - failed - excluded,
+            archived=counts.archived + archived,
+            failed=counts.failed + failed,
+            excluded=counts.excluded + excluded,
+            received=counts.received + sum(sizes),
+        )
+
+    def snapshot(self, now: float, state: Phase, active: int, queues: Iterable[Queue]) -> Snapshot:
+        """All of it at *now*; *active* visits run."""
+        counts = self._counts
+        tally = Tally(counts.archived, counts.waiting, counts.failed, counts.excluded, active)
+        lines = [_line(queue, now) for queue in queues if queue.window or queue.active or queue.waiting > 0]
+        return self._counters.snapshot(now, state, tally, lines)
+
+
+def _line(queue: Queue, now: float) -> HostLine:
+    why: Why = ""
+    wait = 0.0
+    if queue.active:
+        why = "busy"
+    elif queue.parked > now:
+        why, wait = "retry-after", queue.parked - now
+    elif not queue.window and queue.later < float("inf"):
+        why, wait = "retry", max(0.0, queue.later - now)
+    elif (due := queue.pace.next(now)) > now:
+        why, wait = "rate", due - now
+    return HostLine(queue.key, max(0, queue.waiting), queue.active, queue.done, wait, why)

@@ -1,0 +1,166 @@
+"""A lane: one thread that turns batches of visits into records, and the books that all lanes keep together.
+
+Within a batch the order is fixed: links read, records appended, files synced, then index and crawl.log. The database
+comes last and is not this module's business.
+"""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from archiver.archive.crawllog import CrawlLog, LogLine
+from archiver.archive.index import Index
+from archiver.archive.writer import Archive, Deposit
+from archiver.crawl.clock import Clock
+from archiver.errors import Failure
+from archiver.model import Event, FileState, Settlement
+from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, read_links
+
+FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
+FLUSH_SHARE = 20  # … but never more than a twentieth of the time
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A batch on disk, not yet in the database."""
+
+    settlements: tuple[Settlement, ...]
+    files: tuple[FileState, ...]
+
+
+class Books:
+    """Index and log, which the lanes share."""
+
+    def __init__(self, index: Index, log: CrawlLog, clock: Clock) -> None:
+        self._index = index
+        self._log = log
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._flush_at = 0.0
+
+    @property
+    def behind(self) -> bool:
+        """Whether a replay could not see everything."""
+        return self._index.dirty
+
+    def enter(self, stored: Stored) -> None:
+        """Write down what was stored, for pywb and for people."""
+        with self._turn:
+            self._index.add(each.capture for each in stored.settlements if each.capture is not None)
+            for file in stored.files:
+                if file.closed:
+                    self._index.close_file(file.name)
+            self._log.write([_log_line(each) for each in stored.settlements])
+            now = self._clock.now()
+            if now >= self._flush_at:
+                self._index.flush()
+                spent = self._clock.now() - now
+                self._flush_at = now + max(FLUSH_EVERY, FLUSH_SHARE * spent)
+
+    def flush(self) -> None:
+        """Let a replay see everything."""
+        with self._turn:
+            self._index.flush()
+
+    def close(self) -> None:
+        """The crawl is over: one index file."""
+        with self._turn:
+            self._log.close()
+            self._index.finish()
+
+    def abandon(self) -> None:
+        """Close the log; everything else can be made again."""
+        with self._turn:
+            self._log.abandon()
+
+
+class Lane:
+    """Batches of one kind, one after the other: the next is handed in when the database knows the one before."""
+
+    def __init__(self, archive: Archive, books: Books, terms: Terms, clock: Clock) -> None:
+        self.queue: list[Visited] = []
+        self.arrived = asyncio.Event()
+        self._archive = archive
+        self._books = books
+        self._terms = terms
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
+
+    @property
+    def behind(self) -> bool:
+        """Whether a replay could not see everything that lies in the archive."""
+        return self._books.behind
+
+    async def store(self, batch: Sequence[Visited]) -> Stored:
+        """Read links, append, sync: all in the lane's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._store, batch)
+
+    async def flush(self) -> None:
+        """Let a replay see everything."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._books.flush)
+
+    async def close(self) -> tuple[FileState, ...]:
+        """Finish the open file and end the thread."""
+        files = await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown()
+        return files
+
+    def abandon(self) -> None:
+        """Leave everything as it is."""
+        self._thread.shutdown(cancel_futures=True)
+        self._archive.abandon()
+
+    def _store(self, batch: Sequence[Visited]) -> Stored:
+        now = self._clock.now()
+        settlements: list[Settlement] = []
+        deposits: list[Deposit] = []
+        places: list[int] = []
+        for visited in batch:
+            if visited.exchange is not None:
+                links = read_links(visited.claim, visited.exchange)
+                places.append(len(settlements))
+                deposits.append(Deposit(visited.claim, visited.exchange, links))
+                settlements.append(conclude(self._terms, visited.claim, visited.exchange, links, now))
+            elif visited.error is not None:
+                settlements.append(conclude_failure(self._terms, visited, now))
+            else:
+                settlements.append(conclude_forbidden(visited.claim, visited.forbidden, now))
+        receipt = self._archive.append(deposits)
+        for place, capture, deposit in zip(places, receipt.captures, deposits, strict=True):
+            settlements[place] = replace(settlements[place], capture=capture)
+            deposit.exchange.response.close()
+        stored = Stored(tuple(settlements), receipt.files)
+        self._books.enter(stored)
+        return stored
+
+    def _close(self) -> tuple[FileState, ...]:
+        files = self._archive.close()
+        self._books.enter(Stored((), files))
+        return files
+
+
+def _log_line(each: Settlement) -> LogLine:
+    capture, claim = each.capture, each.claim
+    words = [*each.annotations]
+    if each.event is Event.RETRY:
+        words.append("retry")
+    if capture is not None:
+        return LogLine(
+            logged=each.settled,
+            status=capture.status,
+            size=capture.payload_length,
+            url=claim.url,
+            path=claim.path,
+            via=claim.via,
+            mime=capture.mime,
+            started=capture.timestamp / 1e6,
+            took=each.took,
+            digest=capture.payload_digest,
+            annotations=words,
+        )
+    code = -9998 if each.event is Event.FORBID else Failure(each.failure).heritrix_code
+    if each.note and each.event is not Event.FORBID:
+        words.append(f"err={each.note}")
+    return LogLine(each.settled, code, None, claim.url, claim.path, claim.via, "", None, 0.0, "", words)

@@ -1,0 +1,160 @@
+"""The places inside aiohttp on which `fetch/tap.py` stands. When an upgrade moves one, this says which, at once.
+
+It is run once more by an interpreter in development mode, where aiohttp is stricter and warnings are errors.
+"""
+
+import asyncio
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.connector import Connection, TCPConnector
+from yarl import URL
+
+from archiver.fetch.tap import Lines, TapProtocol
+from fixtures.fetching import CountingGate, fetching, taken
+from fixtures.rawserver import RawServer, keep
+
+ROOT = Path(__file__).parents[2]
+INSIDE = "PYTHONDEVMODE_SEAMS"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+
+
+def parameters(function: object) -> list[str]:
+    assert callable(function)
+    return list(inspect.signature(function).parameters)
+
+
+def test_what_is_called_takes_what_it_is_given() -> None:
+    assert parameters(TCPConnector.connect) == ["self", "req", "traces", "timeout"], "connect() has other parameters"
+    wanted = {"method", "url", "loop", "ssl"}
+    assert wanted <= set(parameters(ClientRequest.__init__)), f"ClientRequest no longer takes all of {wanted}"
+    assert parameters(Connection.release) == parameters(Connection.close) == ["self"]
+    assert {"limit", "ttl_dns_cache", "keepalive_timeout", "resolver"} <= {
+        name for kind in TCPConnector.__mro__ for name in inspect.signature(kind).parameters
+    }, "TCPConnector lost a setting"
+
+
+@pytest.mark.parametrize("name", ["connection_made", "connection_lost", "data_received", "eof_received"])
+def test_the_protocol_is_told_of_bytes_by_these_names(name: str) -> None:
+    assert parameters(getattr(ResponseHandler, name)) == parameters(getattr(TapProtocol, name))
+
+
+def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
+    async def main() -> None:
+        lines = Lines(1.0)
+        protocol = TapProtocol(asyncio.get_running_loop(), lines)
+        assert protocol.transport is None, "a protocol no longer begins without a transport"
+        assert protocol.should_close is False, "a new protocol wants to be closed"
+        assert protocol._exception is None, "the place where an error would be kept has moved"
+        protocol.force_close()
+        assert protocol.should_close is True, "force_close() does not keep a connection out of the pool"
+        await lines.close()
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
+    async def main() -> None:
+        lines = Lines(5.0)
+        wire = await lines.connect(server.url("/").rstrip("/"))
+        protocol = wire._protocol
+        assert isinstance(protocol, TapProtocol), "TCPConnector._factory does not make the protocols any more"
+        assert protocol._parser is None, "a parser is at work inside the connection"
+        assert len(lines.alive) == 1
+        wire.send(REQUEST)
+        got = b""
+        while len(got) < len(ANSWER):
+            got += await wire.read(5)
+        assert got == ANSWER, "data_received is not called with the bytes of the message"
+        wire.give_back(reusable=True)
+        again = await lines.connect(server.url("/").rstrip("/"))
+        assert again._protocol is protocol, "release() does not lead to the pool"
+        assert again.reused
+        again.give_back(reusable=False)
+        third = await lines.connect(server.url("/").rstrip("/"))
+        assert third._protocol is not protocol, "close() leads to the pool"
+        third.give_back(reusable=False)
+        await lines.close()
+        assert not lines.alive, "a connection outlives the connector"
+
+    with RawServer(otherwise=keep(ANSWER), tls=tls) as server:
+        asyncio.run(main())
+    assert server.log[0].request == REQUEST
+
+
+@BOTH
+def test_the_pool_does_not_lend_what_got_bytes_while_idle(*, tls: bool) -> None:
+    async def main() -> None:
+        lines = Lines(5.0)
+        wire = await lines.connect(origin := server.url("/").rstrip("/"))
+        protocol = wire._protocol
+        wire.give_back(reusable=True)
+        protocol.data_received(b"surprise")
+        again = await lines.connect(origin)
+        assert again._protocol is not protocol, "a poisoned connection is lent again"
+        assert not lines.trusts(origin)
+        again.give_back(reusable=False)
+        await lines.close()
+
+    with RawServer(tls=tls) as server:
+        asyncio.run(main())
+
+
+def test_a_closed_connector_makes_no_connections() -> None:
+    async def main() -> None:
+        lines = Lines(1.0)
+        await lines.close()
+        await lines.close()
+        assert lines._connector.closed
+
+    asyncio.run(main())
+
+
+def test_the_errors_that_are_translated_exist_and_tell_what_is_read() -> None:
+    async def main() -> None:
+        async with TCPConnector(resolver=aiohttp.ThreadedResolver()) as connector:
+            request = ClientRequest("GET", URL("http://nowhere.invalid/"), loop=asyncio.get_running_loop())
+            with pytest.raises(aiohttp.ClientConnectorDNSError) as caught:
+                await connector.connect(request, [], aiohttp.ClientTimeout(connect=5))
+            assert caught.value.host == "nowhere.invalid"
+            request = ClientRequest("GET", URL("http://127.0.0.1:1/"), loop=asyncio.get_running_loop())
+            with pytest.raises(aiohttp.ClientConnectorError) as refused:
+                await connector.connect(request, [], aiohttp.ClientTimeout(connect=5))
+            assert refused.value.os_error.errno
+
+    asyncio.run(main())
+
+
+@BOTH
+def test_a_whole_fetch(tmp_path: Path, *, tls: bool) -> None:
+    async def main() -> None:
+        async with fetching(tmp_path) as fetcher:
+            for _ in range(3):
+                assert taken(await fetcher.fetch(server.url(), CountingGate())) == ANSWER
+
+    with RawServer(otherwise=keep(ANSWER), tls=tls) as server:
+        asyncio.run(main())
+
+
+@pytest.mark.skipif(INSIDE in os.environ, reason="this is the interpreter in development mode")
+def test_all_of_this_in_development_mode() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        cwd=ROOT,
+        env={**os.environ, INSIDE: "1"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-2000:]

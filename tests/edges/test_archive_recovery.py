@@ -1,0 +1,292 @@
+"""Recovery by the bytes that remain: a good archive cut at every length keeps each whole visit, byte for byte."""
+
+import asyncio
+import itertools
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from archiver.archive.layout import OPEN, Layout
+from archiver.archive.writer import Archive, Deposit, WarcIdentity
+from archiver.config.settings import ScopeSettings
+from archiver.fetch.spool import MemoryBlock
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.http import read_stored
+from archiver.model import Claim, Exchange, FileState, Hop, Link, Links, Peer, Truncation
+from archiver.recover import Recovered, Recovery, Visits
+from archiver.scope import Scope
+from archiver.visit import Terms, conclude
+
+ORIGIN = "http://site.test"
+SEEDS = tuple(f"{ORIGIN}/{number}" for number in range(6))
+TERMS = Terms(Scope(ScopeSettings(), SEEDS, str), retries=3)
+NOW = 1_800_000_000.0
+STARTED = 1_800_000_000_000_000
+COMMITTED = 2  # visits of which the database knows; those behind are on disk only
+
+
+def _exchange(number: int, raw: bytes) -> Exchange:
+    return Exchange(
+        request=b"GET /%d HTTP/1.1\r\nHost: site.test\r\n\r\n" % number,
+        response=MemoryBlock(raw),
+        framing=read_stored(raw),
+        digests=None,
+        peer=Peer("127.0.0.1"),
+        started=STARTED + number,
+        took=0.25,
+        notes=("tls-unverified",),
+        surplus=b"\x00surplus",
+    )
+
+
+def _page(number: int) -> bytes:
+    body = b"<a href='/new-%d'>more</a>" % number
+    return b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A collection as a crash leaves it, and where its visits end."""
+
+    layout: Layout
+    name: str
+    whole: bytes
+    ends: tuple[int, ...]  # of the visits
+
+    def copy(self, folder: Path, length: int) -> "Cut":
+        """The same, with the file cut to *length*."""
+        shutil.copytree(self.layout.directory, folder)
+        layout = Layout(folder)
+        with (layout.archive / (self.name + OPEN)).open("r+b") as file:
+            file.truncate(length)
+        return Cut(layout, self.name, self.whole, self.ends)
+
+
+def _archive(layout: Layout, size: int = 10**9) -> Archive:
+    ids = itertools.count()
+    serials = itertools.count()
+    identity = WarcIdentity("test", "host", size, "sha256", (("software", "a test"),))
+    return Archive(
+        layout.archive, identity, lambda: next(serials), lambda: STARTED, lambda: f"<urn:uuid:{next(ids):036}>"
+    )
+
+
+async def _begun(directory: Path) -> Cut:
+    layout = Layout(directory)
+    layout.make()
+    frontier = await SqliteFrontier.open(layout.database)
+    await frontier.add_seeds(SEEDS)
+    claims = await frontier.find(SEEDS)
+    archive = _archive(layout)
+    ends = []
+    name = ""
+    for number, seed in enumerate(SEEDS[:5]):
+        exchange = _exchange(number, _page(number))
+        links = Links((Link(f"{ORIGIN}/new-{number}", Hop.LINK, "a/@href"),), "utf-8")
+        receipt = archive.append((Deposit(claims[seed], exchange, links),))
+        ends.append(receipt.files[-1].size)
+        name = receipt.files[-1].name
+        if number < COMMITTED:
+            settlement = conclude(TERMS, claims[seed], exchange, links, NOW)
+            await frontier.settle((settlement,), receipt.files)
+    archive.abandon()
+    await frontier.close()
+    return Cut(layout, name, (layout.archive / (name + OPEN)).read_bytes(), tuple(ends))
+
+
+@pytest.fixture(name="crashed", scope="module")
+def crashed_collection(tmp_path_factory: pytest.TempPathFactory) -> Cut:
+    return asyncio.run(_begun(tmp_path_factory.mktemp("crashed") / "c"))
+
+
+def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
+    """Recover; what it came to, and who waits then."""
+
+    async def run() -> tuple[Recovered, dict[str, Claim]]:
+        frontier = await SqliteFrontier.open(layout.database)
+        try:
+            recovered = await Recovery(layout, frontier, TERMS, NOW).run()
+            everybody = [*SEEDS, *(f"{ORIGIN}/new-{number}" for number in range(5))]
+            return recovered, await frontier.find(everybody)
+        finally:
+            await frontier.close()
+
+    return asyncio.run(run())
+
+
+def test_every_length(crashed: Cut, tmp_path: Path) -> None:
+    """Reading alone, at every length of the last two visits: each visit that is whole, and no other."""
+    torn = tmp_path / "torn"
+    for length in range(crashed.ends[-3], len(crashed.whole) + 1):
+        torn.write_bytes(crashed.whole[:length])
+        with torn.open("rb") as file:
+            visits = Visits(file, "name", crashed.ends[COMMITTED - 1], tmp_path)
+            found = list(visits)
+        expected = [end for end in crashed.ends[COMMITTED:] if end <= length]
+        assert [each.end for each in found] == expected
+        assert visits.end == max(expected, default=crashed.ends[COMMITTED - 1])
+
+
+def _lengths(crashed: Cut) -> list[int]:
+    ends = crashed.ends[COMMITTED - 1 :]
+    return sorted({*range(ends[0], ends[-1], 137), *ends, *(end - 1 for end in ends[1:]), *(end + 1 for end in ends[:-1])})
+
+
+def test_recovery_at_many_lengths(crashed: Cut, tmp_path: Path) -> None:
+    for length in _lengths(crashed):
+        wreck = crashed.copy(tmp_path / f"c{length}", length)
+        recovered, waiting = _recover(wreck.layout)
+        kept = sum(end <= length for end in crashed.ends)
+        end = crashed.ends[kept - 1]
+        assert recovered.adopted == kept - COMMITTED
+        assert (wreck.layout.archive / crashed.name).read_bytes() == crashed.whole[:end]
+        assert set(waiting) == {*SEEDS[kept:], *(f"{ORIGIN}/new-{number}" for number in range(kept))}
+        tails = sorted(wreck.layout.damaged.glob("*.tail"))
+        assert [tail.read_bytes() for tail in tails] == ([crashed.whole[end:length]] if length > end else [])
+        assert recovered.cut == ((crashed.name,) if length > end else ())
+        assert [path.name for path in wreck.layout.archive.iterdir()] == [crashed.name]
+        assert _recover(wreck.layout)[0] == Recovered()
+
+
+def test_the_note_beside_a_tail(crashed: Cut, tmp_path: Path) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[2] + 5)
+    _recover(wreck.layout)
+    (note,) = wreck.layout.damaged.glob("*.json")
+    assert json.loads(note.read_text()) == {
+        "file": crashed.name,
+        "offset": crashed.ends[2],
+        "bytes": 5,
+        "why": "the last visit was not whole when the crawl was cut off",
+    }
+
+
+@pytest.mark.parametrize("length", [0, 1, 100])
+def test_a_file_without_one_whole_record_is_gone(crashed: Cut, tmp_path: Path, length: int) -> None:
+    """A second file, of which the database knows nothing."""
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    other = wreck.layout.archive / f"other.warc.gz{OPEN}"
+    other.write_bytes(crashed.whole[:length])
+    recovered, _ = _recover(wreck.layout)
+    assert recovered.cut == (("other.warc.gz",) if length else ())
+    assert [path.name for path in wreck.layout.archive.iterdir()] == [crashed.name]
+
+
+def test_a_file_of_which_the_database_knows_nothing_is_read_from_its_beginning(crashed: Cut, tmp_path: Path) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[1])
+    other = wreck.layout.archive / f"other.warc.gz{OPEN}"
+    other.write_bytes(crashed.whole)
+    recovered, waiting = _recover(wreck.layout)
+    assert recovered.adopted == 3  # the first two are settled: nobody waits for them
+    assert set(SEEDS) & set(waiting) == {SEEDS[5]}
+    assert (wreck.layout.archive / "other.warc.gz").read_bytes() == crashed.whole
+
+
+def test_renamed_but_not_yet_known_as_closed(crashed: Cut, tmp_path: Path) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    (wreck.layout.archive / (crashed.name + OPEN)).rename(wreck.layout.archive / crashed.name)
+    assert _recover(wreck.layout)[0] == Recovered(adopted=3)
+    assert _recover(wreck.layout)[0] == Recovered()
+
+
+def test_somebody_elses_finished_file_is_left_alone(crashed: Cut, tmp_path: Path) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[1])
+    foreign = wreck.layout.archive / "foreign.warc.gz"
+    foreign.write_bytes(crashed.whole + b"\x1f\x8btorn")
+    assert _recover(wreck.layout)[0] == Recovered()
+    assert foreign.read_bytes() == crashed.whole + b"\x1f\x8btorn"
+
+
+def test_a_missing_file_is_named_and_nothing_else_changes(
+    crashed: Cut, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[1])
+    (wreck.layout.archive / (crashed.name + OPEN)).unlink()
+    assert _recover(wreck.layout)[0] == Recovered()
+    assert "is missing; its captures cannot be replayed" in caplog.text
+
+
+def test_a_file_that_lost_bytes_is_named(crashed: Cut, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[0])
+    assert _recover(wreck.layout)[0] == Recovered()
+    assert f"shorter than it was: {crashed.ends[0]} bytes of {crashed.ends[1]}" in caplog.text
+
+
+def test_drafts_are_swept_away(crashed: Cut, tmp_path: Path) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    drafts = [wreck.layout.indexes / "run-x.cdxj.tmp", wreck.layout.directory / "crawl.toml.tmp"]
+    for draft in drafts:
+        draft.write_bytes(b"half")
+    _recover(wreck.layout)
+    assert not any(draft.exists() for draft in drafts)
+
+
+def test_a_visit_comes_back_as_it_was(tmp_path: Path) -> None:
+    """What recovery reads is what was handed in, settlement included."""
+    layout = Layout(tmp_path / "c")
+    layout.make()
+    raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/html\r\n\r\n5\r\nhello\r\n"
+    exchange = _exchange(0, raw)
+    exchange = Exchange(
+        exchange.request,
+        exchange.response,
+        exchange.framing,
+        None,
+        exchange.peer,
+        exchange.started,
+        exchange.took,
+        Truncation.DISCONNECT,
+        b"HTTP/1.1 103 Early Hints\r\n\r\n",
+        exchange.surplus,
+        exchange.notes,
+    )
+    links = Links((Link(f"{ORIGIN}/a b".replace(" ", "%20"), Hop.REQUISITE),), "windows-1252", "a note")
+    claim = Claim(1, SEEDS[0], 1, Hop.LINK, "LR", 1, 0, 2, via=f"{ORIGIN}/", seed=SEEDS[1])
+    archive = _archive(layout)
+    receipt = archive.append((Deposit(claim, exchange, links),))
+    archive.abandon()
+    with next(layout.archive.iterdir()).open("rb") as file:
+        (found,) = Visits(file, receipt.captures[0].warc, 0, layout.spool)
+    assert found.capture == receipt.captures[0]
+    assert found.notes.links == links
+    assert (found.notes.path, found.notes.tries, found.notes.via, found.notes.seed) == ("LR", 2, claim.via, claim.seed)
+    assert (found.exchange.request, b"".join(found.exchange.response.pieces())) == (exchange.request, raw)
+    assert (found.exchange.interim, found.exchange.surplus) == (exchange.interim, exchange.surplus)
+    assert conclude(TERMS, claim, found.exchange, found.notes.links, NOW) == conclude(TERMS, claim, exchange, links, NOW)
+
+
+def test_large_responses_come_back_from_a_file(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "c")
+    layout.make()
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + bytes(range(250)) * 12_000
+    claim = Claim(1, SEEDS[0], 1, Hop.LINK, "", 0, 0, 0)
+    archive = _archive(layout)
+    receipt = archive.append((Deposit(claim, _exchange(0, raw), Links()),))
+    archive.close()
+    with (layout.archive / receipt.captures[0].warc).open("rb") as file:
+        (found,) = Visits(file, receipt.captures[0].warc, 0, layout.spool)
+        assert b"".join(found.exchange.response.pieces()) == raw
+        found.exchange.response.close()
+    assert found.capture == receipt.captures[0]
+
+
+def test_rotation_names_a_file_only_when_its_receipt_is_known(tmp_path: Path) -> None:
+    """A sealed file keeps its .open name until the next batch."""
+    layout = Layout(tmp_path / "c")
+    layout.make()
+    archive = _archive(layout, size=1)
+    claim = Claim(1, SEEDS[0], 1, Hop.LINK, "", 0, 0, 0)
+    deposits = [Deposit(claim, _exchange(number, _page(number)), Links()) for number in range(3)]
+    first = archive.append(deposits[:2])
+    assert [file.closed for file in first.files] == [False, False]
+    assert all(path.name.endswith(OPEN) for path in layout.archive.iterdir())
+    second = archive.append(deposits[2:])
+    names = [file.name for file in first.files]
+    assert second.files[:2] == tuple(FileState(file.name, file.size, closed=True) for file in first.files)
+    assert {path.name for path in layout.archive.iterdir()} >= set(names)
+    assert [file.closed for file in archive.close()] == [True]
+    assert not [path for path in layout.archive.iterdir() if path.name.endswith(OPEN)]
+    for file in first.files:
+        assert (layout.archive / file.name).stat().st_size == file.size

@@ -1,0 +1,192 @@
+"""Response heads as servers send them: what is read out of each, and how its faults are named."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.http import Framer, read_head, read_stored, transfer_codings
+from archiver.http.head import LARGE_HEAD, MAX_CODINGS, MAX_FIELDS, body_length, head_end, leading_blank, may_be_head
+from archiver.model import Framing
+
+Fields = tuple[tuple[str, str], ...]
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "protocol", "faults"),
+    [
+        (b"HTTP/1.1 200 OK", 200, "http/1.1", ()),
+        (b"HTTP/1.0 404", 404, "http/1.0", ()),
+        (b"HTTP/1.1  200\t OK", 200, "http/1.1", ()),
+        (b"HTTP/1.1\t301 Moved", 301, "http/1.1", ()),
+        (b"HTTP/1.1 999 Request denied", 999, "http/1.1", ()),
+        (b"HTTP/1.1 200 \xe0 la carte \x7f", 200, "http/1.1", ()),
+        (b"HTTP/2 200", 200, "http/1.1", ("http-version",)),
+        (b"HTTP/1.2 200 OK", 200, "http/1.1", ("http-version",)),
+        (b"HTTP/11 200 OK", 200, "http/1.1", ("http-version",)),
+        (b"HTTP/1.1 99 Low", 99, "http/1.1", ("status-line",)),
+        (b"HTTP/1.1 2000 OK", 0, "http/1.1", ("status-line",)),
+        (b"HTTP/1.1 200OK", 0, "http/1.1", ("status-line",)),
+        (b"HTTP/1.1 -200 OK", 0, "http/1.1", ("status-line",)),
+        (b"HTTP/1.1", 0, "http/1.1", ("status-line",)),
+        (b"HTTP/ 200", 0, "http/1.1", ("status-line",)),
+        (b"ICY 200 OK", 200, "http/1.0", ("icy-status-line",)),
+        (b"ICY fine", 0, "http/1.1", ("status-line",)),
+    ],
+)
+def test_status_lines(line: bytes, status: int, protocol: str, faults: tuple[str, ...]) -> None:
+    framing = read_head(line + b"\r\n\r\n")
+    assert (framing.status, framing.protocol, framing.faults) == (status, protocol, faults)
+    assert framing.head_length == len(line) + 4
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"<p>hi", b"\r\n\r\n", b"http/1.1 200 OK\r\n\r\n", b"HTTP", b"ICY", b"HTTPS/1.1 200"]
+)
+def test_without_a_head_all_is_body(data: bytes) -> None:
+    framing = read_head(data)
+    assert (framing.status, framing.head_length, framing.protocol) == (0, 0, "http/0.9")
+    assert framing.faults == ("no-status-line",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "fields", "faults"),
+    [
+        (b"A: 1", (("a", "1"),), ()),
+        (b"aB:1\r\nAB: 2\r\nab:   3  ", (("ab", "1"), ("ab", "2"), ("ab", "3")), ()),
+        (b"A :1", (("a", "1"),), ()),
+        (b"A:", (("a", ""),), ()),
+        (b": x", (("", "x"),), ()),
+        (b"A: b: c", (("a", "b: c"),), ()),
+        (b"A: one\r\n two\r\n\t three", (("a", "one two three"),), ()),
+        (b"A:\r\n one", (("a", "one"),), ()),
+        (b" one\r\nA: 1", (("a", "1"),), ()),
+        (b"A: 1\nB: 2", (("a", "1"), ("b", "2")), ()),
+        (b"A: caf\xe9", (("a", "caf\xe9"),), ()),
+        (b"what is this\r\nand this\r\nA: 1", (("a", "1"),), ("field-without-colon",)),
+        (b"A: a\0b", (("a", "a\0b"),), ("nul-in-head",)),
+        (b"A: 1\rB: 2", (("a", "1\rB: 2"),), ("lone-cr",)),
+    ],
+)
+def test_fields(lines: bytes, fields: Fields, faults: tuple[str, ...]) -> None:
+    framing = read_head(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n\r\nbody\0\r")
+    assert framing.fields == fields
+    assert framing.faults == faults
+
+
+def test_first_and_all() -> None:
+    framing = read_head(b"HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\na: 3\r\n\r\n")
+    assert (framing.first("a"), framing.first("c"), framing.all("a")) == ("1", None, ["1", "3"])
+
+
+def test_large_heads_are_named_and_their_fields_bounded() -> None:
+    def head(count: int, value: bytes = b"1") -> Framing:
+        return read_head(b"HTTP/1.1 200 OK\r\n" + b"A: " + value + b"\r\n" + b"B:1\r\n" * (count - 1) + b"\r\n")
+
+    assert head(5000).faults == ()
+    assert head(1, b"x" * LARGE_HEAD).faults == ("large-head",)
+    assert "too-many-fields" not in head(MAX_FIELDS).faults
+    assert "too-many-fields" in head(MAX_FIELDS + 1).faults
+    assert len(head(MAX_FIELDS).fields) == len(head(MAX_FIELDS + 1000).fields) == MAX_FIELDS
+
+
+@pytest.mark.parametrize(
+    ("fields", "size", "chunked", "faults"),
+    [
+        ((), None, False, ()),
+        ((("content-length", "5"),), 5, False, ()),
+        ((("content-length", "5"), ("content-length", "5, 5")), 5, False, ()),
+        ((("content-length", "+5"),), None, False, ("content-length",)),
+        ((("content-length", "5 5"),), None, False, ("content-length",)),
+        ((("content-length", "\u0665"),), None, False, ("content-length",)),
+        ((("content-length", "9" * 64),), None, False, ()),
+        ((("content-length", "9" * 65),), None, False, ("content-length",)),
+        ((("transfer-encoding", "chunked"),), None, True, ()),
+        ((("transfer-encoding", "chunked"), ("content-length", "5")), None, True, ()),
+        ((("transfer-encoding", "gzip, Chunked"),), None, True, ()),
+        ((("transfer-encoding", "gzip"), ("transfer-encoding", ",chunked,")), None, True, ()),
+        ((("transfer-encoding", "chunked, gzip"),), None, False, ("transfer-coding",)),
+        ((("transfer-encoding", "gzip," * MAX_CODINGS + "chunked"),), None, False, ("transfer-coding",)),
+        ((("transfer-encoding", "identity"), ("content-length", "5")), 5, False, ()),
+    ],
+)
+def test_body_length(fields: Fields, size: int | None, chunked: object, faults: tuple[str, ...]) -> None:
+    length = body_length(fields)
+    assert (length.size, length.chunked, length.faults) == (size, chunked, faults)
+
+
+@pytest.mark.parametrize(
+    ("value", "media_type"),
+    [
+        ("text/html", "text/html"),
+        ("Text/HTML; charset=UTF-8", "text/html"),
+        (" text/html ;", "text/html"),
+        ("text", ""),
+        ("text/", ""),
+        ("text/html, text/plain", ""),
+        ("text/h tml", ""),
+        ("", ""),
+    ],
+)
+def test_media_type(value: str, media_type: str) -> None:
+    assert read_head(f"HTTP/1.1 200 OK\r\nContent-Type: {value}\r\n\r\n".encode()).media_type == media_type
+
+
+def test_stored_heads_of_answers_without_a_body_are_not_chunked() -> None:
+    head = b"HTTP/1.1 %d X\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert [read_stored(head % status).chunked for status in (200, 204, 304, 101)] == [True, False, False, False]
+
+
+def test_transfer_codings_besides_chunked() -> None:
+    fields = (("transfer-encoding", "GZIP, identity"), ("transfer-encoding", "deflate,chunked"))
+    assert transfer_codings(fields) == ("gzip", "deflate")
+
+
+@given(st.binary(max_size=200))
+def test_nothing_raises_and_lengths_fit(data: bytes) -> None:
+    start = leading_blank(data)
+    assert data[:start].strip(b"\r\n") == b""
+    assert may_be_head(data) == may_be_head(data, start)
+    assert -1 <= head_end(data) <= len(data)
+    assert 0 <= read_head(data).head_length <= len(data)
+
+
+def replies(folder: Path, name: str) -> list[dict[str, object]]:
+    rows = json.loads((folder / "http" / name).read_text())
+    assert rows
+    return list(rows)
+
+
+def framed(raw: bytes) -> tuple[bytes, Framing, bool]:
+    """Body, framing, and whether the message was whole and without fault."""
+    framer = Framer()
+    block = framer.feed(raw) + framer.finish()
+    assert framer.framing is not None
+    sound = not framer.framing.faults and framer.truncated is None
+    return block[framer.framing.head_length :], framer.framing, sound
+
+
+@pytest.mark.suites
+def test_browsers_content_lengths(suites: Path) -> None:
+    for row in replies(suites, "content-lengths.json"):
+        raw = b"HTTP/1.1 200 OK\r\n" + str(row["input"]).encode() + b"\r\n\r\n" + b"A" * 30 + b"B" * 12
+        body, _, sound = framed(raw)
+        assert not sound or len(body) == row["output"], row
+
+
+@pytest.mark.suites
+def test_browsers_status_lines(suites: Path) -> None:
+    for row in replies(suites, "status_line.json"):
+        _, framing, sound = framed(str(row["status_line"]).encode() + b"\r\nContent-Length: 0\r\n\r\n")
+        expected = row["expected"]
+        assert not sound or (isinstance(expected, dict) and framing.status == expected["status"]), row
+
+
+@pytest.mark.suites
+def test_browsers_lone_crs(suites: Path) -> None:
+    for row in replies(suites, "lone_cr.json"):
+        raw = str(row["reply_latin1"]).encode("latin-1")
+        lone = raw.replace(b"\r\n", b"").count(b"\r") > 0  # one row has none: it only mixes its line ends
+        assert framed(raw)[2] != lone, row

@@ -1,0 +1,108 @@
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver import outcome
+from archiver.errors import Failure
+from archiver.model import Event, Framing, Truncation
+
+NOW = datetime(2026, 11, 21, 7, 28, tzinfo=UTC).timestamp()
+
+
+def answer(status: int, *fields: tuple[str, str], faults: tuple[str, ...] = ()) -> Framing:
+    return Framing(status, 0, chunked=False, media_type="", fields=fields, faults=faults)
+
+
+@pytest.mark.parametrize("status", [0, 200, 204, 301, 404, 410, 418, 500, 501, 999])
+def test_an_answer_is_the_last_word(status: int) -> None:
+    assert outcome.after_answer(answer(status), None, 0, 3, NOW) == outcome.Outcome(Event.CAPTURE)
+
+
+@pytest.mark.parametrize("status", sorted(outcome.OVERLOADED))
+def test_an_overloaded_server_is_asked_again_later_and_later(status: int) -> None:
+    waits = []
+    for tries in range(3):
+        result = outcome.after_answer(answer(status), None, tries, 3, NOW)
+        assert result.event is Event.RETRY
+        waits.append(result.due - NOW)
+    assert waits == [2, 4, 8]
+    last = outcome.after_answer(answer(status), None, 3, 3, NOW)
+    assert (last.event, last.note) == (Event.CAPTURE, f"overloaded: answered {status}")
+
+
+def test_only_too_many_requests_is_about_the_whole_host() -> None:
+    assert outcome.after_answer(answer(429), None, 1, 3, NOW).park == NOW + 4
+    assert outcome.after_answer(answer(503), None, 1, 3, NOW).park == 0
+
+
+@pytest.mark.parametrize("tries", [0, 3])
+def test_retry_after_parks_the_host_even_if_the_url_is_given_up(tries: int) -> None:
+    result = outcome.after_answer(answer(503, ("retry-after", "120")), None, tries, 3, NOW)
+    assert result.park == NOW + 120
+    assert result.due == NOW + 120
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120),
+        (" 7 ", 7),
+        ("0", 0),
+        ("9" * 5000, outcome.LONGEST_PARK),
+        ("0" * 20 + "5", 5),
+        (format_datetime(datetime(2026, 11, 21, 7, 29, tzinfo=UTC), usegmt=True), 60),
+        ("Sat, 21 Nov 2026 07:29:00", 60),
+        ("Sat, 21 Nov 2026 07:29:00 -0000", 60),
+        ("Saturday, 21-Nov-26 07:29:00 GMT", 60),
+        ("Sat Nov 21 07:29:00 2026", 60),
+        ("Sat, 21 Nov 2026 07:27:00 GMT", 0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", outcome.LONGEST_PARK),
+        ("-5", 0),
+        ("1.5", 0),
+        ("²", 0),
+        ("soon", 0),
+        ("", 0),
+    ],
+)
+def test_retry_after(value: str, seconds: float) -> None:
+    assert outcome.retry_after(answer(503, ("retry-after", value)), NOW) == seconds
+
+
+@given(st.text() | st.text("0123456789:-+, GMTSatNov", max_size=40))
+def test_retry_after_is_bounded_whatever_it_says(value: str) -> None:
+    assert 0 <= outcome.retry_after(answer(503, ("retry-after", value)), NOW) <= outcome.LONGEST_PARK
+
+
+@pytest.mark.parametrize(
+    ("truncated", "tries", "retries", "event"),
+    [
+        (Truncation.DISCONNECT, 0, 3, Event.RETRY),
+        (Truncation.DISCONNECT, 1, 3, Event.CAPTURE),
+        (Truncation.DISCONNECT, 0, 0, Event.CAPTURE),
+        (Truncation.TIME, 0, 3, Event.RETRY),
+        (Truncation.LENGTH, 0, 3, Event.CAPTURE),
+        (Truncation.UNSPECIFIED, 0, 3, Event.CAPTURE),
+    ],
+)
+def test_a_cut_answer_gets_one_more_chance(truncated: Truncation, tries: int, retries: int, event: Event) -> None:
+    result = outcome.after_answer(answer(200), truncated, tries, retries, NOW)
+    assert result.event is event
+    assert result.note == f"cut: {truncated.value}"
+
+
+def test_faults_are_named() -> None:
+    assert outcome.after_answer(answer(200, faults=("bare-lf",)), None, 0, 3, NOW).note == "malformed: bare-lf"
+
+
+@given(st.sampled_from(Failure), st.integers(0, 50), st.integers(0, 50))
+def test_no_answer(failure: Failure, tries: int, retries: int) -> None:
+    result = outcome.after_failure(failure, "reason", tries, retries, NOW)
+    assert result.note == f"{failure.value}: reason"
+    if tries < retries:
+        assert result.event is Event.RETRY
+        assert NOW < result.due <= NOW + outcome.LONGEST_PAUSE
+    else:
+        assert result.event is Event.GIVE_UP

@@ -1,0 +1,306 @@
+"""The schedule against a frontier of plain lists and a clock of plain numbers: whatever happens, its promises hold."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archiver.config.values import Rate
+from archiver.model import Claim, Hop
+from archiver.schedule import Schedule
+
+NEVER = float("inf")
+
+
+def claim(number: int, host: int, priority: int = 1) -> Claim:
+    return Claim(number, f"http://h{host}/{number}", host, Hop.LINK, "L", 1, 0, 0, priority=priority)
+
+
+def filled(schedule: Schedule, host: int, claims: list[Claim], now: float = 0.0, later: float = NEVER) -> None:
+    """Lease *host* and put *claims* into its window."""
+    schedule.lease(host, f"http://h{host}", 0.0)
+    schedule.begin_fill(host)
+    schedule.fill(host, claims, later, len(claims), now)
+
+
+def picked(schedule: Schedule, now: float) -> Iterator[int]:
+    while (found := schedule.pick(now)) is not None:
+        yield found.id
+
+
+@dataclass
+class World:
+    """A frontier, servers that take their time, and a clock; what a crawl does, without a crawl."""
+
+    schedule: Schedule
+    rate: Rate
+    concurrency: int
+    workers: int
+    window: int
+    now: float = 1000.0
+    waiting: dict[int, Claim] = field(default_factory=dict)
+    due: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    parked: dict[int, float] = field(default_factory=lambda: defaultdict(float))
+    starts: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    handed: Counter[int] = field(default_factory=Counter)
+    under_way: set[int] = field(default_factory=set)
+    active: Counter[int] = field(default_factory=Counter)
+    ends: list[tuple[float, int, str, Claim]] = field(default_factory=list)
+    order: Iterator[int] = field(default_factory=count)
+
+    def feed(self) -> None:
+        leased = set(self.schedule.leased())
+        for each in list(self.waiting.values()):
+            if each.host not in leased and self.due[each.id] <= self.now >= self.parked[each.host]:
+                leased.add(each.host)
+                self.schedule.lease(each.host, f"http://h{each.host}", self.parked[each.host])
+        for host in self.schedule.wanting(64):
+            most = self.window + self.schedule.begin_fill(host)
+            mine = sorted((c for c in self.waiting.values() if c.host == host), key=lambda c: (c.priority, c.id))
+            ready = [c for c in mine if self.due[c.id] <= self.now][:most]
+            later = min((self.due[c.id] for c in mine if self.due[c.id] > self.now), default=NEVER)
+            self.schedule.fill(host, ready, later, len(mine), self.now)
+
+    def hand_out(self, takes: Iterator[float]) -> None:
+        while len(self.under_way) < self.workers and (found := self.schedule.pick(self.now)) is not None:
+            assert found.id in self.waiting, "handed out, though it is settled"
+            assert found.id not in self.under_way, "handed out twice"
+            assert self.now >= self.parked[found.host], "handed out while its host is parked"
+            self.under_way.add(found.id)
+            self.handed[found.id] += 1
+            self.active[found.host] += 1
+            assert self.active[found.host] <= self.concurrency
+            self.ends.append((self.now + next(takes), next(self.order), "connected", found))
+
+    def step(self, takes: Iterator[float], fates: Iterator[str]) -> None:
+        """The next thing that happens anywhere."""
+        self.ends.sort()
+        when, _, what, each = self.ends.pop(0)
+        self.now = max(self.now, when)
+        if what == "connected":
+            fate = next(fates)
+            if fate == "forbidden":
+                self.over(each, fate)
+                return
+            earliest = self.schedule.admit(each.host, self.now)
+            if earliest > self.now:
+                self.ends.append((earliest, next(self.order), "connected", each))
+                return
+            assert self.now >= self.parked[each.host], "started while its host is parked"
+            self.starts[each.host].append(self.now)
+            self.ends.append((self.now + next(takes), next(self.order), fate, each))
+        elif what.startswith("settle "):
+            self.settle(each, what.removeprefix("settle "))
+        else:
+            self.over(each, what)
+
+    def over(self, each: Claim, fate: str) -> None:
+        self.active[each.host] -= 1
+        self.schedule.fetched(each.host, self.now)
+        self.ends.append((self.now + 0.05, next(self.order), f"settle {fate}", each))
+
+    def settle(self, each: Claim, fate: str) -> None:
+        self.under_way.discard(each.id)
+        if fate in ("retry", "park") and self.handed[each.id] < 4:
+            self.due[each.id] = self.now + 2.0
+        else:
+            del self.waiting[each.id]
+        if fate == "park":
+            self.parked[each.host] = max(self.parked[each.host], self.now + 1.5)
+            self.schedule.park(each.host, self.parked[each.host])
+        self.schedule.settled(each.host, each.id)
+        if fate in ("retry", "park"):
+            self.schedule.refresh(each.host)
+        for host in self.schedule.resting(self.now):
+            self.schedule.release(host)
+
+    def wake(self) -> float:
+        waiting = [
+            max(self.due[c.id], self.parked[c.host]) for c in self.waiting.values() if c.id not in self.under_way
+        ]
+        return min([self.schedule.wake(), *(t for t in waiting if t > self.now)])
+
+    def run(self, takes: Iterator[float], fates: Iterator[str]) -> None:
+        """Until nothing waits; fails if nothing can happen any more before that."""
+        for _ in range(200_000):
+            if not self.waiting:
+                return
+            self.feed()
+            self.hand_out(takes)
+            wake = self.wake() if len(self.under_way) < self.workers else NEVER
+            if self.ends and min(self.ends)[0] <= wake:
+                self.step(takes, fates)
+            else:
+                assert wake < NEVER or self.schedule.wanting(1), "URLs wait, and nothing will ever happen"
+                self.now = max(self.now, min(wake, 1e12))
+        raise AssertionError("does not come to an end")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rate=st.sampled_from([Rate(0), Rate(1), Rate(3), Rate(5), Rate(30), Rate(2, 0.5)]),
+    concurrency=st.integers(1, 4),
+    workers=st.integers(1, 8),
+    window=st.integers(1, 6),
+    urls=st.lists(st.tuples(st.integers(1, 5), st.integers(-1, 4)), min_size=1, max_size=40),
+    random=st.randoms(use_true_random=False),
+)
+def test_any_crawl(
+    rate: Rate, concurrency: int, workers: int, window: int, urls: list[tuple[int, int]], random: object
+) -> None:
+    world = World(Schedule(rate, concurrency), rate, concurrency, workers, window)
+    for number, (host, priority) in enumerate(urls, 1):
+        world.waiting[number] = claim(number, host, priority)
+    choose = random.choice  # type: ignore[attr-defined]
+    takes = (choose([0.0, 0.001, 0.05, 0.3, 2.0]) for _ in count())
+    fates = (choose(["done", "done", "done", "retry", "park", "forbidden"]) for _ in count())
+    world.run(takes, fates)
+    assert set(world.handed) == set(range(1, len(urls) + 1))
+    for starts in world.starts.values():
+        if rate.starts:
+            pairs = zip(starts, starts[rate.starts :], strict=False)
+            assert all(beyond - first > rate.interval for first, beyond in pairs)
+
+
+def test_priority_then_age() -> None:
+    schedule = Schedule(Rate(0), 9)
+    filled(schedule, 1, [claim(3, 1, 2), claim(1, 1, 5), claim(2, 1, 2), claim(4, 1, -1)])
+    assert list(picked(schedule, 0.0)) == [4, 2, 3, 1]
+
+
+def test_hosts_take_turns() -> None:
+    schedule = Schedule(Rate(0), 2)
+    for host in (1, 2, 3):
+        filled(schedule, host, [claim(10 * host + n, host) for n in range(4)])
+    first = [schedule.pick(0.0) for _ in range(6)]
+    assert [found.host for found in first if found] == [1, 2, 3, 1, 2, 3]
+    assert schedule.pick(0.0) is None
+    schedule.fetched(2, 0.0)
+    assert [found.host for found in [schedule.pick(0.0)] if found] == [2]
+
+
+def test_one_busy_host_does_not_keep_others_waiting() -> None:
+    schedule = Schedule(Rate(0), 1)
+    filled(schedule, 1, [claim(n, 1) for n in range(100)])
+    filled(schedule, 2, [claim(1000 + n, 2) for n in range(100)])
+    order = []
+    for _ in range(100):  # one worker, and time stands still
+        found = schedule.pick(0.0)
+        assert found is not None
+        order.append(found.host)
+        schedule.fetched(found.host, 0.0)
+    assert abs(order.count(1) - order.count(2)) <= 1
+
+
+def test_handing_out_keeps_the_pace() -> None:
+    """What cannot start yet is not handed out, so it does not take a worker from another host."""
+    schedule = Schedule(Rate(1), 5)
+    filled(schedule, 1, [claim(n, 1) for n in range(5)])
+    assert list(picked(schedule, 0.0)) == [0]
+    assert list(picked(schedule, 0.5)) == []
+    assert schedule.wake() == pytest.approx(0.51)  # half a step early at most: the first was not due at any time
+    assert list(picked(schedule, schedule.wake())) == [1]
+    assert schedule.admit(1, 1.0) == 1.0
+    assert schedule.admit(1, 1.0) > 1.5
+
+
+def test_what_never_started_costs_no_pace() -> None:
+    schedule = Schedule(Rate(1, 3600), 1)
+    filled(schedule, 1, [claim(n, 1) for n in range(50)])
+    for number in range(50):
+        assert [found.id for found in [schedule.pick(0.0)] if found] == [number]
+        schedule.fetched(1, 0.0)
+
+
+def test_a_refill_brings_back_nothing_that_is_under_way_or_just_settled() -> None:
+    schedule = Schedule(Rate(0), 9)
+    claims = [claim(n, 1) for n in range(4)]
+    filled(schedule, 1, claims[:3])
+    assert [found.id for found in (schedule.pick(0.0), schedule.pick(0.0)) if found] == [0, 1]
+    schedule.refresh(1)
+    schedule.begin_fill(1)
+    schedule.fetched(1, 0.0)
+    schedule.settled(1, 0)  # committed while the frontier is being asked
+    assert [found.id for found in [schedule.pick(0.0)] if found] == [2]  # and so is this handed out
+    schedule.fill(1, claims, NEVER, 4, 0.0)
+    assert list(picked(schedule, 0.0)) == [3]
+
+
+def test_news_during_a_refill_are_not_lost() -> None:
+    schedule = Schedule(Rate(0), 1)
+    schedule.lease(1, "http://h1", 0.0)
+    schedule.begin_fill(1)
+    schedule.refresh(1)
+    schedule.fill(1, [], NEVER, 0, 0.0)
+    assert schedule.wanting(9) == [1]
+    assert schedule.resting(0.0) == []
+
+
+def test_a_parked_host_gets_nothing() -> None:
+    schedule = Schedule(Rate(0), 2)
+    filled(schedule, 1, [claim(1, 1), claim(2, 1)])
+    assert schedule.pick(0.0)
+    schedule.park(1, 60.0)
+    schedule.park(1, 30.0)
+    assert schedule.pick(59.9) is None
+    assert schedule.admit(1, 1.0) == 60.0
+    assert schedule.wake() == 60.0
+    assert schedule.pick(60.0)
+
+
+def test_what_is_due_later_makes_its_host_wanted_then() -> None:
+    schedule = Schedule(Rate(0), 1)
+    filled(schedule, 1, [], later=5.0)
+    assert schedule.wake() == 5.0
+    assert schedule.pick(4.9) is None
+    assert schedule.wanting(9) == []
+    assert schedule.pick(5.0) is None
+    assert schedule.wanting(9) == [1]
+
+
+def test_a_host_rests_only_when_its_pace_is_over() -> None:
+    schedule = Schedule(Rate(2), 1)
+    filled(schedule, 1, [claim(1, 1)])
+    assert schedule.pick(0.0)
+    assert schedule.admit(1, 0.0) == 0.0
+    schedule.fetched(1, 0.1)
+    schedule.settled(1, 1)
+    schedule.begin_fill(1)
+    schedule.fill(1, [], NEVER, 0, 0.2)
+    assert schedule.resting(1.0) == []
+    assert schedule.resting(1.02) == [1]
+    schedule.release(1)
+    assert len(schedule) == 0
+
+
+def test_crawl_delay_reaches_the_pace() -> None:
+    schedule = Schedule(Rate(0), 2)
+    filled(schedule, 1, [claim(1, 1), claim(2, 1)])
+    assert schedule.pick(0.0)
+    assert schedule.admit(1, 0.0) == 0.0
+    schedule.slow_down(1, 10.0)
+    assert schedule.pick(9.9) is None
+    assert schedule.pick(10.0)
+
+
+def test_picking_stays_cheap_with_many_hosts() -> None:
+    def cost(hosts: int) -> float:
+        schedule = Schedule(Rate(5), 2)
+        for host in range(hosts):
+            filled(schedule, host, [claim(10 * host + n, host) for n in range(8)])
+        begun, number = time.perf_counter(), 0
+        for turn in range(3):
+            while (found := schedule.pick(float(turn))) is not None:
+                schedule.admit(found.host, float(turn))
+                schedule.fetched(found.host, float(turn))
+                schedule.settled(found.host, found.id)
+                number += 1
+        assert number >= 3 * hosts
+        return (time.perf_counter() - begun) / number
+
+    assert min(cost(10_000) for _ in range(2)) < 12 * max(cost(100) for _ in range(3))
