@@ -17,7 +17,7 @@ from archiver import url
 from archiver.model import Robots
 
 MAX_BODY = 512 << 10  # RFC 9309 §2.5 asks for 500 KiB at least
-MAX_LINE = 16_664  # what follows is dropped, as Google does: 8 times 2083, once the longest URL of a browser
+MAX_LINE = 16_663  # what follows is dropped, as Google does: 8 times 2083, once the longest URL of a browser, less one
 MAX_REDIRECTS = 5  # RFC 9309 §2.3.1.2
 MAX_SITEMAPS = 1000
 

@@ -199,8 +199,8 @@ class Schedule:
         return max(queue.parked, queue.promised, queue.pace.next(now))
 
     def _look(self, host: int, queue: Queue, now: float) -> None:
-        due = self._due(queue, now)
-        if due < float("inf") and self._looked.get(host, (0.0, 0))[0] != due:
+        due, looked = self._due(queue, now), self._looked.get(host)
+        if due < float("inf") and (looked is None or looked[0] != due):
             self._turn += 1
             self._looked[host] = (due, self._turn)
             heapq.heappush(self._ready, (due, self._turn, host))

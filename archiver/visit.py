@@ -15,10 +15,13 @@ from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, Ref
 from archiver.scope import Scope, redirects_in_a_row
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
+LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
+PROBE = 4 << 10
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
 
+_PAGES = frozenset(("text/html", "application/xhtml+xml"))
 _OPAQUE = ("image/", "video/", "audio/", "font/")
 _NOT_OPAQUE = frozenset(("image/svg+xml",))
 
@@ -66,7 +69,8 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     if 300 <= status < 400:
         link = extract.redirect(claim.url, fields)
         return Links((link,)) if link is not None else Links()
-    if is_robots(claim):
+    moved_to_page = claim.path.endswith(Hop.REDIRECT) and exchange.framing.media_type in _PAGES
+    if is_robots(claim) and not moved_to_page:  # a page that stands in for robots.txt is still a page of the site
         return _sitemaps(claim, exchange)
     if not (200 <= status < 300 or status == 0):
         return Links()
@@ -75,8 +79,12 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     if media_type.startswith(_OPAQUE) and media_type not in _NOT_OPAQUE:
         return Links(tuple(named))
     sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
-    body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
     hop = Hop.MANIFEST if sitemap else claim.hop
+    if exchange.response.length > LARGE:
+        beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
+        if not extract.readable(beginning):
+            return Links(tuple(named))
+    body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
     document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
     links = extract.links(document)
     merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values())
@@ -105,7 +113,8 @@ def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
         body += b"".join(dechunker.finish())
     fields = exchange.framing.fields
     codings = [*_list(exchange.framing.all("content-encoding")), *transfer_codings(fields)]
-    return extract.decoded(bytes(body[:limit]), codings, limit) if codings else (bytes(body[:limit]), "")
+    del body[limit:]
+    return extract.decoded(bytes(body), codings, limit) if codings else (bytes(body), "")
 
 
 def _list(values: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from archiver.extract.fields import from_fields, redirect
 from archiver.extract.kind import Kind, kind_of
 from archiver.model import Links
 
-__all__ = ["Document", "decoded", "from_fields", "links", "redirect"]
+__all__ = ["Document", "decoded", "from_fields", "links", "readable", "redirect"]
 
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: html.read,
@@ -23,6 +23,11 @@ _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.CSS: css.read,
     Kind.SITEMAP: sitemap.read,
 }
+
+
+def readable(document: Document) -> bool:
+    """Whether there is a grammar for *document*; its beginning is enough to tell."""
+    return kind_of(document) in _READERS
 
 
 def links(document: Document) -> Links:

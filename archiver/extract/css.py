@@ -6,7 +6,7 @@ a rule that a browser would drop is found as well. URLs are resolved against the
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from archiver.extract import charset
 from archiver.extract.document import Document
@@ -62,10 +62,10 @@ _TOKEN = re.compile(
 )
 _UNESCAPE = re.compile(rf"\\(?:([0-9a-fA-F]{{1,6}}){_HEX_TAIL}|(\r\n|[\n\r\f])|([\s\S])|\Z)")
 _HINTS = (b"url(", b"@import", b"src(")
-_ESCAPED_LETTER = re.compile(rb"\\(?:0*+[4-7]|[g-z_-])")  # a name may be spelled with such ones
+_ESCAPED_LETTER = re.compile(rb"\\(?:0*+(?:[4-7]|2d)|[g-z_-])")  # a name may be spelled with these
 
-# What is passed over in one go where no name is spelled with escapes, and no string is a URL by itself. It ends
-# before `@import`, `@namespace`, and the parenthesis of `url(` or `src(`.
+# What is passed over in one go, where no name is spelled with escapes and there is no image-set, in which any string
+# is a URL. It ends before `@import`, `@namespace`, and the parenthesis of `url(` or `src(`.
 _DULL = re.compile(
     r"(?:[^/\"'(@\\]++"
     rf"|{_COMMENT}|/"
@@ -90,11 +90,15 @@ def read(document: Document) -> Links:
 def references(text: str) -> Iterator[tuple[str, str]]:
     """Each reference in *text* and what it stands in: `url()`, `@import` or `image-set()`."""
     lower = text.encode("utf-8", "replace").lower()
-    odd = b"image-set" in lower or (b"\\" in lower and _ESCAPED_LETTER.search(lower))
-    if not odd and not any(hint in lower for hint in _HINTS):
-        return
+    if b"image-set" in lower or (b"\\" in lower and _ESCAPED_LETTER.search(lower)):
+        yield from _told(text, _TOKEN.finditer(text))
+    elif any(hint in lower for hint in _HINTS):
+        yield from _told(text, _leaping(text))
+
+
+def _told(text: str, tokens: Iterable[re.Match[str]]) -> Iterator[tuple[str, str]]:
     scan = _Scan(len(text))
-    for token in _TOKEN.finditer(text) if odd else _leaping(text):
+    for token in tokens:
         step = _STEPS.get(token.lastgroup or "")
         reference = step(scan, token) if step else None
         if reference:
@@ -102,18 +106,20 @@ def references(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _leaping(text: str) -> Iterator[re.Match[str]]:
-    """The tokens that count, in a *text* without `image-set` and without names that are spelled with escapes."""
+    """The tokens that count in a *text* that is spelled plainly, as `_DULL` has it."""
     position = 0
-    while position < len(text):
+    while True:
         dull = _DULL.match(text, position)
         end = dull.end() if dull else position
-        start = end if text[end : end + 1] == "@" else max(end - 3, position)
+        if end == len(text):
+            return
+        start = end if text[end] == "@" else max(end - 3, position)
         token = _TOKEN.match(text, start)
+        position = end + 1
         while token:
             yield token
             position = token.end()
             token = _TOKEN.match(text, position) if token.lastgroup in _BEFORE_A_STRING else None
-        position = max(position, end + 1)
 
 
 class _Scan:

@@ -91,6 +91,7 @@ _META_LINKS = frozenset(("og:url", "twitter:player", "al:web:url", "article:auth
 _NOT_FETCHED = ("post", "dialog")  # what a form does with these methods leaves no address behind
 _PARAMETERS = frozenset(("src", "movie", "data", "filename", "url", "source"))
 
+_COMMON = frozenset(("alt", "class", "content", "height", "href", "id", "name", "rel", "src", "title", "type", "width"))
 _LAZY = re.compile(
     r"data-[\w-]*?(?:srcset|src|original|original-set|poster|bgset|bg|background|image|thumb|thumbnail|lazy|lazyload"
     r"|echo|-file)|data-(?:lazy|src|original)-[\w-]+"
@@ -124,6 +125,8 @@ class Elements:
         """As `start`, and what attributes mean on every element: styles, backgrounds, addresses kept for a script."""
         self.start(tag, attributes)
         for name, value in attributes.items():
+            if name in _COMMON:
+                continue
             if name == "style":
                 self.style(value, "@style")
             elif name == "background":

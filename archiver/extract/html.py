@@ -1,8 +1,9 @@
 """What an HTML document names.
 
-libxml2's parser reports tags, comments and text as it meets them. No tree is built, so that neither depth
-nor the number of attributes costs more than its bytes. What only some browsers take for markup is read too:
-conditional comments, noframes, and the documents in srcdoc attributes; each three deep.
+Markup that is written as it should be is read by `markup`, all other by libxml2's parser, which reports tags,
+comments and text as it meets them. No tree is built, so that neither depth nor the number of attributes costs
+more than its bytes. What only some browsers take for markup is read too: conditional comments, noframes, and
+the documents in srcdoc attributes; each three deep.
 """
 
 import re
@@ -23,8 +24,8 @@ _DEEPEST = 3  # documents in documents, comments in comments
 _MOST_PARTS = 1000  # of either
 
 _STYLE = re.compile(rb"style[\t\n\f\r ]*+=")
-_CONDITION = re.compile(rb"<!--[\t\n\f\r \[]{1,20}if\b")
-_CONDITIONAL = re.compile(r"[\t\n\f\r \[]{1,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
+_CONDITION = re.compile(rb"<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
+_CONDITIONAL = re.compile(r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
 _PLAIN_TEXT = ("style", "noframes", "noembed")
 _ONCE = ("html", "head", "body")  # whether such a tag counts depends on what stands before it
 _SCANNER = markup.Scanner(NAMES)
@@ -67,21 +68,21 @@ def _elements(source: str) -> Elements:
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
     """Tell *elements* of each tag in *source*; markup that is text to the parser goes to *hidden*."""
     tags = _SCANNER.tags(source)
-    if tags is None or any(tag.name in _ONCE and _says_something(tag) for tag in tags):
+    if tags is None or any(name in _ONCE and _says_something(name, attributes) for name, attributes, _ in tags):
         _mend(source, elements, hidden)
         return
-    for tag in tags:
-        if tag.name == markup.COMMENT:
-            hidden += _conditional(tag.text)
+    for name, attributes, text in tags:
+        if name == markup.COMMENT:
+            hidden += _conditional(text)
         else:
-            elements.start_any(tag.name, tag.attributes)
-            if tag.name == "style":
-                elements.style(tag.text)
+            elements.start_any(name, attributes)
+            if name == "style":
+                elements.style(text)
 
 
-def _says_something(tag: markup.Tag) -> bool:
+def _says_something(name: str, attributes: Attributes) -> bool:
     probe = Elements()
-    probe.start_any(tag.name, tag.attributes)
+    probe.start_any(name, attributes)
     return not probe.found.empty
 
 

@@ -1,6 +1,6 @@
 """HTML that is written as it should be, read by regular expressions: several times faster than by a parser.
 
-Only what the HTML standard lets nobody read in two ways is taken: whole tags with their attributes apart,
+Only what the HTML standard lets nobody read in two ways is taken: whole tags with plain attributes,
 comments and raw texts that end. At the first thing that is anything else `Scanner.tags` gives up, and the
 document goes to a parser, which knows how broken markup is mended. Linear: no expression here goes back
 over what it has matched, and each place of the text is come to once.
@@ -10,22 +10,27 @@ import re
 from collections.abc import Iterable
 from html import unescape
 from html.entities import html5
-from typing import NamedTuple
 
 COMMENT = "!--"  # stands for the name of a tag
+MOST = (
+    4 << 20
+)  # characters of attributes, and 64 more for each tag: what is gathered here costs memory until it is told
 HARD = frozenset(("xmp", "noembed", "noframes", "plaintext"))  # rare, and each with a rule of its own
 
 _S = r"[\t\n\f\r ]"
 _TAG = r"[a-zA-Z][a-zA-Z0-9:-]{0,60}+"
+_APART = r"[\t\n\f\r /]*+"  # nothing at all will do behind a quote
+_ENDS = r"(?=[\t\n\f\r />])"
 _NAME = r"[!#-&(-.0-;?-~]++"  # ASCII that is seen, but for "'/<=>
-_DOUBLE, _SINGLE, _BARE = r"[^\"]*+", r"[^']*+", r"[^\t\n\f\r \"'<=>`]++"
+_DOUBLE, _SINGLE, _BARE = r"[^\"]*+", r"[^']*+", r"[^\t\n\f\r \"'<=>`][^\t\n\f\r \"'<>]*+"
 _VALUE = rf"(?:{_S}*+={_S}*+(?:\"{_DOUBLE}\"|'{_SINGLE}'|{_BARE}))?+"
-_CLOSE = rf"{_S}*+/?+>"
+_CLOSE = rf"{_APART}>"
 _COMMENT = r"(?!-?>)[^-]*+(?:-(?!->|-!>)[^-]*+)*+"
-_CONDITION = r"[\t\n\f\r \[]{1,20}[iI][fF]\b"
+_CONDITION = r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}[iI][fF]\b"
 _EVERYWHERE = r"[sS](?i:tyle)|[bB](?i:ackground)|[dD](?i:ata-)"  # what has a meaning on any element begins so
+_LEADS = r"[hH](?i:ref)(?!=\"#)|[xX](?i:link)"  # what takes an anchor out of its page: in many, most do not
 
-_ATTRIBUTE = re.compile(rf"({_NAME})(?:{_S}*+={_S}*+(?:\"({_DOUBLE})\"|'({_SINGLE})'|({_BARE})))?{_S}*+")
+_ATTRIBUTE = re.compile(rf"({_NAME})(?:{_S}*+={_S}*+(?:\"({_DOUBLE})\"|'({_SINGLE})'|({_BARE})))?{_APART}")
 _REFERENCE = re.compile(r"&(?:([a-zA-Z][a-zA-Z0-9]*+)([;=]?+)|#(?:([0-9]++)|[xX]([0-9a-fA-F]++));?+)")
 _RAW = {
     name: re.compile(rf"([^<]*+(?:<(?!/{name})[^<]*+)*+)</{name}{_S}*+>", re.IGNORECASE | re.ASCII)
@@ -37,29 +42,30 @@ _RAW["script"] = re.compile(  # a script in a comment in a script ends neither o
 )
 
 
-class Tag(NamedTuple):
-    """A start tag and the raw text it opens, or a conditional comment."""
-
-    name: str  # in lower case, or COMMENT
-    attributes: dict[str, str]  # names in lower case; of two with one name the first
-    text: str = ""
+# A start tag: its name in lower case, its attributes (of two with one name the first), and the text of a style;
+# or COMMENT, nothing, and the text of a conditional comment.
+Tag = tuple[str, dict[str, str], str]
 
 
 class Scanner:
-    """Finds the start tags with these *names*, and all whose attributes have a meaning on any element."""
+    """Finds the start tags with these *names*, and all whose attributes have a meaning on any element.
+
+    Anchors that lead nowhere, or only within their page, are left out.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         told = _alternatives({*names, *_RAW, *HARD})
         passed = (
             rf"/{_TAG}{_S}*+>",
-            rf"(?!(?:{told})[\t\n\f\r />])[a-z][a-z0-9:-]{{0,60}}+(?:{_S}++(?!{_EVERYWHERE}){_NAME}{_VALUE})*+{_CLOSE}",
+            rf"(?!(?:{told}){_ENDS})[a-z][a-z0-9:-]{{0,60}}+{_ENDS}(?:{_APART}(?!{_EVERYWHERE}){_NAME}{_VALUE})*+{_CLOSE}",
+            rf"a{_ENDS}(?:{_APART}(?!{_EVERYWHERE}|{_LEADS}){_NAME}{_VALUE})*+{_CLOSE}",
             rf"!--(?!{_CONDITION}){_COMMENT}-->",
             r"(?:\?|!(?i:doctype))[^<>]*+>",
             r"(?=[\t\n\f\r 0-9=])",  # only a character
         )
         self._next = re.compile(
             rf"[^<]*+(?:<(?:{'|'.join(passed)})[^<]*+)*+"
-            rf"(?:<({_TAG})(?:{_S}++((?:{_NAME}{_VALUE}(?:{_S}++|(?=/?+>)))*+))?/?+>|<!--({_COMMENT})-->|\Z)"
+            rf"(?:<({_TAG}){_ENDS}{_APART}((?:{_NAME}{_VALUE}{_APART})*+)>|<!--({_COMMENT})-->|\Z)"
         )
 
     def tags(self, source: str) -> list[Tag] | None:
@@ -69,24 +75,26 @@ class Scanner:
         if "\r" in source:
             source = source.replace("\r\n", "\n").replace("\r", "\n")
         tags: list[Tag] = []
-        position = 0
+        position = weight = 0
         while token := self._next.match(source, position):
             position = token.end()
             written, inside, text = token.groups()
             if written is None:
                 if text is None:
                     return tags
-                tags.append(Tag(COMMENT, {}, text))
+                tags.append((COMMENT, {}, text))
                 continue
             name = written.lower()
-            if name in HARD:
+            weight += 64 + len(inside or "")
+            if name in HARD or weight > MOST:
                 return None
             if name in _RAW:
                 raw = _RAW[name].match(source, position)
-                if raw is None:
+                if raw is None or source[position - 2] == "/":  # parsers differ on whether <script/> is empty
                     return None
-                text, position = raw[1], raw.end()
-            tags.append(Tag(name, _attributes(inside) if inside else {}, text or ""))
+                text = raw[1] if name == "style" else ""
+                position = raw.end()
+            tags.append((name, _attributes(inside) if inside else {}, text or ""))
         return None
 
 

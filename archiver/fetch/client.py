@@ -24,7 +24,8 @@ Gate = Callable[[], Awaitable[None]]
 
 SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
 SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
-SETTLE = 0.005  # seconds a kept connection is watched after a message for what else the server has to say
+SETTLE = 0.002  # seconds of silence after a message, until nothing more is expected of the server …
+LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
 
@@ -120,9 +121,8 @@ class _Attempt:
             self._wire.send(self._request)
             await self._receive(clock)
             took = time.monotonic() - clock
-            if self.framer.reusable:
-                with suppress(TimeoutError):
-                    self.framer.feed(await self._wire.read(SETTLE))
+            if self.framer.truncated is None:
+                await self._settle()
             framing = self.framer.framing
             if framing is None or not self._received or self._doubtful(framing):
                 return None
@@ -170,6 +170,13 @@ class _Attempt:
             await self._keep(framer.feed(data))
             if self._too_slow(time.monotonic() - clock):
                 await self._cut(Truncation.TIME)
+
+    async def _settle(self) -> None:
+        """Hear what the server says beyond the end of the message, and whether it does."""
+        end = time.monotonic() + LONGEST_SETTLE
+        with suppress(TimeoutError):
+            while time.monotonic() < end and (data := await self._wire.read(SETTLE)):
+                self.framer.feed(data)
 
     async def _keep(self, piece: bytes) -> None:
         """Store *piece* of the block, as far as the size limit allows."""

@@ -8,7 +8,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 import aiosqlite
@@ -51,14 +51,14 @@ class SqliteFrontier:
     async def open(cls, path: Path) -> "SqliteFrontier":
         """The frontier at *path*, made if it is not there, its schema brought up to date."""
         with _translated(path):
-            writer = await aiosqlite.connect(path, isolation_level=None)
-            try:
+            with closing(sqlite3.connect(path)):
+                pass  # what cannot be opened fails here, not in aiosqlite's thread, which would outlive its loop
+            async with AsyncExitStack() as stack:
+                writer = await stack.enter_async_context(aiosqlite.connect(path, isolation_level=None))
                 await _prepare(path, writer)
-                reader = await aiosqlite.connect(path, isolation_level=None)
-            except BaseException:
-                await writer.close()
-                raise
-            await reader.execute("PRAGMA query_only = 1")
+                reader = await stack.enter_async_context(aiosqlite.connect(path, isolation_level=None))
+                await reader.execute("PRAGMA query_only = 1")
+                stack.pop_all()
         return cls(path, writer, reader)
 
     async def close(self) -> None:

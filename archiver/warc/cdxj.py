@@ -5,6 +5,7 @@ A line is `SURT TIMESTAMP {json}`; a file is sorted bytewise. Source: CDXJ 0.1.0
 
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from archiver import url
 from archiver.model import Capture
@@ -12,7 +13,12 @@ from archiver.model import Capture
 
 def timestamp14(microseconds: int) -> str:
     """The 14 digits of *microseconds* since the epoch, in UTC."""
-    return f"{datetime.fromtimestamp(microseconds // 1_000_000, UTC):%Y%m%d%H%M%S}"
+    return _second(microseconds // 1_000_000)
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H%M%S}"
 
 
 def line(capture: Capture, filename: str) -> str:

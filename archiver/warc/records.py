@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from ipaddress import ip_address
 
 from archiver.model import Claim, Digests, Exchange, Hop, Link, Links
@@ -25,7 +26,12 @@ FIELDS_TYPE = "application/warc-fields"
 def warc_date(microseconds: int) -> str:
     """A WARC-Date in UTC with microseconds, from microseconds since the epoch."""
     seconds, rest = divmod(microseconds, 1_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:06}Z"
+    return f"{_second(seconds)}.{rest:06}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def parse_date(text: str) -> int:

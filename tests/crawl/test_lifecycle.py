@@ -117,10 +117,14 @@ def test_a_retry_does_not_wait_until_all_else_is_done(tmp_path: Path) -> None:
         again.raise_()
         return ok("all of it")
 
+    def open_when_asked_again() -> None:
+        again.wait()
+        gate.open()
+
     routes: dict[str, Route] = {"//127.0.0.2/": Answer((gate, b"HTTP/1.1 200 OK\r\n\r\n"), End.CLOSE)}
     routes["//127.0.0.1/"] = in_turn(cut, whole)
     with RawServer(routes, hosts=("127.0.0.1", "127.0.0.2")) as server:
-        opener = threading.Thread(target=lambda: (again.wait(), gate.open()))
+        opener = threading.Thread(target=open_when_asked_again)
         opener.start()
         ending = crawl(tmp_path, server.url(), server.url(host="127.0.0.2"), robots="ignore")
         opener.join()
@@ -203,7 +207,8 @@ def test_no_seed(tmp_path: Path) -> None:
     ran = archiver("crawl", *seeds, "-o", "c", "--retries", "0", cwd=tmp_path)
     assert ran.returncode == ExitCode.NO_SEED, ran.stderr
     assert "Traceback" not in ran.stderr
-    found = dict(rows(tmp_path / "c", "SELECT url, failure || '|' || note FROM urls WHERE path = ''"))
-    assert str(found[seeds[0]]).startswith("dns|dns: host name no-such-host.invalid does not resolve")
-    assert str(found[seeds[1]]).startswith("connect|connect: ")
+    found = rows(tmp_path / "c", "SELECT failure, note FROM urls WHERE path = '' ORDER BY id")
+    assert found[0] == ("dns", "dns: host name no-such-host.invalid does not resolve")
+    assert found[1][0] == "connect"
+    assert str(found[1][1]).startswith("connect: ")
     assert set(states(tmp_path / "c").values()) == {"failed"}

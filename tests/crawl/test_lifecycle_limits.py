@@ -9,7 +9,7 @@ from fixtures.archives import captured, rows
 from fixtures.command import archiver
 from fixtures.flag import Gate
 from fixtures.lifetimes import crawl
-from fixtures.rawserver import Answer, End, RawServer
+from fixtures.rawserver import Answer, End, RawServer, Route
 from fixtures.sites import PIXEL, message, ok, page, tree
 
 SITE = tree(30)
@@ -41,7 +41,7 @@ def test_a_limit_that_is_just_enough_is_no_limit(tmp_path: Path) -> None:
 def test_what_robots_txt_forbids_is_not_counted(tmp_path: Path) -> None:
     links = [f"/no/{number}" for number in range(20)]
     rules = message("200 OK", b"User-agent: *\nDisallow: /no/\n", content_type="text/plain")
-    routes = {"/robots.txt": rules, "/": ok(page("Start", [*links, "/yes"])), "/yes": ok("yes")}
+    routes: dict[str, Route] = {"/robots.txt": rules, "/": ok(page("Start", [*links, "/yes"])), "/yes": ok("yes")}
     with RawServer(routes) as server:
         assert crawl(tmp_path, server.url(), max_urls=2).code is ExitCode.DONE
         assert server.log.targets() == ["/robots.txt", "/", "/yes"]

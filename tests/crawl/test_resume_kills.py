@@ -1,4 +1,4 @@
-"""SIGKILL at chosen system calls of a real process: what was whole is kept and not asked for again, all else is made good.
+"""SIGKILL at chosen system calls of a real process: what was whole is kept and not asked for again, the rest made good.
 
 strace kills the process as it enters the call, so each crash window between two steps on disk can be hit exactly.
 """

@@ -132,7 +132,9 @@ def test_every_length(crashed: Cut, tmp_path: Path) -> None:
 
 def _lengths(crashed: Cut) -> list[int]:
     ends = crashed.ends[COMMITTED - 1 :]
-    return sorted({*range(ends[0], ends[-1], 137), *ends, *(end - 1 for end in ends[1:]), *(end + 1 for end in ends[:-1])})
+    return sorted(
+        {*range(ends[0], ends[-1], 137), *ends, *(end - 1 for end in ends[1:]), *(end + 1 for end in ends[:-1])}
+    )
 
 
 def test_recovery_at_many_lengths(crashed: Cut, tmp_path: Path) -> None:
@@ -254,7 +256,9 @@ def test_a_visit_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (found.notes.path, found.notes.tries, found.notes.via, found.notes.seed) == ("LR", 2, claim.via, claim.seed)
     assert (found.exchange.request, b"".join(found.exchange.response.pieces())) == (exchange.request, raw)
     assert (found.exchange.interim, found.exchange.surplus) == (exchange.interim, exchange.surplus)
-    assert conclude(TERMS, claim, found.exchange, found.notes.links, NOW) == conclude(TERMS, claim, exchange, links, NOW)
+    assert conclude(TERMS, claim, found.exchange, found.notes.links, NOW) == conclude(
+        TERMS, claim, exchange, links, NOW
+    )
 
 
 def test_large_responses_come_back_from_a_file(tmp_path: Path) -> None:

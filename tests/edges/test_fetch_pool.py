@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archiver.errors import Failure, FetchError
-from archiver.fetch import Fetcher
+from archiver.fetch import Fetcher, client
 from archiver.http import Dechunker
 from archiver.model import Exchange
 from fixtures.fetching import CountingGate, fetching, taken
@@ -120,7 +120,9 @@ def test_on_a_fresh_connection_nothing_is_in_doubt(tmp_path: Path) -> None:
     assert server.log.targets() == ["/late", "/two", "/bare"]
 
 
-def test_surplus_in_a_packet_of_its_own_is_kept_too(tmp_path: Path) -> None:
+def test_surplus_in_a_packet_of_its_own_is_kept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SETTLE", 0.3)
+
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:
             exchange = await fetcher.fetch(server.url(), CountingGate())
@@ -247,7 +249,7 @@ def misbehaving(seed: int) -> Callable[[Row], Sendable]:
             keep(b"HTTP/1.1 103 Hints\r\n\r\n" + whole),
             keep(whole + stranger),
             keep(whole + b"\r\n"),
-            Answer((chunked, stranger), End.KEEP),
+            Answer((chunked, POISON), End.KEEP),
             Answer((whole, b"junk"), End.KEEP),
             Answer((whole, 0.05, POISON), End.CLOSE),
             Answer((whole, 0.001), End.CLOSE),

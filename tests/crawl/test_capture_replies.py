@@ -1,0 +1,163 @@
+"""The real command against servers that break every rule: what stands in its WARCs is what they sent."""
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from archiver.http import Framer
+from fixtures.badserver import BAD, NO_ANSWER, Verdict
+from fixtures.command import archiver
+from fixtures.rawserver import Answer, End, RawServer, Route, trickle
+from fixtures.sites import ok, page
+
+QUICK = ("--rate", "0", "--retries", "0", "--timeout", "2", "--robots", "ignore", "-q")
+BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+
+
+@dataclass
+class Captured:
+    """What the archive says of one URL."""
+
+    block: bytes = b""
+    request: bytes = b""
+    truncated: str | None = None
+    faults: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    interim: bytes = b""
+    surplus: bytes = b""
+    protocols: tuple[str, ...] = ()
+    cipher: str | None = None
+
+
+def captures(directory: Path) -> dict[str, Captured]:
+    """Every capture in *directory*, read by another reader than our own; each URL is there once."""
+    found: dict[str, Captured] = {}
+    seen: set[tuple[str, str]] = set()
+    for path in sorted((directory / "archive").glob("*.warc.gz")):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, no_record_parse=True):
+                if record.rec_type == "warcinfo":
+                    continue
+                fields = record.rec_headers
+                url = fields.get_header("WARC-Target-URI")
+                assert (url, record.rec_type) not in seen
+                seen.add((url, record.rec_type))
+                capture = found.setdefault(url, Captured())
+                block = record.raw_stream.read()
+                if record.rec_type == "response":
+                    capture.block = block
+                    capture.truncated = fields.get_header("WARC-Truncated")
+                    capture.protocols = tuple(value for name, value in fields.headers if name == "WARC-Protocol")
+                    capture.cipher = fields.get_header("WARC-Cipher-Suite")
+                elif record.rec_type == "request":
+                    capture.request = block
+                else:
+                    notes = [line.partition(": ")[::2] for line in block.decode().split("\r\n")]
+                    capture.faults = tuple(value for name, value in notes if name == "fault")
+                    capture.remarks = tuple(value for name, value in notes if name == "remark")
+                    values = dict(notes)
+                    capture.interim = b64decode(values.get("interimResponse", ""))
+                    capture.surplus = b64decode(values.get("surplusBytes", ""))
+    return found
+
+
+def crawl(server: RawServer, cwd: Path, *options: str) -> dict[str, Captured]:
+    """Crawl *server* from `/` and verify the result; captures by target."""
+    ran = archiver("crawl", server.url(), "-o", "out", *QUICK, *options, cwd=cwd)
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
+    assert "Traceback" not in ran.stderr
+    verified = archiver("verify", "out", cwd=cwd)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    start = server.url("")
+    return {url.removeprefix(start): capture for url, capture in captures(cwd / "out").items()}
+
+
+def linked(routes: Mapping[str, Route]) -> dict[str, Route]:
+    return {"/": ok(page("All of them", routes)), **routes}
+
+
+@BOTH
+@pytest.mark.suites
+@pytest.mark.parametrize("size", [0, 7], ids=["whole", "in small pieces"])
+def test_the_replies_of_others(tmp_path: Path, suites: Path, size: int, *, tls: bool) -> None:
+    folder = suites / "http-replies"
+    rows = json.loads((folder / "index.json").read_text())
+    raws = {f"/{row['file']}": (folder / row["file"]).read_bytes() for row in rows}
+    routes: dict[str, Route] = {
+        target: trickle(raw, size=size) if size and len(raw) < 5000 else raw for target, raw in raws.items()
+    }
+    with RawServer(linked(routes), tls=tls) as server:
+        got = crawl(server, tmp_path, "--max-depth", "1", "--no-page-requisites")
+    assert set(raws) <= set(got)
+    for row in rows:
+        target = f"/{row['file']}"
+        capture = got[target]
+        framer = Framer()
+        block = framer.feed(raws[target]) + framer.finish()
+        assert (capture.interim, capture.block) == (framer.interim, block), target
+        assert capture.surplus == framer.surplus or (size and framer.surplus.startswith(capture.surplus)), target
+        assert capture.request in server.log.requests(target)
+        marked = capture.truncated is not None or bool(capture.faults)
+        if row["expected"] == "parsable":
+            assert capture.truncated is None, target
+        if row["expected"] == "truncated":
+            assert capture.truncated, target
+        if row["expected"] == "garbage":
+            assert marked, target
+
+
+@BOTH
+def test_bad_answers_of_our_own(tmp_path: Path, *, tls: bool) -> None:
+    routes: dict[str, Route] = {f"/{name}": Answer((bad.raw,), bad.end) for name, bad in BAD.items() if bad.exact}
+    routes |= {f"/{name}": route for name, route in NO_ANSWER.items()}
+    routes["/stalled"] = Answer((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi",), End.HANG)
+    with RawServer(linked(routes), tls=tls) as server:
+        got = crawl(server, tmp_path)
+    assert not {f"/{name}" for name in NO_ANSWER} & set(got)
+    assert (got["/stalled"].truncated, got["/stalled"].block[-2:]) == ("time", b"hi")
+    for name, bad in BAD.items():
+        if not bad.exact:
+            continue
+        capture = got[f"/{name}"]
+        assert capture.block == bad.block, name
+        assert capture.interim + capture.block + capture.surplus == bad.raw, name
+        assert capture.request in server.log.requests(f"/{name}")
+        if bad.verdict is Verdict.COMPLETE:
+            assert capture.truncated is None, name
+        elif bad.verdict is Verdict.TRUNCATED:
+            assert capture.truncated == "disconnect", name
+        else:
+            assert capture.truncated or capture.faults, name
+        if tls:
+            assert "tls-unverified" in capture.remarks
+            assert capture.protocols[1:] == ("tls/1.3",)
+            assert str(capture.cipher).startswith("TLS_")
+        else:
+            assert (capture.protocols[1:], capture.cipher) == ((), None)
+
+
+def test_hosts_that_cannot_be_asked_do_not_end_a_crawl(tmp_path: Path) -> None:
+    hosts = [
+        "http://a..b/",
+        "http://./",
+        f"http://{'a' * 64}.example/",
+        "http://nowhere.invalid/",
+        "http://127.0.0.1:1/",
+    ]
+    body = page("Nobody is there", images=[f"{host}{number}.png" for number, host in enumerate(hosts)], links=["/next"])
+    with RawServer({"/": ok(body), "/next": ok("fine")}) as server:
+        got = crawl(server, tmp_path)
+    assert set(got) == {"/", "/next"}
+
+
+def test_a_size_limit_marks_what_it_cuts(tmp_path: Path) -> None:
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: 500000\r\n\r\n" + b"x" * 500_000
+    with RawServer(linked({"/long": raw})) as server:
+        got = crawl(server, tmp_path, "--max-response-size", "400000")
+    assert (got["/long"].block, got["/long"].truncated) == (raw[:400_000], "length")
+    assert got["/"].truncated is None

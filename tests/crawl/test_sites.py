@@ -1,0 +1,104 @@
+"""A real site that nobody here wrote, whole: Python's manual as Debian packages it, served on loopback."""
+
+from pathlib import Path
+
+import pytest
+from cdxj_indexer.main import CDXJIndexer
+from fastwarc.warc import ArchiveIterator as FastIterator
+from warcio.checker import Checker
+
+from archiver.model import ExitCode
+from fixtures.archives import Stored, states, stored, warcs
+from fixtures.command import archiver
+from fixtures.debian import NotToBeHad, python_manual
+from fixtures.folder import content_type, files, serve_tree
+from fixtures.walk import reachable
+
+pytestmark = [pytest.mark.site, pytest.mark.slow]
+
+
+class Site:
+    """The site, what a crawl made of it, and which of its URLs can be reached."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.files = files(root)
+        self.directory = folder / "c"
+        with serve_tree(root) as server:
+            self.base = server.url("")
+            options = ("-o", "c", "--rate", "0", "--host-concurrency", "8", "--warc-size", "4000000")
+            ran = archiver("crawl", server.url(), *options, cwd=folder, timeout=300)
+            assert ran.returncode == ExitCode.DONE, ran.stderr
+            self.asked = server.log.targets()
+        self.stored = stored(self.directory)
+        self.reachable = {url.removeprefix(self.base) for url in reachable(self.base + "/", self._look)}
+
+    def _look(self, url: str) -> tuple[str, bytes] | None:
+        path = self.files.get(url.removeprefix(self.base).partition("?")[0])
+        return (content_type(path), path.read_bytes()) if path else None
+
+    def target(self, record: Stored) -> str:
+        """What was asked for."""
+        return record.url.removeprefix(self.base)
+
+
+@pytest.fixture(name="site", scope="module")
+def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    try:
+        root = python_manual(tmp_path_factory.mktemp("manual"))
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))
+    return Site(root, tmp_path_factory.mktemp("crawl"))
+
+
+def test_what_is_reachable_is_captured_and_nothing_else(site: Site) -> None:
+    assert len(site.reachable) > 400
+    assert {site.target(record) for record in site.stored} == site.reachable | {"/robots.txt"}
+    assert len(site.stored) == len(site.asked) == len(set(site.asked))
+    assert set(states(site.directory).values()) == {"archived"}
+
+
+def test_every_payload_is_the_file(site: Site) -> None:
+    for record in site.stored:
+        path = site.files.get(site.target(record).partition("?")[0])
+        if path is None:  # links into other packages, which are not installed
+            assert record.status == "404"
+        else:
+            assert (record.status, record.body) == ("200", path.read_bytes())
+
+
+def test_others_read_every_record(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = warcs(site.directory)
+    assert len(paths) > 2
+    checker = Checker(_Options([str(path) for path in paths]))
+    checker.process_all()
+    assert checker.exit_value == 0
+    assert "fail" not in capsys.readouterr().out
+    read = 0
+    for path in paths:
+        with path.open("rb") as file:
+            for record in FastIterator(file, parse_http=False):
+                assert record.verify_block_digest()
+                read += 1
+    assert read == 3 * len(site.stored) + len(paths)
+
+
+class _Options:
+    """What warcio's command line would hand to its checker."""
+
+    verbose = False
+
+    def __init__(self, inputs: list[str]) -> None:
+        self.inputs = inputs
+
+
+def test_the_index_is_what_cdxj_indexer_writes(site: Site, tmp_path: Path) -> None:
+    """Byte for byte, order included."""
+    theirs = tmp_path / "theirs.cdxj"
+    CDXJIndexer(str(theirs), [str(path) for path in warcs(site.directory)], sort=True).process_all()
+    ours = site.directory / "indexes" / "index.cdxj"
+    assert ours.read_bytes().splitlines() == theirs.read_bytes().splitlines()
+
+
+def test_verify_finds_nothing(site: Site) -> None:
+    checked = archiver("verify", str(site.directory), cwd=site.directory, timeout=300)
+    assert checked.returncode == ExitCode.DONE, checked.stdout

@@ -1,0 +1,205 @@
+"""The frontier against its specification, which is a plain dict: the same verbs on both, in any order."""
+
+import asyncio
+import shutil
+import tempfile
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from archiver import url
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import LIFE, Capture, Claim, Event, FileState, Hop, NewUrl, Settlement, Span, State
+
+NEVER = float("inf")
+EVENTS = (Event.RETRY, Event.CAPTURE, Event.RETRY, Event.GIVE_UP, Event.RETRY, Event.FORBID)
+NAMES = [f"http://h{host}.example/{page}" for host in range(3) for page in range(4)]
+
+CHOSEN = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(EVENTS)), min_size=1, max_size=3)
+FOUND = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.integers(0, 4), st.integers(0, 2), st.integers(0, 4)), min_size=2, max_size=6
+)
+
+
+@dataclass
+class Row:
+    """What the specification knows of one URL."""
+
+    id: int
+    state: State
+    depth: int
+    strays: int
+    priority: int
+    due: float = 0.0
+    tries: int = 0
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """`known` is the specification."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[str, Row] = {}
+        self.seeds: set[str] = set()
+        self.parked: dict[str, float] = defaultdict(float)
+        self.hosts: dict[str, int] = {}
+        self.received = 0
+        self.captures: list[Capture] = []
+        self.now = 1000.0
+        self.folder = Path(tempfile.mkdtemp())
+        self.runner = asyncio.Runner()
+        self.frontier = self.runner.run(SqliteFrontier.open(self.folder / "crawl.db"))
+        self.add_seeds(NAMES[::5])
+
+    def teardown(self) -> None:
+        self.runner.run(self.frontier.close())
+        self.runner.close()
+        shutil.rmtree(self.folder)
+
+    @rule(seeds=st.lists(st.sampled_from(NAMES), max_size=3))
+    def add_seeds(self, seeds: list[str]) -> None:
+        new = set(seeds) - self.seeds
+        assert self.runner.run(self.frontier.add_seeds(seeds)) == len(new)
+        self.seeds |= new
+        for seed in dict.fromkeys(seeds):
+            row = self.known.setdefault(seed, Row(len(self.known) + 1, State.WAITING, 0, 0, 1))
+            if row.state is State.WAITING:
+                row.depth = row.strays = 0
+                row.priority = 1
+
+    @rule()
+    def reopen(self) -> None:
+        self.runner.run(self.frontier.close())
+        self.frontier = self.runner.run(SqliteFrontier.open(self.folder / "crawl.db"))
+
+    @rule(seconds=st.integers(1, 4))
+    def pass_time(self, seconds: int) -> None:
+        self.now += seconds
+
+    @rule(chosen=CHOSEN, found=FOUND)
+    def settle_two(self, chosen: list[tuple[int, Event]], found: list[tuple[str, int, int, int]]) -> None:
+        """Most of a crawl is settling, and so it should be here."""
+        self.settle(chosen, found, 0.0)
+        self.settle(chosen[::-1], found[::-1], 0.0)
+
+    @rule(chosen=CHOSEN, found=FOUND, park=st.sampled_from([0.0, 3.0]))
+    def settle(self, chosen: list[tuple[int, Event]], found: list[tuple[str, int, int, int]], park: float) -> None:
+        """A batch; what is settled already may come again, as after a crash, and changes nothing but what it found."""
+        batch = []
+        links = tuple(NewUrl(name, Hop.LINK, "L", depth, strays, priority) for name, depth, strays, priority in found)
+        names = [name for name, row in self.known.items() if row.state is State.WAITING] + list(self.known)[:2]
+        for name, event in {names[number % len(names)]: event for number, event in chosen if names}.items():
+            row = self.known[name]
+            claim = Claim(row.id, name, self.host_id(name), Hop.LINK, "", row.depth, row.strays, row.tries)
+            capture = None
+            if event is Event.CAPTURE and row.state is State.WAITING:
+                place = 10 * len(self.captures)
+                capture = Capture(
+                    name, 1, 200, "text/html", "d", 7, 9, "w", Span(place, 4), Span(place + 4, 3), Span(place + 7, 3)
+                )
+                self.captures.append(capture)
+                self.received += 9
+            due = self.now + 2
+            until = self.now + park if park else 0.0
+            batch.append(Settlement(claim, event, 200, due=due, park=until, found=links, capture=capture))
+        if not batch:
+            return
+        size = 10 * len(self.captures)
+        settled = self.runner.run(self.frontier.settle(batch, [FileState("w", size, closed=False)]))
+        new = self.learn(links)
+        for each in batch:
+            row = self.known[each.claim.url]
+            if row.state is State.WAITING:
+                row.state = LIFE[State.WAITING, each.event]
+                row.due = each.due if each.event is Event.RETRY else 0.0
+                row.tries += each.event is not Event.FORBID
+            if park:
+                key = url.origin(each.claim.url)
+                self.parked[key] = max(self.parked[key], each.park)
+        assert settled.added == len(new)
+        assert settled.hosts == {self.host_id(name) for name in new}
+
+    def learn(self, links: tuple[NewUrl, ...]) -> list[str]:
+        """Put *links* into the specification, by the shortest way; which were new."""
+        best: dict[str, tuple[int, int, int]] = {}
+        for link in links:
+            depth, strays, priority = best.get(link.url, (99, 99, 99))
+            depth, strays = min((depth, strays), (link.depth, link.strays))
+            best[link.url] = depth, strays, min(priority, link.priority)
+        new = [name for name in best if name not in self.known]
+        for name, (depth, strays, priority) in best.items():
+            row = self.known.get(name)
+            if row is None:
+                self.known[name] = Row(len(self.known) + 1, State.WAITING, depth, strays, priority)
+            elif row.state is State.WAITING:
+                row.depth, row.strays = min((row.depth, row.strays), (depth, strays))
+                row.priority = min(row.priority, priority)
+        return new
+
+    def host_id(self, name: str) -> int:
+        key = url.origin(name)
+        if key not in self.hosts:
+            for number in range(1, 10):
+                self.hosts.setdefault(self.runner.run(self.key_of(number)), number)
+        return self.hosts[key]
+
+    async def key_of(self, number: int) -> str:
+        try:
+            return (await self.frontier.host(number)).key
+        except IndexError:
+            return f"none {number}"
+
+    @invariant()
+    def counts(self) -> None:
+        counts = self.runner.run(self.frontier.counts())
+        states = Counter(row.state for row in self.known.values())
+        assert (counts.waiting, counts.archived, counts.failed, counts.excluded) == tuple(states[s] for s in State)
+        assert counts.visited == sum(row.tries > 0 for row in self.known.values())
+        assert counts.received == self.received
+        assert counts.seeds_archived == sum(self.known[seed].state is State.ARCHIVED for seed in self.seeds)
+
+    @invariant()
+    def windows(self) -> None:
+        self.hosts = {key: number for key, number in self.hosts.items() if not key.startswith("none")}
+        for key in {url.origin(name) for name in self.known}:
+            mine = {name: row for name, row in self.known.items() if url.origin(name) == key}
+            waits = {name: row for name, row in mine.items() if row.state is State.WAITING}
+            ready = sorted((r.priority, r.id, n) for n, r in waits.items() if r.due <= self.now)
+            window = self.runner.run(self.frontier.window(self.host_id(key + "/"), self.now, 4, prerequisites=False))
+            assert [claim.url for claim in window.claims] == [name for _, _, name in ready[:4]]
+            for claim in window.claims:
+                row = self.known[claim.url]
+                assert (claim.id, claim.depth, claim.strays, claim.tries) == (row.id, row.depth, row.strays, row.tries)
+            assert window.later == min((r.due for r in waits.values() if r.due > self.now), default=NEVER)
+            assert window.waiting == len(waits)
+
+    @invariant()
+    def due_hosts(self) -> None:
+        ready = {url.origin(n) for n, r in self.known.items() if r.state is State.WAITING and r.due <= self.now}
+        expected = {key for key in ready if self.parked[key] <= self.now}
+        rows = self.runner.run(self.frontier.due_hosts(self.now, 9, ()))
+        assert {row.key for row in rows} == expected
+        assert [row.parked for row in rows] == sorted(row.parked for row in rows)
+        if rows:
+            others = self.runner.run(self.frontier.due_hosts(self.now, 9, [rows[0].id]))
+            assert others == rows[1:]
+        waits = {url.origin(n) for n, r in self.known.items() if r.state is State.WAITING}
+        times = [r.due for r in self.known.values() if r.state is State.WAITING]
+        times += [self.parked[key] for key in waits]
+        assert self.runner.run(self.frontier.next_due(self.now)) == min(
+            (t for t in times if t > self.now), default=NEVER
+        )
+
+    @invariant()
+    def what_waits_is_found(self) -> None:
+        found = self.runner.run(self.frontier.find([*NAMES, "http://unknown.example/"]))
+        assert set(found) == {name for name, row in self.known.items() if row.state is State.WAITING}
+        assert self.runner.run(self.frontier.captures("w", -1, 999)) == self.captures
+
+
+FrontierMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+TestFrontier = FrontierMachine.TestCase

@@ -1,0 +1,332 @@
+import asyncio
+import re
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import settling
+from archiver.frontier.migrations import VERSION
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
+
+Act = Callable[[SqliteFrontier], Awaitable[Any]]
+
+
+def on(path: Path, act: Act) -> Any:
+    """What *act* returns, done on the frontier at *path*, which is opened for it and closed again."""
+
+    async def acted() -> Any:
+        frontier = await SqliteFrontier.open(path)
+        try:
+            return await act(frontier)
+        finally:
+            await frontier.close()
+
+    return asyncio.run(acted())
+
+
+def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(sql).fetchall()
+
+
+async def claim(frontier: SqliteFrontier, address: str) -> Claim:
+    return (await frontier.find([address]))[address]
+
+
+def link(address: str, depth: int = 1, priority: int = 2, hop: Hop = Hop.LINK) -> NewUrl:
+    return NewUrl(address, hop, "L" * depth, depth, 0, priority)
+
+
+@pytest.fixture(name="path")
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "crawl.db"
+
+
+SEED = "http://a.example/"
+
+
+def test_a_batch_is_all_or_nothing(path: Path) -> None:
+    """The statement that fails stands last; of what was written before it nothing is there."""
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
+        good = Settlement(seed, Event.CAPTURE, 200, found=(link("http://b.example/"),), park=9e9)
+        nowhere = Capture(SEED, 1, 200, "", "", 0, 0, "unknown.warc.gz", Span(0, 1), Span(1, 1), Span(2, 1))
+        bad = replace(good, capture=replace(nowhere, mime=None))  # type: ignore[arg-type]
+        with pytest.raises(sqlite3.IntegrityError):
+            await frontier.settle([good, replace(bad, robots=Robots(200, None))], [FileState("w", 5, closed=False)])  # type: ignore[arg-type]
+
+    on(path, act)
+    assert rows(path, "SELECT url, state, tries FROM urls") == [(SEED, "waiting", 0)]
+    assert rows(path, "SELECT key, waiting, parked FROM hosts") == [("http://a.example", 1, 0.0)]
+    assert rows(path, "SELECT * FROM warcs") == []
+
+
+def test_a_frontier_goes_on_after_a_failed_batch(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
+        with pytest.raises(sqlite3.IntegrityError):
+            await frontier.settle([Settlement(seed, Event.CAPTURE, robots=Robots(200, None))], [])  # type: ignore[arg-type]
+        await frontier.settle([Settlement(seed, Event.CAPTURE, 200)], [])
+        assert (await frontier.counts()).archived == 1
+
+    on(path, act)
+
+
+def test_what_was_not_committed_is_not_there(path: Path) -> None:
+    """As if the process had been killed inside a transaction: its connection is gone without a word."""
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        await frontier._writer.execute("BEGIN IMMEDIATE")
+        seed = await claim(frontier, SEED)
+        await settling.settle(
+            frontier._writer, [Settlement(seed, Event.CAPTURE, found=(link("http://b.example/"),))], []
+        )
+
+    on(path, act)
+    assert rows(path, "SELECT url, state FROM urls") == [(SEED, "waiting")]
+
+
+def test_a_newer_schema_is_refused(path: Path) -> None:
+    on(path, lambda frontier: frontier.counts())
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(ConfigError, match=f"schema version {VERSION + 1}, .* newer archiver"):
+        on(path, lambda frontier: frontier.counts())
+
+
+def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="not one of archiver's"):
+        on(path, lambda frontier: frontier.counts())
+    assert path.read_bytes() == before
+
+
+def test_what_is_no_database_is_an_error_of_storage(path: Path) -> None:
+    path.write_bytes(b"this is no database, but long enough to be looked at as one" * 100)
+    with pytest.raises(ArchiveError, match=r"crawl\.db: "):
+        on(path, lambda frontier: frontier.counts())
+
+
+def test_a_damaged_database_is_an_error_of_storage(path: Path) -> None:
+    async def grow(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([f"http://a.example/{n}" for n in range(2000)])
+
+    on(path, grow)
+    data = bytearray(path.read_bytes())
+    for page in range(4096 * 3, len(data), 4096):
+        data[page : page + 200] = b"\xff" * 200
+    path.write_bytes(data)
+    with pytest.raises(ArchiveError, match=r"crawl\.db: "):
+        on(path, lambda frontier: frontier.counts())
+
+
+def test_a_folder_in_the_place_of_the_file(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(ArchiveError, match=r"crawl\.db: "):
+        on(path, lambda frontier: frontier.counts())
+
+
+def test_a_second_settlement_changes_nothing(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
+        await frontier.settle([Settlement(seed, Event.CAPTURE, 200, settled=5.0)], [])
+        await frontier.settle([Settlement(seed, Event.RETRY, 503, due=99.0, settled=6.0)], [])
+        await frontier.settle([Settlement(seed, Event.GIVE_UP, failure="dns", settled=7.0)], [])
+
+    on(path, act)
+    assert rows(path, "SELECT state, status, tries, due, failure, settled FROM urls") == [
+        ("archived", 200, 1, 0.0, "", 5.0)
+    ]
+    assert rows(path, "SELECT waiting FROM hosts") == [(0,)]
+
+
+def test_a_waiting_url_is_led_to_by_the_shortest_way(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED, "http://b.example/"])
+        one, other = await claim(frontier, SEED), await claim(frontier, "http://b.example/")
+        await frontier.settle([Settlement(one, Event.RETRY, found=(link("http://c.example/", 5, 6),))], [])
+        await frontier.settle(
+            [Settlement(other, Event.RETRY, found=(link("http://c.example/", 7, 0, Hop.REQUISITE),))], []
+        )
+        far = await claim(frontier, "http://c.example/")
+        assert (far.depth, far.priority, far.via, far.seed, far.hop) == (5, 0, SEED, SEED, Hop.LINK)
+        await frontier.settle([Settlement(other, Event.RETRY, found=(link("http://c.example/", 2, 3),))], [])
+        near = await claim(frontier, "http://c.example/")
+        assert (near.depth, near.priority, near.via, near.seed, near.path) == (2, 0, other.url, other.url, "LL")
+        await frontier.settle([Settlement(near, Event.CAPTURE)], [])
+        await frontier.settle([Settlement(other, Event.RETRY, found=(link("http://c.example/", 1, 2),))], [])
+
+    on(path, act)
+    assert rows(path, "SELECT depth FROM urls WHERE url = 'http://c.example/'") == [(2,)]
+
+
+def test_refusals_are_counted_whole_and_kept_in_part(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "REFUSALS_KEPT", 10)
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
+        again = Refusal("https://x.example/again", "scope: host")
+        many = tuple(Refusal(f"https://x.example/{n}", "scope: host") for n in range(50))
+        others = (Refusal("https://x.example/y", "exclude[0]: y"), Refusal("http://y.example/", "scope: host"))
+        for _ in range(20):
+            await frontier.settle([Settlement(seed, Event.RETRY, refused=(again, again))], [])
+        await frontier.settle([Settlement(seed, Event.RETRY, refused=(*many, *others))], [])
+        await frontier.settle([Settlement(seed, Event.RETRY, refused=many[::-1])], [])
+
+    on(path, act)
+    counts = "SELECT rule, host, links, kept FROM refusal_counts ORDER BY host DESC, rule"
+    assert rows(path, counts) == [
+        ("exclude[0]: y", "https://x.example", 1, 1),
+        ("scope: host", "https://x.example", 140, 10),
+        ("scope: host", "http://y.example", 1, 1),
+    ]
+    kept = [row[0] for row in rows(path, "SELECT url FROM refusals WHERE rule = 'scope: host' ORDER BY url")]
+    assert len(kept) == 11
+    assert "https://x.example/again" in kept
+
+
+def test_redirect_loops_are_named(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        addresses = [SEED, *(f"{SEED}{n}" for n in range(3))]
+        for here, there in zip(addresses, [*addresses[1:], addresses[1]], strict=True):
+            new = NewUrl(there, Hop.REDIRECT, "R", 0, 0, 1)
+            await frontier.settle([Settlement(await claim(frontier, here), Event.CAPTURE, 302, found=(new,))], [])
+
+    on(path, act)
+    notes = [row[0] for row in rows(path, "SELECT note FROM urls ORDER BY id")]
+    assert notes == ["", "", "", f"redirect loop: back to {SEED}0"]
+
+
+# --- robots.txt ----------------------------------------------------------------------------------------------------
+
+
+async def asked(frontier: SqliteFrontier, key: str = "http://a.example") -> Claim:
+    """The claim for robots.txt of a host, alone in its window."""
+    host = next(row for row in await frontier.due_hosts(1.0, 9, ()) if row.key == key)
+    assert (await frontier.ask_robots(host.id)).robots is None
+    window = await frontier.window(host.id, 1.0, 9, prerequisites=True)
+    assert [found.url for found in window.claims] == [f"{key}/robots.txt"]
+    return window.claims[0]
+
+
+@pytest.mark.parametrize("status", [0, 200, 404, 503])
+def test_an_answer_for_robots_txt_is_kept(path: Path, status: int) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        robots = await asked(frontier)
+        event = Event.CAPTURE if status else Event.GIVE_UP
+        settled = await frontier.settle([Settlement(robots, event, robots=Robots(status, b"body"))], [])
+        assert settled.resolved == {robots.host}
+
+    on(path, act)
+    row = on(path, lambda frontier: frontier.host(1))
+    assert row.robots == Robots(status, b"body")
+
+
+def test_robots_txt_moves_to_other_hosts_and_answers_for_all_who_ask(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED, "http://b.example/"])
+        one, other = await asked(frontier), await asked(frontier, "http://b.example")
+        there = "http://c.example/rules"
+        moved = Robots(301, b"", redirect=there)
+        found = NewUrl(there, Hop.REDIRECT, "PR", 0, 0, -1)
+        settled = await frontier.settle([Settlement(one, Event.CAPTURE, 301, robots=moved, found=(found,))], [])
+        assert settled.added == 1
+        assert settled.resolved == {one.host}
+        settled = await frontier.settle([Settlement(other, Event.CAPTURE, 301, robots=moved)], [])
+        assert settled.added == 0
+        target = await claim(frontier, there)
+        assert (target.path, target.priority) == ("PR", -1)
+        assert settled.hosts == {target.host}
+        assert (await frontier.host(one.host)).robots is None
+        settled = await frontier.settle([Settlement(target, Event.CAPTURE, robots=Robots(200, b"rules"))], [])
+        assert settled.resolved == {one.host, other.host}
+        for host in (one.host, other.host):
+            assert (await frontier.host(host)).robots == Robots(200, b"rules")
+        assert (await frontier.host(target.host)).robots is None
+
+    on(path, act)
+
+
+def test_robots_txt_that_leads_to_a_page_of_the_crawl_leaves_the_page_alone(path: Path) -> None:
+    """Many sites send every unknown address to their front page."""
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        robots = await asked(frontier)
+        found = NewUrl(SEED, Hop.REDIRECT, "PR", 0, 0, -1)
+        moved = Settlement(robots, Event.CAPTURE, 302, robots=Robots(302, b"", redirect=SEED), found=(found,))
+        assert (await frontier.settle([moved], [])).resolved == {robots.host}
+        assert (await frontier.host(robots.host)).robots == Robots(302, b"")
+        page = await claim(frontier, SEED)
+        assert (page.path, page.priority) == ("", 1)
+
+    on(path, act)
+
+
+def test_robots_txt_that_leads_in_a_circle(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        here, there = await asked(frontier), "http://a.example/elsewhere"
+        await frontier.settle([Settlement(here, Event.CAPTURE, 302, robots=Robots(302, b"", redirect=there))], [])
+        back = await claim(frontier, there)
+        await frontier.settle([Settlement(back, Event.CAPTURE, 302, robots=Robots(302, b"", redirect=here.url))], [])
+        assert (await frontier.host(here.host)).robots == Robots(302, b"")
+
+    on(path, act)
+
+
+def test_seeds_given_again_do_not_hold_up_robots_txt(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        seeds = [SEED, "http://a.example/robots.txt"]
+        await frontier.add_seeds(seeds)
+        robots = await asked(frontier)
+        assert await frontier.add_seeds(seeds) == 0
+        window = await frontier.window(robots.host, 1.0, 9, prerequisites=True)
+        assert window.claims == (robots,)
+
+    on(path, act)
+
+
+def test_no_question_that_is_asked_all_the_time_looks_at_every_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Sequence[object]]] = []
+    ask = SqliteFrontier._rows
+
+    async def noted(self: SqliteFrontier, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        asked.append((sql, values))
+        return await ask(self, sql, values)
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        monkeypatch.setattr(SqliteFrontier, "_rows", noted)
+        for prerequisites in (False, True):
+            await frontier.window(1, 5.0, 9, prerequisites=prerequisites)
+        await frontier.next_due(5.0)
+        await frontier.due_hosts(5.0, 9, [2])
+        await frontier.find([SEED])
+        await frontier.host(1)
+        await frontier.captures("w", 0, 9)
+        for sql, values in asked:
+            plan = [str(row[3]) for row in await ask(frontier, f"EXPLAIN QUERY PLAN {sql}", values)]
+            assert not [step for step in plan if re.match(r"SCAN (urls|robots|captures)", step)], (sql, plan)
+            if "min(due)" in sql:
+                assert any(re.search("USING.* INDEX urls_(later|next)", step) for step in plan), (sql, plan)
+
+    on(path, act)
+    assert len(asked) >= 9

@@ -1,0 +1,61 @@
+"""Lines of the index: keys as pywb looks them up, fields in cdxj-indexer's order."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.model import Capture, Span
+from archiver.warc.cdxj import line, timestamp14
+
+
+def _capture(url: str = "http://www.site.test/Page?b=2&a=1", status: int = 200, mime: str = "text/html") -> Capture:
+    here, nowhere = Span(1234, 567), Span(0, 0)
+    digest = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+    return Capture(url, 1_795_000_000_999_999, status, mime, digest, 5, 100, "a.warc.gz", here, nowhere, nowhere)
+
+
+def test_a_line() -> None:
+    assert line(_capture(), "a.warc.gz.open") == (
+        "test,site)/page?a=1&b=2 20261118110640 "
+        '{"url": "http://www.site.test/Page?b=2&a=1", "mime": "text/html", "status": "200", '
+        '"digest": "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "length": "567", "offset": "1234", '
+        '"filename": "a.warc.gz.open"}'
+    )
+
+
+def test_what_an_answer_does_not_say() -> None:
+    entry = json.loads(line(_capture(status=0, mime=""), "a.warc.gz").split(" ", 2)[2])
+    assert (entry["status"], entry["mime"]) == ("-", "unk")
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://site.test/", "test,site)/"),
+        ("https://www.site.test/", "test,site)/"),
+        ("http://site.test:8080/a/", "test,site:8080)/a"),
+        ("http://127.0.0.1:80/", "1,0,0,127)/"),
+        ("http://site.test/%C3%A9?", "test,site)/%c3%a9"),
+        ("http://xn--bcher-kva.test/", "test,xn--bcher-kva)/"),
+    ],
+)
+def test_keys(url: str, key: str) -> None:
+    assert line(_capture(url), "a.warc.gz").split(" ")[0] == key
+
+
+@given(st.integers(0, 253_402_300_799_999_999))
+def test_timestamps(microseconds: int) -> None:
+    stamp = timestamp14(microseconds)
+    assert len(stamp) == 14
+    assert stamp.isdigit()
+
+
+@given(st.text(max_size=40), st.text(max_size=20))
+def test_a_line_is_one_line_and_ascii(path: str, mime: str) -> None:
+    """Whatever a server calls its types."""
+    made = line(_capture(f"http://site.test/{path.encode().hex()}", mime=mime), "a.warc.gz")
+    assert made.isascii()
+    assert "\n" not in made
+    assert json.loads(made.split(" ", 2)[2])["mime"] == (mime or "unk")

@@ -1,0 +1,188 @@
+"""The fast ways through HTML and CSS give what the thorough ones give, or step aside."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+
+from archiver.extract import css, html
+from archiver.extract.elements import NAMES, Elements
+from archiver.extract.markup import Scanner
+
+GOOD = """<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x.dtd">
+<html lang=en><head><meta charset="utf-8"/><base href='/b/'><title>1 < 2 & <b></title>
+<link rel="stylesheet" href="a.css?x=1&copy=2&amp;y=3"><style media=all>a{b:url(s.png)}<!-- p{} --></style>
+<script type="x">if (a<b && c</d/) x("<a href=no>")</script><script>
+<!-- document.write('<a href=no>') //--></script>
+<!-- ---- --><!--[if lt IE 9]><script src="ie.js"></script><![endif]-->
+</head><body class=c><h1 STYLE="background: URL('h.png')">x</h1>\r\n
+<A HREF=/up CLASS=x>y</A><a href="#only" title='<a href=no>'>z</a><br/><IMG src="1.png" src="2.png" alt>
+<img data-src="lazy.png"
+  srcset="a.png 1x, b.png 2x"><form method=post><button formaction=f>x</button></form><form action="/s">
+<iframe src=i srcdoc="&lt;a href=&#x69;n>">no <a href=no></iframe><textarea><a href=no></textarea>
+<svg><use xlink:href="u.svg#a"/><feImage href='f.png'/></svg><noscript><img src=n.png></noscript>
+<a id="odd"href='odd'class="x"/title=o / ><img/src=odd2/ ><br/ >
+<a name=n title=">">x</a><a class=x href="#a" href="no2">x</a>
+<a href="/two" href="#b">x</a><a href='#c' style=x>
+<p @click="x" :href="y" data-x=1>&nbsp;<a href=?&eacute;&frac12=&#128;&unknown;&>é</a>
+</body></html>
+"""
+NOT_GOOD = [
+    "<a href=x",
+    "<a href='x>",
+    "<a href=x",
+    "<a href=1 href",
+    "<a href==x>",
+    "<a@b href=x>",
+    "<a href=x'y>",
+    "<a href=`x>",
+    "<a <b>",
+    "<a \u212a=x>",
+    "</>",
+    "</a href=x>",
+    "<!-- x",
+    "<!--> <a href=x> -->",
+    "<!-- --!> <a href=x>",
+    "<![CDATA[ <a href=x> ]]>",
+    "<script><!-- <script> </script> <a href=x> </script>",
+    "<script/><a href=x></script>",
+    "<style>a",
+    "<title></title x>",
+    "<xmp><a href=x></xmp>",
+    "<plaintext><a href=x>",
+    "<noframes><a href=x></noframes>",
+    "\0<a href=x>",
+]
+PIECES = [*re.findall(r"<[^>]*>|[^<]+", GOOD), *NOT_GOOD, *"<>\"'/=&!-? \t\n\r\0\x01\x0c\u212aé", "--", "x"]
+HTML5 = etree.LIBXML_VERSION >= (2, 14)  # before, it had a grammar of its own for odd markup
+
+Told = tuple[dict[tuple[str, str], str], str | None, list[str], bool, list[str]]
+
+
+def told(source: str, *, thorough: bool) -> Told:
+    elements, hidden = Elements(), list[str]()
+    (html._mend if thorough else html._parse)(source, elements, hidden)
+    references = {(reference, hop.value): context for (reference, hop), context in elements.found._references.items()}
+    return references, elements.base, elements.framed, elements.posting, hidden
+
+
+def assert_same(source: str) -> None:
+    fast, thorough = told(source, thorough=False), told(source, thorough=True)
+    assert fast == thorough
+    assert list(fast[0]) == list(thorough[0])
+
+
+def test_good_markup_needs_no_parser() -> None:
+    assert Scanner(NAMES).tags(GOOD)
+    references = told(GOOD, thorough=False)[0]
+    assert len(references) == 17
+    assert ("no", "L") not in references
+    assert ("a.css?x=1&copy=2&y=3", "E") in references
+    assert ("?é&frac12=€&unknown;&", "L") in references
+
+
+@pytest.mark.parametrize("source", NOT_GOOD)
+def test_other_markup_is_left_to_the_parser(source: str) -> None:
+    assert Scanner(NAMES).tags(source) is None
+    assert Scanner(NAMES).tags(GOOD + source) is None
+
+
+@pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
+@settings(deadline=None, max_examples=400)
+@given(st.lists(st.sampled_from(PIECES), max_size=40))
+def test_pieces_of_markup(pieces: list[str]) -> None:
+    assert_same("".join(pieces))
+
+
+@pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, len(GOOD)), st.integers(0, 30), st.sampled_from(PIECES))
+def test_a_page_with_one_place_changed(place: int, lost: int, gained: str) -> None:
+    assert_same(GOOD[:place] + gained + GOOD[place + lost :])
+
+
+@pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
+@pytest.mark.parametrize("reference", ["&#0;", "&#13;", "&#x1;", "&#129;", "&#xd800;", "&#x110000;", f"&#{'9' * 99};"])
+@pytest.mark.parametrize("end", ["", "x"])
+def test_odd_character_references(reference: str, end: str) -> None:
+    assert_same(f"<a href='x{reference}{end}'>")
+    assert_same(f"<a href='x{reference.removesuffix(';')}{end}'>")
+
+
+@pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
+@pytest.mark.suites
+def test_pages_of_others(suites: Path) -> None:
+    pages = sorted((suites / "links/pages").rglob("*.html"))
+    for page in pages:
+        assert_same(page.read_bytes().decode("utf-8", "replace"))
+    assert pages
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<",
+        "<a ",
+        "<a b",
+        "<a b=",
+        "<a b='",
+        "<p b=1 ",
+        "<!--",
+        "<!-- -",
+        "<script><",
+        "<script><!--",
+        "-->",
+        "<?",
+        "</a",
+    ],
+)
+def test_giving_up_is_linear(piece: str) -> None:
+    scanner = Scanner(NAMES)
+    for source in (piece * 200_000, "<p " + "x=1 " * 200_000, f"<a {piece * 200_000}>"):
+        started = time.process_time()
+        scanner.tags(source)
+        assert time.process_time() - started < 2
+
+
+def test_what_is_gathered_is_bounded() -> None:
+    scanner = Scanner(NAMES)
+    assert scanner.tags("<a b>" * 1_000_000) == []
+    assert scanner.tags("<input b>" * 10_000)
+    assert scanner.tags("<input b>" * 100_000) is None
+    assert scanner.tags(f"<input {'b=c ' * 2_000_000}>") is None
+
+
+CSS = r"""@charset "x"; @import 'a.css'; @import/**/url(b.css); @namespace url(no); /* url(no) ' */
+a{b:url( "c.png" );c:'url(no)';d:"\f101";e:URL(d.png) src("e") my-url(no)} .sm\:url(no){f:rgb(1,2,3)}
+@font-face{src:url(data:font/woff2;base64,AAAA)} b{c:url(bad bad)} \:url(no) @importx 'no' url(f\)g)
+"""
+CSS_PIECES = [*re.findall(r"\w+|\W", CSS), "url(", "URL(", "src(", "@import", "@namespace", "/*", "*/"]
+CSS_PIECES += ["\\", "\\:", "\\31 ", "\\a ", "\\e9", "\0", "\r\n", "\f", "é", "-", "u", "@"]
+
+
+def css_told(text: str, *, thorough: bool) -> list[tuple[str, str]]:
+    return list(css._told(text, css._TOKEN.finditer(text)) if thorough else css.references(text))
+
+
+def test_a_style_sheet() -> None:
+    expected = ["a.css", "b.css", "c.png", "d.png", "e", "data:font/woff2;base64,AAAA", "f)g"]
+    assert [reference for reference, _ in css.references(CSS)] == expected
+    assert css_told(CSS, thorough=True) == css_told(CSS, thorough=False)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.lists(st.sampled_from(CSS_PIECES), max_size=60))
+def test_pieces_of_style_sheets(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    assert css_told(text, thorough=True) == css_told(text, thorough=False)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, len(CSS)), st.integers(0, 20), st.sampled_from([*CSS_PIECES, "\\75rl(x)", "image-set('y')"]))
+def test_a_style_sheet_with_one_place_changed(place: int, lost: int, gained: str) -> None:
+    text = CSS[:place] + gained + CSS[place + lost :]
+    assert css_told(text, thorough=True) == css_told(text, thorough=False)
