@@ -81,7 +81,7 @@ def registered_domains() -> Callable[[str], str]:
     """Host name to registered domain, by the list that comes with tldextract; the network is never asked."""
     import tldextract  # noqa: PLC0415 - a fifth of a second, for those only who crawl a domain
 
-    extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+    extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
     return lambda host: extract(host).top_domain_under_public_suffix or host
 
 

@@ -100,7 +100,7 @@ class Claim:
     host: int
     hop: Hop
     path: str
-    depth: int  # links and manifests on the path; requisites and redirects do not count
+    depth: int  # links on the path; requisites, redirects and sitemaps do not count
     strays: int  # requisite hops since the crawl left its scope
     tries: int  # visits already made
     via: str | None = None

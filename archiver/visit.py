@@ -199,6 +199,8 @@ def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:
         target = links.links[0].url if links.links else None
         followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
         return Robots(status, b"", redirect=target if followed else None)
+    if exchange.truncated in outcome.CUT:
+        return Robots(503, b"")  # what is missing may be the rule that matters
     if status == 0 or 200 <= status < 300:
         return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
     return Robots(503 if status == 429 else status, b"")  # asked to slow down is not the same as allowed

@@ -48,7 +48,9 @@ def _kill(folder: Path, server: RawServer, call: str, when: int, name: str) -> W
     directory = folder / "c"
     assert code in (-signal.SIGKILL, 128 + signal.SIGKILL), err
     files = {path.name.removesuffix(".open"): path.read_bytes() for path in warcs(directory)}
-    committed = {str(name): int(str(size)) for name, size in rows(directory, "SELECT name, committed FROM warcs")}
+    known = rows(directory, "SELECT 1 FROM sqlite_master WHERE name = 'warcs'")
+    found = rows(directory, "SELECT name, committed FROM warcs") if known else []
+    committed = {str(name): int(str(size)) for name, size in found}
     orphans = {url for path in warcs(directory) for url in _whole(path, committed.get(_name(path), 0))}
     return Wreck(files, frozenset(orphans), len(server.log))
 
