@@ -93,6 +93,7 @@ class Stage:
         return before, highest
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")

@@ -168,6 +168,7 @@ def test_everything_that_a_server_can_do_wrong_in_one_crawl(tmp_path: Path) -> N
     assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rate", [Rate(1, 60.0), Rate(0)])
 def test_it_ends_at_once_when_nothing_is_left(tmp_path: Path, rate: Rate) -> None:
     """Whatever the rate: a turn that nobody needs is not waited for."""
@@ -178,6 +179,7 @@ def test_it_ends_at_once_when_nothing_is_left(tmp_path: Path, rate: Rate) -> Non
     assert time.monotonic() - begun < 5
 
 
+@pytest.mark.alone
 def test_waiting_costs_no_time_of_the_processor(tmp_path: Path) -> None:
     busy = keep(message("503 Service Unavailable", b"later", retry_after="3"))
     with RawServer({"/": in_turn(busy, ok("now"))}) as server:
@@ -187,6 +189,7 @@ def test_waiting_costs_no_time_of_the_processor(tmp_path: Path) -> None:
         assert time.process_time() - used < 1
 
 
+@pytest.mark.alone
 def test_work_that_waits_for_a_free_place_costs_no_time_of_the_processor(tmp_path: Path) -> None:
     """Every place is taken by one slow host while another host has much to do."""
     slow = Answer((2.0, b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow"))

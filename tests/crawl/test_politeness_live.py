@@ -12,6 +12,8 @@ from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Route, Sendable, keep
 from fixtures.sites import message, ok, page, redirect
 
+pytestmark = pytest.mark.alone
+
 JITTER = 0.015  # seconds by which a busy machine may shift what the server sees of two requests
 
 

@@ -151,6 +151,7 @@ def test_third_signal_ends_at_once(tmp_path: Path) -> None:
         assert [target for target, _ in _finish(tmp_path, server)] == ["/", "/other", "/robots.txt", "/slow"]
 
 
+@pytest.mark.alone
 def test_patience_with_requests_in_flight_ends(tmp_path: Path) -> None:
     gate = Gate()
     with (
@@ -167,6 +168,7 @@ def test_patience_with_requests_in_flight_ends(tmp_path: Path) -> None:
         assert [row.target for row in server.log if row.lost] == ["/slow"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rate", ["1/60", "1/5"])
 def test_who_waits_for_a_turn_is_let_go_at_once(tmp_path: Path, rate: str) -> None:
     """A request that waits for its host's pace is not in flight: a stop does not wait for it."""

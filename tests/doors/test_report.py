@@ -145,6 +145,7 @@ def test_nothing_can_be_written(db: sqlite3.Connection) -> None:
         db.execute("UPDATE urls SET tries = 1")
 
 
+@pytest.mark.alone
 def test_large_crawl_is_quick(tmp_path: Path) -> None:
     """A status of 10⁵ URLs, 2000 hosts and 1000 seeds takes no part of a second for each."""
     with crawls.database(tmp_path) as db:

@@ -122,6 +122,7 @@ def test_pages_of_others(suites: Path) -> None:
     assert pages
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "piece",
     [

@@ -314,6 +314,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("size", [1, 1400, 1 << 30], ids=["byte by byte", "packets", "whole"])
 def test_ten_times_as_much_takes_about_ten_times_as_long(name: str, size: int) -> None:

@@ -143,6 +143,7 @@ def test_any_bytes(body: bytes, agent: str) -> None:
         sitemaps(Robots(200, data))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "body",
     [

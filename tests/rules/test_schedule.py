@@ -289,6 +289,7 @@ def test_crawl_delay_reaches_the_pace() -> None:
     assert schedule.pick(10.0)
 
 
+@pytest.mark.alone
 def test_picking_stays_cheap_with_many_hosts() -> None:
     def cost(hosts: int) -> float:
         schedule = Schedule(Rate(5), 2)
