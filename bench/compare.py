@@ -26,7 +26,8 @@ daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error
 events {{ worker_connections 1024; }}
 http {{
     access_log off; types {{ text/html html; text/css css; image/png png; text/javascript js; }}
-    client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
+    client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+    uwsgi_temp_path {folder}; scgi_temp_path {folder};
     keepalive_requests 1000000; sendfile on; server {{ listen 127.0.0.1:{port}; root {folder}/www; }}
 }}
 """

@@ -57,7 +57,8 @@ def _page(number: int, pages: int, rng: random.Random, words: list[str]) -> str:
     images = "".join(f'<img src="/img/i{rng.randrange(IMAGES):03}.png" alt="{rng.choice(words)}">\n' for _ in range(3))
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{rng.choice(words)} {number}</title>\n'
-        f'<link rel="stylesheet" href="/css/s{number % STYLES}.css"><script src="/js/m{number % SCRIPTS}.js" defer></script></head>\n'
+        f'<link rel="stylesheet" href="/css/s{number % STYLES}.css">\n'
+        f'<script src="/js/m{number % SCRIPTS}.js" defer></script></head>\n'
         f"<body><main><h1>{rng.choice(words)}</h1>\n{images}{''.join(paragraphs)}</main></body></html>\n"
     )
 

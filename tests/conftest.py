@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from fixtures import suites as others
+
+hypothesis.settings.register_profile("patient", deadline=None)  # how long an example takes is for tests that measure it
+hypothesis.settings.load_profile("patient")
 
 GRACE = 1.0  # seconds for what is already on its way out: a thread that was told to end, a child that is dying
 KEPT_OPEN = ("/dev/urandom", "/dev/null")  # libraries open them once, for good
