@@ -7,6 +7,7 @@ merging is idempotent: a line that stands in two files is written once.
 """
 
 import heapq
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -60,6 +61,7 @@ class Index:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: dict[str, _Runs] = {}
+        self._told = 0  # the folder's time, in seconds, as it was last set
 
     @property
     def dirty(self) -> bool:
@@ -76,14 +78,17 @@ class Index:
 
     def flush(self) -> None:
         """Write what is new."""
-        for runs in self._open.values():
-            runs.flush()
+        if self.dirty:
+            for runs in self._open.values():
+                runs.flush()
+            self._tell()
 
     def close_file(self, warc: str) -> None:
         """*warc* has its final name now."""
         runs = self._open.pop(warc, None)
         if runs is not None:
             runs.finish()
+            self._tell()
 
     def finish(self) -> None:
         """One sorted index.cdxj of everything. While a file is open its name stays that of an open one."""
@@ -91,10 +96,24 @@ class Index:
         target = self._folder / INDEX
         paths = self._runs()
         _merge([*paths, target] if target.exists() else paths, target, final=not self._open)
+        self._tell()
 
     def forget_runs(self) -> None:
         """The runs have become part of index.cdxj for certain, or are not wanted."""
         _remove(self._runs())
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let a running pywb see that the folder has changed.
+
+        It looks again when the folder's time has changed, which it compares in whole seconds: a change in the second
+        of its latest look would stay unseen, and it would go on with files that are gone. So each change sets a
+        later time.
+        """
+        with storage(self._folder):
+            known = self._folder.stat()
+            self._told = max(self._told, int(known.st_mtime)) + 1
+            os.utime(self._folder, (known.st_atime, self._told))
 
     def _runs(self) -> list[Path]:
         return sorted(self._folder.glob("run-*.cdxj"))

@@ -1,0 +1,58 @@
+"""The index of a running crawl is seen by a pywb that is running too."""
+
+from pathlib import Path
+
+from archiver.archive.index import INDEX, Index
+from archiver.model import Capture, Span
+
+WARC = "w.warc.gz"
+
+
+def capture(number: int) -> Capture:
+    return Capture(
+        url=f"http://e.org/{number}",
+        timestamp=1_700_000_000_000_000 + number,
+        status=200,
+        mime="text/html",
+        payload_digest="sha256:00",
+        payload_length=1,
+        received=1,
+        warc=WARC,
+        response=Span(number * 100, 50),
+        request=Span(number * 100 + 50, 20),
+        metadata=Span(number * 100 + 70, 30),
+    )
+
+
+def seconds(folder: Path) -> int:
+    """What pywb compares to find out whether to look again."""
+    return int(folder.stat()[8])
+
+
+def test_each_change_is_seen_however_soon_it_comes(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    times = [seconds(tmp_path)]
+    for number in range(3):
+        index.add([capture(number)])
+        index.flush()
+        times.append(seconds(tmp_path))
+    index.close_file(WARC)
+    times.append(seconds(tmp_path))
+    index.finish()
+    times.append(seconds(tmp_path))
+    assert times == sorted(set(times))
+
+
+def test_open_files_are_named_as_they_are_called_on_disk_until_they_are_closed(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    index.add([capture(2), capture(1)])
+    index.flush()
+    (run,) = tmp_path.iterdir()
+    lines = run.read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["org,e)/1", "org,e)/2"]
+    assert all(f'"{WARC}.open"' in line for line in lines)
+    index.close_file(WARC)
+    index.finish()
+    (whole,) = tmp_path.iterdir()
+    assert whole.name == INDEX
+    assert whole.read_text() == "".join(line.replace(".open", "") + "\n" for line in lines)
