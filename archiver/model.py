@@ -64,6 +64,9 @@ LIFE: dict[tuple[State, Event], State] = {
 }
 
 
+OUTSIDE = "which is outside the scope"  # ends the note of a URL that redirects there
+
+
 class Truncation(StrEnum):
     """Why a stored body is not whole: the tokens of WARC 1.1 §5.13."""
 

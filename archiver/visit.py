@@ -11,7 +11,20 @@ from functools import partial
 from archiver import extract, outcome, robots, url
 from archiver.errors import Failure, FetchError
 from archiver.http import Dechunker, transfer_codings
-from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, Refusal, Robots, Settlement, Truncation
+from archiver.model import (
+    OUTSIDE,
+    Claim,
+    Event,
+    Exchange,
+    Hop,
+    Link,
+    Links,
+    NewUrl,
+    Refusal,
+    Robots,
+    Settlement,
+    Truncation,
+)
 from archiver.scope import Scope, redirects_in_a_row
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
@@ -139,7 +152,7 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
     for link in links.links:
         verdict = terms.scope.judge(link, claim)
         if link.hop is Hop.REDIRECT:
-            notes.append(_redirect_note(claim, link, verdict))
+            notes.append(_redirect_note(terms.scope, claim, link, verdict))
         if isinstance(verdict, Refusal):
             refused.append(verdict)
         elif link.url != claim.url:
@@ -185,12 +198,12 @@ def conclude_forbidden(claim: Claim, rule: str, now: float) -> Settlement:
     return Settlement(claim=claim, event=Event.FORBID, failure=Failure.ROBOTS.value, note=rule, settled=now)
 
 
-def _redirect_note(claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
+def _redirect_note(scope: Scope, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
     if link.url == claim.url:
         return "redirect loop: back to itself"
     if isinstance(verdict, Refusal):
         return f"redirects to {link.url}, not followed ({verdict.rule})"
-    return f"redirects to {link.url}"
+    return f"redirects to {link.url}" if scope.contains(link.url) else f"redirects to {link.url}, {OUTSIDE}"
 
 
 def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:

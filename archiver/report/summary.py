@@ -8,6 +8,7 @@ from typing import Any
 
 from archiver.frontier import account
 from archiver.frontier.account import SeedAccount, Totals
+from archiver.model import OUTSIDE
 from archiver.stats import duration, printable, volume
 
 MAX_REASONS = 8  # kinds of failure named on the screen; the files have them all
@@ -84,6 +85,8 @@ def seed_trouble(seed: SeedAccount) -> str:
         return f"is excluded: {_why(seed)}"
     if seed.refused:
         return f"redirects out of scope, to {printable(seed.refused)} ({printable(seed.rule)})"
+    if seed.state == "archived" and seed.note.endswith(OUTSIDE):
+        return f"{printable(seed.note)}; its links are not followed"
     if seed.state == "archived" and seed.status not in _GOOD:
         return f"answered with status {seed.status}"
     return ""

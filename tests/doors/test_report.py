@@ -74,6 +74,15 @@ def test_seeds(db: sqlite3.Connection) -> None:
     ]
 
 
+def test_a_seed_that_leads_out_of_scope_is_named() -> None:
+    seed = account.SeedAccount(
+        "https://a.example/", "archived", 302, "", "redirects to https://b.example/, which is outside the scope", 2
+    )
+    assert summary.seed_trouble(seed) == (
+        "redirects to https://b.example/, which is outside the scope; its links are not followed"
+    )
+
+
 def test_counts(db: sqlite3.Connection) -> None:
     assert account.statuses(db) == [(200, 1), (301, 1), (404, 1)]
     assert account.failures(db) == [("dns", 1), ("robots", 1), ("timeout", 1)]

@@ -121,7 +121,7 @@ def test_an_answer_is_the_last_word() -> None:
     [
         ("/there", "redirects to http://site.test/there"),
         ("/", "redirect loop: back to itself"),
-        ("http://other.test/", "redirects to http://other.test/"),
+        ("http://other.test/", "redirects to http://other.test/, which is outside the scope"),
     ],
 )
 def test_a_redirect_says_where_it_leads(location: str, note: str) -> None:
