@@ -17,8 +17,8 @@ SEEDS_SHOWN = 20
 def serve(directory: Path, port: int) -> ExitCode:
     """Serve the collection in *directory* until it is stopped."""
     place.check_is_directory(directory)
-    replay.check_installed()
     replay.check_replayable(directory)
+    replay.check_installed()
     seeds = _seeds(directory)
 
     def started(served: Served) -> None:
