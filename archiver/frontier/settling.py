@@ -34,8 +34,8 @@ COUNT_REFUSALS = """
 INSERT INTO refusal_counts (rule, host, links) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET links = links + excluded.links
 """
 INSERT_REFUSAL = """
-INSERT OR IGNORE INTO refusals (url, rule, via) SELECT ?1, ?2, ?3
-WHERE (SELECT kept FROM refusal_counts WHERE rule = ?2 AND host = ?4) < ?5
+INSERT OR IGNORE INTO refusals (url, rule, via) SELECT :url, :rule, :via
+WHERE (SELECT kept FROM refusal_counts WHERE rule = :rule AND host = :host) < :most
 """
 LOOP = """
 WITH RECURSIVE chain (id, via, hop, step) AS (
@@ -117,7 +117,10 @@ async def _refuse(db: aiosqlite.Connection, settlements: Iterable[Settlement]) -
     await db.executemany(COUNT_REFUSALS, [(rule, host, links) for (rule, host), links in counts.items()])
     await db.executemany(
         INSERT_REFUSAL,
-        [(refusal.url, refusal.rule, via, host, REFUSALS_KEPT) for refusal, via, host in once.values()],
+        [
+            {"url": refusal.url, "rule": refusal.rule, "via": via, "host": host, "most": REFUSALS_KEPT}
+            for refusal, via, host in once.values()
+        ],
     )
 
 
