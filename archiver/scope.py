@@ -16,7 +16,6 @@ MAX_STRAYS = 2  # requisite hops outside the scope: a foreign style sheet, and t
 MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
 PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
 
-REQUISITES = frozenset((Hop.REQUISITE, Hop.SPECULATIVE))
 PRIORITY_PREREQUISITE = -1
 PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
 PRIORITY_PAGE = 1  # and one more for each link on the path: breadth first

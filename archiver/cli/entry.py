@@ -68,37 +68,37 @@ def _verbosity(values: dict[str, Any]) -> int:
 
 
 def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, config: Path | None, **rest: Any) -> int:
-    from archiver.cli.crawling import Wish, crawl  # noqa: PLC0415
+    from archiver.cli.crawling import Wish, crawl  # noqa: PLC0415 - see above
 
     return crawl(Wish(urls, seeds, output, config, given_settings(rest), _verbosity(rest)))
 
 
 def _resume(directory: Path, **rest: Any) -> int:
-    from archiver.cli.crawling import resume  # noqa: PLC0415
+    from archiver.cli.crawling import resume  # noqa: PLC0415 - see above
 
     return resume(directory, given_settings(rest), _verbosity(rest))
 
 
 def _status(directory: Path, *, json: bool) -> int:
-    from archiver.cli.status import status  # noqa: PLC0415
+    from archiver.cli.status import status  # noqa: PLC0415 - see above
 
     return status(directory, as_json=json)
 
 
 def _index(directory: Path) -> int:
-    from archiver.cli.checking import index  # noqa: PLC0415
+    from archiver.cli.checking import index  # noqa: PLC0415 - see above
 
     return index(directory)
 
 
 def _verify(paths: tuple[Path, ...], *, json: bool) -> int:
-    from archiver.cli.checking import verify  # noqa: PLC0415
+    from archiver.cli.checking import verify  # noqa: PLC0415 - see above
 
     return verify(paths, as_json=json)
 
 
 def _replay(directory: Path, port: int) -> int:
-    from archiver.cli.replaying import serve  # noqa: PLC0415
+    from archiver.cli.replaying import serve  # noqa: PLC0415 - see above
 
     return serve(directory, port)
 
