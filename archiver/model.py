@@ -232,11 +232,13 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """How far a WARC file is written, and whether it has its final name."""
+    """How far a WARC file is written, and whether it has its final name: only then the rest is known."""
 
     name: str
     size: int
     closed: bool
+    digest: str = ""  # of all its bytes, `sha256:hex`
+    modified: int = 0  # nanoseconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)

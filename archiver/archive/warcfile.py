@@ -4,7 +4,9 @@ Each record is a gzip member of its own. A file is called NAME.open until it is 
 reads, shortens or overwrites what was written.
 """
 
+import os
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +27,8 @@ class WarcFile:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.size = 0
+        self.modified = 0  # nanoseconds since the epoch, when it was sealed
+        self._sum = sha256()
         self._folder = folder
         self._path = folder / (name + OPEN)
         with storage(self._path):
@@ -50,7 +54,13 @@ class WarcFile:
 
     def _write(self, data: bytes) -> None:
         self._file.write(data)
+        self._sum.update(data)
         self.size += len(data)
+
+    @property
+    def digest(self) -> str:
+        """Of all bytes so far, by which a later change is seen: `sha256:hex`."""
+        return f"sha256:{self._sum.hexdigest()}"
 
     def sync(self) -> None:
         """Every record appended so far is on disk when this returns."""
@@ -61,6 +71,7 @@ class WarcFile:
         """No more records; every one of them is on disk when this returns."""
         with storage(self._path):
             sync_data(self._file)
+            self.modified = os.fstat(self._file.fileno()).st_mtime_ns
             self._file.close()
 
     def give_name(self) -> None:

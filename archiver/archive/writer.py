@@ -111,7 +111,7 @@ class Archive:
         while self._sealed:
             file = self._sealed[0]
             file.give_name()
-            named.append(FileState(file.name, file.size, closed=True))
+            named.append(FileState(file.name, file.size, closed=True, digest=file.digest, modified=file.modified))
             del self._sealed[0]
         return named
 

@@ -60,6 +60,8 @@ class FileRow:
     committed: int
     closed: bool
     indexed: bool
+    digest: str  # `sha256:hex` of a closed file; "" where it is not known
+    modified: int  # nanoseconds since the epoch, when the digest was true
 
 
 class Frontier(Protocol):

@@ -1,4 +1,4 @@
--- crawl.db, schema version 1. Times are seconds since the epoch (REAL) unless a comment says otherwise.
+-- crawl.db, schema version 1; the steps to later versions lie beside it. Times are seconds since the epoch (REAL) unless a comment says otherwise.
 
 CREATE TABLE hosts (
     id         INTEGER PRIMARY KEY,

@@ -23,8 +23,9 @@ INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, pa
 VALUES (?, ?, ?, ?, ?, ?, (SELECT id FROM warcs WHERE name = ?), ?, ?, ?, ?, ?, ?, ?)
 """
 UPSERT_FILE = """
-INSERT INTO warcs (name, committed, closed) VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed), closed = max(closed, excluded.closed)
+INSERT INTO warcs (name, committed, closed, digest, modified) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed), closed = max(closed, excluded.closed),
+    digest = excluded.digest, modified = excluded.modified
 """
 UPDATE_URL = """
 UPDATE urls SET state = ?, status = ?, failure = ?, note = ?, due = ?, tries = tries + ?, settled = ?
@@ -51,7 +52,7 @@ SELECT 1 FROM chain JOIN urls AS target ON target.id = chain.id WHERE target.url
 async def settle(db: aiosqlite.Connection, settlements: Sequence[Settlement], files: Sequence[FileState]) -> Settled:
     """Write the whole batch; the caller commits."""
     added = await adding.add(db, _links(settlements))
-    await db.executemany(UPSERT_FILE, [(file.name, file.size, int(file.closed)) for file in files])
+    await db.executemany(UPSERT_FILE, [_file(file) for file in files])
     await db.executemany(INSERT_CAPTURE, list(_captures(settlements)))
     await db.executemany(UPDATE_URL, [_row(each) for each in settlements])
     await db.executemany(
@@ -67,6 +68,10 @@ async def settle(db: aiosqlite.Connection, settlements: Sequence[Settlement], fi
             resolved |= hosts
             added.update(new)
     return Settled(frozenset(added), sum(added.values()), frozenset(resolved))
+
+
+def _file(file: FileState) -> tuple[str | int, ...]:
+    return file.name, file.size, int(file.closed), file.digest, file.modified
 
 
 def _links(settlements: Iterable[Settlement]) -> Iterator[adding.Found]:

@@ -165,8 +165,8 @@ class SqliteFrontier:
 
     async def files(self) -> list[FileRow]:
         """Every WARC file."""
-        rows = await self._rows("SELECT name, committed, closed, indexed FROM warcs ORDER BY id")
-        return [FileRow(row[0], int(row[1]), bool(row[2]), bool(row[3])) for row in rows]
+        rows = await self._rows("SELECT name, committed, closed, indexed, digest, modified FROM warcs ORDER BY id")
+        return [FileRow(row[0], int(row[1]), bool(row[2]), bool(row[3]), row[4], int(row[5])) for row in rows]
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""

@@ -5,6 +5,7 @@ import itertools
 import json
 import shutil
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,10 @@ class Cut:
         with (layout.archive / (self.name + OPEN)).open("r+b") as file:
             file.truncate(length)
         return Cut(layout, self.name, self.whole, self.ends)
+
+
+def _sum(path: Path) -> str:
+    return "sha256:" + sha256(path.read_bytes()).hexdigest()
 
 
 def _archive(layout: Layout, size: int = 10**9) -> Archive:
@@ -288,7 +293,11 @@ def test_rotation_names_a_file_only_when_its_receipt_is_known(tmp_path: Path) ->
     assert all(path.name.endswith(OPEN) for path in layout.archive.iterdir())
     second = archive.append(deposits[2:])
     names = [file.name for file in first.files]
-    assert second.files[:2] == tuple(FileState(file.name, file.size, closed=True) for file in first.files)
+    closed = [layout.archive / file.name for file in first.files]
+    assert second.files[:2] == tuple(
+        FileState(path.name, size, closed=True, digest=_sum(path), modified=path.stat().st_mtime_ns)
+        for path, size in zip(closed, (file.size for file in first.files), strict=True)
+    )
     assert {path.name for path in layout.archive.iterdir()} >= set(names)
     assert [file.closed for file in archive.close()] == [True]
     assert not [path for path in layout.archive.iterdir() if path.name.endswith(OPEN)]
