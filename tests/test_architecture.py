@@ -18,8 +18,9 @@ FLOORS = (
     "url",
     "model",
     "config",
-    "http warc extract scope robots politeness outcome",
+    "http warc extract scope robots politeness outcome outage",
     "schedule",  # keeps a pace for each host
+    "disk",  # what the file system says when it takes no more, in words for all who write
     "frontier fetch archive stats",
     "visit",
     "recover",  # settles what it finds as a live visit is settled, by the same function

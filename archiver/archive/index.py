@@ -46,7 +46,7 @@ class _Runs:
         path = self._folder / f"run-{self._warc}-{len(self._paths):05}.cdxj"
         if self.dirty:
             self._lines.sort()
-            replace_file(path, lambda file: file.writelines(self._lines))
+            replace_file(path, lambda file: file.writelines(self._lines), lambda: sum(map(len, self._lines)))
             self.dirty = False
         return path
 
@@ -90,12 +90,15 @@ class Index:
             runs.finish()
             self._tell()
 
-    def finish(self) -> None:
-        """One sorted index.cdxj of everything. While a file is open its name stays that of an open one."""
+    def finish(self, *, anew: bool = False) -> None:
+        """One sorted index.cdxj of everything, or (*anew*) of what was added.
+
+        While a file is open its name stays that of an open one.
+        """
         self.flush()
         target = self._folder / INDEX
         paths = self._runs()
-        _merge([*paths, target] if target.exists() else paths, target, final=not self._open)
+        _merge([*paths, target] if target.exists() and not anew else paths, target, final=not self._open)
         self._tell()
 
     def forget_runs(self) -> None:
@@ -131,13 +134,13 @@ def _merge(paths: Sequence[Path], target: Path, *, final: bool) -> None:
     _remove(path for path in paths if path != target)
 
 
-def _write(paths: Iterable[Path], target: Path, *, final: bool) -> None:
+def _write(paths: Sequence[Path], target: Path, *, final: bool) -> None:
     def fill(file: BinaryIO) -> None:
         with ExitStack() as stack:
             files = [stack.enter_context(path.open("rb")) for path in paths]
             file.writelines(_once(_named(heapq.merge(*files), final=final)))
 
-    replace_file(target, fill)
+    replace_file(target, fill, lambda: sum(path.stat().st_size for path in paths))
 
 
 def _remove(paths: Iterable[Path]) -> None:

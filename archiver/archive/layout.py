@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from archiver import disk
 from archiver.errors import ArchiveError
 
 OPEN = ".open"  # the suffix of a WARC that is being written
@@ -73,19 +74,27 @@ class Layout:
 
     def forget_drafts(self) -> None:
         """Remove what a crash left of files that were being written."""
-        for folder in (self.directory, self.indexes, self.reports, self.damaged):
-            for draft in folder.glob(f"*{DRAFT}"):
+        for folder in (self.directory, self.archive, self.indexes, self.reports, self.damaged):
+            for draft in folder.glob(f"*{DRAFT}*"):  # with the write-ahead file of a draft of crawl.db
                 with storage(draft):
                     draft.unlink()
 
 
+def _unknown() -> int:
+    return 0
+
+
 @contextmanager
-def storage(path: Path) -> Iterator[None]:
-    """An error of the operating system about *path* becomes `ArchiveError`, which names it."""
+def storage(path: Path, wanted: Callable[[], int] = _unknown) -> Iterator[None]:
+    """An error of the operating system about *path* becomes `ArchiveError`, which names it, and what is missing.
+
+    *wanted* says how many bytes are not written yet, and is asked only after an error.
+    """
     try:
         yield
     except OSError as error:
-        raise ArchiveError(f"{error.filename or path}: {error.strerror or error}") from error
+        place = Path(error.filename) if isinstance(error.filename, str) else path
+        raise ArchiveError(f"{place}: {disk.words(error, path, wanted())}") from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -105,12 +114,28 @@ def sync_data(file: BinaryIO) -> None:
     getattr(os, "fdatasync", os.fsync)(file.fileno())  # macOS and Windows have no fdatasync
 
 
-def replace_file(path: Path, fill: Callable[[BinaryIO], None]) -> None:
-    """*path* holds what *fill* writes, or what it held before: never a part."""
+def replace_file(path: Path, fill: Callable[[BinaryIO], None], size: Callable[[], int] = _unknown) -> None:
+    """*path* holds what *fill* writes, or what it held before: never a part. What failed takes no room any more.
+
+    *size* says how large the file was to be, and is asked only after an error; where it is not known, what was
+    written until then is a lower bound.
+    """
     draft = path.with_name(path.name + DRAFT)
-    with storage(path):
-        with draft.open("wb") as file:
-            fill(file)
-            sync_data(file)
-        draft.replace(path)
-        sync_folder(path.parent)
+    taken = 0  # bytes that were to be in it when it failed
+    with storage(path, lambda: taken):
+        try:
+            with draft.open("wb") as file:
+                try:
+                    fill(file)
+                    sync_data(file)
+                except OSError:
+                    taken = max(file.tell(), size())
+                    raise
+            draft.replace(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            if error.filename == str(draft):
+                error.filename = str(path)
+            raise

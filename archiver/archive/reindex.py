@@ -20,7 +20,6 @@ def rebuild(directory: Path) -> int:
     with storage(layout.indexes):
         layout.indexes.mkdir(exist_ok=True)
         index.forget_runs()
-        (layout.indexes / "index.cdxj").unlink(missing_ok=True)
     count = 0
     for path in sorted(layout.archive.glob("*.warc*")):
         with storage(path), path.open("rb") as file:
@@ -29,7 +28,7 @@ def rebuild(directory: Path) -> int:
                 count += 1
         if not path.name.endswith(OPEN):
             index.close_file(path.name)
-    index.finish()
+    index.finish(anew=True)
     index.forget_runs()
     return count
 
@@ -60,7 +59,7 @@ def _capture(record: Record, head: bytes, size: int, name: str) -> Capture | Non
     framing = read_stored(head)
     nowhere = Span(0, 0)
     return Capture(
-        url=address,
+        url=address.removeprefix("<").removesuffix(">"),  # some writers put brackets around it
         timestamp=parse_date(date),
         status=framing.status,
         mime=framing.media_type,

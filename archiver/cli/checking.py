@@ -1,23 +1,20 @@
 """`archiver index` and `archiver verify`: the index made anew, and everything read back."""
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Self
 
 from archiver import verify as reading
 from archiver.archive.layout import Layout
 from archiver.archive.reindex import rebuild
 from archiver.cli import directory as place
+from archiver.cli.meter import Meter
 from archiver.cli.terminal import result
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
 from archiver.verify import Fault, Progress, Report, Severity
 
-_ERASE = "\r\x1b[K"  # to the start of the line, which is cleared
 _SENTENCE = 1000  # characters of one finding's sentence
 
 
@@ -34,10 +31,17 @@ def index(directory: Path) -> ExitCode:
 
 def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
     """Read back what *paths* name, and show every finding."""
-    with _Meter() as meter:
-        report = reading.run(paths, meter.show)
+    with Meter() as meter:
+        report = reading.run(paths, lambda progress: meter.show(_standing(progress)))
     result(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(_lines(report)))
     return ExitCode.DONE if report.ok else ExitCode.FAULTS
+
+
+def _standing(progress: Progress) -> str:
+    share = progress.bytes_done / progress.bytes_total if progress.bytes_total else 1.0
+    return (
+        f"reading: {share:.0%} of {volume(progress.bytes_total)}, file {progress.files_done} of {progress.files_total}"
+    )
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -61,34 +65,3 @@ def _line(fault: Fault) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-class _Meter:
-    """How far the reading is, on a terminal; nothing in a pipe."""
-
-    def __init__(self) -> None:
-        self._shown = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            self._write(_ERASE)
-
-    def show(self, progress: Progress) -> None:
-        """Show *progress* in the place of what was shown before."""
-        if not sys.stderr.isatty():
-            return
-        self._shown = True
-        share = progress.bytes_done / progress.bytes_total if progress.bytes_total else 1.0
-        self._write(
-            f"{_ERASE}reading: {share:.0%} of {volume(progress.bytes_total)}, "
-            f"file {progress.files_done} of {progress.files_total}"
-        )
-
-    @staticmethod
-    def _write(text: str) -> None:
-        with suppress(OSError, ValueError):  # the terminal is gone
-            sys.stderr.write(text)
-            sys.stderr.flush()

@@ -5,18 +5,21 @@ Read-only by the file's own mode, in one transaction for each account, so its nu
 """
 
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import trouble
 from archiver.frontier.migrations import VERSION
 
 NAME = "crawl.db"
 _BUSY = 5.0  # seconds to wait for the crawl's own short transactions
 _RECENT = 2000  # captures looked at for the recent rate
 _MICRO = 1_000_000
+_NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +89,10 @@ def opened(directory: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def check_version(directory: Path) -> None:
-    """Refuse a crawl whose database a newer program has written."""
+def begun(directory: Path) -> bool:
+    """Whether the database holds a crawl, or nothing yet; one that a newer program has written is refused."""
     with _read(directory) as db:
-        _version(db, directory)
+        return _version(db, directory) > 0
 
 
 @contextmanager
@@ -100,7 +103,9 @@ def _read(directory: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(_connect(path)) as db:
             yield db
-    except (sqlite3.Error, OSError) as error:
+    except sqlite3.Error as error:
+        raise ArchiveError(f"{path}: cannot be read: {trouble.words(error, path)}") from error
+    except OSError as error:
         raise ArchiveError(f"{path}: cannot be read: {error}") from error
 
 
@@ -118,11 +123,25 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Open *path* so that reading leaves nothing behind.
 
     Without a write-ahead file nobody has the database open and it is complete in itself: it is read as it lies, which
-    works on read-only media too, and makes no files beside it. With one, the crawl's own files are used.
+    works on read-only media too, and makes no files beside it. With one, the crawl's own files are used. Where its
+    index (-shm) is missing and cannot be made, on a disk that is read-only or full, it is made in memory.
     """
     wal = path.with_name(f"{path.name}-wal")
-    lies_still = not wal.exists() or not wal.stat().st_size
-    mode = "mode=ro&immutable=1" if lies_still else "mode=ro"
+    if not wal.exists() or not wal.stat().st_size:
+        return _connected(path, "mode=ro&immutable=1")
+    db = _connected(path, "mode=ro")
+    try:
+        db.execute("PRAGMA schema_version")  # the first look at the index
+    except sqlite3.OperationalError as error:
+        db.close()
+        if sys.platform == "win32" or error.sqlite_errorcode & trouble.PRIMARY not in _NO_INDEX:
+            raise
+        db = _connected(path, "mode=ro&vfs=unix-none")  # no locks: they need that index, and so would a crawl
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return db
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_BUSY, isolation_level=None)
 
 

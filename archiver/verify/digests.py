@@ -152,11 +152,11 @@ class BlockCheck:
             self._take_body(head[self.framing.head_length :])
 
     def _take_body(self, piece: bytes) -> None:
-        if self._framed is not None:
-            self._framed.update(piece)
         if self._dechunker is None:
             self._take(piece)
         else:
+            if self._framed is not None:
+                self._framed.update(piece)
             for part in self._dechunker.feed(piece):
                 self._take(part)
 

@@ -10,15 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from archiver.archive.layout import OPEN
-from archiver.errors import ArchiveError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 from archiver.outcome import CUT, OVERLOADED
 from archiver.verify.inventory import BATCH
 from archiver.verify.report import Fault
 from archiver.warc.records import parse_date
+
+_MOST = (1 << 63) - 1
 
 _CAPTURES = """
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
@@ -54,27 +57,44 @@ class WarcRow:
 
     committed: int
     closed: bool
+    digest: str  # of all bytes of a closed file, `sha256:hex`; empty where it is not known
 
 
-def committed_files(directory: Path) -> dict[str, WarcRow]:
-    """The WARC files that crawl.db in *directory* knows now, by final name.
+def committed_files(directory: Path) -> dict[str, WarcRow] | None:
+    """The WARC files that crawl.db in *directory* knows now, by final name; None where it is empty.
 
-    Raises what `account.opened` raises, and `ArchiveError` where SQLite finds the database damaged.
+    Raises `ConfigError` where a newer program wrote it, `ArchiveError` where it cannot be read or is damaged.
     """
-    with _opened(directory) as db:
-        damage = [said for (said,) in db.execute("PRAGMA quick_check(3)") if said != "ok"]
-        if damage:
-            raise ArchiveError(f"{directory / account.NAME}: it is damaged: {'; '.join(damage)}")
-        rows = db.execute("SELECT name, committed, closed FROM warcs")
-        return {name: WarcRow(committed, bool(closed)) for name, committed, closed in rows}
+    with _readable(directory):
+        account.begun(directory)
+        try:
+            with _opened(directory) as db:
+                return _rows(db, directory)
+        except ConfigError:
+            return None
+
+
+def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
+    damage = [said for (said,) in db.execute("PRAGMA integrity_check(3)") if said != "ok"]
+    if damage:
+        raise ArchiveError(f"{directory / account.NAME}: it is damaged: {'; '.join(damage)}")
+    (summed,) = db.execute("SELECT count(*) FROM pragma_table_info('warcs') WHERE name = 'digest'").fetchone()
+    digest = "digest" if summed else "''"  # schema version 1 did not know it
+    rows = db.execute(f"SELECT name, committed, closed, {digest} FROM warcs")  # noqa: S608  one of two constants
+    return {name: WarcRow(committed, bool(closed), digest) for name, committed, closed, digest in rows}
 
 
 @contextmanager
 def _opened(directory: Path) -> Iterator[sqlite3.Connection]:
+    with account.opened(directory) as db:
+        db.text_factory = lambda text: text.decode(errors="replace")  # damage need not show in the structure
+        yield db
+
+
+@contextmanager
+def _readable(directory: Path) -> Iterator[None]:
     try:
-        with account.opened(directory) as db:
-            db.text_factory = lambda text: text.decode(errors="replace")  # damage need not show in the structure
-            yield db
+        yield
     except UnicodeDecodeError as error:  # SQLite quotes a damaged schema in its message, which Python cannot read
         raise ArchiveError(f"{directory / account.NAME}: its schema is damaged") from error
 
@@ -93,7 +113,7 @@ class FrontierCheck:
 
     def faults(self) -> Iterator[Fault]:
         """Everything in which the database and the files disagree. Raises what `account.opened` raises."""
-        with _opened(self._directory) as db:
+        with _readable(self._directory), _opened(self._directory) as db:
             yield from self._sizes()
             for row in db.execute(_CAPTURES):
                 yield from self._capture(_Row(*row))
@@ -109,11 +129,13 @@ class FrontierCheck:
         return self._files.get(name) or self._files.get(name + OPEN)
 
     def _sizes(self) -> Iterator[Fault]:
+        where = quote(str(self._directory))
+        cure = f"put a copy there, or let archiver rebuild {where} and archiver resume {where} fetch it again"
         for name, row in self._before.items():
             file = self._file(name)
             if file is None:
                 if row.committed or row.closed:
-                    yield Fault(self._path, "warc-missing", f"archive/{name} is not there")
+                    yield Fault(self._path, "warc-missing", f"archive/{name} is not there; {cure}")
                 continue
             _, path, read_to = file
             if read_to < row.committed:
@@ -183,16 +205,18 @@ class _Row(NamedTuple):
 
     @property
     def end(self) -> int:
-        return self.offset + self.response_length + self.request_length + self.metadata_length
+        """Where it ends; a damaged row may say more than SQLite's integers hold."""
+        return min(self.offset + self.response_length + self.request_length + self.metadata_length, _MOST)
 
     def places(self, first: str) -> list[tuple[str, int, int]]:
-        """Type, offset and length of its three records."""
+        """Type, offset and length of its three records, without those that were damaged when it was rebuilt."""
         request = self.offset + self.response_length
-        return [
+        places = [
             (first, self.offset, self.response_length),
             ("request", request, self.request_length),
             ("metadata", request + self.request_length, self.metadata_length),
         ]
+        return [place for place in places if place[2]]
 
     def differences(self, record: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
         """In what the response *record* says something else: what, its word, and ours."""

@@ -4,7 +4,7 @@ Each WARC file is read into an inventory of its own, in a process of its own per
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,6 +17,11 @@ _INSERT = """
     INSERT INTO records (file, offset, inner, length, type, id, url, date, concurrent, warcinfo, digest, content,
                          status, mime, truncated, origin, origin_date)
     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_FILE = """
+    INSERT INTO files SELECT ?, path, name, read_to, whole_to FROM part.files WHERE true
+    ON CONFLICT (id) DO UPDATE SET whole_to = max(whole_to, excluded.whole_to)
 """
 
 _INDEXES = """
@@ -79,12 +84,12 @@ def bare(uri: str) -> str:
     return uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri
 
 
-def merge(db: sqlite3.Connection, parts: Iterator[Path]) -> None:
-    """Bring the inventories of single files together in *db*, ready to be asked."""
-    for number, part in enumerate(parts, start=1):
+def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:
+    """Bring the inventories of files, or of pieces of files, together in *db*, each with the number of its file."""
+    for number, part in parts:
         db.execute("ATTACH ? AS part", (str(part),))
         db.execute("BEGIN")
-        db.execute("INSERT INTO files SELECT ?, path, name, read_to, whole_to FROM part.files", (number,))
+        db.execute(_FILE, (number,))
         db.execute("UPDATE part.records SET file = ?", (number,))
         db.execute("INSERT INTO records SELECT * FROM part.records")
         db.execute("COMMIT")

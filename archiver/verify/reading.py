@@ -4,29 +4,24 @@ A directory with `archive/` in it is a collection, and its index and crawl.db ar
 directory stands for the WARC files below it. Nothing is written but in a temporary directory.
 """
 
-import multiprocessing
-import os
-import signal
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.errors import ArchiveError, ConfigError
-from archiver.verify.file import Job, Outcome, check_file
+from archiver.verify.file import Job, Outcome
 from archiver.verify.frontier import FrontierCheck, WarcRow, committed_files
 from archiver.verify.index import IndexCheck, unindexed_faults
 from archiver.verify.inventory import connect, merge
+from archiver.verify.pieces import read_all
 from archiver.verify.relations import relation_faults
 from archiver.verify.report import Fault, FileRead, Findings, Progress, Report
-
-WORTH_A_POOL = 32 << 20  # bytes in all files: below this a pool starts slower than one process reads
-BEAT = 0.25  # seconds between two looks at how far the pool is
 
 _SUFFIXES = tuple(ending + opened for ending in (".warc", ".warc.gz", ".arc", ".arc.gz") for opened in ("", OPEN))
 
@@ -90,33 +85,65 @@ class _Run:
 
     def run(self) -> list[FileRead]:
         before = self._committed()
-        files = enumerate(self._target.files)
-        jobs = [Job(path, self._folder / f"{number}.db", _committed(before, path)) for number, path in files]
-        pool = len(jobs) > 1 and sum(self._sizes) > WORTH_A_POOL
+        jobs = [self._job(number, path, before) for number, path in enumerate(self._target.files)]
         read = []
-        for outcome in self._pooled(jobs) if pool else self._one_by_one(jobs):
-            read.append(outcome.read)
-            self._findings.merge(outcome.counts, outcome.kept)
+        parts: list[tuple[int, Path]] = []
+        for number, (job, reading) in enumerate(zip(jobs, read_all(jobs, self._sizes, self._tell), strict=True)):
+            outcomes = [outcome for _, outcome in reading.pieces]
+            for outcome in outcomes:
+                self._findings.merge(outcome.counts, outcome.kept)
+            self._whole_file(str(job.path), outcomes, reading.sum, self._row(before, job.path))
+            read.append(FileRead(str(job.path), outcomes[-1].size, sum(outcome.records for outcome in outcomes)))
+            parts += [(number + 1, inventory) for inventory, _ in reading.pieces]
         with closing(connect(self._folder / "all.db")) as db:
-            merge(db, (job.inventory for job in jobs))
+            merge(db, parts)
             for fault in relation_faults(db):
                 self._findings.add(fault)
             if self._target.collection is not None:
                 self._compare(db, self._target.collection, before)
         return read
 
+    def _job(self, number: int, path: Path, before: dict[str, WarcRow] | None) -> Job:
+        row = self._row(before, path)
+        inventory = self._folder / f"{number}.db"
+        if row is None or row.closed:
+            return Job(path, inventory, summed=row is not None and bool(row.digest))
+        return Job(path, inventory, row.committed)
+
+    @staticmethod
+    def _row(before: dict[str, WarcRow] | None, path: Path) -> WarcRow | None:
+        return before.get(path.name.removesuffix(OPEN)) if before else None
+
+    def _whole_file(self, name: str, outcomes: list[Outcome], found: str, row: WarcRow | None) -> None:
+        """What can be said of a file only when all its pieces are read."""
+        if unhashed := sum(outcome.unhashed for outcome in outcomes):
+            self._findings.add(Fault(name, "digest-missing", f"{unhashed} records have no block digest"))
+        if found and row is not None and found != row.digest:
+            sentence = f"its bytes are not those that were written: they have {found}, crawl.db says {row.digest:.100}"
+            self._findings.add(Fault(name, "file-changed", sentence))
+
     def _committed(self) -> dict[str, WarcRow] | None:
         collection = self._target.collection
         if collection is None:
             return None
-        if not collection.database.exists():
-            self._findings.add(Fault(str(collection.directory), "no-frontier", "there is no crawl.db here"))
-            return None
+        path = str(collection.database)
+        there = collection.database.exists()
         try:
-            return committed_files(collection.directory)
-        except (ArchiveError, ConfigError) as error:
-            self._findings.add(Fault(str(collection.database), "frontier-unreadable", str(error)))
+            before = committed_files(collection.directory) if there else None
+        except ArchiveError as error:
+            self._findings.add(Fault(path, "frontier-unreadable", f"{error}; {_rebuilds(collection)}"))
             return None
+        except ConfigError as error:  # its schema is newer
+            self._findings.add(Fault(path, "frontier-unreadable", str(error)))
+            return None
+        if before is None:
+            how = "it is empty" if there else "it is not there"
+            ours = there or collection.settings.exists() or collection.log.exists()
+            if ours and self._target.files:
+                self._findings.add(Fault(path, "frontier-missing", f"{how}; {_rebuilds(collection)}"))
+            else:
+                self._findings.add(Fault(path, "no-frontier", how))
+        return before
 
     def _compare(self, db: Any, collection: Layout, before: dict[str, WarcRow] | None) -> None:
         running = any(path.name.endswith(OPEN) for path in self._target.files)
@@ -128,7 +155,8 @@ class _Run:
             for fault in unindexed_faults(db, running=running):
                 self._findings.add(fault)
         elif any(True for _ in unindexed_faults(db, running=False)):
-            self._findings.add(Fault(str(collection.indexes), "index-missing", "there is no .cdxj file here"))
+            cure = f"archiver index {quote(str(collection.directory))} makes it"
+            self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file here; {cure}"))
         if before is None:
             return
         try:
@@ -137,53 +165,9 @@ class _Run:
         except (ArchiveError, ConfigError) as error:
             self._findings.add(Fault(str(collection.database), "frontier-unreadable", str(error)))
 
-    def _one_by_one(self, jobs: list[Job]) -> Iterator[Outcome]:
-        done = 0
-        for number, job in enumerate(jobs):
-            yield check_file(job, lambda at, done=done, number=number: self._tell(done + at, number))  # type: ignore[misc]
-            done += self._sizes[number]
-            self._tell(done, number + 1)
-
-    def _pooled(self, jobs: list[Job]) -> Iterator[Outcome]:
-        context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the caller has
-        places = context.Array("Q", len(jobs), lock=False)
-        workers = min(len(jobs), os.cpu_count() or 1)
-        with ProcessPoolExecutor(workers, context, _enter, (places,)) as pool:
-            try:
-                futures = [pool.submit(_check_numbered, number, job) for number, job in enumerate(jobs)]
-                waiting: set[Future[Outcome]] = set(futures)
-                while waiting:
-                    done, waiting = wait(waiting, timeout=BEAT)
-                    self._tell(sum(places), len(futures) - len(waiting))
-                    yield from (future.result() for future in done)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-
     def _tell(self, bytes_done: int, files_done: int) -> None:
         total = sum(self._sizes)
         self._progress(Progress(min(bytes_done, total), total, files_done, len(self._sizes)))
-
-
-_places: Any = None  # in a worker of the pool: how far each file is read, shared with the process that started it
-
-
-def _enter(places: Any) -> None:
-    global _places  # noqa: PLW0603  an initializer has no other way to hand something to the worker's calls
-    _places = places
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl+C reaches the whole group: end without a traceback from each
-
-
-def _check_numbered(number: int, job: Job) -> Outcome:
-    def at(place: int) -> None:
-        _places[number] = place
-
-    return check_file(job, at)
-
-
-def _committed(before: dict[str, WarcRow] | None, path: Path) -> int | None:
-    row = before.get(path.name.removesuffix(OPEN)) if before else None
-    return None if row is None or row.closed else row.committed
 
 
 def _size(path: Path) -> int:
@@ -191,3 +175,7 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def _rebuilds(collection: Layout) -> str:
+    return f"archiver rebuild {quote(str(collection.directory))} makes a new one from the WARC files"

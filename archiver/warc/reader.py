@@ -18,7 +18,7 @@ __all__ = ["Record", "Torn", "read", "scan"]
 MAX_HEADER = 1 << 20  # the longest in the wild have some 20 KiB: a long URL, and one field with page metadata
 MAX_REREAD = 1 << 30  # bytes looked at again behind false lengths, in all; then what they swallowed stays unread
 
-_END = re.compile(rb"\r?\n\r?\n")
+_END = re.compile(rb"\n\r?\n")  # of a header; a CR may stand before it
 _LINE_END = re.compile(rb"\r?\n")
 _LONE_LF = re.compile(rb"(?<!\r)\n")
 _VERSION = re.compile(rb"WARC/([0-9]{1,4}\.[0-9]{1,4})", re.IGNORECASE)  # ABNF strings have no case
@@ -26,6 +26,7 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TRAILER = b"\r\n\r\n"
 _BEGIN = b"WARC/"
+_AT_HEADER = frozenset({"not-warc", "header-cut", "header-large", "arc"})  # faults of which nothing is taken yet
 _NEXT = re.compile(rb"WARC/[0-9]", re.IGNORECASE)
 
 
@@ -147,8 +148,13 @@ def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | Torn]:
             except Torn as torn:
                 fault = torn
         yield fault
-        reread += source.position - fault.offset
-        if not _resume(source, fault, fault.offset + 1 if reread <= MAX_REREAD else source.position):
+        if fault.word in _AT_HEADER:
+            reread += len(source.buffer)  # searched for the end of a header, and once more from the next place on
+            source.take(1 if reread <= MAX_REREAD else len(source.buffer))
+        else:
+            reread += source.position - fault.offset
+        again = fault.offset + 1
+        if not _resume(source, fault, again if reread <= MAX_REREAD else max(source.position, again)):
             return
 
 

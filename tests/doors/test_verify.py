@@ -192,9 +192,9 @@ def test_progress_grows_to_the_whole(collection: Collection) -> None:
 POOLED = """
 import sys
 from pathlib import Path
-from archiver.verify import reading, run
+from archiver.verify import pieces, run
 
-class Pool(reading.ProcessPoolExecutor):
+class Pool(pieces.ProcessPoolExecutor):
     made = 0
 
     def __init__(self, *given):
@@ -202,8 +202,8 @@ class Pool(reading.ProcessPoolExecutor):
         super().__init__(*given)
 
 if __name__ == "__main__":
-    reading.WORTH_A_POOL = 0
-    reading.ProcessPoolExecutor = Pool
+    pieces.WORTH_A_POOL = 0
+    pieces.ProcessPoolExecutor = Pool
     heard = []
     report = run([Path(sys.argv[1])], heard.append)
     print(Pool.made, len(report.files), sorted(report.counts.items()), heard[-1].files_done, heard[-1].bytes_done > 0)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from archiver.url import surt
 from archiver.verify import Report, run
 from archiver.verify.file import Job, check_file
-from fixtures.handmade import Collection, member, record
+from fixtures.handmade import Collection, member, record, sha256
 
 Spoil = Callable[[Collection], object]
 
@@ -71,6 +72,13 @@ def rename(name: str) -> Spoil:
     return spoil
 
 
+def lose_database(made: Collection) -> None:
+    """Settings show that there was one."""
+    made.database.unlink()
+    (made.folder / "crawl.toml").touch()
+
+
+SUMS = (files("archiver.frontier") / "files.sql").read_text() + "; PRAGMA user_version = 2"  # not in Collection
 LOST = {
     "index-place",
     "capture-place",
@@ -113,6 +121,10 @@ SPOILED: dict[str, tuple[Spoil, set[str]]] = {
         sql("UPDATE captures SET offset = offset + 1 WHERE url = 1"),
         {"capture-place", "capture-missing"},
     ),
+    "a place beyond all numbers": (
+        sql(f"UPDATE captures SET offset = {(1 << 63) - 1} WHERE url = 1"),
+        {"capture-place", "capture-missing"},
+    ),
     "another length of the request": (
         sql("UPDATE captures SET request_length = request_length - 1 WHERE url = 1"),
         {"capture-place", "capture-missing"},
@@ -132,6 +144,12 @@ SPOILED: dict[str, tuple[Spoil, set[str]]] = {
     ),
     "another committed length": (sql("UPDATE warcs SET committed = committed - 1"), {"warc-length"}),
     "an unknown WARC": (sql("UPDATE warcs SET name = 'x.warc.gz'"), {"warc-missing", "warc-unknown"}),
+    "other bytes in a closed file": (
+        sql(f"{SUMS}; UPDATE warcs SET digest = 'sha256:{'0' * 64}'"),
+        {"file-changed"},
+    ),
+    "an empty crawl.db": (lambda made: made.database.write_bytes(b""), {"frontier-missing"}),
+    "a lost crawl.db": (lose_database, {"frontier-missing"}),
     "no crawl.db": (lambda made: made.database.unlink(), {"no-frontier"}),
     "a crawl.db of text": (lambda made: made.database.write_text("x" * 5000), {"frontier-unreadable"}),
     "a newer crawl.db": (sql("PRAGMA user_version = 99"), {"frontier-unreadable"}),
@@ -152,6 +170,34 @@ def test_each_way_to_spoil_a_collection_is_named(collection: Collection, name: s
         report.counts
     )
     json.dumps(report.as_json(), ensure_ascii=False).encode()
+
+
+CURES: dict[str, tuple[Spoil, str]] = {
+    "no index": (lambda made: made.index.unlink(), "archiver index "),
+    "an empty crawl.db": (lambda made: made.database.write_bytes(b""), "archiver rebuild "),
+    "a damaged crawl.db": (
+        lambda made: made.database.write_bytes(made.database.read_bytes()[:-4096]),
+        "archiver rebuild ",
+    ),
+    "no WARC file": (lambda made: made.warc.unlink(), "put a copy there"),
+}
+
+
+@pytest.mark.parametrize("name", CURES)
+def test_what_can_be_cured_is_named_with_its_cure(collection: Collection, name: str) -> None:
+    spoil, cure = CURES[name]
+    spoil(collection)
+    assert any(
+        cure in fault.sentence and str(collection.folder) in fault.sentence + fault.file
+        for fault in run([collection.folder]).faults
+    )
+
+
+def test_the_sum_of_a_file_is_held_against_its_bytes(collection: Collection) -> None:
+    sql(f"{SUMS}; UPDATE warcs SET digest = '{sha256(collection.warc.read_bytes())}'")(collection)
+    assert codes(run([collection.folder])) == set()
+    damage(4)(collection)  # the time in the header of the first member: nothing else covers it
+    assert codes(run([collection.folder])) == {"file-changed"}
 
 
 HARMLESS = range(4, 10)  # in a gzip header: time, compression hints and operating system, of which nothing depends
@@ -212,4 +258,4 @@ def test_damage_below_the_committed_length_of_an_open_file_is_a_fault(collection
 def test_a_file_renamed_since_its_folder_was_listed_is_still_read(collection: Collection, tmp_path: Path) -> None:
     before = collection.warc.with_name(collection.name + ".open")
     outcome = check_file(Job(before, tmp_path / "inventory.db"), lambda _: None)
-    assert (outcome.read.records, outcome.counts) == (10, {})
+    assert (outcome.records, outcome.counts) == (10, {})

@@ -1,0 +1,82 @@
+"""What the file system says of itself: how much is free, and in words why it took no more.
+
+Knows paths, and no part of a collection: each edge names its own files. A number that the system does not give is
+not made up: what was to be written is said as a lower bound, and a quota is not mistaken for the disk.
+"""
+
+import errno
+import os
+import shutil
+import sys
+from pathlib import Path
+
+_UNITS = ((10**9, "GB"), (10**6, "MB"))
+
+
+def free(path: Path) -> int:
+    """Bytes that we may still write where *path* lies or would lie."""
+    return shutil.disk_usage(_existing(path)).free
+
+
+def amount(count: int) -> str:
+    """A number of bytes, exact, and rounded where it is long: `1234567 bytes (1.2 MB)`."""
+    for size, unit in _UNITS:
+        if count >= size:
+            return f"{count} bytes ({count / size:.1f} {unit})"
+    return f"{count} bytes"
+
+
+def words(error: OSError, path: Path, wanted: int = 0) -> str:
+    """Why *error* came about *path*; *wanted*: the bytes that were not written yet, as far as is known."""
+    if error.errno == errno.ENOSPC:
+        return full(path, wanted)
+    if error.errno == getattr(errno, "EDQUOT", None):
+        return f"the disk quota is used up: {_at_least(path, wanted)} more were to be written"
+    if error.errno == errno.EFBIG:
+        return f"a file may not grow beyond {_largest()}: {_at_least(path, wanted)} more were to be written"
+    return error.strerror or str(error)
+
+
+def full(path: Path, wanted: int = 0) -> str:
+    """How much is missing on the full disk where *path* lies; *wanted* as for `words`."""
+    try:
+        left = free(path)
+    except OSError:
+        return "the disk is full"
+    if _no_files_left(path):
+        return f"the disk is full: it can hold no more files (no inode is free), though {amount(left)} are"
+    said = f"the disk is full: {_at_least(path, wanted)} more were to be written, {amount(left)} are free"
+    missing = max(wanted, _block(path)) - left
+    return f"{said}; at least {amount(missing)} are missing" if missing > 0 else said
+
+
+def _at_least(path: Path, wanted: int) -> str:
+    block = _block(path)
+    return amount(wanted) if wanted >= block else f"at least {amount(block)}"
+
+
+def _block(path: Path) -> int:
+    """The least that a file system gives away."""
+    return os.statvfs(_existing(path)).f_frsize if sys.platform != "win32" else 4096
+
+
+def _no_files_left(path: Path) -> bool:
+    if sys.platform == "win32":
+        return False
+    there = os.statvfs(_existing(path))
+    return there.f_files > 0 and there.f_favail == 0
+
+
+def _largest() -> str:
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - not on Windows
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if limit != resource.RLIM_INFINITY:
+            return f"{amount(limit)} here (ulimit -f)"
+    return "what its file system can hold"
+
+
+def _existing(path: Path) -> Path:
+    """*path*, or the nearest folder above it that is there."""
+    return next((place for place in (path, *path.absolute().parents) if place.exists()), path)
