@@ -6,31 +6,39 @@ import itertools
 import logging
 import re
 import socket
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 
 from archiver import __version__
+from archiver.archive import reindex
 from archiver.archive.crawllog import CrawlLog
 from archiver.archive.index import INDEX, Index
-from archiver.archive.layout import Layout
+from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
+from archiver.archive.room import Room
 from archiver.archive.writer import Archive, WarcIdentity
 from archiver.config.settings import Settings, every_setting, key_of
+from archiver.config.toml import toml_value
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
 from archiver.crawl.feed import Feed
 from archiver.crawl.lane import Books, Lane
 from archiver.crawl.lifetime import Crawl, Parts
+from archiver.crawl.network import Network, Patience
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.recover import Recovery
+from archiver.outage import Outage
+from archiver.outcome import LONGEST_PARK
+from archiver.recover import Rebuilding, Rebuilt, Recovery, Tell, replace_database
 from archiver.robots import product_token
 from archiver.schedule import Schedule
 from archiver.scope import Scope
+from archiver.stats import duration
 from archiver.visit import Terms
 
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
@@ -39,22 +47,27 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def opened(directory: Path, settings: Settings, *, resume: bool) -> AsyncIterator[Crawl]:
-    """A crawl in *directory*, ready to run: new, or (with *resume*) brought to where it was left."""
+async def opened(directory: Path, settings: Settings, *, resume: bool, text: str = "") -> AsyncIterator[Crawl]:
+    """A crawl in *directory*, ready to run: new, or (with *resume*) brought to where it was left.
+
+    *text*, if any, becomes its crawl.toml, as soon as no other process can have anything to do with it.
+    """
     clock = Clock()
     layout = Layout(directory)
     async with AsyncExitStack() as stack:
         layout.make()
         lock = Lock(layout.lock)
         stack.callback(lock.release)
+        if text:
+            put_settings(layout, text)
         frontier = await SqliteFrontier.open(layout.database)
         stack.push_async_callback(frontier.close)
-        domain_of = registered_domains() if settings.scope.scope == "domain" else str
-        scope = Scope(settings.scope, settings.seeds, domain_of)
-        terms = Terms(scope, settings.fetch.retries)
+        terms = terms_of(settings)
         index = Index(layout.indexes)
         if resume:
-            recovered = await Recovery(layout, frontier, terms, clock.now()).run()
+            recovered = await Recovery(layout, frontier, terms).run()
+            if ahead := await frontier.set_back(clock.now(), LONGEST_PARK):
+                log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
             if recovered.adopted:
                 log.info("%d visits were stored but not settled; they are now", recovered.adopted)
             await restore_index(layout, frontier, index)
@@ -69,12 +82,53 @@ async def opened(directory: Path, settings: Settings, *, resume: bool) -> AsyncI
         lanes = _lanes(layout, settings, books, terms, clock)
         for lane in lanes:
             stack.callback(lane.abandon)
-        pace_from = clock.now() + settings.politeness.rate.interval if resume else 0.0
+        limited = resume and settings.politeness.rate.starts > 0
+        pace_from = clock.now() + settings.politeness.rate.interval if limited else 0.0
         schedule = Schedule(settings.politeness.rate, settings.politeness.host_concurrency, not_before=pace_from)
         feed = Feed(frontier, schedule, settings.politeness, product_token(user_agent(settings.fetch)))
-        parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes))
+        room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
+        patience = Patience(settings.fetch.retries, settings.limits.offline_patience)
+        network = Network(frontier, schedule, fetcher, clock, patience, Outage())
+        parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes), room, network)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
+
+
+def put_settings(layout: Layout, text: str) -> None:
+    """*text* is crawl.toml from now on, for certain."""
+    replace_file(layout.settings, lambda file: file.writelines((text.encode(),)))
+
+
+async def rebuilt(directory: Path, settings: Settings, tell: Tell) -> Rebuilt:
+    """A new crawl.db from the WARC files in *directory*, and a new index; the old ones are kept under damaged/.
+
+    The new database is put in place in one step, when it is complete.
+    """
+    layout = Layout(directory)
+    with ExitStack() as stack:
+        layout.make()
+        lock = Lock(layout.lock)
+        stack.callback(lock.release)
+        layout.forget_drafts()
+        draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
+        frontier = await SqliteFrontier.open(draft)
+        try:
+            await frontier.add_seeds(settings.seeds)
+            result = await Rebuilding(layout, frontier, terms_of(settings), tell).run()
+            await asyncio.to_thread(reindex.rebuild, directory)
+            await frontier.mark_indexed()
+        finally:
+            await frontier.close()
+        replace_database(layout, draft)
+        with contextlib.suppress(OSError):  # as at the end of a crawl
+            layout.spool.rmdir()
+        return result
+
+
+def terms_of(settings: Settings) -> Terms:
+    """By what visits of this crawl are judged."""
+    domain_of = registered_domains() if settings.scope.scope == "domain" else str
+    return Terms(Scope(settings.scope, settings.seeds, domain_of), settings.fetch.retries)
 
 
 def registered_domains() -> Callable[[str], str]:
@@ -101,7 +155,7 @@ def _lanes(layout: Layout, settings: Settings, books: Books, terms: Terms, clock
             layout.archive,
             identity,
             serials=lambda: next(serials),
-            now=lambda: int(clock.now() * 1_000_000),
+            now=lambda: time.time_ns() // 1000,
             new_id=lambda: f"<urn:uuid:{uuid.uuid4()}>",
         )
         return Lane(archive, books, terms, clock)
@@ -115,7 +169,7 @@ def _next_serial(layout: Layout) -> int:
 
 
 def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """What each file says of the crawl: who, why, by which software, and every setting in force."""
+    """What each file says of the crawl: who, why, by which software, and the settings, as crawl.toml has them."""
     described = [
         ("software", f"archiver/{__version__}"),
         ("format", "WARC File Format 1.1"),
@@ -130,8 +184,9 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
     in_force = []
     for part, entry in every_setting():
         value = getattr(getattr(settings, part), entry.name)
-        values = value if isinstance(value, tuple) else (value,)
-        in_force += [("setting", f"{key_of(entry)} = {single}") for single in values]
+        write = entry.metadata["kind"].write
+        values = [[write(one)] for one in value] if entry.metadata["many"] else [write(value)]
+        in_force += [("setting", f"{key_of(entry)} = {toml_value(single)}") for single in values]
     seeds = [("seed", seed) for seed in settings.seeds]
     return tuple((name, value) for name, value in (*described, *in_force, *seeds) if value)
 
@@ -140,6 +195,8 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
     """The lines of every closed file that index.cdxj does not hold for certain, made again from the database."""
     index.forget_runs()
     if not (layout.indexes / INDEX).exists():
+        if any(file.indexed for file in await frontier.files()):
+            log.warning("%s is missing; it is made again from the database", layout.indexes / INDEX)
         await frontier.forget_index()
     for file in await frontier.files():
         if file.indexed or not file.closed:

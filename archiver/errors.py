@@ -5,7 +5,10 @@ the visit), `ArchiveError` is our storage's (the crawl stops, exit 3). Any other
 bug: it is not caught, and it is loud.
 """
 
+import errno
 from enum import StrEnum
+
+SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class ConfigError(Exception):
@@ -14,6 +17,10 @@ class ConfigError(Exception):
 
 class ArchiveError(Exception):
     """Our disk or our database failed; the message names the path."""
+
+
+class ShortageError(ArchiveError):
+    """This machine has run out of something that comes back: descriptors, buffers, memory. Nobody's URL is to blame."""
 
 
 class Failure(StrEnum):

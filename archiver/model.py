@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     DONE = 0  # everything asked for was done
     BUG = 1  # a fault of this program, with a traceback
     USAGE = 2  # the input or the settings cannot be used
-    STORAGE = 3  # disk full, not writable, or the database is damaged
+    STORAGE = 3  # disk full or below --min-free-disk, not writable, or the database is damaged
     STOPPED = 4  # stopped by a signal; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
     NO_SEED = 6  # the crawl is done, but not one seed could be archived

@@ -56,14 +56,26 @@ def after_failure(failure: Failure, reason: str, tries: int, retries: int, now: 
 
 
 def retry_after(framing: Framing, now: float) -> float:
-    """Seconds that Retry-After (RFC 9110 §10.2.3: seconds or a date) asks to wait; 0 without a usable one."""
+    """Seconds that Retry-After (RFC 9110 §10.2.3: seconds or a date) asks to wait; 0 without a usable one.
+
+    A date is read by the server's own clock where its answer shows it (Date), because ours may be wrong by hours.
+    """
     value = (framing.first("retry-after") or "").strip()
     if value.isascii() and value.isdigit():
         return min(float(value), LONGEST_PARK)
+    moment = _moment(value)
+    if moment is None:
+        return 0.0
+    sent = _moment(framing.first("date") or "")
+    return min(max(0.0, moment - (now if sent is None else sent)), LONGEST_PARK)
+
+
+def _moment(date: str) -> float | None:
+    """Seconds since the epoch of an HTTP date; None if it is none."""
     try:
-        moment = parsedate_to_datetime(value)
+        moment = parsedate_to_datetime(date)
         if moment.tzinfo is None:  # a date is in GMT whether it says so or not
             moment = moment.replace(tzinfo=UTC)
-        return min(max(0.0, moment.timestamp() - now), LONGEST_PARK)
+        return moment.timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
-        return 0.0
+        return None

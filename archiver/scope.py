@@ -40,6 +40,17 @@ def site(address: str) -> str:
     return url.authority(address).removeprefix("www.")
 
 
+def priority(path: str, depth: int) -> int:
+    """What a URL with the hop *path* goes by, *depth* links from its seed; a redirect as the URL that led to it."""
+    match path.rstrip(Hop.REDIRECT)[-1:]:
+        case Hop.PREREQUISITE:
+            return PRIORITY_PREREQUISITE
+        case Hop.REQUISITE | Hop.SPECULATIVE:
+            return PRIORITY_REQUISITE
+        case _:
+            return PRIORITY_PAGE + depth
+
+
 class Scope:
     """Judges links by one set of settings and seeds. *registered_domain* maps a host name to its domain."""
 
@@ -65,8 +76,8 @@ class Scope:
         if strays > MAX_STRAYS:
             return Refusal(link.url, f"requisites outside the scope: at most {MAX_STRAYS} hops")
         depth = parent.depth + (link.hop is Hop.LINK)
-        path, priority = extend(parent.path, link.hop), _priority(link, parent, depth)
-        return NewUrl(link.url, link.hop, path, depth, strays, priority)
+        path = extend(parent.path, link.hop)
+        return NewUrl(link.url, link.hop, path, depth, strays, priority(path, depth))
 
     def contains(self, address: str) -> bool:
         """Whether *address* lies in the scope itself, or is included by a pattern."""
@@ -123,18 +134,6 @@ class Scope:
                 return parent.strays if wanted else None
             case _:
                 return 0 if self.contains(link.url) else None
-
-
-def _priority(link: Link, parent: Claim, depth: int) -> int:
-    match link.hop:
-        case Hop.PREREQUISITE:
-            return PRIORITY_PREREQUISITE
-        case Hop.REQUISITE | Hop.SPECULATIVE:
-            return PRIORITY_REQUISITE
-        case Hop.REDIRECT:
-            return parent.priority
-        case _:
-            return PRIORITY_PAGE + depth
 
 
 def _bare(address: str) -> str:

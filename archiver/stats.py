@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Phase = Literal["recovering", "crawling", "draining", "waiting"]
+Phase = Literal["recovering", "crawling", "draining", "waiting", "offline"]
 Why = Literal["rate", "retry-after", "robots.txt", "retry", "busy", ""]
 
 WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls

@@ -5,13 +5,15 @@ annotations. A field that is not known is `-`; no field holds a space. The log i
 the WARCs are the record, and a line that a crash took is not made again.
 """
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
-from archiver.archive.layout import storage
+from archiver.archive.layout import storage, sync_data, sync_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +61,36 @@ def _word(text: str) -> str:
     return "".join(char if char.isprintable() and char != " " else "%20" for char in text)
 
 
+def _end_line(file: BinaryIO) -> None:
+    """A line that a crash or a full disk cut off must not run into the next one."""
+    if file.seek(0, os.SEEK_END):
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+
+
 class CrawlLog:
     """Appends lines to one file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with storage(path):
-            self._file = path.open("a", encoding="utf-8")
+            self._file = path.open("a+b")
+            _end_line(self._file)
 
     def write(self, lines: Sequence[LogLine]) -> None:
         """Append *lines*."""
-        with storage(self._path):
-            self._file.writelines(line.render() + "\n" for line in lines)
+        text = "".join(line.render() + "\n" for line in lines).encode()
+        with storage(self._path, lambda: len(text)):
+            self._file.write(text)
             self._file.flush()
 
     def close(self) -> None:
-        """No more lines."""
+        """No more lines; all of them are on disk when this returns."""
         with storage(self._path):
+            sync_data(self._file)
             self._file.close()
+            sync_folder(self._path.parent)
 
     def abandon(self) -> None:
         """Close without a word: something failed already."""

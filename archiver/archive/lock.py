@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -29,12 +30,20 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def _opened(path: Path) -> tuple[IO[str], bool]:
+    """The file at *path*, and whether it may be written; one that may only be read can be locked all the same."""
+    try:
+        return path.open("a+", encoding="utf-8", errors="replace"), True
+    except PermissionError:
+        return path.open(encoding="utf-8", errors="replace"), False
+
+
 class Lock:
     """Holds *path* as long as it is open; the operating system lets it go when the process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
         with storage(path):
-            self._file = path.open("a+", encoding="utf-8")
+            self._file, writable = _opened(path)
         try:
             self._try()
         except OSError:
@@ -42,11 +51,17 @@ class Lock:
             self._file.close()
             message = f"{path.parent} is being crawled by {holder}; one crawl can have one process only"
             raise ConfigError(message) from None
-        with storage(path):
-            self._file.seek(0)
-            self._file.truncate()
-            json.dump({"pid": os.getpid(), "host": socket.gethostname()}, self._file)
-            self._file.flush()
+        text = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) if writable else ""
+        try:
+            with storage(path, lambda: len(text)):
+                if writable:
+                    self._file.seek(0)
+                    self._file.truncate()
+                    self._file.write(text)
+                    self._file.flush()
+        except BaseException:
+            self.release()
+            raise
 
     def _try(self) -> None:
         """Take it, looking again for a moment: who asks for the status of a crawl holds it for an instant."""
@@ -68,7 +83,9 @@ class Lock:
             return "another process"
 
     def release(self) -> None:
-        """Let it go."""
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.close()
+        """Let it go, whatever the disk says: the lock is the open file, its text is for people."""
+        with suppress(OSError):  # also where it may only be read
+            self._file.seek(0)
+            self._file.truncate()
+        with suppress(OSError):
+            self._file.close()

@@ -38,7 +38,7 @@ class WarcFile:
     def append(self, header: bytes, block: Iterable[bytes], length: int) -> Span:
         """Write one record as one member; where it lies. It is on disk only after `sync`."""
         start = self.size
-        with storage(self._path):
+        with storage(self._path, self._missing):
             if length < SMALL:
                 self._write(isal_zlib.compress(b"".join((header, *block, _END)), LEVEL, wbits=31))
             else:
@@ -53,9 +53,13 @@ class WarcFile:
         self._write(compressor.compress(_END) + compressor.flush())
 
     def _write(self, data: bytes) -> None:
+        self.size += len(data)
         self._file.write(data)
         self._sum.update(data)
-        self.size += len(data)
+
+    def _missing(self) -> int:
+        """Bytes that should be in the file and are not."""
+        return max(0, self.size - os.fstat(self._file.fileno()).st_size)
 
     @property
     def digest(self) -> str:
@@ -64,12 +68,12 @@ class WarcFile:
 
     def sync(self) -> None:
         """Every record appended so far is on disk when this returns."""
-        with storage(self._path):
+        with storage(self._path, self._missing):
             sync_data(self._file)
 
     def seal(self) -> None:
         """No more records; every one of them is on disk when this returns."""
-        with storage(self._path):
+        with storage(self._path, self._missing):
             sync_data(self._file)
             self.modified = os.fstat(self._file.fileno()).st_mtime_ns
             self._file.close()

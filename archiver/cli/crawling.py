@@ -13,12 +13,15 @@ from shlex import quote
 from typing import Any
 
 from archiver.archive.layout import Layout
+from archiver.archive.room import Room
 from archiver.cli import directory as place
+from archiver.cli import openfiles
 from archiver.cli.running import Outcome, run
 from archiver.cli.seeds import gathered
-from archiver.cli.terminal import say, show
+from archiver.cli.terminal import complain, say, show
+from archiver.config import toml
 from archiver.config.settings import Settings, with_values
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 from archiver.model import ExitCode
 from archiver.progress import face_for
@@ -49,9 +52,9 @@ def crawl(wish: Wish) -> ExitCode:
     settings = with_values(Settings(), {**values, "seeds": seeds})
     directory = wish.output or place.default_for(seeds[0])
     place.check_free(directory)
+    _check_room(directory, settings)
     place.made(directory)
-    place.write_settings(directory, settings)
-    return _carried_out(directory, settings, wish.verbosity, resume=False)
+    return _carried_out(directory, settings, wish.verbosity, resume=False, write=True)
 
 
 def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
@@ -61,29 +64,52 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     settings = with_values(Settings(), {**place.read_settings(layout.settings), **given})
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
-    if given:
-        place.write_settings(directory, settings)
-    return _carried_out(directory, settings, verbosity, resume=layout.database.exists())
+    _check_room(directory, settings)
+    return _carried_out(directory, settings, verbosity, resume=layout.database.exists(), write=bool(given))
 
 
-def _carried_out(directory: Path, settings: Settings, verbosity: int, *, resume: bool) -> ExitCode:
+def _check_room(directory: Path, settings: Settings) -> None:
+    """Refuse to begin what would stop at once."""
+    shortage = Room(Layout(directory), settings.limits.min_free_disk).shortage()
+    if shortage:
+        raise ArchiveError(shortage)
+
+
+def _carried_out(directory: Path, settings: Settings, verbosity: int, *, resume: bool, write: bool) -> ExitCode:
     from archiver.build import opened  # noqa: PLC0415 - the network and the database; bad input is refused without
 
     if verbosity > 0:
         logging.basicConfig(level=logging.INFO if verbosity == 1 else logging.DEBUG, format="%(name)s: %(message)s")
     if verbosity > QUIET:
         say(f"archiver: {'going on with' if resume else 'archiving into'} {directory}")
+    text = toml.render(settings) if write else ""
+    settings = _within_open_files(settings)
     return run(
-        opened(directory, settings, resume=resume),
+        opened(directory, settings, resume=resume, text=text),
         face_for(sys.stderr, verbosity),
         settings.limits.drain_timeout,
         partial(_told, directory, verbosity),
     )
 
 
+def _within_open_files(settings: Settings) -> Settings:
+    """*settings* with a concurrency for which this process may hold enough files and sockets open."""
+    limit = openfiles.raised(settings.limits.concurrency)
+    fits = openfiles.fitting(limit, settings.limits.concurrency)
+    if fits == settings.limits.concurrency:
+        return settings
+    complain(
+        f"{limit} open files are allowed (ulimit -n), so --concurrency is {fits} in this run, "
+        f"not {settings.limits.concurrency}; that needs {openfiles.needed(settings.limits.concurrency)}"
+    )
+    return with_values(settings, {"concurrency": fits})
+
+
 def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
     """Write the reports of a run that has ended, and say how it did."""
     last, ended = outcome.last, outcome.ended
+    if ended.code is ExitCode.STORAGE:
+        complain(ended.reason)
     with account.opened(directory) as db:
         found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
         files.write(directory, db, found, time.time())
@@ -98,6 +124,7 @@ _STEPS = {
     ExitCode.DONE: _LOOK,
     ExitCode.STOPPED: (_RESUME, *_LOOK),
     ExitCode.LIMIT: (_RESUME, *_LOOK),
+    ExitCode.STORAGE: (_RESUME, *_LOOK),
     ExitCode.NO_SEED: (("status", "what became of each seed"),),
 }
 

@@ -13,7 +13,7 @@ from shlex import quote
 from typing import Any, TextIO
 
 from archiver import url
-from archiver.archive.layout import Layout, replace_file, storage
+from archiver.archive.layout import Layout, replace_file, storage, sync_folder
 from archiver.config import toml
 from archiver.config.settings import Settings
 from archiver.errors import ArchiveError, ConfigError
@@ -46,10 +46,19 @@ def check_free(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory; name another one with -o")
+    check_idle(directory)
     if holds_crawl(directory):
         raise ConfigError(f"{directory} already holds a crawl; go on with: archiver resume {quote(str(directory))}")
-    if any(directory.iterdir()):
+    if not all(map(_is_leftover, directory.iterdir())):
         raise ConfigError(f"{directory} holds something else; name an empty or a new directory with -o")
+
+
+_LEFTOVERS = frozenset(("archive", "indexes", "logs", "spool", "crawl.lock", "crawl.toml.tmp"))
+
+
+def _is_leftover(path: Path) -> bool:
+    """Whether *path* is what a crawl leaves that was cut off before it had written its settings."""
+    return path.name in _LEFTOVERS and (path.is_file() or not any(path.iterdir()))
 
 
 def holds_crawl(directory: Path) -> bool:
@@ -65,13 +74,15 @@ def check_begun(directory: Path) -> None:
     layout = Layout(directory)
     if not layout.settings.exists():
         raise ConfigError(
-            f"{layout.settings} is missing; put it back, or write its seeds and settings anew "
-            "(each WARC file begins with those that were in force)"
+            f"{layout.settings} is missing; put it back, or make it anew from the WARC files: "
+            f"archiver rebuild {quote(str(directory))}"
         )
-    if layout.database.exists():
-        account.check_version(directory)
-    elif any(layout.archive.glob("*.warc.gz*")):
-        raise ArchiveError(f"{layout.database} is missing, though there are WARC files; put it back from a copy")
+    there = layout.database.exists()
+    if not (there and account.begun(directory)) and any(layout.archive.glob("*.warc.gz*")):
+        raise ArchiveError(
+            f"{layout.database} is {'empty' if there else 'missing'}, though there are WARC files; put it back from a "
+            f"copy, or make it anew: archiver rebuild {quote(str(directory))}"
+        )
     check_idle(directory)
 
 
@@ -91,10 +102,13 @@ def check_is_directory(directory: Path) -> None:
 
 
 def made(directory: Path) -> None:
-    """Make *directory* and those above it."""
+    """Make *directory* and those above it, so that a power cut cannot take them away again."""
     try:
         with storage(directory):
+            missing = [place for place in (directory, *directory.parents) if not place.exists()]
             directory.mkdir(parents=True, exist_ok=True)
+            for place in missing:
+                sync_folder(place.parent)
     except ArchiveError as error:
         if isinstance(error.__cause__, NotADirectoryError | FileExistsError):
             raise ConfigError(f"{directory} cannot be made: a part of its path is not a directory") from None
@@ -127,7 +141,7 @@ def write_settings(directory: Path, settings: Settings) -> None:
 def holder(directory: Path) -> Holder | None:
     """Who works in *directory* now; None where nobody does, or where this system cannot tell."""
     try:
-        with Layout(directory).lock.open(encoding="utf-8") as file, _free(file) as free:
+        with Layout(directory).lock.open(encoding="utf-8", errors="replace") as file, _free(file) as free:
             return None if free else _named(file.read(4096))
     except OSError:
         return None

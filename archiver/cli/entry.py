@@ -91,6 +91,12 @@ def _index(directory: Path) -> int:
     return index(directory)
 
 
+def _rebuild(directory: Path) -> int:
+    from archiver.cli.rebuilding import rebuild  # noqa: PLC0415 - see above
+
+    return rebuild(directory)
+
+
 def _verify(paths: tuple[Path, ...], *, json: bool) -> int:
     from archiver.cli.checking import verify  # noqa: PLC0415 - see above
 
@@ -183,6 +189,18 @@ _add(
     """Build the index DIR/indexes/index.cdxj anew from the WARC files.""",
     [_directory()],
     ("archiver index collections/example.org", "after WARC files were added or removed by hand"),
+)
+_add(
+    "rebuild",
+    _rebuild,
+    """Make DIR/crawl.db anew from the WARC files, where it is lost or damaged.
+
+    Every visit that lies whole in a WARC file is known again, and archiver resume goes on where the crawl was; what was
+    damaged is fetched again then. Nothing is deleted: the old database, and what is damaged in a WARC file, is kept
+    in DIR/damaged. The index is made anew too, and crawl.toml where it is missing.
+    """,
+    [_directory()],
+    ("archiver rebuild collections/example.org", "then: archiver resume collections/example.org"),
 )
 _add(
     "replay",

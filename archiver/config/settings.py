@@ -94,6 +94,14 @@ class LimitSettings:
     max_urls: int = setting(0, NUMBER, "Stop after N URLs, robots.txt aside. 0: no limit.")
     max_bytes: int = setting(0, SIZE, "Stop after this many bytes were received. 0: no limit.")
     max_time: float = setting(0.0, SECONDS_OR_NONE, "Stop after this long. 0: no limit.")
+    min_free_disk: int = setting(
+        10**9, SIZE, "Stop when less than this is free on the disk of the archive; resume goes on. 0: no limit."
+    )
+    offline_patience: float = setting(
+        86_400.0,
+        SECONDS_OR_NONE,
+        "While no host answers because the network is lost, wait this long, then stop; resume goes on. 0: no limit.",
+    )
     drain_timeout: float = setting(30.0, SECONDS, "When stopped, wait this long for requests in flight.")
 
 

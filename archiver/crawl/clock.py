@@ -11,4 +11,8 @@ class Clock:
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        return time.monotonic() + self._offset
+        return self.at(time.monotonic())
+
+    def at(self, monotonic: float) -> float:
+        """The moment at which `time.monotonic()` was *monotonic*."""
+        return monotonic + self._offset

@@ -6,16 +6,19 @@ what is under way finishes. An error of storage or a bug ends everything at once
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from archiver.archive.room import LAST_RESERVE, LOOK_EVERY, Room
 from archiver.config.settings import LimitSettings
 from archiver.crawl.account import Account
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
 from archiver.crawl.feed import NEVER, Feed
-from archiver.errors import ArchiveError, FetchError
+from archiver.crawl.network import Network
+from archiver.errors import ArchiveError, FetchError, ShortageError
 from archiver.fetch import Fetcher
 from archiver.frontier.port import Frontier, Settled
 from archiver.model import Claim, ExitCode, Settlement
@@ -24,6 +27,9 @@ from archiver.stats import Phase, Snapshot
 from archiver.visit import Visited, is_robots
 
 LONGEST_NAP = 30.0  # seconds until the planner looks again even if nothing calls it
+RELIEF = 1.0  # seconds without a request to a host for which this machine had nothing left to open
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,8 @@ class Parts:
     feed: Feed
     fetcher: Fetcher
     committer: Committer
+    room: Room
+    network: Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,11 @@ class Crawl:
         self._feed = parts.feed
         self._fetcher = parts.fetcher
         self._committer = parts.committer
+        self._room = parts.room
+        self._network = parts.network
         self._limits = limits
+        self._most = limits.concurrency  # requests at once; fewer where this machine cannot carry so many …
+        self._lowered = -NEVER  # … as was seen then
         self._clock = clock
         self._began = clock.now()
         self._account = Account(self._began)
@@ -66,6 +78,7 @@ class Crawl:
         self._visits: set[asyncio.Task[None]] = set()
         self._fetching: set[asyncio.Task[None]] = set()  # of these, whose answer is not in yet …
         self._unsent: set[asyncio.Task[None]] = set()  # … and whose request is not out yet
+        self._probe: asyncio.Task[None] | None = None  # the one that may run while the network is lost
         self._stop: Ending | None = None  # why no request starts any more
         self._spent = 0  # URLs that count for --max-urls
         parts.committer.attach(self._committed, lambda: not parts.schedule.active)
@@ -98,16 +111,20 @@ class Crawl:
 
     def snapshot(self) -> Snapshot:
         """The crawl as it stands now."""
+        now, offline = self._clock.now(), self._network.lost and not self._stop
         busy = bool(self._visits or self._committer.pending)
-        state: Phase = "draining" if self._stop else "crawling" if busy else "waiting"
-        return self._account.snapshot(self._clock.now(), state, len(self._visits), self._schedule.queues())
+        state: Phase = "draining" if self._stop else "offline" if offline else "crawling" if busy else "waiting"
+        shown = self._account.snapshot(now, state, len(self._visits), self._schedule.queues())
+        return replace(shown, waiting_for=f"the network: {self._network.words(now)}") if offline else shown
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._committer.run())
+            watching = group.create_task(self._watch_room())
             await self._plan(group)
             while self._visits:
                 await asyncio.wait(self._visits)
+            watching.cancel()
             self._committer.close()
 
     async def _plan(self, group: asyncio.TaskGroup) -> None:
@@ -122,7 +139,7 @@ class Crawl:
             await self._nap(now)
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
-        while not self._stop and not self._full and len(self._visits) < self._limits.concurrency:
+        while not self._stop and self._earliest() <= now:
             claim = self._schedule.pick(now)
             if claim is None:
                 return
@@ -131,6 +148,17 @@ class Crawl:
             task = group.create_task(self._visit(claim, refused))
             self._visits.add(task)
             task.add_done_callback(self._visits.discard)
+            if self._network.lost and not refused:
+                self._network.probe(now)
+                self._probe = task
+
+    def _earliest(self) -> float:
+        """When the next request may start, whatever its host; infinity while something else must happen first."""
+        if self._full or len(self._visits) + self._committer.pending >= self._most:
+            return NEVER  # a visit that is not committed is one that a crash would repeat, so it counts as under way
+        if self._network.lost and self._probe is not None and not self._probe.done():
+            return NEVER
+        return self._network.next_start
 
     @property
     def _full(self) -> bool:
@@ -154,9 +182,8 @@ class Crawl:
 
     async def _nap(self, now: float) -> None:
         """Until something happens, or it is time for the next thing to do."""
-        until = min(self._feed.next_due, self._time_limit(), now + LONGEST_NAP)
-        if not self._full and len(self._visits) < self._limits.concurrency:
-            until = min(until, now if self._schedule.wanting(1) else self._schedule.wake())
+        ready = now if self._schedule.wanting(1) else self._schedule.wake()
+        until = min(self._feed.next_due, self._time_limit(), now + LONGEST_NAP, max(ready, self._earliest()))
         if self._news.is_set() or self._stop:
             return
         timer = asyncio.get_running_loop().call_later(max(0.0, until - self._clock.now()), self._news.set)
@@ -166,16 +193,28 @@ class Crawl:
             timer.cancel()
 
     async def _visit(self, claim: Claim, refused: Visited | None) -> None:
+        began = self._clock.now()
         try:
             visited = refused or await self._fetch(claim)
         finally:
             self._schedule.fetched(claim.host, self._clock.now())
             self._news.set()
+        if visited is not None and not refused and await self._is_excused(visited, began):
+            visited = None
         if visited is None:
             self._feed.returned(claim)
             self._spent -= _counts(claim)
+            asyncio.get_running_loop().call_soon(self._news.set)  # when this visit counts no more
         else:
             await self._committer.put(visited)
+
+    async def _is_excused(self, visited: Visited, began: float) -> bool:
+        """Whether the network is to blame for what came; what waits for a start is called back when it is lost."""
+        lost = self._network.lost
+        excused = await self._network.is_to_blame(visited, began)
+        if self._network.lost and not lost:
+            _cancel(self._unsent)
+        return excused
 
     async def _fetch(self, claim: Claim) -> Visited | None:
         """What came of the request; None where it was held back or cut off, so that its URL waits on."""
@@ -189,11 +228,23 @@ class Crawl:
             return Visited(claim, await self._fetcher.fetch(claim.url, partial(self._gate, task, claim.host)))
         except FetchError as error:
             return Visited(claim, error=error)
+        except ShortageError as error:
+            self._make_do(claim.host, error)
+            return None
         except (_Held, asyncio.CancelledError):
             return None
         finally:
             self._unsent.discard(task)
             self._fetching.discard(task)
+
+    def _make_do(self, host: int, shortage: ShortageError) -> None:
+        """Go on with fewer requests at once; of those that fail together only the first counts."""
+        now = self._clock.now()
+        self._schedule.park(host, now + RELIEF)
+        if now >= self._lowered + RELIEF and self._most > 1:
+            self._lowered = now
+            self._most //= 2
+            log.warning("%s; from now on at most %d requests at once", shortage, self._most)
 
     async def _gate(self, task: "asyncio.Task[None]", host: int) -> None:
         """The gate of every request: passes when *host* may be asked, at the very moment its bytes go out."""
@@ -222,6 +273,17 @@ class Crawl:
             self._end(ExitCode.LIMIT, f"--max-bytes {limits.max_bytes} is reached")
         if now >= self._time_limit():
             self._end(ExitCode.LIMIT, f"--max-time {limits.max_time:g} is reached")
+        if reason := self._network.exhausted(now):
+            self._end(ExitCode.LIMIT, reason)
+
+    async def _watch_room(self) -> None:
+        """End the crawl in order before the disk is full; where the order takes too long, cut it short."""
+        while True:
+            if shortage := self._room.shortage():
+                self._end(ExitCode.STORAGE, shortage)
+            if self._room.shortage(LAST_RESERVE):
+                _cancel(self._fetching)
+            await asyncio.sleep(LOOK_EVERY)
 
     def _time_limit(self) -> float:
         return self._began + self._limits.max_time if self._limits.max_time else NEVER
@@ -230,10 +292,18 @@ class Crawl:
         """Let no request start any more; a signal says more about the ending than a limit."""
         if self._stop is None:
             _cancel(self._unsent)
-            asyncio.get_running_loop().call_later(self._limits.drain_timeout, _cancel, self._fetching)
+            self._let_finish(self._fetcher.awake() + self._limits.drain_timeout)
         if self._stop is None or code is ExitCode.STOPPED:
             self._stop = Ending(code, reason)
         self._news.set()
+
+    def _let_finish(self, end: float) -> None:
+        """What is under way may go on until *end*, in the time that the fetcher counts, and is cut then."""
+        left = end - self._fetcher.awake()
+        if left > 0:
+            asyncio.get_running_loop().call_later(left, self._let_finish, end)
+        else:
+            _cancel(self._fetching)
 
 
 def _counts(claim: Claim) -> bool:

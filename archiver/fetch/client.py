@@ -14,8 +14,8 @@ from pathlib import Path
 from archiver import __version__, url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
-from archiver.fetch.spool import Spool
-from archiver.fetch.tap import Lines, Wire
+from archiver.fetch.spool import Spool, SpoolFolder
+from archiver.fetch.tap import Lines, Wire, routed
 from archiver.http import Framer
 from archiver.http.head import may_be_head
 from archiver.model import Exchange, Framing, Truncation
@@ -26,6 +26,7 @@ SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
 SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
 SETTLE = 0.002  # seconds of silence after a message, until nothing more is expected of the server …
 LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
+NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
 
@@ -59,7 +60,7 @@ class Fetcher:
         self._timeout = settings.timeout
         self._max_size = settings.max_response_size
         self._lines = Lines(settings.timeout)
-        self._spool_folder = spool_folder
+        self._spool_folder = SpoolFolder(spool_folder)
         self._algorithm = algorithm
         self._writer = writer
 
@@ -93,6 +94,26 @@ class Fetcher:
                 raise FetchError(Failure.DISCONNECT, reason)
             first = False
 
+    @property
+    def spooled(self) -> int:
+        """Bytes of responses that lie in the spool, on their way to the archive."""
+        return self._spool_folder.held
+
+    @property
+    def heard(self) -> float:
+        """`time.monotonic()` when anything last came over the network: a connection, a byte."""
+        return self._lines.heard
+
+    def stranded(self, address: str) -> bool:
+        """Whether the host of *address* cannot be reached because this machine has no route to anywhere but itself."""
+        name = url.host(address)
+        at_home = name.startswith("127.") or name in ("[::1]", "localhost")
+        return not at_home and not name.endswith(NOWHERE) and not routed()
+
+    def awake(self) -> float:
+        """Seconds, from some moment on, that this process has run: patience with servers is measured in them."""
+        return self._lines.awake.now()
+
     def _spool(self) -> Spool:
         return Spool(self._spool_folder, self._algorithm, self._writer)
 
@@ -119,7 +140,7 @@ class _Attempt:
         clock = time.monotonic()
         try:
             self._wire.send(self._request)
-            await self._receive(clock)
+            await self._receive()
             took = time.monotonic() - clock
             if self.framer.truncated is None:
                 await self._settle()
@@ -153,8 +174,9 @@ class _Attempt:
         another = self.disturbed and may_be_head(self.framer.surplus)  # which may be the true one
         return self._wire.reused and (another or framing.protocol == "http/0.9" or framing.status == LATE)
 
-    async def _receive(self, clock: float) -> None:
-        framer = self.framer
+    async def _receive(self) -> None:
+        framer, awake = self.framer, self._wire.awake
+        began = awake.now()
         while not framer.done:
             try:
                 data = await self._wire.read(self._timeout)
@@ -168,7 +190,7 @@ class _Attempt:
                 return
             self._received = True
             await self._keep(framer.feed(data))
-            if self._too_slow(time.monotonic() - clock):
+            if self._too_slow(awake.now() - began):
                 await self._cut(Truncation.TIME)
 
     async def _settle(self) -> None:

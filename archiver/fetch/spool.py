@@ -1,23 +1,27 @@
 """What came so far of one message: in memory while it is small, in a nameless file when it is not.
 
 Large messages are hashed and written by a thread as they arrive; small ones are left to the archive's
-thread. The file has no name, so a crash leaves nothing behind.
+thread. The file has no name, so a crash leaves nothing behind. An error of the disk names the folder.
 """
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver.errors import ArchiveError
+from archiver import disk
+from archiver.errors import SHORTAGES, ArchiveError, ShortageError
 from archiver.http import Digester
 from archiver.model import Digests, Framing
 
 IN_MEMORY = 256 << 10  # bytes; nine of ten pages and images are smaller
 PIECE = 256 << 10
+
+NOT_TAKEN = "cannot be spooled"
 
 
 class MemoryBlock:
@@ -43,12 +47,41 @@ class MemoryBlock:
         """Nothing to give back."""
 
 
+class SpoolFolder:
+    """Where large messages lie until they are archived, and how many bytes of them there are."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._held = 0
+        self._turn = threading.Lock()
+
+    @property
+    def held(self) -> int:
+        """Bytes in files that somebody still needs."""
+        return self._held
+
+    def hold(self, size: int) -> None:
+        """*size* more bytes are in a file; fewer, where it is negative."""
+        with self._turn:
+            self._held += size
+
+    @contextmanager
+    def trouble(self, what: str, wanted: int = 0) -> Iterator[None]:
+        """An error of the disk becomes `ArchiveError`, which says that a response *what*, and what is missing."""
+        try:
+            yield
+        except OSError as error:
+            kind = ShortageError if error.errno in SHORTAGES else ArchiveError
+            raise kind(f"{self.path}: a response {what}: {disk.words(error, self.path, wanted)}") from error
+
+
 class FileBlock:
     """A block in a spool file; read by one reader at a time."""
 
-    def __init__(self, file: BinaryIO, length: int) -> None:
+    def __init__(self, file: BinaryIO, length: int, folder: SpoolFolder) -> None:
         self._file = file
         self._length = length
+        self._folder = folder
 
     @property
     def length(self) -> int:
@@ -57,25 +90,57 @@ class FileBlock:
 
     def pieces(self) -> Iterator[bytes]:
         """The block, in pieces of bounded size."""
-        self._file.seek(0)
-        while piece := self._file.read(PIECE):
+        place = 0
+        while piece := self._read(place, PIECE):
             yield piece
+            place += len(piece)
 
     def head(self, size: int) -> bytes:
         """The first *size* bytes."""
-        self._file.seek(0)
-        return self._file.read(size)
+        return self._read(0, size)
 
     def close(self) -> None:
         """Give the file back to the system."""
-        self._file.close()
+        if not self._file.closed:
+            self._file.close()
+            self._folder.hold(-self._length)
+
+    def _read(self, place: int, size: int) -> bytes:
+        with self._folder.trouble("cannot be read back from the spool"):
+            self._file.seek(place)
+            return self._file.read(size)
+
+
+def spooled(folder: Path, pieces: Iterable[bytes]) -> FileBlock:
+    """*pieces* in a file of *folder*; what they raise passes."""
+    place = SpoolFolder(folder)
+    file, length = _nameless(place), 0
+    try:
+        for piece in pieces:
+            length += len(piece)
+            with place.trouble(NOT_TAKEN, len(piece)):
+                file.write(piece)
+        with place.trouble(NOT_TAKEN):
+            file.flush()
+    except BaseException:
+        with suppress(OSError):  # as in Spool
+            file.close()
+        raise
+    place.hold(length)
+    return FileBlock(file, length, place)
+
+
+def _nameless(folder: SpoolFolder) -> BinaryIO:
+    with folder.trouble(NOT_TAKEN):
+        return tempfile.TemporaryFile(dir=folder.path, prefix="response-")
 
 
 class Spool:
     """Collects one response block: `add` until the end, then `block` and `digests`; `discard` if it is not wanted."""
 
-    def __init__(self, folder: Path, algorithm: str, writer: Executor) -> None:
+    def __init__(self, folder: SpoolFolder, algorithm: str, writer: Executor) -> None:
         self.length = 0
+        self._written = 0
         self._folder = folder
         self._algorithm = algorithm
         self._writer = writer
@@ -102,7 +167,7 @@ class Spool:
         """The whole block; the spool is given away with it."""
         if self._file is not None:
             file, self._file = self._file, None
-            return FileBlock(file, self.length)
+            return FileBlock(file, self.length, self._folder)
         return MemoryBlock(b"".join(self._pieces))
 
     def digests(self) -> Digests | None:
@@ -122,6 +187,7 @@ class Spool:
             with suppress(OSError):  # a full disk refuses the last buffer once more
                 self._file.close()
             self._file = None
+            self._folder.hold(-self._written)
 
     async def _flush(self, framing: Framing) -> None:
         pieces, self._pieces, self._held = self._pieces, [], 0
@@ -129,14 +195,15 @@ class Spool:
         await asyncio.wrap_future(self._writing)
 
     def _write(self, pieces: list[bytes], framing: Framing) -> None:
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._folder, prefix="response-")  # noqa: SIM115  closed by its block
-                self._digester = Digester(self._algorithm, framing)
+        if self._file is None:
+            self._file = _nameless(self._folder)
+            self._digester = Digester(self._algorithm, framing)
+        size = sum(map(len, pieces))
+        with self._folder.trouble(NOT_TAKEN, size):
             for piece in pieces:
                 self._file.write(piece)
                 if self._digester is not None:
                     self._digester.feed(piece)
             self._file.flush()
-        except OSError as error:
-            raise ArchiveError(f"cannot write to the spool {self._folder}: {error.strerror or error}") from error
+        self._written += size
+        self._folder.hold(size)

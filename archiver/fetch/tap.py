@@ -12,8 +12,10 @@ the moment between a new request's leaving and its arrival cannot be told from a
 import asyncio
 import os
 import select
+import socket
 import ssl
 import sys
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,7 +28,8 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 from yarl import URL
 
-from archiver.errors import Failure, FetchError
+from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
+from archiver.fetch.awake import Awake
 from archiver.model import Peer
 
 Kept = TypeVar("Kept")
@@ -34,6 +37,8 @@ Kept = TypeVar("Kept")
 HIGH_WATER = 512 << 10  # bytes held for a slow reader before the server is made to wait
 DNS_TTL = 300  # seconds; as long as browsers keep an address at most
 IDLE = 15.0  # seconds an unused connection is kept; servers commonly close theirs after 5 to 75
+TOLERANCE = 0.01  # seconds by which a timer of ours may be early …
+THEIRS = 0.5  # … and one of aiohttp's
 MAX_KNOWN = 4096  # origins whose connection settings are kept
 
 _FAILURES: Mapping[type[Exception], Failure] = {
@@ -93,9 +98,11 @@ class TapProtocol(ResponseHandler):
         super().connection_made(transport)
         self.wiring = cast(asyncio.Transport, transport)
         self.lines.alive.add(self)
+        self.lines.heard = time.monotonic()
 
     def data_received(self, data: bytes) -> None:
         """Hand *data* to the open exchange; without one, a used connection cannot be trusted any more."""
+        self.lines.heard = time.monotonic()
         if self.wire is not None:
             self.wire.received(data)
         elif self.exchanges:
@@ -131,11 +138,13 @@ class Wire:
         self._protocol = protocol
         self._transport = cast(asyncio.Transport, protocol.transport)
         self._loop = asyncio.get_running_loop()
+        self.awake = protocol.lines.awake
         self._pieces: list[bytes] = []
         self._held = 0
         self._over = False
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         protocol.wire = self
         protocol.exchanges += 1
         for data in protocol.early:
@@ -160,11 +169,11 @@ class Wire:
         """What has arrived, waiting for it up to *timeout* seconds (TimeoutError); b"" at the end."""
         if not self._pieces and not self._over:
             self._waiter = self._loop.create_future()
-            timer = self._loop.call_later(timeout, self._expire, self._waiter)
+            self._set_timer(timeout, self._waiter, self.awake.now() + timeout)
             try:
                 await self._waiter
             finally:
-                timer.cancel()
+                self._stop_timer()
                 self._waiter = None
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
@@ -205,9 +214,18 @@ class Wire:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    @staticmethod
-    def _expire(waiter: "asyncio.Future[None]") -> None:
-        if not waiter.done():
+    def _set_timer(self, seconds: float, waiter: "asyncio.Future[None]", end: float) -> None:
+        self._timer = self._loop.call_later(seconds, self._expire, waiter, end)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _expire(self, waiter: "asyncio.Future[None]", end: float) -> None:
+        left = end - self.awake.now()
+        if left > TOLERANCE:  # the process stood still meanwhile, and what came may not be read yet
+            self._set_timer(left, waiter, end)
+        elif not waiter.done():
             waiter.set_exception(TimeoutError())
 
 
@@ -215,7 +233,10 @@ class Lines:
     """The pool of connections. Certificates are checked; a host that fails the check is spoken to all the same."""
 
     def __init__(self, timeout: float) -> None:
+        self._patience = timeout
         self._timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_connect=timeout)
+        self.awake = Awake(asyncio.get_running_loop())
+        self.heard = float("-inf")  # `time.monotonic()` when anything last came over the network
         self._connector = aiohttp.TCPConnector(
             limit=0,
             ttl_dns_cache=DNS_TTL,
@@ -231,6 +252,16 @@ class Lines:
 
     async def connect(self, origin: str, *, fresh: bool = False) -> Wire:
         """A connection to *origin* (scheme and authority), new if *fresh*, else perhaps idle; or `FetchError`."""
+        while True:
+            began = self.awake.now()
+            try:
+                return await self._connect(origin, fresh=fresh)
+            except FetchError as error:
+                stood_still = self.awake.now() - began < self._patience - THEIRS
+                if error.failure is not Failure.TIMEOUT or not stood_still:
+                    raise
+
+    async def _connect(self, origin: str, *, fresh: bool) -> Wire:
         with _translated():
             wire = await self._borrow_anyway(origin)
             while wire.reused and (fresh or wire.stale or not self.trusts(origin)):
@@ -248,6 +279,7 @@ class Lines:
 
     async def close(self) -> None:
         """Close every connection; not one is left when this returns."""
+        self.awake.close()
         await self._connector.close(abort_ssl=True)
         leaving = [protocol.closed for protocol in self.alive]
         for protocol in self.alive:
@@ -295,8 +327,30 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except tuple(_FAILURES) as error:
+        if (shortage := _shortage(error)) is not None:
+            raise ShortageError(f"no connection could be opened: {os.strerror(shortage)}") from error
         failure = next(ours for theirs, ours in _FAILURES.items() if isinstance(error, theirs))
         raise FetchError(failure, _reason(failure, error)) from error
+
+
+def _shortage(error: Exception) -> int | None:
+    """The error number where it is not the site that failed, but this machine that has run out of something."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it could not ask
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as refused:
+            cause = refused
+    return cause.errno if isinstance(cause, OSError) and cause.errno in SHORTAGES else None
+
+
+def routed() -> bool:
+    """Whether this machine has a route to anywhere; nothing is sent."""
+    for family, address in ((socket.AF_INET, "198.51.100.1"), (socket.AF_INET6, "2001:db8::1")):  # RFC 5737, RFC 3849
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            return True
+    return False
 
 
 def _reason(failure: Failure, error: Exception) -> str:

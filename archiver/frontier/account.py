@@ -124,8 +124,11 @@ def _connect(path: Path) -> sqlite3.Connection:
 
     Without a write-ahead file nobody has the database open and it is complete in itself: it is read as it lies, which
     works on read-only media too, and makes no files beside it. With one, the crawl's own files are used. Where its
-    index (-shm) is missing and cannot be made, on a disk that is read-only or full, it is made in memory.
+    index (-shm) is missing and cannot be made, on a disk that is read-only or full, it is made in memory. A rollback
+    journal stands there only while the very first transaction is made: until then the database holds nothing.
     """
+    if path.with_name(f"{path.name}-journal").exists():
+        return sqlite3.connect(":memory:", isolation_level=None)
     wal = path.with_name(f"{path.name}-wal")
     if not wal.exists() or not wal.stat().st_size:
         return _connected(path, "mode=ro&immutable=1")

@@ -50,7 +50,7 @@ async def add(db: aiosqlite.Connection, links: Iterable[Found]) -> Counter[int]:
         [(new.hop.value, new.path, new.depth, new.strays, via, seeds[via], row) for (new, via), row in nearer],
     )
     await db.executemany(HURRY, sooner)
-    hosts = await _hosts(db, {url.origin(address) for address in found})
+    hosts = await hosts_of(db, {url.origin(address) for address in found})
     places = [hosts[url.origin(address)] for address in found]
     await db.executemany(
         INSERT,
@@ -78,7 +78,7 @@ async def _seeds(db: aiosqlite.Connection, rows: Collection[int]) -> dict[int, i
     return {int(row[0]): row[1] for row in found}
 
 
-async def _hosts(db: aiosqlite.Connection, keys: Collection[str]) -> dict[str, int]:
+async def hosts_of(db: aiosqlite.Connection, keys: Collection[str]) -> dict[str, int]:
     """The row of each host, made where there is none."""
     wanted = json.dumps(sorted(keys))
     await db.execute("INSERT OR IGNORE INTO hosts (key) SELECT value FROM json_each(?)", (wanted,))

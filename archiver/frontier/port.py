@@ -76,6 +76,15 @@ class Frontier(Protocol):
     async def host(self, host: int) -> HostRow:
         """One host as it stands now."""
 
+    async def has_answered(self, host: int) -> bool:
+        """Whether *host* has ever answered, in this run or an earlier one."""
+
+    async def set_back(self, now: float, longest: float) -> float:
+        """Keep every wait as long as it was meant, where the clock says *now* and has been set back since it began.
+
+        No wait is longer than *longest*. Returns by how many seconds the latest answer lies in the future.
+        """
+
     async def ask_robots(self, host: int) -> HostRow:
         """Put robots.txt of *host* into its queue, before everything else, unless it is there or answered."""
 
@@ -87,6 +96,9 @@ class Frontier(Protocol):
 
     async def settle(self, settlements: Sequence[Settlement], files: Sequence[FileState]) -> Settled:
         """Commit what a batch of visits means, and how far the WARC files are written."""
+
+    async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
+        """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
 
     async def find(self, addresses: Sequence[str]) -> dict[str, Claim]:
         """Those of *addresses* that wait, as claims."""

@@ -15,12 +15,13 @@ import aiosqlite
 
 from archiver import url
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import asking, settling
+from archiver.frontier import asking, clocks, learning, settling, trouble
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.port import Counts, FileRow, HostRow, Settled, Window
 from archiver.model import Capture, Claim, FileState, Hop, Robots, Settlement, Span, Truncation
 
 NEVER = float("inf")
+CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
 
 CLAIM_COLUMNS = """
 SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, via.url, seed.url,
@@ -56,6 +57,7 @@ class SqliteFrontier:
             async with AsyncExitStack() as stack:
                 writer = await stack.enter_async_context(aiosqlite.connect(path, isolation_level=None))
                 await _prepare(path, writer)
+                await _check(path, writer)
                 reader = await stack.enter_async_context(aiosqlite.connect(path, isolation_level=None))
                 await reader.execute("PRAGMA query_only = 1")
                 stack.pop_all()
@@ -101,6 +103,20 @@ class SqliteFrontier:
         rows = await self._rows(f"{HOST_COLUMNS} WHERE hosts.id = ?", (host,))
         return _host(rows[0])
 
+    async def has_answered(self, host: int) -> bool:
+        """Whether *host* has ever answered, in this run or an earlier one."""
+        key = (await self._rows("SELECT key FROM hosts WHERE id = ?", (host,)))[0][0]
+        first, behind = f"{key}/", f"{key}0"  # "0" is the character after "/": a range of the index over URLs
+        found = await self._rows(
+            "SELECT 1 FROM urls WHERE url >= ? AND url < ? AND state = 'archived' LIMIT 1", (first, behind)
+        )
+        return bool(found)
+
+    async def set_back(self, now: float, longest: float) -> float:
+        """Keep every wait as long as it was meant, where the clock says *now* and has been set back since it began."""
+        async with self._transaction() as db:
+            return await clocks.set_back(db, now, longest)
+
     async def ask_robots(self, host: int) -> HostRow:
         """Put robots.txt of *host* into its queue, before everything else, unless it is there or answered."""
         async with self._transaction() as db:
@@ -136,6 +152,16 @@ class SqliteFrontier:
         """Commit what a batch of visits means, and how far the WARC files are written."""
         async with self._transaction() as db:
             return await settling.settle(db, settlements, files)
+
+    async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
+        """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
+        async with self._transaction() as db:
+            await learning.learn(db, visits)
+        found = []
+        for visit in visits:
+            rows = await self._rows(f"{CLAIM_COLUMNS} WHERE urls.url = ?", (visit.url,))
+            found.append(_claim(rows[0]))
+        return found
 
     async def find(self, addresses: Sequence[str]) -> dict[str, Claim]:
         """Those of *addresses* that wait, as claims."""
@@ -196,10 +222,10 @@ class SqliteFrontier:
                 await self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._writer
+                    await self._writer.execute("COMMIT")
                 except BaseException:
                     await self._writer.rollback()
                     raise
-                await self._writer.execute("COMMIT")
 
     async def _rows(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         with _translated(self._path):
@@ -236,6 +262,15 @@ async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
         await db.executescript(script(step))
 
 
+async def _check(path: Path, db: aiosqlite.Connection) -> None:
+    """Name a damaged database before anything is built on it; of a large one SQLite itself does, when it meets it."""
+    size = await SqliteFrontier._one(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")  # noqa: SLF001
+    if int(size[0]) <= CHECKED:
+        said = (await SqliteFrontier._one(db, "PRAGMA quick_check(1)"))[0]  # noqa: SLF001
+        if said != "ok":
+            raise ArchiveError(f"{path}: {trouble.damaged(str(said), path)}")
+
+
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
     try:
@@ -243,7 +278,7 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise  # a broken promise of ours, not of the disk
     except sqlite3.Error as error:
-        raise ArchiveError(f"{path}: {error}") from error
+        raise ArchiveError(f"{path}: {trouble.words(error, path)}") from error
 
 
 def _claim(row: sqlite3.Row) -> Claim:

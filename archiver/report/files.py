@@ -11,7 +11,7 @@ from heapq import nlargest
 from itertools import chain
 from pathlib import Path
 
-from archiver.archive.layout import Layout, replace_file, storage
+from archiver.archive.layout import Layout, replace_file, storage, sync_folder
 from archiver.frontier import account
 from archiver.report import summary
 from archiver.report.summary import Summary
@@ -28,6 +28,7 @@ def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -
     folder = Layout(directory).reports
     with storage(folder):
         folder.mkdir(exist_ok=True)
+        sync_folder(directory)
     _put(folder / "summary.txt", (f"{line}\n" for line in summary.lines(found)))
     _put(folder / "summary.json", [json.dumps(summary.as_json(found), indent=2, ensure_ascii=False), "\n"])
     for name, (head, rows) in TABLES.items():

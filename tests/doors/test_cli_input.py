@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.frontier.migrations import VERSION
 from archiver.model import ExitCode
 from fixtures.command import COMMAND, archiver, environment
 
@@ -95,7 +96,7 @@ CASES = {
     "resume a file": (["resume", "list.txt"], "list.txt is not a directory"),
     "resume without DIR": (["resume"], "DIR"),
     "resume without settings": (["resume", "unset"], "crawl.toml is missing"),
-    "resume with a newer schema": (["resume", "newer"], "schema version 99, this archiver knows up to 1"),
+    "resume with a newer schema": (["resume", "newer"], f"schema version 99, this archiver knows up to {VERSION}"),
     "resume with bad settings": (["resume", "wrong"], "crawl.toml:2: rate: 'fast' is not"),
     "resume with a bad option": (["resume", "begun", "--rate", "x"], "--rate: 'x' is not"),
     "resume without seeds": (["resume", "seedless"], "seeds: there is none"),

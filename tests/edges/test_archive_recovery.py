@@ -1,9 +1,12 @@
 """Recovery by the bytes that remain: a good archive cut at every length keeps each whole visit, byte for byte."""
 
 import asyncio
+import io
 import itertools
 import json
+import random
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -17,9 +20,11 @@ from archiver.fetch.spool import MemoryBlock
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
 from archiver.model import Claim, Exchange, FileState, Hop, Link, Links, Peer, Truncation
-from archiver.recover import Recovered, Recovery, Visits
+from archiver.recover import Recovered, Recovery
+from archiver.recover.visits import Found, survey
 from archiver.scope import Scope
 from archiver.visit import Terms, conclude
+from archiver.warc.reader import Record, Torn, scan
 
 ORIGIN = "http://site.test"
 SEEDS = tuple(f"{ORIGIN}/{number}" for number in range(6))
@@ -113,7 +118,7 @@ def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
     async def run() -> tuple[Recovered, dict[str, Claim]]:
         frontier = await SqliteFrontier.open(layout.database)
         try:
-            recovered = await Recovery(layout, frontier, TERMS, NOW).run()
+            recovered = await Recovery(layout, frontier, TERMS).run()
             everybody = [*SEEDS, *(f"{ORIGIN}/new-{number}" for number in range(5))]
             return recovered, await frontier.find(everybody)
         finally:
@@ -122,17 +127,16 @@ def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
     return asyncio.run(run())
 
 
-def test_every_length(crashed: Cut, tmp_path: Path) -> None:
-    """Reading alone, at every length of the last two visits: each visit that is whole, and no other."""
-    torn = tmp_path / "torn"
-    for length in range(crashed.ends[-3], len(crashed.whole) + 1):
-        torn.write_bytes(crashed.whole[:length])
-        with torn.open("rb") as file:
-            visits = Visits(file, "name", crashed.ends[COMMITTED - 1], tmp_path)
-            found = list(visits)
-        expected = [end for end in crashed.ends[COMMITTED:] if end <= length]
-        assert [each.end for each in found] == expected
-        assert visits.end == max(expected, default=crashed.ends[COMMITTED - 1])
+@pytest.mark.slow
+def test_every_length_of_the_last_4_kib(crashed: Cut, tmp_path: Path) -> None:
+    """Reading alone: each visit that is whole, and no other; behind them one gap."""
+    for length in range(len(crashed.whole) - 4096, len(crashed.whole) + 1):
+        found = list(survey(io.BytesIO(crashed.whole[:length]), "name", 0, tmp_path))
+        expected = [end for end in crashed.ends if end <= length]
+        assert [each.end for each in found if isinstance(each, Found)] == expected
+        gaps = [(each.start, each.end) for each in found if not isinstance(each, Found)]
+        end = max(expected, default=_first(crashed))
+        assert gaps == ([(end, length)] if length > end else [])
 
 
 def _lengths(crashed: Cut) -> list[int]:
@@ -166,8 +170,82 @@ def test_the_note_beside_a_tail(crashed: Cut, tmp_path: Path) -> None:
         "file": crashed.name,
         "offset": crashed.ends[2],
         "bytes": 5,
-        "why": "the last visit was not whole when the crawl was cut off",
+        "why": "the file ends inside the header of a gzip member",
     }
+
+
+def test_a_hole_in_the_middle_costs_no_visit_but_the_one_it_is_in(crashed: Cut, tmp_path: Path) -> None:
+    """As a power cut leaves it, when later blocks of a file have reached the disk and earlier ones have not."""
+    wreck = crashed.copy(tmp_path / "c", len(crashed.whole))
+    start, end = crashed.ends[2], crashed.ends[3]
+    holed = crashed.whole[: start + 10] + bytes(end - start - 10) + crashed.whole[end:]
+    (wreck.layout.archive / (crashed.name + OPEN)).write_bytes(holed)
+    recovered, waiting = _recover(wreck.layout)
+    assert recovered == Recovered(adopted=2, cut=(crashed.name,))
+    assert set(SEEDS) & set(waiting) == {SEEDS[3], SEEDS[5]}
+    path = wreck.layout.archive / crashed.name
+    assert path.read_bytes() == crashed.whole[:start] + crashed.whole[end:]
+    (kept,) = wreck.layout.damaged.glob("*.part")
+    assert kept.name == f"{crashed.name}.{start}.part"
+    assert kept.read_bytes() == holed[start:end]
+    assert not [each for each in wreck.layout.archive.iterdir() if each != path]
+    assert _recover(wreck.layout)[0] == Recovered()
+
+
+def _units(data: bytes, folder: Path, *, lenient: bool) -> dict[str, bytes]:
+    """The bytes of each visit in *data*, by URL."""
+    found = {}
+    for unit in survey(io.BytesIO(data), "name", 0, folder, lenient=lenient):
+        if isinstance(unit, Found):
+            found[unit.capture.url] = data[unit.start : unit.end]
+    return found
+
+
+@pytest.mark.slow
+def test_one_changed_byte_costs_no_visit_but_the_one_it_is_in(crashed: Cut, tmp_path: Path) -> None:
+    """2,000 changes of one byte each: every other visit is found, byte for byte."""
+    whole = _units(crashed.whole, tmp_path, lenient=False)
+    assert len(whole) == 5
+    chance = random.Random(20)
+    for _ in range(2000):
+        data = bytearray(crashed.whole)
+        place = chance.randrange(len(data))
+        data[place] ^= chance.randrange(1, 256)
+        hit = {SEEDS[number] for number, end in enumerate(crashed.ends) if place < end}
+        others = set(whole) - {min(hit)} if hit and place >= _first(crashed) else set(whole)
+        found = _units(bytes(data), tmp_path, lenient=False)
+        assert {url: found.get(url) for url in others} == {url: whole[url] for url in others}
+
+
+def test_a_rebuilding_keeps_every_whole_response(crashed: Cut, tmp_path: Path) -> None:
+    """A damaged request or metadata record does not take its response with it."""
+    chance = random.Random(21)
+    with_response_only = 0
+    for _ in range(300):
+        data = bytearray(crashed.whole)
+        data[chance.randrange(_first(crashed), len(data))] ^= chance.randrange(1, 256)
+        responses = {each.first("WARC-Target-URI") for each in _whole_records(bytes(data)) if each.type == "response"}
+        found = _units(bytes(data), tmp_path, lenient=True)
+        assert set(found) == responses
+        with_response_only += len(_units(bytes(data), tmp_path, lenient=False)) < len(found)
+    assert with_response_only > 20
+
+
+def _first(crashed: Cut) -> int:
+    """Where the first visit begins: behind the warcinfo record."""
+    first = next(iter(_whole_records(crashed.whole)))
+    return first.length or 0
+
+
+def _whole_records(data: bytes) -> list[Record]:
+    found = []
+    for record in scan(io.BytesIO(data)):
+        if isinstance(record, Record):
+            with suppress(Torn):
+                for _ in record.pieces():
+                    pass
+                found.append(record)
+    return found
 
 
 @pytest.mark.parametrize("length", [0, 1, 100])
@@ -186,7 +264,7 @@ def test_a_file_of_which_the_database_knows_nothing_is_read_from_its_beginning(c
     other = wreck.layout.archive / f"other.warc.gz{OPEN}"
     other.write_bytes(crashed.whole)
     recovered, waiting = _recover(wreck.layout)
-    assert recovered.adopted == 3  # the first two are settled: nobody waits for them
+    assert recovered.adopted == 5  # the first two are known from another file; here they lie once more
     assert set(SEEDS) & set(waiting) == {SEEDS[5]}
     assert (wreck.layout.archive / "other.warc.gz").read_bytes() == crashed.whole
 
@@ -211,13 +289,13 @@ def test_a_missing_file_is_named_and_nothing_else_changes(
 ) -> None:
     wreck = crashed.copy(tmp_path / "c", crashed.ends[1])
     (wreck.layout.archive / (crashed.name + OPEN)).unlink()
-    assert _recover(wreck.layout)[0] == Recovered()
+    assert _recover(wreck.layout)[0] == Recovered(damaged=(crashed.name,))
     assert "is missing; its captures cannot be replayed" in caplog.text
 
 
 def test_a_file_that_lost_bytes_is_named(crashed: Cut, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     wreck = crashed.copy(tmp_path / "c", crashed.ends[0])
-    assert _recover(wreck.layout)[0] == Recovered()
+    assert _recover(wreck.layout)[0] == Recovered(damaged=(crashed.name + OPEN,))
     assert f"shorter than it was: {crashed.ends[0]} bytes of {crashed.ends[1]}" in caplog.text
 
 
@@ -255,7 +333,9 @@ def test_a_visit_comes_back_as_it_was(tmp_path: Path) -> None:
     receipt = archive.append((Deposit(claim, exchange, links),))
     archive.abandon()
     with next(layout.archive.iterdir()).open("rb") as file:
-        (found,) = Visits(file, receipt.captures[0].warc, 0, layout.spool)
+        (found,) = survey(file, receipt.captures[0].warc, 0, layout.spool)
+    assert isinstance(found, Found)
+    assert found.notes is not None
     assert found.capture == receipt.captures[0]
     assert found.notes.links == links
     assert (found.notes.path, found.notes.tries, found.notes.via, found.notes.seed) == ("LR", 2, claim.via, claim.seed)
@@ -275,7 +355,8 @@ def test_large_responses_come_back_from_a_file(tmp_path: Path) -> None:
     receipt = archive.append((Deposit(claim, _exchange(0, raw), Links()),))
     archive.close()
     with (layout.archive / receipt.captures[0].warc).open("rb") as file:
-        (found,) = Visits(file, receipt.captures[0].warc, 0, layout.spool)
+        (found,) = survey(file, receipt.captures[0].warc, 0, layout.spool)
+        assert isinstance(found, Found)
         assert b"".join(found.exchange.response.pieces()) == raw
         found.exchange.response.close()
     assert found.capture == receipt.captures[0]

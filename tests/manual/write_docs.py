@@ -91,6 +91,8 @@ def exit_codes_page() -> str:
             "",
             "A crawl that ended with 4 or 5 is whole as far as it went: it can be replayed, verified, and resumed.",
             "A script that must finish a crawl can call `archiver resume DIR` for as long as it ends with 4 or 5.",
+            "After 3 its line says which path it was and, where the disk is full, how much is missing; what was",
+            "committed is safe. When the disk has room again, or can be written again, `archiver resume DIR` goes on.",
             "",
         ]
     )

@@ -71,6 +71,20 @@ def test_retry_after(value: str, seconds: float) -> None:
     assert outcome.retry_after(answer(503, ("retry-after", value)), NOW) == seconds
 
 
+@pytest.mark.parametrize(
+    ("sent", "seconds"),
+    [
+        ("Sat, 21 Nov 2026 07:28:30 GMT", 30),
+        ("Sat, 21 Nov 2026 04:28:30 GMT", 3 * 3600 + 30),
+        ("Sat, 21 Nov 2026 09:00:00 GMT", 0),
+        ("yesterday", 60),
+    ],
+)
+def test_a_date_is_read_by_the_clock_of_who_sent_it(sent: str, seconds: float) -> None:
+    fields = (("retry-after", "Sat, 21 Nov 2026 07:29:00 GMT"), ("date", sent))
+    assert outcome.retry_after(answer(503, *fields), NOW) == seconds
+
+
 @given(st.text() | st.text("0123456789:-+, GMTSatNov", max_size=40))
 def test_retry_after_is_bounded_whatever_it_says(value: str) -> None:
     assert 0 <= outcome.retry_after(answer(503, ("retry-after", value)), NOW) <= outcome.LONGEST_PARK

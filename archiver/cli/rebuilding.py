@@ -1,0 +1,56 @@
+"""`archiver rebuild`: a new crawl.db from the WARC files, and crawl.toml too where it is gone."""
+
+import asyncio
+from pathlib import Path
+from shlex import quote
+
+from archiver.archive.layout import Layout
+from archiver.cli import directory as place
+from archiver.cli.meter import Meter
+from archiver.cli.terminal import result, say
+from archiver.config import toml
+from archiver.config.settings import Settings, with_values
+from archiver.errors import ConfigError
+from archiver.model import ExitCode
+
+
+def rebuild(directory: Path) -> ExitCode:
+    """Make the database of *directory* anew."""
+    place.check_is_directory(directory)
+    layout = Layout(directory)
+    if not layout.archive.is_dir():
+        raise ConfigError(f"{directory} holds no crawl: there is no archive/ in it")
+    place.check_idle(directory)
+    from archiver.build import rebuilt  # noqa: PLC0415 - the network and the database; bad input is refused without
+
+    settings = _settings(directory)
+    with Meter() as meter:
+        done = asyncio.run(
+            rebuilt(
+                directory,
+                settings,
+                lambda number, files, visits: meter.show(f"reading: file {number} of {files}, {visits} visits so far"),
+            )
+        )
+    for name in done.mended:
+        say(f"{layout.archive / name}: what is damaged was taken out and is kept in {layout.damaged}")
+    for name in done.foreign:
+        say(f"{layout.archive / name}: not written by archiver; it was left as it is")
+    result(f"{done.visits} visits in {done.files} WARC files; go on with: archiver resume {quote(str(directory))}")
+    return ExitCode.DONE
+
+
+def _settings(directory: Path) -> Settings:
+    """Those in crawl.toml; where it is missing it is written anew, as the newest WARC file tells them."""
+    from archiver.recover import archive_files, settings_text  # noqa: PLC0415 - as above
+
+    layout = Layout(directory)
+    if layout.settings.exists():
+        return with_values(Settings(), place.read_settings(layout.settings))
+    text = settings_text(archive_files(layout))
+    if not text:
+        raise ConfigError(f"{layout.settings} is missing, and no WARC file tells its seeds; write it anew")
+    settings = with_values(Settings(), toml.parse(text, "the settings in the WARC files"))
+    place.write_settings(directory, settings)
+    say(f"{layout.settings} was missing; it was written anew from the WARC files")
+    return settings

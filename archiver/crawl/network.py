@@ -1,0 +1,136 @@
+"""Our own network, as the crawl meets it: while it is lost, nothing is given up and nothing is asked but a probe.
+
+Feeds the rules of `outage` with what comes and fails, and says so when the network goes and when it is back.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from archiver.crawl.clock import Clock
+from archiver.errors import FetchError
+from archiver.fetch import Fetcher
+from archiver.frontier.port import Frontier
+from archiver.model import Claim
+from archiver.outage import LINE, Outage
+from archiver.outcome import CUT
+from archiver.schedule import Queue, Schedule
+from archiver.stats import duration
+from archiver.visit import Visited
+
+SOON = 60.0  # seconds; a host that may be asked within them can bear witness for the network
+REST = 3.0  # seconds a host rests whose failure is in doubt
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long failures are borne."""
+
+    retries: int  # of one URL
+    outage: float  # seconds of a lost network; 0: no limit
+
+
+class Network:
+    """Heed `next_start`, tell of each `probe`, and ask `is_to_blame` after each visit."""
+
+    def __init__(
+        self, frontier: Frontier, schedule: Schedule, fetcher: Fetcher, clock: Clock, patience: Patience, rule: Outage
+    ) -> None:
+        self._frontier = frontier
+        self._schedule = schedule
+        self._fetcher = fetcher
+        self._clock = clock
+        self._patience = patience
+        self._rule = rule
+        self._last = ""  # failure, in words
+
+    @property
+    def lost(self) -> bool:
+        """Whether it counts as lost."""
+        return self._rule.lost
+
+    @property
+    def next_start(self) -> float:
+        """While it is lost: when the next probe may start."""
+        return self._rule.next_start
+
+    def probe(self, now: float) -> None:
+        """A request starts although it is lost."""
+        self._rule.probe(now)
+
+    def listen(self) -> None:
+        """Take notice of what came over the network since the last look."""
+        self._sign(self._clock.at(self._fetcher.heard))
+
+    def _sign(self, at: float) -> None:
+        lost, since = self.lost, self._rule.since
+        self._rule.sign(at)
+        if lost and not self.lost:
+            log.warning("the network is back after %s", duration(self._clock.now() - since))
+
+    def exhausted(self, now: float) -> str:
+        """Why the crawl should end, where it has waited long enough."""
+        limit = self._patience.outage
+        if not self.lost or not limit or now - self._rule.since < limit:
+            return ""
+        return f"no host answers since {self._moment()} ({self._last}); --offline-patience {limit:g} is over"
+
+    def words(self, now: float) -> str:
+        """What the crawl waits for while the network is lost."""
+        wait = self.next_start - now
+        again = f"trying again in {duration(wait)}" if wait > 0 else "trying again now"
+        return f"no host answers since {self._moment()}, {again} ({self._last})"
+
+    async def is_to_blame(self, visited: Visited, began: float) -> bool:
+        """Whether what came of a visit that *began* then may be the network's doing: its URL waits on as it did."""
+        self.listen()
+        claim, error, exchange = visited.claim, visited.error, visited.exchange
+        if exchange is not None and self.lost and exchange.truncated in CUT:
+            exchange.response.close()
+            return True
+        if error is None:
+            self._rule.answered(claim.host, claim.id)
+            return False
+        if error.failure not in LINE:  # a handshake that failed is an answer
+            self._sign(self._clock.now())
+            return False
+        known = await self._frontier.has_answered(claim.host) or self._fetcher.stranded(claim.url)
+        self.listen()
+        self._count(claim, error, began, known=known)
+        if self.lost:
+            return True
+        if claim.tries < self._patience.retries:
+            return False
+        now = self._clock.now()
+        others = any(queue.active for queue in self._others(claim.host))
+        ours = self._rule.is_ours(claim.host, claim.id, (began, now), known=known, others=others)
+        if ours:
+            self._schedule.park(claim.host, now + REST)
+        return ours
+
+    def _count(self, claim: Claim, error: FetchError, began: float, *, known: bool) -> None:
+        lost, now = self.lost, self._clock.now()
+        alone = not any(_soon(queue, now) for queue in self._others(claim.host))
+        self._last = f"{error.failure.value}: {error.reason}"
+        self._rule.failed(claim.host, began, now, known=known, alone=alone)
+        if self.lost and not lost:
+            log.warning("%s; nothing is given up meanwhile", self.words(now))
+
+    def _others(self, host: int) -> Iterator[Queue]:
+        for other in self._schedule.leased():
+            if other != host and (queue := self._schedule.queue(other)) is not None:
+                yield queue
+
+    def _moment(self) -> str:
+        return time.strftime("%H:%M:%S", time.localtime(self._rule.since))
+
+
+def _soon(queue: Queue, now: float) -> bool:
+    """Whether the host is being asked, or may be before long."""
+    if queue.active:
+        return True
+    first = queue.pace.next(now) if queue.window else queue.later
+    return max(first, queue.parked) < now + SOON

@@ -1,0 +1,204 @@
+"""Recovery: each file that the database does not know as closed is read forward from its committed length.
+
+Every whole visit found there is settled as if it had just happened, from its own metadata record. What is no whole
+visit is set aside. Then the file gets its final name. Finished files that are not what they were are named.
+"""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+
+from archiver import scope
+from archiver.archive.layout import OPEN, Layout, storage, sync_folder
+from archiver.frontier.port import FileRow, Frontier
+from archiver.model import Claim, FileState, Hop, Settlement
+from archiver.recover import aside
+from archiver.recover.damage import broken, changed, finished
+from archiver.recover.visits import Found, Gap, is_ours, survey
+from archiver.visit import Terms, conclude, read_links
+
+BATCH = 64  # visits settled in one transaction
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What recovery did."""
+
+    adopted: int = 0  # visits that were on disk but not in the database
+    cut: tuple[str, ...] = ()  # files of which something was set aside
+    damaged: tuple[str, ...] = ()  # finished files that are not what they were
+
+
+class Recovery:
+    """Brings files and database together again; after a clean end there is nothing to do."""
+
+    def __init__(self, layout: Layout, frontier: Frontier, terms: Terms) -> None:
+        self._layout = layout
+        self._frontier = frontier
+        self._adoption = Adoption(frontier, terms)
+        self._cut: list[str] = []
+        self._damaged: list[str] = []
+
+    async def run(self) -> Recovered:
+        """Recover every file, and say what that came to."""
+        self._layout.forget_drafts()
+        known = {row.name: row for row in await self._frontier.files()}
+        for row in known.values():
+            if not row.closed:
+                await self._finish(row.name, row.committed)
+            else:
+                await self._look(self._layout.archive / row.name, row)
+        for path in archive_files(self._layout):
+            name = path.name.removesuffix(OPEN)
+            if name not in known and path.name.endswith(OPEN):
+                await self._finish(name, 0)
+            elif name not in known and ours(path):
+                log.warning("%s is not known to crawl.db: it is left as it is", path)
+        if self._damaged:
+            where = quote(str(self._layout.directory))
+            log.warning(
+                "archiver verify %s names all that is lost; archiver rebuild %s makes a database without it, "
+                "and archiver resume then fetches it again",
+                where,
+                where,
+            )
+        return Recovered(self._adoption.adopted, tuple(self._cut), tuple(self._damaged))
+
+    async def _look(self, path: Path, row: FileRow) -> None:
+        with storage(path):
+            found = changed(path, row)
+        if isinstance(found, str):
+            self._name(path, found)
+        elif found is not None:
+            await self._frontier.settle((), (found,))
+
+    def _name(self, path: Path, trouble: str) -> None:
+        log.warning("%s %s", path, trouble)
+        self._damaged.append(path.name)
+
+    async def _finish(self, name: str, committed: int) -> None:
+        path = self._on_disk(name)
+        if path is None:
+            self._name(self._layout.archive / name, "is missing; its captures cannot be replayed")
+            return
+        with storage(path):
+            size = path.stat().st_size
+            if size < committed:
+                self._name(path, f"is shorter than it was: {size} bytes of {committed}")
+            elif trouble := broken(path, committed):
+                self._name(path, f"is damaged{trouble}")
+            aside.write_again(path, committed)
+            if mended(path, name, committed, self._layout):
+                self._cut.append(name)
+            await self._adoption.read(path, name, committed, self._layout.spool)
+            if named(path, name):
+                state = finished(path.with_name(name), name)
+                await self._frontier.settle((), (replace(state, size=max(state.size, committed)),))
+
+    def _on_disk(self, name: str) -> Path | None:
+        folder = self._layout.archive
+        return next((path for path in (folder / (name + OPEN), folder / name) if path.exists()), None)
+
+
+class Adoption:
+    """Settles the visits that are found in files."""
+
+    def __init__(self, frontier: Frontier, terms: Terms) -> None:
+        self.adopted = 0
+        self._frontier = frontier
+        self._terms = terms
+
+    async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
+        """Settle every visit of *path* from *offset* on."""
+        batch: list[Found] = []
+        with path.open("rb") as file:
+            try:
+                for unit in survey(file, name, offset, spool, lenient=lenient):
+                    if isinstance(unit, Gap):
+                        continue
+                    batch.append(unit)
+                    if len(batch) >= BATCH:
+                        await self._settle(batch, name)
+                await self._settle(batch, name)
+            finally:
+                for unit in batch:
+                    unit.exchange.response.close()
+
+    async def _settle(self, batch: list[Found], name: str) -> None:
+        """Settle *batch*, and empty it."""
+        if not batch:
+            return
+        claims = await self._frontier.learn([_claim(found) for found in batch])
+        settlements = [self._settlement(claim, found) for claim, found in zip(claims, batch, strict=True)]
+        await self._frontier.settle(settlements, (FileState(name, batch[-1].end, closed=False),))
+        self.adopted += len(batch)
+        for found in batch:
+            found.exchange.response.close()
+        batch.clear()
+
+    def _settlement(self, claim: Claim, found: Found) -> Settlement:
+        """As it was when it happened: the same words, at the same time."""
+        exchange = found.exchange
+        if found.notes is not None:
+            links, told = found.notes.links, _claim(found)
+            claim = replace(claim, hop=told.hop, path=told.path, depth=told.depth, strays=told.strays, tries=told.tries)
+        else:
+            links = read_links(claim, exchange)
+        now = exchange.started / 1e6 + exchange.took
+        return replace(conclude(self._terms, claim, exchange, links, now), capture=found.capture)
+
+
+def _claim(found: Found) -> Claim:
+    """What the visit's own records say of its URL; without notes as little as can be said of any link."""
+    notes, address = found.notes, found.capture.url
+    if notes is None:
+        return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
+    priority = scope.priority(notes.path, notes.depth)
+    return Claim(
+        0, address, 0, notes.hop, notes.path, notes.depth, notes.strays, notes.tries, notes.via, notes.seed, priority
+    )
+
+
+def archive_files(layout: Layout) -> list[Path]:
+    """The WARC files of a collection, open ones too, in the order in which they were begun."""
+    with storage(layout.archive):
+        return sorted(layout.archive.glob("*.warc.gz*"), key=lambda path: path.name)
+
+
+def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool = False) -> bool:
+    """Take out of *path*, from *offset* on, what is no whole visit; False where there is nothing of it.
+
+    *lenient*: whole records that belong to no visit stay.
+    """
+    gaps: list[Gap] = []
+    with path.open("rb") as file:
+        for unit in survey(file, name, offset, layout.spool, lenient=lenient):
+            if isinstance(unit, Found):
+                unit.exchange.response.close()
+            elif unit.damaged or not lenient:
+                gaps.append(unit)
+    for gap in gaps:
+        log.warning("%s: %s; %d bytes are kept under damaged/", path, gap.why, gap.end - gap.start)
+    aside.cut(path, gaps, layout)
+    return bool(gaps)
+
+
+def named(path: Path, name: str) -> bool:
+    """Give *path* its final name; False where nothing of it was whole, so that it is gone."""
+    if path.stat().st_size == 0:
+        path.unlink()
+    elif path.name != name:
+        path.rename(path.with_name(name))
+    sync_folder(path.parent)
+    return path.with_name(name).exists()
+
+
+def ours(path: Path) -> bool:
+    """Whether the WARC at *path* was written by this program."""
+    with suppress(OSError), path.open("rb") as file:
+        return is_ours(file)
+    return False

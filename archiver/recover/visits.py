@@ -1,0 +1,254 @@
+"""The whole visits of one WARC file, in the order in which they lie, and the gaps between them.
+
+A visit is whole when its response, request and metadata record are. What is not whole, and what belongs to no visit of
+ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
+from archiver.http import Digester, read_stored
+from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Span, Truncation
+from archiver.warc.reader import Record, Torn, scan
+from archiver.warc.records import VisitNotes, parse_date
+
+IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
+HEAD = (1 << 20) + 16  # of a response, at most
+NOWHERE = Span(0, 0)
+ALGORITHMS = frozenset(("sha1", "sha256"))
+
+NO_VISIT = "records that belong to no visit"
+SAY = {"warcinfo": (b"software: archiver/",), "metadata": (b"hopsFromSeed: ", b"\r\nstrays: ")}  # that a file is ours
+LOOK = 12  # records looked at for this
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One visit. `notes` is None where its metadata record is damaged; whoever reads on closes the response."""
+
+    exchange: Exchange
+    notes: VisitNotes | None
+    capture: Capture
+    start: int
+    end: int  # the offset behind its last record
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Bytes that are no whole visit."""
+
+    start: int
+    end: int
+    why: str
+    damaged: bool = True  # False: whole records, but no visit
+
+
+def survey(file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False) -> Iterator[Found | Gap]:
+    """All that lies in *file*, the WARC *name*, from the boundary *offset* on.
+
+    *lenient*: a visit counts if only its response is whole.
+    """
+    end = offset
+    why = ""
+    items = _Items(scan(file, offset))
+    reader = _Visits(name, spool, items, lenient=lenient)
+    for item in items:
+        unit: Found | Span | None = None
+        if isinstance(item, Torn):
+            why = why or item.reason
+        elif item.type == "response":
+            unit = reader.visit(item)
+        elif item.type == "warcinfo":
+            unit = _passed(item)
+        if unit is None:
+            continue
+        start, after = (unit.start, unit.end) if isinstance(unit, Found) else (unit.offset, unit.offset + unit.length)
+        if start > end:
+            yield Gap(end, start, why or NO_VISIT, damaged=bool(why))
+        if isinstance(unit, Found):
+            yield unit
+        end, why = after, ""
+    size = file.seek(0, 2)
+    if size > end:
+        yield Gap(end, size, why or reader.why or NO_VISIT, damaged=bool(why))
+
+
+def is_ours(file: BinaryIO) -> bool:
+    """Whether *file* is a WARC that this program wrote; its first records say so, even if one is damaged."""
+    for record in islice(scan(file), LOOK):
+        if isinstance(record, Torn) or record.type not in SAY:
+            continue
+        block = _small(record) or b""
+        if all(word in block for word in SAY[record.type]):
+            return True
+    return False
+
+
+def described(file: BinaryIO) -> list[tuple[str, str]]:
+    """The fields of the warcinfo record at the beginning of *file*; none where it has none."""
+    first = next(scan(file), None)
+    if not isinstance(first, Record) or first.type != "warcinfo":
+        return []
+    lines = (_small(first) or b"").decode(errors="replace").split("\r\n")
+    return [(name, value) for name, colon, value in (line.partition(": ") for line in lines) if colon]
+
+
+class _Items:
+    """What a scan gives, with one step back."""
+
+    def __init__(self, items: Iterator[Record | Torn]) -> None:
+        self._items = items
+        self._back: list[Record | Torn] = []
+
+    def __iter__(self) -> "_Items":
+        return self
+
+    def __next__(self) -> Record | Torn:
+        return self._back.pop() if self._back else next(self._items)
+
+    def back(self, item: Record | Torn) -> None:
+        self._back.append(item)
+
+
+class _Visits:
+    """Puts the records of visits together."""
+
+    def __init__(self, name: str, spool: Path, items: _Items, *, lenient: bool) -> None:
+        self.why = ""  # the latest visit was not whole
+        self._name = name
+        self._spool = spool
+        self._items = items
+        self._lenient = lenient
+
+    def visit(self, response: Record) -> Found | None:
+        """The visit that begins with *response*; None where it is not whole."""
+        try:
+            block = self._block(response)
+        except Torn:
+            return None  # the scan gives it next
+        try:
+            found = self._with_others(response, block)
+        except BaseException:
+            block.close()
+            raise
+        if found is None:
+            block.close()
+        return found
+
+    def _with_others(self, response: Record, block: MemoryBlock | FileBlock) -> Found | None:
+        request, request_block = self._next("request")
+        metadata, notes_block = self._next("metadata") if request is not None or self._lenient else (None, b"")
+        if response.length is None or not (self._lenient or (request and metadata)):
+            self.why = "the last visit was not whole"
+            return None
+        try:
+            notes = VisitNotes.read(notes_block) if metadata is not None else None
+        except ValueError as error:
+            self.why = f"its metadata record cannot be read: {error}"
+            if not self._lenient:
+                return None
+            notes = None
+        try:
+            return _found(self._name, (response, block), (request, request_block), metadata, notes)
+        except ValueError as error:
+            self.why = f"its response record cannot be read: {error}"
+            return None
+
+    def _next(self, kind: str) -> tuple[Record | None, bytes]:
+        """The next record and its block, if it is a whole and small one of *kind*; else it stays where it is."""
+        item = next(self._items, None)
+        if isinstance(item, Record) and item.type == kind:
+            block = _small(item)
+            return (None, b"") if block is None else (item, block)
+        if item is not None:
+            self._items.back(item)
+        return None, b""
+
+    def _block(self, record: Record) -> MemoryBlock | FileBlock:
+        if (record.size or 0) <= IN_MEMORY:
+            return MemoryBlock(b"".join(record.pieces()))
+        return spooled(self._spool, record.pieces())
+
+
+def _small(record: Record) -> bytes | None:
+    """The block of *record*; None where it is not whole."""
+    try:
+        return b"".join(record.pieces())
+    except Torn:
+        return None
+
+
+def _passed(record: Record) -> Span | None:
+    return Span(record.offset, record.length) if _small(record) is not None and record.length is not None else None
+
+
+def _found(
+    name: str,
+    answer: tuple[Record, MemoryBlock | FileBlock],
+    question: tuple[Record | None, bytes],
+    metadata: Record | None,
+    notes: VisitNotes | None,
+) -> Found:
+    """The visit that its records tell; ValueError where a field of the response is not one of ours."""
+    response, block = answer
+    framing = read_stored(block.head(HEAD))
+    if notes is not None:
+        framing = replace(framing, faults=notes.faults)
+    truncated = response.first("WARC-Truncated")
+    exchange = Exchange(
+        request=question[1],
+        response=block,
+        framing=framing,
+        digests=_digests(response, block, framing),
+        peer=Peer(response.first("WARC-IP-Address")),
+        started=parse_date(response.first("WARC-Date") or ""),
+        took=notes.took if notes is not None else 0.0,
+        truncated=Truncation(truncated) if truncated else None,
+        interim=notes.interim if notes is not None else b"",
+        surplus=notes.surplus if notes is not None else b"",
+        notes=notes.remarks if notes is not None else (),
+    )
+    capture = _capture(name, exchange, response, question[0], metadata)
+    end = max(span.offset + span.length for span in (capture.response, capture.request, capture.metadata))
+    return Found(exchange, notes, capture, response.offset, end)
+
+
+def _capture(
+    name: str, exchange: Exchange, response: Record, request: Record | None, metadata: Record | None
+) -> Capture:
+    digests = exchange.digests or Digests("", "", 0)
+    address = response.first("WARC-Target-URI")
+    if not address:
+        raise ValueError("it has no WARC-Target-URI")
+    return Capture(
+        url=address,
+        timestamp=exchange.started,
+        status=exchange.framing.status,
+        mime=exchange.framing.media_type,
+        payload_digest=digests.payload,
+        payload_length=digests.payload_length,
+        received=exchange.response.length,
+        warc=name,
+        response=_span(response),
+        request=_span(request),
+        metadata=_span(metadata),
+        truncated=exchange.truncated,
+    )
+
+
+def _span(record: Record | None) -> Span:
+    return NOWHERE if record is None else Span(record.offset, record.length or 0)
+
+
+def _digests(record: Record, block: Block, framing: Framing) -> Digests:
+    algorithm = (record.first("WARC-Payload-Digest") or "").partition(":")[0]
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"{algorithm[:40]!r} is no digest of ours")
+    digester = Digester(algorithm, framing)
+    for piece in block.pieces():
+        digester.feed(piece)
+    return digester.digests()
