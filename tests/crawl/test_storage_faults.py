@@ -1,0 +1,192 @@
+"""A disk that is nearly full, read-only or broken, and too few open files: a line, exit code 3, and nothing is lost."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from archiver import verify
+from archiver.cli import openfiles
+from archiver.frontier import account
+from archiver.model import ExitCode
+from fixtures.archives import captured, rows
+from fixtures.command import archiver
+from fixtures.lifetimes import crawl
+from fixtures.log import Row
+from fixtures.mounts import mounted
+from fixtures.rawserver import Answer, RawServer
+from fixtures.running import ended, running
+from fixtures.sites import tree
+
+pytestmark = pytest.mark.slow
+
+SITE = tree(30)
+ALL = SITE.reachable | {"/robots.txt"}
+FAST = ("--rate", "0", "-qq")
+NO_FLOOR = ("--min-free-disk", "0")
+FLOOR = ("--min-free-disk", "10M")
+NEARLY_FULL = re.compile(
+    r"\S*c: (\d+) bytes \(.*?\) are free on its disk, and --min-free-disk is (\d+) bytes \(10\.0 MB\): "
+    r"(\d+) bytes \(.*?\) are missing"
+)
+
+
+@pytest.fixture(name="server", scope="module")
+def a_server() -> Iterator[RawServer]:
+    """Serves the site."""
+    with RawServer(SITE.routes) as server:
+        yield server
+
+
+def complaint(err: str) -> str:
+    """The one line that was said, which is no traceback."""
+    assert re.fullmatch(r"archiver: [^\n]+\n", err), err
+    return err.removeprefix("archiver: ").rstrip()
+
+
+def goes_on(directory: Path, server: RawServer) -> None:
+    """Another run ends the crawl in *directory* complete, and verify finds no fault."""
+    ending = crawl(directory, server.url(), resume=True, min_free_disk=10_000_000)
+    assert ending.code is ExitCode.DONE, ending
+    assert [url for url, _ in captured(directory)] == sorted(map(server.url, ALL))
+    report = verify.run([directory])
+    assert report.ok, report.faults
+
+
+def test_a_disk_that_is_nearly_full(tmp_path: Path) -> None:
+    """Somebody else fills the disk while the crawl runs: it ends in order, with room left; and begins not before."""
+    directory = tmp_path / "disk" / "c"
+    foreign = tmp_path / "disk" / "foreign"
+
+    usual = SITE.routes["/p5.html"]
+    assert isinstance(usual, Answer)
+
+    def fills(_: Row) -> Answer:
+        foreign.write_bytes(bytes(15_000_000))
+        return usual
+
+    with mounted(directory.parent, "20m"), RawServer({**SITE.routes, "/p5.html": fills}) as server:
+        with running("crawl", server.url(), "-o", "c", "--rate", "15", "-qq", *FLOOR, cwd=directory.parent) as process:
+            code, err = ended(process)
+        assert code == ExitCode.STORAGE, err
+        found = NEARLY_FULL.fullmatch(complaint(err))
+        assert found, err
+        free, floor, missing = map(int, found.groups())
+        assert 1_000_000 < free < floor == 10_000_000
+        assert missing == floor - free
+        committed = rows(directory, "SELECT url, offset FROM captures")
+        assert 5 < len(committed) < len(ALL)
+        assert len(server.log) == len(committed)  # what was asked for was kept
+        assert not list(directory.glob("archive/*.open"))
+
+        before = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+        refused = archiver("resume", "c", cwd=directory.parent)
+        assert refused.returncode == ExitCode.STORAGE
+        assert NEARLY_FULL.fullmatch(complaint(refused.stderr))
+        assert {path: path.stat().st_mtime_ns for path in directory.rglob("*")} == before
+
+        foreign.unlink()
+        goes_on(directory, server)
+        assert set(committed) <= set(rows(directory, "SELECT url, offset FROM captures"))
+
+
+def test_a_crawl_does_not_begin_below_the_floor(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "5m"):
+        refused = archiver("crawl", "http://127.0.0.1:1/", "-o", "disk/c", *FLOOR, cwd=tmp_path)
+        assert refused.returncode == ExitCode.STORAGE
+        assert NEARLY_FULL.fullmatch(complaint(refused.stderr))
+        assert not list((tmp_path / "disk").iterdir())
+
+
+def test_a_read_only_disk(tmp_path: Path, server: RawServer) -> None:
+    """Nothing can be begun or gone on with; what only reads works, also where a crawl was killed."""
+    folder = tmp_path / "disk"
+    with mounted(folder, "50m") as disk:
+        for name in ("c", "empty", "killed"):
+            (folder / name).mkdir()
+        assert archiver("crawl", server.url(), "-o", "c", "--max-urls", "9", *FAST, *NO_FLOOR, cwd=folder).returncode
+        with running("crawl", server.url(), "-o", "killed", "--rate", "9", "-v", *NO_FLOOR, cwd=folder) as process:
+            asked = len(server.log)
+            server.log.holds(asked + 12).wait()
+            process.kill()
+            ended(process)
+        shutil.copytree(folder / "killed", folder / "copied", ignore=shutil.ignore_patterns("*-shm"))
+        assert (folder / "copied/crawl.db-wal").stat().st_size
+        disk.forbid_writing()
+
+        for arguments in (
+            ("crawl", server.url(), "-o", "new"),
+            ("crawl", server.url(), "-o", "empty"),
+            ("resume", "copied"),
+        ):
+            refused = archiver(*arguments, *FAST, *NO_FLOOR, cwd=folder)
+            assert refused.returncode == ExitCode.STORAGE, arguments
+            assert re.fullmatch(rf"{arguments[-1]}\S*: Read-only file system", complaint(refused.stderr))
+        for name in ("c", "killed", "copied"):
+            assert verify.run([folder / name]).ok
+            with account.opened(folder / name) as db:
+                assert account.totals(db).captures >= 5
+        assert archiver("status", "copied", cwd=folder).returncode == ExitCode.DONE
+
+        disk.allow_writing()
+        goes_on(folder / "c", server)
+
+
+@pytest.mark.replay
+def test_a_replay_from_a_read_only_disk(tmp_path: Path, server: RawServer) -> None:
+    with mounted(tmp_path / "disk", "50m") as disk:
+        assert archiver("crawl", server.url(), "-o", "disk/c", *FAST, *NO_FLOOR, cwd=tmp_path).returncode == 0
+        disk.forbid_writing()
+        with running("replay", "disk/c", "--port", "0", cwd=tmp_path) as process:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            with urlopen(address.replace("/http", "/mp_/http"), timeout=30) as answer:
+                assert answer.status == 200
+
+
+# the call; when it fails, counted in each thread; how; of which file only; the path in the line
+BROKEN = {
+    "a sync": ("fdatasync", 3, "EIO", "", r"c/\S+"),
+    "the sync of a commit": ("fdatasync", 2, "EIO", "crawl.db-wal", r"c/crawl\.db"),
+    "a write to the database": ("pwrite64", 12, "EIO", "crawl.db-wal", r"c/crawl\.db"),
+    "a write to crawl.log": ("write", 2, "EROFS", "logs/crawl.log", r"c/logs/crawl\.log"),
+    "a name": ("rename", 2, "EROFS", "", r"c/\S+"),
+}
+REASON = r"(Input/output error|Read-only file system|disk I/O error \(\w+\))"
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace, which lets a call fail")
+@pytest.mark.parametrize("which", BROKEN)
+def test_an_error_of_the_disk(tmp_path: Path, server: RawServer, which: str) -> None:
+    """One call fails, once; the crawl ends, and what was not synced is not taken for committed."""
+    call, number, error, about, named = BROKEN[which]
+    only = ("-P", str(tmp_path / "c" / about)) if about else ()
+    fault = f"inject={call}:error={error}:when={number}"
+    strace = ("strace", "-f", "-qq", "-o", str(tmp_path / "trace"), *only, "-e", f"trace={call}", "-e", fault)
+    with running("crawl", server.url(), "-o", "c", *FAST, cwd=tmp_path, before=strace) as process:
+        code, err = ended(process)
+    assert code == ExitCode.STORAGE, err
+    assert re.fullmatch(f"{named}: {REASON}", complaint(err)), err
+    if call == "fdatasync" and ".warc.gz.open: " in err:
+        written = sum(path.stat().st_size for path in tmp_path.glob("c/archive/*"))
+        committed = rows(tmp_path / "c", "SELECT coalesce(sum(committed), 0) FROM warcs")
+        assert committed < [(written,)]
+    goes_on(tmp_path / "c", server)
+
+
+def test_few_open_files(tmp_path: Path, server: RawServer) -> None:
+    """The limit is read, concurrency adapted and a line says so; where the limit may be raised, it is."""
+    few = ("bash", "-c", 'ulimit -Sn 100; ulimit -Hn 260; exec "$@"', "bash")
+    with running("crawl", server.url(), "-o", "c", *FAST, *NO_FLOOR, cwd=tmp_path, before=few) as process:
+        code, err = ended(process)
+    assert code == ExitCode.DONE, err
+    fits = openfiles.fitting(260, 32)
+    assert 1 < fits < 32
+    assert f"260 open files are allowed (ulimit -n), so --concurrency is {fits} in this run, not 32" in complaint(err)
+    assert "concurrency = 32" in (tmp_path / "c/crawl.toml").read_text()
+    soft = ("bash", "-c", 'ulimit -Sn 100; exec "$@"', "bash")
+    with running("crawl", server.url(), "-o", "d", *FAST, *NO_FLOOR, cwd=tmp_path, before=soft) as process:
+        assert ended(process) == (ExitCode.DONE, "")

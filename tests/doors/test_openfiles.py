@@ -1,0 +1,36 @@
+"""How many requests at once a limit of open files allows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.cli.openfiles import EACH, RESERVE, fitting, needed
+
+
+@pytest.mark.parametrize(
+    ("limit", "concurrency", "fits"),
+    [
+        (None, 32, 32),
+        (1 << 20, 1000, 1000),
+        (1024, 32, 32),
+        (RESERVE + EACH * 10, 32, 10),
+        (RESERVE + EACH * 10 - 1, 32, 9),
+        (RESERVE + EACH, 32, 1),
+        (RESERVE, 32, 1),
+        (20, 1, 1),
+    ],
+)
+def test_table(limit: int | None, concurrency: int, fits: int) -> None:
+    assert fitting(limit, concurrency) == fits
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000))
+def test_what_fits_is_as_much_as_possible(limit: int, concurrency: int) -> None:
+    fits = fitting(limit, concurrency)
+    assert 1 <= fits <= concurrency
+    assert fits == 1 or needed(fits) <= limit
+    assert fits == concurrency or needed(fits + 1) > limit
+
+
+def test_a_common_limit_is_enough_for_the_default() -> None:
+    assert needed(32) <= 1024
