@@ -15,7 +15,7 @@ from archiver.visit import Visited
 
 LARGE = 8 << 20  # bytes of a response that goes to the lane of large ones
 ROOM = 32 << 20  # bytes in memory that may wait for their commit before fetching is held back
-ROOM_VISITS = 512
+ROOM_VISITS = 512  # as a rule fewer: each holds one of the crawl's slots
 ROOM_LARGE = 8  # large responses that may wait, each in a spool file
 BATCH = 64  # visits for which a busy crawl waits …
 GATHER = 0.05  # … at most this many seconds

@@ -94,23 +94,11 @@ def _check(folder: Path, server: RawServer, wreck: Wreck) -> None:
     assert not list(directory.rglob("*.open"))
 
 
-@pytest.mark.parametrize(
-    ("call", "when", "name"),
-    [
-        ("pwrite64", 60, "crawl.db-wal"),  # in the middle of a commit: the visits that are synced are orphans
-        ("pwrite64", 100, "crawl.db-wal"),
-        ("pwrite64", 150, "crawl.db-wal"),
-        ("fdatasync", 6, ""),
-        ("fdatasync", 15, ""),
-        ("rename", 4, ""),
-        ("rename", 8, ""),
-        ("rename", 12, ""),
-        ("unlink", 3, ""),
-    ],
-)
-def test_kill(tmp_path: Path, call: str, when: int, name: str) -> None:
+@pytest.mark.parametrize("when", [60, 100, 150])
+def test_kill_in_the_middle_of_a_commit(tmp_path: Path, when: int) -> None:
+    """The visits that are synced are orphans then. Every other step is in `test_failpoints.py`."""
     with RawServer(SITE.routes) as server:
-        wreck = _kill(tmp_path, server, call, when, name)
+        wreck = _kill(tmp_path, server, "pwrite64", when, "crawl.db-wal")
         _check(tmp_path, server, wreck)
 
 
@@ -135,7 +123,7 @@ def test_kill_twice_and_in_recovery(tmp_path: Path) -> None:
         _check(tmp_path, server, Wreck({}, wreck.orphans, wreck.asked))
 
 
-@pytest.mark.parametrize("count", [1, 9, 30, 46])
+@pytest.mark.parametrize("count", [1, 30])
 def test_kill_by_requests_seen(tmp_path: Path, count: int) -> None:
     with RawServer(SITE.routes) as server:
         with running("crawl", server.url(), *OPTIONS, cwd=tmp_path) as process:
