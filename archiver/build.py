@@ -8,9 +8,10 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from archiver import __version__
@@ -21,25 +22,32 @@ from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
 from archiver.archive.writer import Archive, WarcIdentity
-from archiver.config.settings import Settings, every_setting, key_of
+from archiver.config.settings import PolitenessSettings, Settings, every_setting, key_of
 from archiver.config.toml import toml_value
+from archiver.crawl.changes import Changes, Renew
+from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
 from archiver.crawl.feed import Feed
-from archiver.crawl.lane import Books, Lane
+from archiver.crawl.lane import Books, InForce, Lane
 from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
+from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
+from archiver.fetch.guard import Guard
+from archiver.fetch.lookup import address
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import PatternTally
 from archiver.outage import Outage
-from archiver.outcome import LONGEST_PARK
+from archiver.outcome import LONGEST_PARK, ONCE
 from archiver.recover import Rebuilding, Rebuilt, Recovery, Tell, replace_database
 from archiver.robots import product_token
-from archiver.schedule import Schedule
+from archiver.schedule import Schedule, Whole
 from archiver.scope import Scope
 from archiver.stats import duration
-from archiver.visit import Terms
+from archiver.traps import MOST_PATTERNS, Traps
+from archiver.visit import RobotsTerms, Terms
 
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
 
@@ -47,10 +55,13 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def opened(directory: Path, settings: Settings, *, resume: bool, text: str = "") -> AsyncIterator[Crawl]:
+async def opened(
+    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = ""
+) -> AsyncIterator[Crawl]:
     """A crawl in *directory*, ready to run: new, or (with *resume*) brought to where it was left.
 
-    *text*, if any, becomes its crawl.toml, as soon as no other process can have anything to do with it.
+    *text*, if any, becomes its crawl.toml, as soon as no other process can have anything to do with it. *read*, if any,
+    is what that file held when *settings* were made of it; where it has been changed since, nothing is begun.
     """
     clock = Clock()
     layout = Layout(directory)
@@ -58,11 +69,12 @@ async def opened(directory: Path, settings: Settings, *, resume: bool, text: str
         layout.make()
         lock = Lock(layout.lock)
         stack.callback(lock.release)
-        if text:
-            put_settings(layout, text)
+        if not resume:
+            put_settings(layout, text, read)
         frontier = await SqliteFrontier.open(layout.database)
         stack.push_async_callback(frontier.close)
-        terms = terms_of(settings)
+        known = await _agreed(layout, frontier, text, read) if resume else []
+        terms = await _learned_terms(settings, frontier)
         index = Index(layout.indexes)
         if resume:
             recovered = await Recovery(layout, frontier, terms).run()
@@ -72,31 +84,74 @@ async def opened(directory: Path, settings: Settings, *, resume: bool, text: str
                 log.info("%d visits were stored but not settled; they are now", recovered.adopted)
             await restore_index(layout, frontier, index)
         await frontier.add_seeds(settings.seeds)
-
-        spooling = ThreadPoolExecutor(2, thread_name_prefix="spool")
-        stack.callback(spooling.shutdown)
-        fetcher = Fetcher(settings.fetch, layout.spool, settings.warc.digest, spooling)
-        stack.push_async_callback(fetcher.close)
+        guard = Guard(settings.fetch.allow_private, settings.seeds)
+        fetcher = _fetcher(stack, layout, settings, guard)
         books = Books(index, CrawlLog(layout.log), clock)
         stack.callback(books.abandon)  # after a good end there is nothing left to abandon
-        lanes = _lanes(layout, settings, books, terms, clock)
+        in_force = InForce(terms)
+        lanes = _lanes(layout, settings, books, in_force, clock)
         for lane in lanes:
             stack.callback(lane.abandon)
-        limited = resume and settings.politeness.rate.starts > 0
-        pace_from = clock.now() + settings.politeness.rate.interval if limited else 0.0
-        schedule = Schedule(settings.politeness.rate, settings.politeness.host_concurrency, not_before=pace_from)
-        feed = Feed(frontier, schedule, settings.politeness, product_token(user_agent(settings.fetch)))
+        schedule = _schedule(settings.politeness, clock.now(), resume=resume)
+        feed = Feed(frontier, schedule, settings.politeness, product_token(user_agent(settings.fetch)), in_force.held)
         room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
-        patience = Patience(settings.fetch.retries, settings.limits.offline_patience)
+        patience = Patience(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
         network = Network(frontier, schedule, fetcher, clock, patience, Outage())
-        parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes), room, network)
+        feed.attach(_circles(settings.politeness).terms, network.recall)
+        changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(settings, in_force, guard))
+        parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes), room, network, changes)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
 
 
-def put_settings(layout: Layout, text: str) -> None:
-    """*text* is crawl.toml from now on, for certain."""
-    replace_file(layout.settings, lambda file: file.writelines((text.encode(),)))
+def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: Guard) -> Fetcher:
+    """The fetcher, which *stack* closes, and after it the threads that spool what it brings."""
+    spooling = ThreadPoolExecutor(2, thread_name_prefix="spool")
+    stack.callback(spooling.shutdown)
+    fetcher = Fetcher(settings.fetch, guard, layout.spool, settings.warc.digest, spooling)
+    stack.push_async_callback(fetcher.close)
+    return fetcher
+
+
+def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
+    """The schedule; after a run before, starts are counted as if that had made all it might until *now*."""
+    rates = (settings.rate, settings.global_rate, *(limit.rate for limit in settings.host_limit))
+    interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
+    not_before = now + interval if resume and interval else 0.0
+    whole = Whole(settings.global_rate, settings.bandwidth)
+    return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, whole=whole)
+
+
+def _circles(settings: PolitenessSettings) -> Circles:
+    return Circles(settings, registered_domains() if settings.polite_by == "domain" else str, address)
+
+
+def put_settings(layout: Layout, text: str, read: str = "") -> None:
+    """*text*, if any, is crawl.toml from now on, for certain; *read*, if any, is what it has to hold until now."""
+    if read and layout.settings.read_text("utf-8") != read:
+        raise ConfigError(f"{layout.settings} was changed in this very moment; call archiver resume again")
+    if text:
+        replace_file(layout.settings, lambda file: file.writelines((text.encode(),)))
+
+
+async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:
+    """The seeds that the crawl begins with; whoever adds one from now on finds *text* in crawl.toml, and is heard."""
+    async with frontier.alone():
+        put_settings(layout, text, read)
+        return await frontier.seeds()
+
+
+def _renewal(settings: Settings, in_force: InForce, guard: Guard) -> Renew:
+    """What further seeds mean for a crawl that runs: their hosts may be asked, and new terms are in force."""
+
+    async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
+        guard.welcome(newest)
+        with_them = replace(settings, seeds=(*settings.seeds, *further))
+        renewed = await asyncio.to_thread(terms_of, with_them)
+        renewed.scope.welcome(in_force.terms.scope.welcomed)
+        in_force.terms = replace(in_force.terms, scope=renewed.scope)
+
+    return renew
 
 
 async def rebuilt(directory: Path, settings: Settings, tell: Tell) -> Rebuilt:
@@ -125,10 +180,24 @@ async def rebuilt(directory: Path, settings: Settings, tell: Tell) -> Rebuilt:
         return result
 
 
-def terms_of(settings: Settings) -> Terms:
-    """By what visits of this crawl are judged."""
+def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Terms:
+    """By what visits of this crawl are judged; *known*: what patterns of its URLs have brought so far."""
     domain_of = registered_domains() if settings.scope.scope == "domain" else str
-    return Terms(Scope(settings.scope, settings.seeds, domain_of), settings.fetch.retries)
+    politeness = settings.politeness
+    rules = RobotsTerms(
+        patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
+        nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
+    )
+    scope = Scope(settings.scope, settings.seeds, domain_of)
+    return Terms(scope, settings.fetch.retries, Traps(settings.traps, known), rules)
+
+
+async def _learned_terms(settings: Settings, frontier: Frontier) -> Terms:
+    """By what visits are judged, with what earlier runs of the crawl have learned of its sites."""
+    terms = terms_of(settings, await frontier.tallies(MOST_PATTERNS))
+    if settings.scope.redirects == "seeds":
+        terms.scope.welcome(await frontier.moved())
+    return terms
 
 
 def registered_domains() -> Callable[[str], str]:
@@ -139,7 +208,7 @@ def registered_domains() -> Callable[[str], str]:
     return lambda host: extract(host).top_domain_under_public_suffix or host
 
 
-def _lanes(layout: Layout, settings: Settings, books: Books, terms: Terms, clock: Clock) -> tuple[Lane, Lane]:
+def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock) -> tuple[Lane, Lane]:
     """One lane for small responses, one for large ones; file serials are common to both."""
     identity = WarcIdentity(
         prefix=settings.warc.warc_prefix,
@@ -158,7 +227,7 @@ def _lanes(layout: Layout, settings: Settings, books: Books, terms: Terms, clock
             now=lambda: time.time_ns() // 1000,
             new_id=lambda: f"<urn:uuid:{uuid.uuid4()}>",
         )
-        return Lane(archive, books, terms, clock)
+        return Lane(archive, books, in_force, clock)
 
     return lane(), lane()
 

@@ -33,6 +33,8 @@ class Failure(StrEnum):
     TIMEOUT = "timeout"
     REFUSED = "refused"
     ROBOTS = "robots"
+    TRAP = "trap"
+    PRIVATE = "private"
 
     @property
     def heritrix_code(self) -> int:
@@ -48,6 +50,8 @@ _HERITRIX_CODES = {
     Failure.TIMEOUT: -4,
     Failure.REFUSED: -7,
     Failure.ROBOTS: -61,
+    Failure.TRAP: -5003,  # "blocked due to exceeding an established quota"
+    Failure.PRIVATE: -5001,  # "blocked from fetch by user setting": nothing failed, and another setting takes it
 }
 
 

@@ -61,6 +61,7 @@ LIFE: dict[tuple[State, Event], State] = {
     (State.WAITING, Event.FORBID): State.EXCLUDED,
     (State.FAILED, Event.AGAIN): State.WAITING,
     (State.EXCLUDED, Event.AGAIN): State.WAITING,
+    (State.ARCHIVED, Event.AGAIN): State.WAITING,
 }
 
 
@@ -92,6 +93,8 @@ class Links:
     links: tuple[Link, ...] = ()
     charset: str = ""  # by which text was read; "" where none was needed
     note: str = ""  # why there may be more that was not read: a bound that was reached, broken coding
+    nofollow: tuple[str, ...] = ()  # where it says not to follow its links, and to whom: "meta robots"
+    runs: tuple[bytes, ...] | None = None  # of text in a page, letters alone; None where no page was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,17 @@ class Refusal:
 
     url: str
     rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTally:
+    """What the pages of one pattern of URLs, or of one directory, have brought so far."""
+
+    pattern: str  # `http://example.org/calendar/N/N`, `http://example.org/news/*`
+    visits: int
+    fruitful: int  # that showed something not seen before
+    streak: int  # barren ones since the last of these
+    strict: bool  # looks like what programs make without end
 
 
 class Block(Protocol):
@@ -202,6 +216,7 @@ class Exchange:
     interim: bytes = b""  # 1xx responses that came before the final one
     surplus: bytes = b""  # bytes that followed the end of the message on the same connection
     notes: tuple[str, ...] = ()  # what else should be known about it, in fixed words: "tls-unverified"
+    waited: float = 0.0  # seconds from sending the request to the first byte of the answer; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +283,4 @@ class Settlement:
     settled: float = 0.0  # seconds since the epoch
     took: float = 0.0
     annotations: tuple[str, ...] = field(default=())
+    tallies: tuple[PatternTally, ...] = ()  # what the patterns of its URL have brought, with this visit

@@ -52,6 +52,10 @@ class Outage:
         """No request may start before; while the network is lost only one at a time may, and each is a `probe`."""
         return self._next
 
+    def down(self, host: int) -> bool:
+        """Whether something has come over the network since *host* fails: so it is not the network that is down."""
+        return self._sign > self._failing.get(host, NEVER)
+
     def sign(self, at: float) -> None:
         """Something came over the network at *at*."""
         if at > self._sign:

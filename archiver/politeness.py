@@ -20,6 +20,7 @@ class Pace:
         self._window = rate.interval + max(rate.interval * SLACK, LEAST_SLACK) if rate.starts else 0.0
         self._step = self._window / rate.starts if rate.starts else 0.0
         self._delay = delay
+        self._learned = 0.0
         self._not_before = not_before
         self._starts: deque[float] = deque(maxlen=rate.starts or 1)
         self._beat = float("-inf")  # when the latest start was due, at most half a step before it came
@@ -27,7 +28,14 @@ class Pace:
     @property
     def gap(self) -> float:
         """Seconds from one start to the next; 0 where there is no limit."""
-        return max(self._step, self._delay)
+        return max(self._step, self._delay, self._learned)
+
+    def heed(self, rate: float) -> None:
+        """At most *rate* starts a second from now on, where that is less than what holds anyway (infinity: no limit).
+
+        They keep their distance from the latest start, so a rate that was lowered never lets two through together.
+        """
+        self._learned = 1 / rate
 
     def slow_down(self, delay: float) -> None:
         """Keep at least *delay* seconds between two starts (Crawl-delay), the latest one included."""
@@ -37,7 +45,7 @@ class Pace:
         """The earliest time, not before *now*, at which a request may start."""
         earliest = max(now, self._not_before, self._beat + self._step)
         if self._starts:
-            earliest = max(earliest, self._starts[-1] + self._delay)
+            earliest = max(earliest, self._starts[-1] + max(self._delay, self._learned))
             if len(self._starts) == self._starts.maxlen:
                 earliest = max(earliest, self._starts[0] + self._window)
         return earliest
@@ -52,4 +60,4 @@ class Pace:
 
     def forgettable(self, now: float) -> bool:
         """Whether a new pace would be as good: no start is recent enough to count."""
-        return not self._starts or self._starts[-1] + max(self._window, self._delay) <= now
+        return not self._starts or self._starts[-1] + max(self._window, self._delay, self._learned) <= now

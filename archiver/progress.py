@@ -124,7 +124,7 @@ def pause_words(host: HostLine) -> str:
     active = f"{host.active} active" if host.active else ""
     pause = f" in {duration(host.wait)}" if host.wait > 0 else ""
     wait = f"{host.why}{pause}" if host.why and (pause or not active) else f"next{pause}" if pause else ""
-    return ", ".join(filter(None, (active, wait))) or "ready"
+    return ", ".join(filter(None, (active, wait, host.slowed))) or "ready"
 
 
 class Panel:

@@ -3,18 +3,64 @@
 Hosts are leased from the frontier, URLs are not: each leased host has a window of its next URLs, refilled as it
 empties. A URL that was handed out is `outstanding` until its settlement is committed, so a refill cannot hand it
 out twice. Memory is bounded by the windows, whatever the size of the frontier.
-Invariants: a host never has more than its concurrency active; no request is started before its host may be asked. URLs
+Hosts that are asked together are a circle (of one, as a rule): they share pace, concurrency, and what was learned.
+Invariants: a circle never has more active than its concurrency; no request starts before its host may be asked. URLs
 are handed out at the pace at which they may start, so that nothing waits at the gate in another host's place.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from archiver.adapting import UNTAUGHT, Lesson, Temper
 from archiver.config.values import Rate
 from archiver.model import Claim
 from archiver.politeness import Pace
+
+DOUBT = 1.0  # seconds after a probe in which it is found out what came of it: it is to be one request, not two
+BURST = 1.0  # seconds of the whole bandwidth that may be ahead of their time, so that a page's parts come together
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How hosts may be asked that are asked together."""
+
+    rate: Rate
+    concurrency: int
+    first: int = 0  # requests at once to begin with, where nothing is known; 0: all that there may be
+    circle: str = ""  # whatever they have in common; empty: the host is alone
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What all hosts together are asked with at most; 0 is no limit."""
+
+    rate: Rate = Rate(0)
+    bandwidth: int = 0  # bytes a second
+
+
+UNLIMITED = Whole()
+
+
+@dataclass(slots=True, eq=False)
+class Circle:
+    """Hosts that are asked together."""
+
+    key: str
+    pace: Pace
+    temper: Temper
+    members: int = 0  # that are leased
+    active: int = 0
+    started: int = 0  # of the active ones: requests that have begun
+    promised: float = float("-inf")  # when one more may begin, if all that were handed out do
+    blocked: dict[int, None] = field(default_factory=dict)  # members that could go on but for the others
+
+    @property
+    def full(self) -> bool:
+        """Whether no more requests at once may be made."""
+        return self.active >= self.temper.width
 
 
 @dataclass(slots=True)
@@ -22,14 +68,14 @@ class Queue:
     """One leased host."""
 
     key: str
-    pace: Pace
+    circle: Circle
     parked: float  # not one request before
+    turn: int  # of hosts that are due at the same time the one that waits longest goes first
+    asleep: bool = False  # one request at a time
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
     active: int = 0
-    started: int = 0  # of the active ones: requests that have begun
-    promised: float = float("-inf")  # when one more may begin, if all that were handed out do
     done: int = 0
     waiting: int = 0  # in the frontier, as of the latest refill
     later: float = float("inf")  # when the frontier has more that is due
@@ -39,15 +85,22 @@ class Queue:
 class Schedule:
     """Decides in single synchronous steps; nobody else keeps count of what runs."""
 
-    def __init__(self, rate: Rate, concurrency: int, *, not_before: float = 0.0) -> None:
-        self._rate = rate
-        self._concurrency = concurrency
+    def __init__(
+        self, rate: Rate, concurrency: int, *, first: int = 0, not_before: float = 0.0, whole: Whole = UNLIMITED
+    ) -> None:
+        self._terms = Terms(rate, concurrency, first)  # of hosts that are leased without any of their own
         self._not_before = not_before
         self._queues: dict[int, Queue] = {}
+        self._circles: dict[str, Circle] = {}
         self._ready: list[tuple[float, int, int]] = []  # heap of (when to look, turn, host); may hold outdated entries
         self._looked: dict[int, tuple[float, int]] = {}  # host: the entry of the heap that counts
-        self._turn = 0  # of hosts that are due at the same time the one that waits longest goes first
+        self._turn = 0
         self._wanting: dict[int, None] = {}
+        self._lessons: dict[int, Lesson] = {}  # that the frontier does not have yet
+        self._whole = Pace(whole.rate, not_before=not_before)
+        self._promised = float("-inf")  # as of a circle, for all of them
+        self._bandwidth = whole.bandwidth
+        self._paid = float("-inf")  # when all that was received will have had its time
         self.active = 0  # requests under way, over all hosts
 
     def __len__(self) -> int:
@@ -57,18 +110,39 @@ class Schedule:
         """The hosts that are leased."""
         return self._queues.keys()
 
-    def lease(self, host: int, key: str, parked: float) -> None:
-        """Take *host* in; its window is still to be filled."""
+    def lease(
+        self, host: int, key: str, parked: float, *, lesson: Lesson = UNTAUGHT, terms: Terms | None = None
+    ) -> None:
+        """Take *host* in, with what it has taught us before; its window is still to be filled."""
         if host not in self._queues:
-            pace = Pace(self._rate, not_before=self._not_before)
-            self._queues[host] = Queue(key, pace, parked)
+            self._turn += 1
+            circle = self._circle(host, self._lessons.get(host, lesson), terms or self._terms)
+            circle.members += 1
+            self._queues[host] = Queue(key, circle, parked, self._turn)
         self.refresh(host)
+
+    def _circle(self, host: int, lesson: Lesson, terms: Terms) -> Circle:
+        key = terms.circle or str(host)
+        circle = self._circles.get(key)
+        if circle is None:
+            pace = Pace(terms.rate, not_before=self._not_before)
+            temper = Temper(terms.rate, terms.concurrency, lesson, first=terms.first)
+            circle = self._circles[key] = Circle(key, pace, temper)
+        elif circle.temper.lesson == UNTAUGHT != lesson:
+            circle.temper = Temper(terms.rate, terms.concurrency, lesson, first=terms.first)
+        circle.pace.heed(circle.temper.rate)
+        return circle
 
     def release(self, host: int) -> None:
         """*host* has nothing more to fetch."""
-        del self._queues[host]
+        circle = self._queues.pop(host).circle
         self._looked.pop(host, None)
         self._wanting.pop(host, None)
+        circle.blocked.pop(host, None)
+        circle.members -= 1
+        if not circle.members:
+            del self._circles[circle.key]
+        self._unblock(circle)
 
     def queue(self, host: int) -> Queue | None:
         """The queue of *host*, to look at."""
@@ -87,13 +161,56 @@ class Schedule:
 
     def slow_down(self, host: int, delay: float) -> None:
         """Keep at least *delay* seconds between two requests on *host*."""
-        self._queues[host].pace.slow_down(delay)
+        self._queues[host].circle.pace.slow_down(delay)
 
     def park(self, host: int, until: float) -> None:
         """Not one request to *host* before *until*."""
         queue = self._queues.get(host)
         if queue is not None:
             queue.parked = max(queue.parked, until)
+
+    def sleep(self, host: int, until: float) -> None:
+        """*host* does not answer: one request at a time, and none before *until*."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.asleep = True
+            queue.parked = max(queue.parked, until)
+
+    def awaken(self, host: int) -> None:
+        """*host* has answered."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.asleep = False
+
+    def answered(self, host: int, began: float, now: float, waited: float, *, page: bool) -> None:
+        """*host* gave a good answer to a request that *began* then; its first byte came after *waited* seconds."""
+        circle = self._queues[host].circle
+        before = circle.temper.lesson
+        circle.temper.answered(began, now, waited, page=page)
+        self._heed(host, circle, before)
+
+    def strained(self, host: int, began: float, now: float, why: str, rest: float = 0.0) -> None:
+        """*host* could not cope with a request that *began* then: *why* in a word; it wants *rest* seconds."""
+        circle = self._queues[host].circle
+        before = circle.temper.lesson
+        circle.temper.strained(began, now, why, rest)
+        self._heed(host, circle, before)
+
+    def _heed(self, host: int, circle: Circle, before: Lesson) -> None:
+        lesson = circle.temper.lesson
+        if lesson != before:
+            self._lessons[host] = lesson
+            circle.pace.heed(circle.temper.rate)
+
+    def lessons(self) -> dict[int, Lesson]:
+        """What hosts have taught us since this was asked last, for the frontier to keep."""
+        lessons, self._lessons = self._lessons, {}
+        return lessons
+
+    def received(self, size: int, now: float) -> None:
+        """*size* bytes have come: all hosts together wait until the bandwidth has had time for them."""
+        if self._bandwidth:
+            self._paid = max(self._paid, now) + size / self._bandwidth
 
     def wanting(self, most: int) -> list[int]:
         """Hosts whose window should be filled again, at most *most*."""
@@ -121,59 +238,80 @@ class Schedule:
 
     def pick(self, now: float) -> Claim | None:
         """The next URL to fetch; it is active until `fetched` and outstanding until `settled`."""
+        if max(self._promised, self._open(now)) > now:
+            return None
         while self._ready and self._ready[0][0] <= now:
             due, turn, host = heapq.heappop(self._ready)
             queue = self._queues.get(host)
             if queue is None or self._looked.get(host) != (due, turn):
                 continue
             del self._looked[host]
-            if not queue.window:  # what was due later is due now
-                self.refresh(host)
-            elif self._due(queue, now) > now:
-                self._look(host, queue, now)
-            else:
+            if queue.window and self._due(queue, now) <= now:
                 return self._hand_out(host, queue, now)
+            if queue.window:
+                self._look(host, queue, now)
+            else:  # what was due later is due now
+                self.refresh(host)
+            self._unblock(queue.circle)
         return None
 
     def _hand_out(self, host: int, queue: Queue, now: float) -> Claim:
-        claim = heapq.heappop(queue.window)[2]
+        claim, circle = heapq.heappop(queue.window)[2], queue.circle
+        self._turn += 1
+        queue.turn = self._turn
         queue.active += 1
+        circle.active += 1
         self.active += 1
-        gap = queue.pace.gap
-        queue.promised = max(queue.promised, now - gap / 2) + gap
+        gap = circle.pace.gap
+        circle.promised = max(circle.promised, now - gap / 2) + gap
+        gap = self._whole.gap
+        self._promised = max(self._promised, now - gap / 2) + gap
         queue.outstanding.add(claim.id)
         queue.touched.add(claim.id)
         queue.waiting -= 1
         if not queue.window:
             self.refresh(host)
         self._look(host, queue, now)
+        self._unblock(circle)
         return claim
 
     def wake(self) -> float:
         """When `pick` may have something again, as far as is known now."""
-        return self._ready[0][0] if self._ready else float("inf")
+        first = self._ready[0][0] if self._ready else float("inf")
+        return max(first, self._promised, self._paid - BURST, self._whole.next(0.0))
 
     def admit(self, host: int, now: float) -> float:
         """*now*, and a request to *host* has started; or, if none may, the time at which to ask again."""
         queue = self._queues[host]
-        earliest = max(queue.parked, queue.pace.next(now))
+        circle = queue.circle
+        earliest = max(queue.parked, circle.pace.next(now), self._open(now))
         if earliest > now:
             return earliest
-        queue.started += 1
-        return queue.pace.start(now)
+        circle.started += 1
+        self._whole.start(now)
+        return circle.pace.start(now)
 
     def fetched(self, host: int, now: float) -> None:
         """One exchange with *host* is over, or was never begun."""
         queue = self._queues[host]
+        circle = queue.circle
         queue.active -= 1
+        circle.active -= 1
         self.active -= 1
-        if not queue.active:  # nothing is on its way to a start: the pace itself knows everything
-            queue.started, queue.promised = 0, float("-inf")
-        elif queue.started:
-            queue.started = min(queue.started - 1, queue.active)
+        if not self.active:
+            self._promised = float("-inf")
+        elif not circle.started:
+            self._promised -= self._whole.gap
+        if not circle.active:  # nothing is on its way to a start: the pace itself knows everything
+            circle.started, circle.promised = 0, float("-inf")
+        elif circle.started:
+            circle.started = min(circle.started - 1, circle.active)
         else:
-            queue.promised -= queue.pace.gap
+            circle.promised -= circle.pace.gap
+        if queue.asleep:
+            queue.parked = max(queue.parked, now + DOUBT)
         self._look(host, queue, now)
+        self._unblock(circle)
 
     def settled(self, host: int, claim_id: int) -> None:
         """The settlement of a URL is committed."""
@@ -184,23 +322,47 @@ class Schedule:
 
     def resting(self, now: float) -> list[int]:
         """Hosts that may be released: nothing to do now, and their pace need not be remembered."""
-        return [
-            host
-            for host, queue in self._queues.items()
-            if not (queue.window or queue.active or queue.outstanding or queue.stale) and queue.pace.forgettable(now)
-        ]
+        hosts, gone = [], Counter[str]()
+        for host, queue in self._queues.items():
+            circle = queue.circle
+            idle = not (queue.window or queue.active or queue.outstanding or queue.stale or queue.asleep)
+            if idle and (circle.members - gone[circle.key] > 1 or circle.pace.forgettable(now)):
+                hosts.append(host)
+                gone[circle.key] += 1
+        return hosts
+
+    def _open(self, now: float) -> float:
+        """When all hosts together may be asked again."""
+        return max(self._whole.next(now), self._paid - BURST)
 
     def _due(self, queue: Queue, now: float) -> float:
         """When the queue may hand out its next URL; infinity while it has none, or its concurrency is used up."""
-        if queue.active >= self._concurrency:
+        circle = queue.circle
+        if circle.full or (queue.asleep and queue.active):
             return float("inf")
         if not queue.window:
             return float("inf") if queue.stale else queue.later
-        return max(queue.parked, queue.promised, queue.pace.next(now))
+        return max(queue.parked, circle.promised, circle.pace.next(now))
 
     def _look(self, host: int, queue: Queue, now: float) -> None:
+        """Note when to look at *host* again."""
         due, looked = self._due(queue, now), self._looked.get(host)
-        if due < float("inf") and (looked is None or looked[0] != due):
-            self._turn += 1
-            self._looked[host] = (due, self._turn)
-            heapq.heappush(self._ready, (due, self._turn, host))
+        if due == float("inf"):
+            if queue.circle.full and (queue.window or not queue.stale):
+                queue.circle.blocked[host] = None
+        elif looked is None or looked != (due, queue.turn):
+            self._note(host, queue, due)
+
+    def _note(self, host: int, queue: Queue, due: float) -> None:
+        self._looked[host] = (due, queue.turn)
+        heapq.heappush(self._ready, (due, queue.turn, host))
+
+    def _unblock(self, circle: Circle) -> None:
+        """There is room in *circle*: the member that waits for it longest is to be looked at."""
+        while circle.blocked and not circle.full:
+            host = next(iter(circle.blocked))
+            del circle.blocked[host]
+            queue = self._queues.get(host)
+            if queue is not None and host not in self._looked:
+                self._note(host, queue, 0.0)
+                return

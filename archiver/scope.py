@@ -1,20 +1,23 @@
 """Scope: what belongs to the archive, and by which rule. Pure: no network, no lists of its own.
 
 Every refusal names the rule that made it, in the words of the settings. What is refused never enters the queue.
-The order: exclude, redirects in a row, depth, include and the scope itself, then requisites outside of it.
+The order: exclude, exclude-ext and the sets, redirects in a row, hops and depth, include and the scope itself, then
+requisites outside of it. What depends on a URL alone is worked out once for each and remembered for a while.
 """
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from archiver import url
+from archiver.config import queries, sets, surts
+from archiver.config.matching import SLOW, Pattern
 from archiver.config.settings import ScopeSettings
 from archiver.model import Claim, Hop, Link, NewUrl, Refusal
 
-MAX_STRAYS = 2  # requisite hops outside the scope: a foreign style sheet, and the fonts it names
 MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
 PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
+REMEMBERED = 16_384  # URLs: those that a site names on each of its pages are not judged anew for each
 
 PRIORITY_PREREQUISITE = -1
 PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
@@ -28,6 +31,12 @@ def extend(path: str, hop: Hop) -> str:
     if len(letters) <= PATH_KEPT:
         return f"{dropped}{plus}{letters}"
     return f"{int(dropped or 0) + 1}+{letters[1:]}"
+
+
+def hops(path: str) -> int:
+    """How many hops the hop *path* has, those that are not written out included."""
+    dropped, _, letters = path.rpartition("+")
+    return int(dropped or 0) + len(letters)
 
 
 def redirects_in_a_row(path: str) -> int:
@@ -51,89 +60,186 @@ def priority(path: str, depth: int) -> int:
             return PRIORITY_PAGE + depth
 
 
+class About(NamedTuple):
+    """What can be said of a URL whatever names it."""
+
+    url: str  # as it is asked for: without what the settings drop, its query in the order that they want
+    rule: str  # that refuses it, "" where none does
+    inside: bool  # of the scope itself, or included by a pattern
+    at_home: bool  # on a host that the seeds stand for, be it within the scope or not
+    slow: str  # the pattern of include that took too long on it
+
+
+class Step(NamedTuple):
+    """What can be said of all links of one kind in one document."""
+
+    rule: str  # that refuses them, "" where none does
+    path: str
+    depth: int
+    priority: int
+
+
 class Scope:
     """Judges links by one set of settings and seeds. *registered_domain* maps a host name to its domain."""
 
     def __init__(self, settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]) -> None:
         self._settings = settings
-        self._include = [(f"include[{n}]: {text}", re.compile(text)) for n, text in enumerate(settings.include)]
-        self._exclude = [(f"exclude[{n}]: {text}", re.compile(text)) for n, text in enumerate(settings.exclude)]
+        self._include = [Pattern(f"include[{n}]: {text}", text) for n, text in enumerate(settings.include)]
+        self._exclude = [Pattern(f"exclude[{n}]: {text}", text) for n, text in enumerate(settings.exclude)]
+        self._without = [(name, entry) for name in _each(settings.without) for entry in sets.SETS[name].entries]
+        self._endings = tuple(f".{ending}" for ending in _each(settings.exclude_ext))
+        self._surts = tuple(settings.scope_surt)
+        self._refuses = bool(self._exclude or self._endings or self._without)
+        self._whole_sites = settings.scope in {"host", "domain"} and not self._surts
+        self._respelled = queries.Respelling(settings.query, settings.drop_query)
         self._domain_of = lru_cache(maxsize=4096)(registered_domain)
-        seeds = tuple(seeds)
-        self._sites = frozenset(map(site, seeds))
-        self._domains = frozenset(registered_domain(url.host(seed)) for seed in seeds)
-        self._prefixes = tuple(_prefix(seed) for seed in seeds)
-        self._pages = frozenset(seeds)
+        self._sites: set[str] = set()
+        self._domains: set[str] = set()
+        self._prefixes: tuple[str, ...] = ()
+        self._pages: set[str] = set()
+        self.welcomed: tuple[str, ...] = ()  # where seeds have moved to
+        self._about = lru_cache(maxsize=REMEMBERED)(self._worked_out)
+        self._step = lru_cache(maxsize=1024)(self._stepped)
+        self._add(tuple(seeds))
+
+    def welcome(self, addresses: Iterable[str]) -> None:
+        """Seeds have moved to *addresses*: from now on the scope is as if these were seeds too."""
+        new = tuple(address for address in addresses if address not in self.welcomed)
+        self.welcomed += new
+        self._add(new)
+        self._about.cache_clear()
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
-        """Whether *link*, found in the document of *parent*, may be fetched, and as what."""
-        rule = self._refused(link, parent)
+        """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
+        moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
+        about = self._about(link.url, moved)
+        step = self._step(link.hop, parent.path, parent.depth)
+        rule = about.rule or step.rule
         if rule:
             return Refusal(link.url, rule)
-        strays = self._strays(link, parent)
+        if moved and not about.inside and (rule := self._leaving(link, parent)):
+            return Refusal(link.url, rule)
+        strays = self._strays(link, parent, about)
         if strays is None:
-            return Refusal(link.url, f"scope: {self._settings.scope}")
-        if strays > MAX_STRAYS:
-            return Refusal(link.url, f"requisites outside the scope: at most {MAX_STRAYS} hops")
-        depth = parent.depth + (link.hop is Hop.LINK)
-        path = extend(parent.path, link.hop)
-        return NewUrl(link.url, link.hop, path, depth, strays, priority(path, depth))
+            return Refusal(link.url, f"scope: {self._settings.scope}{_slowly(about)}")
+        if strays > self._settings.requisite_hops:
+            return Refusal(link.url, f"requisite-hops: {self._settings.requisite_hops}{_slowly(about)}")
+        return NewUrl(about.url, link.hop, step.path, step.depth, strays, step.priority)
 
     def contains(self, address: str) -> bool:
         """Whether *address* lies in the scope itself, or is included by a pattern."""
-        if self._included(address):
+        return self._about(address, True).inside
+
+    def _add(self, seeds: tuple[str, ...]) -> None:
+        self._sites.update(map(site, seeds))
+        self._domains.update(self._domain_of(url.host(seed)) for seed in seeds)
+        self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(_prefix, seeds))))
+        self._pages.update(seeds)
+
+    def _worked_out(self, given: str, as_it_is: bool) -> About:  # noqa: FBT001  a key of the memory
+        address = given if as_it_is else self._respelled(given)
+        rule = self._refused(address) if self._refuses else ""
+        included, slow = self._included(address) if self._include else (False, "")
+        home = included or site(address) in self._sites
+        if not home and self._settings.scope == "domain":
+            home = self._domain_of(url.host(address)) in self._domains
+        inside = home if self._whole_sites else included or self._belongs(address, home)
+        return About(address, rule, inside, home, slow)
+
+    def _belongs(self, address: str, home: bool) -> bool:  # noqa: FBT001  see above
+        if self._surts and surts.form(address).startswith(self._surts):
             return True
         match self._settings.scope:
-            case "host":
-                return site(address) in self._sites
-            case "domain":
-                return self._domain_of(url.host(address)) in self._domains
+            case "any":
+                return True
+            case "host" | "domain":
+                return home
             case "prefix":
                 return _bare(address).startswith(self._prefixes)
             case _:
                 return address in self._pages
 
-    def _included(self, address: str) -> bool:
-        return any(pattern.search(address) for _, pattern in self._include)
+    def _included(self, address: str) -> tuple[bool, str]:
+        """Whether a pattern includes *address*; one that takes too long does not, and is named."""
+        slow = ""
+        for pattern in self._include:
+            found = pattern.found_in(address)
+            if found is SLOW:
+                slow = pattern.rule
+            elif found:
+                return True, ""
+        return False, slow
 
-    def _at_home(self, address: str) -> bool:
-        """Whether *address* lies on a host that the seeds stand for, be it within the scope or not."""
-        if site(address) in self._sites or self._included(address):
-            return True
-        return self._settings.scope == "domain" and self._domain_of(url.host(address)) in self._domains
+    def _refused(self, address: str) -> str:
+        """The rule that refuses *address* wherever it stands; a pattern that takes too long on it refuses it."""
+        for pattern in self._exclude:
+            found = pattern.found_in(address)
+            if found:
+                return f"{pattern.rule} (it took too long on this URL)" if found is SLOW else pattern.rule
+        if self._endings:
+            name = url.path(address).lower()
+            if name.endswith(self._endings):
+                return f"exclude-ext: {next(ending for ending in self._endings if name.endswith(ending))[1:]}"
+        lower = address.lower()
+        for name, entry in self._without:
+            if entry.hits(address, lower):
+                return f"without: {name}: {entry.pattern}"
+        return ""
 
-    def _refused(self, link: Link, parent: Claim) -> str | None:
-        for rule, pattern in self._exclude:
-            if pattern.search(link.url):
-                return rule
+    def _stepped(self, hop: Hop, path: str, depth: int) -> Step:
+        further = depth + (hop is Hop.LINK)
+        longer = extend(path, hop)
+        return Step(self._too_far(hop, path, depth), longer, further, priority(longer, further))
+
+    def _too_far(self, hop: Hop, path: str, depth: int) -> str:
+        """The rule by which nothing is reached by *hop* from where *path* and *depth* are."""
         settings = self._settings
-        match link.hop:
-            case Hop.REDIRECT if redirects_in_a_row(parent.path) >= min(settings.max_redirects, PATH_KEPT - 1):
+        if settings.max_hops is not None and hop is not Hop.PREREQUISITE and hops(path) >= settings.max_hops:
+            return f"max-hops: {settings.max_hops}"
+        match hop:
+            case Hop.REDIRECT if redirects_in_a_row(path) >= min(settings.max_redirects, PATH_KEPT - 1):
                 return f"max-redirects: {settings.max_redirects}"
-            case Hop.LINK if settings.max_depth is not None and parent.depth >= settings.max_depth:
+            case Hop.LINK if settings.max_depth is not None and depth >= settings.max_depth:
                 return f"max-depth: {settings.max_depth}"
             case Hop.MANIFEST if settings.max_depth == 0:
                 return "max-depth: 0"
-            case Hop.MANIFEST if parent.path.count(Hop.MANIFEST) >= MAX_MANIFESTS:
+            case Hop.MANIFEST if path.count(Hop.MANIFEST) >= MAX_MANIFESTS:
                 return f"sitemaps in sitemaps: at most {MAX_MANIFESTS} deep"
             case Hop.REQUISITE | Hop.SPECULATIVE if not settings.page_requisites:
                 return "page-requisites: false"
-        return None
+        return ""
 
-    def _strays(self, link: Link, parent: Claim) -> int | None:
+    def _leaving(self, link: Link, parent: Claim) -> str:
+        """The rule by which a page must not redirect out of the scope; the place of a seed may become part of it."""
+        start = parent.path.rstrip(Hop.REDIRECT)
+        if link.hop is not Hop.REDIRECT or start[-1:] not in {"", Hop.LINK} or self._settings.redirects == "follow":
+            return ""
+        if self._settings.redirects == "seeds" and not start:
+            self.welcome((link.url,))
+            return ""
+        return f"redirects: {self._settings.redirects}"
+
+    def _strays(self, link: Link, parent: Claim, about: About) -> int | None:
         """Requisite hops since the scope was left; None where the scope may not be left."""
         match link.hop:
             case Hop.REDIRECT | Hop.PREREQUISITE:
-                return 0 if self.contains(link.url) else parent.strays
+                return 0 if about.inside else parent.strays
             case Hop.REQUISITE | Hop.SPECULATIVE:
-                if self.contains(link.url):
-                    return 0
-                return parent.strays + (not self._at_home(link.url))
+                return 0 if about.inside else parent.strays + (not about.at_home)
             case Hop.MANIFEST if self._settings.scope != "page":
-                wanted = parent.hop is Hop.MANIFEST or self._at_home(parent.url)
-                return parent.strays if wanted else None
+                wanted = parent.hop is Hop.MANIFEST or self._about(parent.url, True).at_home
+                return parent.strays if wanted or self._settings.scope == "any" else None
             case _:
-                return 0 if self.contains(link.url) else None
+                return 0 if about.inside else None
+
+
+def _each(lists: Iterable[str]) -> Iterator[str]:
+    """Every word of *lists*, each of which has words between commas."""
+    return (word for words in lists for word in words.split(","))
+
+
+def _slowly(about: About) -> str:
+    return f" ({about.slow} took too long on this URL)" if about.slow else ""
 
 
 def _bare(address: str) -> str:

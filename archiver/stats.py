@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Phase = Literal["recovering", "crawling", "draining", "waiting", "offline"]
-Why = Literal["rate", "retry-after", "robots.txt", "retry", "busy", ""]
+Why = Literal["rate", "retry-after", "robots.txt", "retry", "asleep, next probe", "busy", ""]
 
 WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls
 BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines
@@ -26,6 +26,7 @@ class HostLine:
     done: int
     wait: float = 0.0  # seconds until its next request may start
     why: Why = ""  # what it waits for
+    slowed: str = ""  # how it is held back, and why, in words
 
 
 @dataclass(frozen=True, slots=True)

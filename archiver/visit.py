@@ -5,12 +5,14 @@ settlement. No network, no disk of its own, no database; the time is an argument
 """
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Lock
 
 from archiver import extract, outcome, robots, url
 from archiver.errors import Failure, FetchError
-from archiver.http import Dechunker, transfer_codings
+from archiver.http import Dechunker, transfer_codings, unread
 from archiver.model import (
     OUTSIDE,
     Claim,
@@ -20,21 +22,27 @@ from archiver.model import (
     Link,
     Links,
     NewUrl,
+    PatternTally,
     Refusal,
     Robots,
     Settlement,
     Truncation,
 )
 from archiver.scope import Scope, redirects_in_a_row
+from archiver.traps import Page, Traps, runs
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
 LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
 PROBE = 4 << 10
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
+ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for what robots.txt would have kept it from
+
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
 
-_PAGES = frozenset(("text/html", "application/xhtml+xml"))
+YEAR = 31_556_952  # seconds
+
+PAGES = frozenset(("text/html", "application/xhtml+xml"))
 _OPAQUE = ("image/", "video/", "audio/", "font/")
 _NOT_OPAQUE = frozenset(("image/svg+xml",))
 
@@ -49,7 +57,16 @@ class Visited:
     exchange: Exchange | None = None
     error: FetchError | None = None
     final: bool = False  # the error will not go away by trying again
-    forbidden: str = ""
+    forbidden: str = ""  # the rule
+    failure: Failure = Failure.ROBOTS  # whose rule forbids it
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsTerms:
+    """How robots.txt is asked for, and whether pages may speak of their links."""
+
+    patience: float = 300.0  # seconds for which an error is borne; 0: no limit
+    nofollow: str = ""  # the name by which pages may tell us not to follow; empty: they may not
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,9 @@ class Terms:
 
     scope: Scope
     retries: int
+    traps: Traps | None = None
+    rules: RobotsTerms = RobotsTerms()
+    turn: Lock = field(default_factory=Lock)  # for one thread at a time counts what pages brought
 
 
 def is_robots(claim: Claim) -> bool:
@@ -69,6 +89,8 @@ def is_robots(claim: Claim) -> bool:
 
 def read_links(claim: Claim, exchange: Exchange) -> Links:
     """Everything that the exchange names. Whatever its bytes are, this returns, and the visit is stored."""
+    if unread.reason(exchange.notes):
+        return Links()
     try:
         return _read_links(claim, exchange)
     except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
@@ -82,26 +104,29 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     if 300 <= status < 400:
         link = extract.redirect(claim.url, fields)
         return Links((link,)) if link is not None else Links()
-    moved_to_page = claim.path.endswith(Hop.REDIRECT) and exchange.framing.media_type in _PAGES
+    moved_to_page = claim.path.endswith(Hop.REDIRECT) and exchange.framing.media_type in PAGES
     if is_robots(claim) and not moved_to_page:  # a page that stands in for robots.txt is still a page of the site
         return _sitemaps(claim, exchange)
     if not (200 <= status < 300 or status == 0):
         return Links()
-    named = extract.from_fields(claim.url, fields)
+    named, nofollow = extract.from_fields(claim.url, fields), extract.nofollow(fields)
     media_type = exchange.framing.media_type
     if media_type.startswith(_OPAQUE) and media_type not in _NOT_OPAQUE:
-        return Links(tuple(named))
+        return Links(tuple(named), nofollow=nofollow)
     sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
     hop = Hop.MANIFEST if sitemap else claim.hop
     if exchange.response.length > LARGE:
         beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
         if not extract.readable(beginning):
-            return Links(tuple(named))
+            return Links(tuple(named), nofollow=nofollow)
     body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
     document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
     links = extract.links(document)
+    if media_type in PAGES and _is_page(claim):
+        links = replace(links, runs=runs(body))
     merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values())
-    return replace(links, links=merged, note="; ".join(filter(None, (note, links.note))))
+    note = "; ".join(filter(None, (note, links.note)))
+    return replace(links, links=merged, note=note, nofollow=(*nofollow, *links.nofollow))
 
 
 def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
@@ -145,17 +170,22 @@ def _charset(exchange: Exchange) -> str | None:
 
 def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
     """What an answered visit means; its capture is still to be added."""
-    result = outcome.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
+    result = _outcome(terms, claim, exchange, now)
+    nofollow = _nofollow(terms.rules.nofollow.lower(), links)
     found: list[NewUrl] = []
     refused: list[Refusal] = []
-    notes = [result.note]
+    notes = [result.note, unread.reason(exchange.notes)]
+    if ROBOTS_EXCLUDED in exchange.notes:
+        notes.append("robots.txt would have forbidden it")
+    tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
     for link in links.links:
-        verdict = terms.scope.judge(link, claim)
+        rule = nofollow(link)
+        verdict = Refusal(link.url, rule) if rule else judged(terms, link, claim, now)
         if link.hop is Hop.REDIRECT:
             notes.append(_redirect_note(terms.scope, claim, link, verdict))
         if isinstance(verdict, Refusal):
             refused.append(verdict)
-        elif link.url != claim.url:
+        elif verdict.url != claim.url:
             found.append(verdict)
     answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
@@ -171,7 +201,58 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
         settled=now,
         took=exchange.took,
         annotations=_annotations(claim, exchange),
+        tallies=tallies,
     )
+
+
+def _outcome(terms: Terms, claim: Claim, exchange: Exchange, now: float) -> outcome.Outcome:
+    if is_robots(claim):
+        return outcome.after_rules(exchange.framing, exchange.truncated, claim.tries, terms.rules.patience, now)
+    return outcome.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
+
+
+def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
+    """By which rule a link of this document is not to be followed by *token*; "" where it may be."""
+    heard = {"robots", "*", token, robots.PRODUCT}
+    page = next((f"nofollow: {said}" for said in links.nofollow if said.rpartition(" ")[2] in heard), "")
+
+    def rule(link: Link) -> str:
+        if not token or link.hop is not Hop.LINK:
+            return ""
+        return page or ("nofollow: rel" if link.context.endswith(extract.NOFOLLOW) else "")
+
+    return rule
+
+
+def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
+    """Whether *link*, found in the document of *claim*, is taken, and as what; or which rule refuses it."""
+    verdict = terms.scope.judge(link, claim)
+    if terms.traps is None or isinstance(verdict, Refusal):
+        return verdict
+    hop = link.hop if link.hop is not Hop.REDIRECT or _is_page(claim) else Hop.REQUISITE
+    rule = terms.traps.refusal(verdict.url, hop, int(now / YEAR) + 1970)
+    return Refusal(verdict.url, rule) if rule else verdict
+
+
+def _is_page(claim: Claim) -> bool:
+    """Whether *claim* is one that a person could open, however often it has moved, and not a part of one."""
+    return claim.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}
+
+
+def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ...]:
+    if terms.traps is None or links.runs is None:
+        return ()
+    home = f"{url.origin(claim.url)}/"
+    shown = tuple(link.url for link in links.links if link.hop is Hop.REQUISITE and link.url.startswith(home))
+    with terms.turn:
+        return terms.traps.saw(Page(claim.url, links.runs, shown))
+
+
+def held(terms: Terms, claim: Claim) -> str:
+    """The budget that was used up while *claim* waited, "" where none was; a seed has none."""
+    if terms.traps is None or not claim.path or not _is_page(claim):
+        return ""
+    return terms.traps.held(claim.url, Hop.LINK)
 
 
 def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
@@ -180,8 +261,12 @@ def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
     if error is None:
         raise ValueError(f"the visit of {claim.url} did not fail")
     retries = 0 if visited.final else terms.retries
-    result = outcome.after_failure(error.failure, error.reason, claim.tries, retries, now)
-    gone = is_robots(claim) and result.event is Event.GIVE_UP
+    if is_robots(claim) and not visited.final:
+        limits = retries, terms.rules.patience
+        result = outcome.after_no_rules(error.failure, error.reason, claim.tries, limits, now)
+    else:
+        result = outcome.after_failure(error.failure, error.reason, claim.tries, retries, now)
+    gone = is_robots(claim) and result.event is not Event.RETRY
     return Settlement(
         claim=claim,
         event=result.event,
@@ -193,9 +278,9 @@ def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
     )
 
 
-def conclude_forbidden(claim: Claim, rule: str, now: float) -> Settlement:
-    """robots.txt refuses the claim; nothing was asked."""
-    return Settlement(claim=claim, event=Event.FORBID, failure=Failure.ROBOTS.value, note=rule, settled=now)
+def conclude_forbidden(claim: Claim, rule: str, now: float, failure: Failure = Failure.ROBOTS) -> Settlement:
+    """robots.txt refuses the claim, or another rule of ours does; nothing was asked."""
+    return Settlement(claim=claim, event=Event.FORBID, failure=failure.value, note=rule, settled=now)
 
 
 def _redirect_note(scope: Scope, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:

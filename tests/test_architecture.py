@@ -18,7 +18,7 @@ FLOORS = (
     "url",
     "model",
     "config",
-    "http warc extract scope robots politeness outcome outage",
+    "http warc extract addresses scope traps robots politeness adapting slumber outcome outage",
     "schedule",  # keeps a pace for each host
     "disk",  # what the file system says when it takes no more, in words for all who write
     "frontier fetch archive stats",
@@ -52,9 +52,9 @@ OWNERS = {
     "uvloop": {"build", "cli"},
     "ada_url": {"url"},
     "surt": {"url"},
-    "protego": {"robots"},
     "webencodings": {"extract"},
     "lxml": {"extract"},
+    "regex": {"config"},
 }
 OPENS_DATABASE = re.compile(r"(aio)?sqlite3?\.connect")
 HAVE_DATABASES = {"frontier", "verify"}  # crawl.db, and a scratch one; all others read on a connection they are given

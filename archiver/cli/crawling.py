@@ -14,8 +14,8 @@ from typing import Any
 
 from archiver.archive.layout import Layout
 from archiver.archive.room import Room
+from archiver.cli import contact, openfiles
 from archiver.cli import directory as place
-from archiver.cli import openfiles
 from archiver.cli.running import Outcome, run
 from archiver.cli.seeds import gathered
 from archiver.cli.terminal import complain, say, show
@@ -45,6 +45,15 @@ class Wish:
     verbosity: int
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is there of a crawl, and what is to become of its crawl.toml."""
+
+    resume: bool  # there is a database to go on with
+    text: str = ""  # crawl.toml is to hold this; "": what it holds
+    read: str = ""  # what it held when the settings were made of it; "": it was not read
+
+
 def crawl(wish: Wish) -> ExitCode:
     """Begin a crawl."""
     values = {**(place.read_settings(wish.config) if wish.config else {}), **wish.given}
@@ -54,18 +63,20 @@ def crawl(wish: Wish) -> ExitCode:
     place.check_free(directory)
     _check_room(directory, settings)
     place.made(directory)
-    return _carried_out(directory, settings, wish.verbosity, resume=False, write=True)
+    return _carried_out(directory, settings, wish.verbosity, Begun(resume=False, text=toml.render(settings)))
 
 
 def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     """Go on with a crawl."""
     place.check_begun(directory)
     layout = Layout(directory)
-    settings = with_values(Settings(), {**place.read_settings(layout.settings), **given})
+    read = place.settings_text(layout.settings)
+    settings = with_values(Settings(), {**toml.parse(read, str(layout.settings)), **given})
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
     _check_room(directory, settings)
-    return _carried_out(directory, settings, verbosity, resume=layout.database.exists(), write=bool(given))
+    written = toml.render(settings) if given else ""
+    return _carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
 
 
 def _check_room(directory: Path, settings: Settings) -> None:
@@ -75,17 +86,18 @@ def _check_room(directory: Path, settings: Settings) -> None:
         raise ArchiveError(shortage)
 
 
-def _carried_out(directory: Path, settings: Settings, verbosity: int, *, resume: bool, write: bool) -> ExitCode:
+def _carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begun) -> ExitCode:
     from archiver.build import opened  # noqa: PLC0415 - the network and the database; bad input is refused without
 
     if verbosity > 0:
         logging.basicConfig(level=logging.INFO if verbosity == 1 else logging.DEBUG, format="%(name)s: %(message)s")
     if verbosity > QUIET:
-        say(f"archiver: {'going on with' if resume else 'archiving into'} {directory}")
-    text = toml.render(settings) if write else ""
+        say(f"archiver: {'going on with' if begun.resume else 'archiving into'} {directory}")
+    if verbosity > SILENT and (advice := contact.warning(settings)):
+        complain(advice)
     settings = _within_open_files(settings)
     return run(
-        opened(directory, settings, resume=resume, text=text),
+        opened(directory, settings, resume=begun.resume, text=begun.text, read=begun.read),
         face_for(sys.stderr, verbosity),
         settings.limits.drain_timeout,
         partial(_told, directory, verbosity),

@@ -117,6 +117,11 @@ def made(directory: Path) -> None:
 
 def read_settings(path: Path) -> dict[str, Any]:
     """The values that a settings file gives."""
+    return toml.parse(settings_text(path), str(path))
+
+
+def settings_text(path: Path) -> str:
+    """What stands in a settings file."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_SETTINGS + 1)
@@ -125,11 +130,10 @@ def read_settings(path: Path) -> dict[str, Any]:
     if len(content) > _MAX_SETTINGS:
         raise ConfigError(f"{path}: longer than {_MAX_SETTINGS} bytes; this cannot be a settings file")
     try:
-        text = content.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: not UTF-8, as TOML has to be") from None
-    return toml.parse(text, str(path))
 
 
 def write_settings(directory: Path, settings: Settings) -> None:

@@ -15,7 +15,7 @@ import click
 from archiver import __version__
 from archiver.cli.options import HELP_WIDTH, Example, GroupedCommand, given_settings, setting_options, write_examples
 from archiver.cli.terminal import complain
-from archiver.errors import ArchiveError, ConfigError
+from archiver.errors import ArchiveError, ConfigError, Failure
 from archiver.model import ExitCode
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
@@ -54,6 +54,11 @@ def archiver() -> None:
 
 def _directory() -> click.Argument:
     return click.Argument(["directory"], metavar="DIR", type=click.Path(path_type=Path))
+
+
+def _lists() -> click.Option:
+    text = "Take seeds from a file, or from stdin, one on each line; # begins a comment. Any number."
+    return click.Option(["--seeds"], multiple=True, metavar="FILE|-", help=text)
 
 
 def _voices() -> list[click.Parameter]:
@@ -109,6 +114,34 @@ def _replay(directory: Path, port: int) -> int:
     return serve(directory, port)
 
 
+def _explain(directory: Path, url: str, *, json: bool) -> int:
+    from archiver.cli.explaining import explain  # noqa: PLC0415 - see above
+
+    return explain(directory, url, as_json=json)
+
+
+def _urls(
+    directory: Path, *, state: tuple[str, ...], host: str | None, why: bool, json: bool, limit: int | None
+) -> int:
+    from archiver.cli.listing import Wish, urls  # noqa: PLC0415 - see above
+
+    return urls(directory, Wish(state, host, why, json, limit))
+
+
+def _retry(
+    directory: Path, urls: tuple[str, ...], host: tuple[str, ...], status: tuple[str, ...], failure: tuple[str, ...]
+) -> int:
+    from archiver.cli.changing import retry  # noqa: PLC0415 - see above
+
+    return retry(directory, urls, host, status, failure)
+
+
+def _add_seeds(directory: Path, urls: tuple[str, ...], seeds: tuple[str, ...]) -> int:
+    from archiver.cli.changing import add  # noqa: PLC0415 - see above
+
+    return add(directory, urls, seeds)
+
+
 def _add(name: str, callback: Any, text: str, params: list[click.Parameter], *examples: Example) -> None:
     short, _, _ = text.partition("\n")
     archiver.add_command(
@@ -140,12 +173,7 @@ _add(
             metavar="DIR",
             help="Where to put the crawl. Default: collections/ and the host of the first seed.",
         ),
-        click.Option(
-            ["--seeds"],
-            multiple=True,
-            metavar="FILE|-",
-            help="Take seeds from a file, or from stdin, one on each line; # begins a comment. Any number.",
-        ),
+        _lists(),
         click.Option(
             ["--config"],
             type=click.Path(path_type=Path),
@@ -236,6 +264,100 @@ _add(
     ],
     ("archiver verify collections/example.org", "a whole crawl"),
     ("archiver verify *.warc.gz", "WARC files of any origin"),
+)
+_add(
+    "explain",
+    _explain,
+    """Tell what became of a URL and why: for any URL, also one that the crawl never saw.
+
+    Its state, the rule that took or refused it as crawl.toml has it, its path from the seed, its tries and answers,
+    where its captures lie, when it is due, and what its host waits for. A URL that is not known is judged as a link on
+    the page of a seed would be. Reads only, also while the crawl runs.
+    """,
+    [
+        _directory(),
+        click.Argument(["url"], metavar="URL"),
+        click.Option(["--json"], is_flag=True, help="As JSON."),
+    ],
+    ("archiver explain collections/example.org https://example.org/a", "why is it there, or why not?"),
+    ("archiver explain collections/example.org https://example.org/a --json | jq .rule", "for a program"),
+)
+_add(
+    "urls",
+    _urls,
+    """List the URLs of a crawl, one on each line, also while it runs.
+
+    In the order in which they were found; those of one host by name. Refused ones are links that the scope did not
+    take, of which a sample is kept: a thousand for each rule and host.
+    """,
+    [
+        _directory(),
+        click.Option(
+            ["--state"],
+            multiple=True,
+            type=click.Choice(["waiting", "archived", "failed", "excluded", "refused"]),
+            help="Only those in this state. May be given more than once. Default: all but the refused.",
+        ),
+        click.Option(["--host"], metavar="HOST", help="Only those of this host: example.org, example.org:8443."),
+        click.Option(["--why"], is_flag=True, help="With the state and its reason, after a tab."),
+        click.Option(["--json"], is_flag=True, help="As JSON, an object on each line."),
+        click.Option(["--limit"], type=click.IntRange(0), metavar="N", help="At most N."),
+    ],
+    ("archiver urls collections/example.org --state failed --why", "what could not be had, and why"),
+    ("archiver urls collections/example.org --state waiting --host example.org | head", "what comes next"),
+    ("archiver urls collections/example.org --json | jq -r 'select(.status == 404) | .url'", "for a program"),
+)
+_add(
+    "retry",
+    _retry,
+    """Make URLs due again whose crawl has ended without an answer, or with one that is not wanted.
+
+    All that failed or were excluded; with --status also archived ones that were answered so; or the URLs given,
+    whatever became of them. Where a robots.txt was in the way, it is asked for again first. Their tries begin anew.
+    A crawl that runs takes them up within seconds; otherwise archiver resume does. Prints how many they are.
+    """,
+    [
+        _directory(),
+        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        click.Option(
+            ["--host"],
+            multiple=True,
+            metavar="HOST",
+            help="Only those of this host: example.org, example.org:8443. May be given more than once.",
+        ),
+        click.Option(
+            ["--status"],
+            multiple=True,
+            metavar="N",
+            help="Only those whose last answer had this status: 404, or 5xx for a class. May be given more than once.",
+        ),
+        click.Option(
+            ["--failure"],
+            multiple=True,
+            type=click.Choice([failure.value for failure in Failure]),
+            help="Only those that failed in this way. May be given more than once.",
+        ),
+    ],
+    ("archiver retry collections/example.org", "all that failed or were excluded"),
+    ("archiver retry collections/example.org --status 5xx --status 429", "what the server could not answer then"),
+    ("archiver retry collections/example.org --host img.example.org --failure timeout", "one host that was down"),
+    ("archiver retry collections/example.org https://example.org/a", "this URL, archived or not"),
+)
+_add(
+    "add",
+    _add_seeds,
+    """Add seeds to a crawl, stopped or running.
+
+    They are written to DIR/crawl.toml, and the scope grows with them. A crawl that runs takes them up within seconds;
+    otherwise archiver resume does. A URL that the crawl knows already, but not as a seed, is visited once more.
+    """,
+    [
+        _directory(),
+        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        _lists(),
+    ],
+    ("archiver add collections/example.org https://blog.example.org/", "one more site into the same archive"),
+    ("archiver add collections/example.org --seeds more.txt", "those listed"),
 )
 
 

@@ -66,10 +66,8 @@ def _lines(standing: Standing) -> Iterator[str]:
 
 
 def _wait(host: HostAccount, standing: Standing) -> str:
-    if not host.why:
-        return ""
-    pause = f" in {duration(host.until - standing.now)}" if host.until > standing.now else ""
-    return f", {host.why}{pause}"
+    pause = f" in {duration(host.until - standing.now)}" if host.why and host.until > standing.now else ""
+    return "".join(f", {words}" for words in (f"{host.why}{pause}", host.slowed) if words)
 
 
 def _json(standing: Standing, directory: Path) -> str:

@@ -5,6 +5,7 @@ Nothing that is written can end the program: a closed terminal or a broken pipe 
 
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 
 from archiver.stats import printable
@@ -29,11 +30,17 @@ def show(lines: list[str]) -> None:
 
 def result(text: str) -> None:
     """What was asked for."""
+    results([text.removesuffix("\n")])
+
+
+def results(lines: Iterable[str]) -> None:
+    """What was asked for, a line as soon as it is there; ends when whoever reads has seen enough."""
     try:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads has seen enough. Python flushes stdout once more at its end, which must not fail again.
+        # Python flushes stdout once more at its end, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -11,16 +11,24 @@ from typing import Any
 from archiver.config.values import (
     BOOLEAN,
     COUNT,
+    ENDINGS,
     HEADER,
+    HOST_LIMIT,
     LABEL,
+    MEDIA_TYPE,
     NUMBER,
     NUMBER_OR_NONE,
+    PARAMETERS,
     PATTERN,
+    PLACE,
     RATE,
     SECONDS,
     SECONDS_OR_NONE,
+    SETS,
     SIZE,
+    SURT,
     TEXT,
+    HostLimit,
     Kind,
     Rate,
     choice,
@@ -38,9 +46,16 @@ class ScopeSettings:
 
     scope: str = setting(
         "host",
-        choice("host", "domain", "prefix", "page"),
+        choice("host", "domain", "prefix", "page", "any"),
         "How far to go from each seed: its host (www. and http/https count as one), its registered domain, "
-        "the URLs below its path, or only the page itself.",
+        "the URLs below its path, only the page itself, or anywhere; set other limits with the last.",
+    )
+    scope_surt: tuple[str, ...] = setting(
+        (),
+        SURT,
+        "Take also URLs that begin so when their host is turned round: http://(org,example, is all of example.org; "
+        "a URL stands for what begins with it, a host for itself and all below it.",
+        many=True,
     )
     include: tuple[str, ...] = setting(
         (), PATTERN, "Take also URLs in which this regular expression is found, whatever their host.", many=True
@@ -48,13 +63,66 @@ class ScopeSettings:
     exclude: tuple[str, ...] = setting(
         (), PATTERN, "Refuse URLs in which this regular expression is found. Goes before every other rule.", many=True
     )
+    exclude_ext: tuple[str, ...] = setting((), ENDINGS, "Refuse URLs whose path ends so (zip,iso).", many=True)
+    without: tuple[str, ...] = setting(
+        (), SETS, "Leave out what ready-made sets name; docs/scope.md lists them with their reasons.", many=True
+    )
     max_depth: int | None = setting(
         None, NUMBER_OR_NONE, "Follow at most N links from a seed; 0 takes the seeds alone, none has no limit."
+    )
+    max_hops: int | None = setting(
+        None,
+        NUMBER_OR_NONE,
+        "Go at most N hops of any kind from a seed: links, requisites, redirects, sitemaps; none has no limit.",
     )
     page_requisites: bool = setting(
         True, BOOLEAN, "Take what a page needs to be shown (images, styles, scripts, frames), off-host too."
     )
+    requisite_hops: int = setting(
+        2, NUMBER, "Take what a page needs at most N hops outside of the scope: a foreign style sheet, and its fonts."
+    )
     max_redirects: int = setting(10, NUMBER, "Follow at most N redirects in a row.")
+    redirects: str = setting(
+        "follow",
+        choice("follow", "seeds", "stop"),
+        "What a redirect of a page out of the scope means: it is followed, one page far; only that of a seed is, and "
+        "where it leads counts as a seed too; or none is.",
+    )
+    query: str = setting(
+        "keep",
+        choice("keep", "sort"),
+        "Whether links are asked for with the parameters of their query in the order given, or sorted.",
+    )
+    drop_query: tuple[str, ...] = setting(
+        ("sessions",),
+        PARAMETERS,
+        "Ask for links without these query parameters (utm_*), or those of a preset; docs/scope.md lists them. "
+        "none: drop nothing.",
+        many=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrapSettings:
+    """Parts of a site that go on without end and bring nothing."""
+
+    traps: str = setting(
+        "on", choice("on", "off"), "Whether to hold back what looks endless, by the rules of this chapter."
+    )
+    max_repeats: int = setting(
+        3, COUNT, "Refuse URLs in which a path segment or a query pair stands more than N times."
+    )
+    max_segments: int = setting(25, COUNT, "Refuse URLs whose path has more than N segments.")
+    max_url_length: int = setting(2000, COUNT, "Refuse links to pages with more than N characters in the URL.")
+    max_years_ahead: int = setting(2, NUMBER, "Refuse pages of calendars more than N years ahead of now.")
+    barren_pages: int = setting(
+        6,
+        NUMBER,
+        "Hold a pattern of URLs (/calendar/N/N) back after about N pages in a row that show nothing new; "
+        "docs/scope.md tells what counts. 0: no limit.",
+    )
+    pattern_budget: int = setting(0, NUMBER, "At most about N pages of one pattern of URLs. 0: no limit.")
+    directory_budget: int = setting(0, NUMBER, "At most about N pages below one first directory. 0: no limit.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +133,50 @@ class PolitenessSettings:
         Rate(5), RATE, "Start at most N requests per second (or per SECONDS) on one host. 0: no limit."
     )
     host_concurrency: int = setting(2, COUNT, "At most N requests at once on one host.")
-    robots: str = setting("obey", choice("obey", "ignore"), "What to do about robots.txt.")
+    host_limit: tuple[HostLimit, ...] = setting(
+        (),
+        HOST_LIMIT,
+        "On hosts whose name is like this (*.example.org) keep to this rate, and to this many requests at once if "
+        "given, in place of rate and host-concurrency. The first that fits holds.",
+        many=True,
+    )
+    polite_by: str = setting(
+        "host",
+        choice("host", "ip", "domain"),
+        "For whom rate and concurrency hold: each host, all hosts at one address, or all of one registered domain.",
+    )
+    global_rate: Rate = setting(
+        Rate(0), RATE, "Start at most N requests per second (or per SECONDS) over all hosts. 0: no limit."
+    )
+    bandwidth: int = setting(
+        0, SIZE, "Receive at most this many bytes per second on the average, by starting requests later. 0: no limit."
+    )
+    host_patience: float = setting(
+        3600.0,
+        SECONDS_OR_NONE,
+        "Give a host up, with all that waits on it, when it does not answer for so long while others do. 0: no limit.",
+    )
+    robots: str = setting(
+        "obey",
+        choice("obey", "ignore", "observe"),
+        "What to do about robots.txt: keep to it, not ask for it, or crawl everything and note in crawl.log and with the "
+        "URL what it would have forbidden (Crawl-delay is kept).",
+    )
+    robots_patience: float = setting(
+        300.0,
+        SECONDS_OR_NONE,
+        "Ask again for a robots.txt that is answered with an error of the server until the pauses between come to this; "
+        "nothing else is asked of its host meanwhile, nor after it. 0: no limit.",
+    )
+    crawl_delay_cap: float = setting(
+        300.0, SECONDS_OR_NONE, "Keep to a Crawl-delay in robots.txt, but to no longer one than this. 0: no limit."
+    )
+    nofollow: str = setting(
+        "ignore",
+        choice("obey", "ignore"),
+        "What to do about nofollow in robots meta elements, X-Robots-Tag headers and the rel of links: not follow such "
+        "links to pages, or all the same.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +193,27 @@ class FetchSettings:
     timeout: float = setting(60.0, SECONDS, "Give a request up when nothing came for this long.")
     max_response_size: int = setting(
         0, SIZE, "Cut a response after this many bytes and mark it as truncated. 0: no limit."
+    )
+    exclude_type: tuple[str, ...] = setting(
+        (),
+        MEDIA_TYPE,
+        "Do not read the body of an answer of this media type (video/*): its head is stored, and what came with it. "
+        "Goes before include-type.",
+        many=True,
+    )
+    include_type: tuple[str, ...] = setting(
+        (),
+        MEDIA_TYPE,
+        "Read no bodies but those of this media type; give text/html too where links are to be followed. "
+        "An answer that names no type is read.",
+        many=True,
+    )
+    allow_private: tuple[str, ...] = setting(
+        (),
+        PLACE,
+        "Ask also this host, address or network (10.0.0.0/8) although it is not on the public web. "
+        "The host of a seed needs no such word.",
+        many=True,
     )
     retries: int = setting(3, NUMBER, "Try a URL N more times when no answer came or the server is overloaded.")
 
@@ -122,13 +254,21 @@ class Settings:
 
     seeds: tuple[str, ...] = ()  # canonical URLs
     scope: ScopeSettings = ScopeSettings()
+    traps: TrapSettings = TrapSettings()
     politeness: PolitenessSettings = PolitenessSettings()
     fetch: FetchSettings = FetchSettings()
     limits: LimitSettings = LimitSettings()
     warc: WarcSettings = WarcSettings()
 
 
-TITLES = {"scope": "Scope", "politeness": "Politeness", "fetch": "Fetch", "limits": "Limits", "warc": "WARC files"}
+TITLES = {
+    "scope": "Scope",
+    "traps": "Traps",
+    "politeness": "Politeness",
+    "fetch": "Fetch",
+    "limits": "Limits",
+    "warc": "WARC files",
+}
 SLICES = tuple(TITLES)
 
 

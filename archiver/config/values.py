@@ -10,8 +10,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from ipaddress import ip_address, ip_network
 from typing import Any
 
+import regex
+
+from archiver import url
+from archiver.config import queries, sets, surts
 from archiver.errors import ConfigError
 
 
@@ -24,6 +29,18 @@ class Rate:
 
     def __str__(self) -> str:
         return f"{self.starts}" if self.interval == 1 else f"{self.starts}/{_plain(self.interval)}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimit:
+    """What holds on hosts whose name is like `pattern`; `concurrency` 0: as elsewhere."""
+
+    pattern: str
+    rate: Rate
+    concurrency: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.pattern} {self.rate}" + (f" {self.concurrency}" if self.concurrency else "")
 
 
 def _plain(number: float) -> str:
@@ -61,6 +78,9 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _DIGITS = re.compile(r"[0-9]{1,18}")  # SQLite and WARC readers count in 64 bits
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)b?", re.IGNORECASE)
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
+_MEDIA_TYPE = re.compile(r"[!#$%&'+.^_`|~0-9a-z-]+/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+)")
+_HOST = re.compile(r"[^\s/:?#@\[\]\\*,;]+")
+_HOSTS = re.compile(r"[0-9A-Za-z_.*:\[\]-]{1,253}")  # a host name or address, with * for any part of it
 _OURS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")  # controls, and bytes that were no text
 
@@ -120,6 +140,15 @@ def _rate(given: Any) -> Rate:
     return Rate(_whole(starts.strip()), _seconds(interval.strip()) if slash else 1.0)
 
 
+def _host_limit(given: Any) -> HostLimit:
+    if isinstance(given, HostLimit):
+        return given
+    pattern, rate, *concurrency = _text(given).split()
+    if len(concurrency) > 1 or not _HOSTS.fullmatch(pattern):
+        raise ValueError
+    return HostLimit(pattern.lower(), _rate(rate), *map(_at_least_one, concurrency))
+
+
 def _boolean(given: Any) -> bool:
     if not isinstance(given, bool):
         raise TypeError
@@ -136,6 +165,10 @@ def _pattern(given: Any) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)  # Python's word for what a later version will read differently
         re.compile(_text(given))
+    try:
+        regex.compile(given)  # by which it is tried where it could take long
+    except regex.error as error:
+        raise re.error(str(error)) from None
     return str(given)
 
 
@@ -148,6 +181,54 @@ def _header(given: Any) -> str:
 
 def _label(given: Any) -> str:
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", _text(given)) is None:
+        raise ValueError
+    return str(given)
+
+
+def _media_type(given: Any) -> str:
+    found = _MEDIA_TYPE.fullmatch(_text(given).strip().lower())
+    if found is None:
+        raise ValueError
+    return found.group()
+
+
+def _place(given: Any) -> str:
+    """A network, an address, or a host name, each in its one spelling."""
+    text = _text(given).strip()
+    if "/" in text:
+        return str(ip_network(text))
+    try:
+        return str(ip_address(text.removeprefix("[").removesuffix("]").partition("%")[0]))
+    except ValueError:
+        address = url.canonical(f"http://{text}/") if _HOST.fullmatch(text) else None
+        if address is None:
+            raise
+        return url.host(address).strip("[]")  # 0x7f.1 and 127.1 are addresses too
+
+
+def _surt(given: Any) -> str:
+    try:
+        return surts.prefix(_text(given).strip())
+    except ConfigError:
+        raise ValueError from None
+
+
+def _endings(given: Any) -> str:
+    """Endings of file names, in lower case and without their dots, between commas."""
+    endings = [ending.strip().removeprefix(".").lower() for ending in _text(given).split(",")]
+    if not all(re.fullmatch(r"[^\s/.?#]+(?:\.[^\s/.?#]+)*", ending) for ending in endings):
+        raise ValueError
+    return ",".join(endings)
+
+
+def _parameters(given: Any) -> str:
+    if re.fullmatch(r"[^\s&=#?,]+(?:,[^\s&=#?,]+)*", _text(given)) is None:
+        raise ValueError
+    return str(given)
+
+
+def _sets(given: Any) -> str:
+    if not set(_text(given).split(",")) <= set(sets.SETS):
         raise ValueError
     return str(given)
 
@@ -182,6 +263,12 @@ RATE = Kind(
     _rate,
     _write_rate,
 )
+HOST_LIMIT = Kind(
+    "'HOSTS RATE [N]'",
+    "host name, rate and, if you like, requests at once ('*.example.org 30/60 1')",
+    _host_limit,
+    str,
+)
 BOOLEAN = Kind("", "true or false", _boolean)
 TEXT = Kind("TEXT", "a line of text", _text)
 PATTERN = Kind("REGEX", "a regular expression", _pattern)
@@ -190,6 +277,16 @@ HEADER = Kind(
     "a header line, 'Name: value', of a header that is not the connection's own (Host, Content-Length …)",
     _header,
 )
+MEDIA_TYPE = Kind("TYPE", "a media type, as video/mp4 or video/*", _media_type)
+PLACE = Kind("HOST", "a host name, an address, or a network without host bits (10.0.0.0/8)", _place)
+SURT = Kind("PREFIX", "a SURT prefix, as http://(org,example, or a URL, or a host", _surt)
+ENDINGS = Kind("EXT[,EXT]", "endings of file names, as zip,iso", _endings)
+PARAMETERS = Kind(
+    "NAME[,NAME]",
+    f"names of query parameters, with * for any letters, or of presets: {', '.join(queries.PRESETS)}, {queries.NONE}",
+    _parameters,
+)
+SETS = Kind("SET[,SET]", f"names of sets: {', '.join(sets.SETS)}", _sets)
 LABEL = Kind("NAME", "a name of letters, digits, '.', '_' and '-'", _label)
 
 

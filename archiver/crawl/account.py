@@ -25,6 +25,11 @@ class Account:
         """What the frontier itself says."""
         self._counts = counts
 
+    def recounted(self, counts: Counts) -> None:
+        """What the frontier says now that others have written; of bytes and visits this account knows better."""
+        now = self._counts
+        self._counts = replace(counts, received=now.received, visited=now.visited)
+
     def committed(self, now: float, settlements: Sequence[Settlement], settled: Settled) -> None:
         """A batch is durable."""
         sizes = [each.capture.received if each.capture is not None else 0 for each in settlements]
@@ -56,9 +61,9 @@ def _line(queue: Queue, now: float) -> HostLine:
     if queue.active:
         why = "busy"
     elif queue.parked > now:
-        why, wait = "retry-after", queue.parked - now
+        why, wait = "asleep, next probe" if queue.asleep else "retry-after", queue.parked - now
     elif not queue.window and queue.later < float("inf"):
         why, wait = "retry", max(0.0, queue.later - now)
-    elif (due := queue.pace.next(now)) > now:
+    elif (due := queue.circle.pace.next(now)) > now:
         why, wait = "rate", due - now
-    return HostLine(queue.key, max(0, queue.waiting), queue.active, queue.done, wait, why)
+    return HostLine(queue.key, max(0, queue.waiting), queue.active, queue.done, wait, why, queue.circle.temper.words)

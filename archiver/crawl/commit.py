@@ -6,10 +6,11 @@ written, so the committed length of a file never passes over a visit.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from archiver.adapting import Lesson
 from archiver.crawl.lane import Lane
-from archiver.frontier.port import Frontier, Settled
+from archiver.frontier.port import NOTHING_NEW, Frontier, Settled
 from archiver.model import Settlement
 from archiver.visit import Visited
 
@@ -33,14 +34,16 @@ class Committer:
         self._large = large
         self._report: Report | None = None
         self._hurry: Callable[[], bool] = lambda: True
+        self._lessons: Callable[[], Mapping[int, Lesson]] = lambda: NOTHING_NEW
         self._room = asyncio.Condition()
         self._bytes = 0
         self._visits = 0
         self._large_ones = 0
         self._closing = False
 
-    def attach(self, report: Report, hurry: Callable[[], bool]) -> None:
-        """Whom to tell of each batch, and whether nothing is under way for which a batch could wait."""
+    def attach(self, report: Report, hurry: Callable[[], bool], lessons: Callable[[], Mapping[int, Lesson]]) -> None:
+        """Whom to tell of each batch, whether it need not wait for more, and what hosts have taught us by then."""
+        self._lessons = lessons
         self._report = report
         self._hurry = hurry
 
@@ -120,7 +123,7 @@ class Committer:
     async def _commit(self, lane: Lane, batch: Sequence[Visited]) -> None:
         weights = [_weight(visited) for visited in batch]
         stored = await lane.store(batch)
-        settled = await self._frontier.settle(stored.settlements, stored.files)
+        settled = await self._frontier.settle(stored.settlements, stored.files, self._lessons())
         async with self._room:
             self._bytes -= sum(held for held, _ in weights)
             self._large_ones -= sum(large for _, large in weights)

@@ -4,44 +4,57 @@ A host whose robots.txt is not answered yet is given nothing but the way to it. 
 schedule wants something, or when a host may have become due.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from archiver.config.settings import PolitenessSettings
-from archiver.errors import Failure, FetchError
+from archiver.crawl.rulebook import Rulebook
+from archiver.errors import Failure
 from archiver.frontier.port import Frontier, HostRow, Settled
-from archiver.model import Claim, Event, Robots, Settlement
-from archiver.robots import Rules
-from archiver.schedule import Schedule
-from archiver.visit import Visited, is_robots
+from archiver.model import Claim, Event, Settlement
+from archiver.schedule import Schedule, Terms
+from archiver.visit import Visited
 
 WINDOW = 256  # URLs of one host in memory: enough for a tenth of a second at the highest rates
 HOSTS_AT_ONCE = 64  # leased in one look at the frontier
 MAX_HOSTS = 12_000  # leased at the same time
 CROWDED = 1.0  # seconds between two looks for a lease to end while there is no room for another
-LONGEST_DELAY = 300.0  # seconds of Crawl-delay that are followed, as Heritrix does
 
 NEVER = float("inf")
+
+Held = Callable[[Claim], str]  # the rule by which a claim is held back that waits already, "" where none does
 
 
 class Feed:
     """Keeps *schedule* supplied."""
 
-    def __init__(self, frontier: Frontier, schedule: Schedule, settings: PolitenessSettings, token: str) -> None:
+    def __init__(
+        self, frontier: Frontier, schedule: Schedule, settings: PolitenessSettings, token: str, held: Held
+    ) -> None:
         self._frontier = frontier
         self._schedule = schedule
-        self._obey = settings.robots == "obey"
-        self._token = token
-        self._rules: dict[int, Rules] = {}
-        self._errors: dict[int, FetchError] = {}
+        self._rulebook = Rulebook(settings, token)
+        self._held = held
+        self._terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]]
+        self._recall: Callable[[HostRow], None]
         self._look = True  # the frontier may have hosts to lease
+        self.taking_in = False  # what robots.txt says, of hosts for which it is news
         self.next_due = NEVER  # when it certainly has, as far as is known
+
+    def attach(
+        self, terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]], recall: Callable[[HostRow], None]
+    ) -> None:
+        """Who says how hosts may be asked that are to be leased, and who wants to know of each that is."""
+        self._terms, self._recall = terms, recall
 
     async def feed(self, now: float) -> None:
         """Lease hosts that are due, and fill windows that are wanted."""
+        self._rulebook.begin(now)
         if self._look or now >= self.next_due:
             await self._lease(now)
         for host in self._schedule.wanting(HOSTS_AT_ONCE):
-            gated = self._obey and host not in self._rules
+            if self._rulebook.aged(host, now):
+                await self._ask_again(host)
+            gated = self._rulebook.gated(host)
             most = WINDOW + self._schedule.begin_fill(host)
             window = await self._frontier.window(host, now, most, prerequisites=gated)
             self._schedule.fill(host, window.claims, window.later, window.waiting, now)
@@ -61,22 +74,38 @@ class Feed:
         for host in settled.hosts:
             self._schedule.refresh(host)
         self._look = self._look or bool(settled.hosts or settled.resolved)
+        self.taking_in = True
         for host in settled.resolved:
             await self._resolve(host)
+        self.taking_in = False
 
     def returned(self, claim: Claim) -> None:
         """*claim* was not visited; its URL waits as it did."""
         self._schedule.settled(claim.host, claim.id)
         self._schedule.refresh(claim.host)
 
+    async def reread(self, now: float) -> None:
+        """Somebody else has written: any leased host may have other URLs, or a robots.txt to be asked for again."""
+        self._look = True
+        leased = tuple(self._schedule.leased())
+        for host in await self._frontier.robots_to_ask(leased) if self._rulebook.asks else ():
+            self._rulebook.forget(host)
+            self._schedule.begin_fill(host)
+            self._schedule.fill(host, (), NEVER, 0, now)  # nothing that was let through by the old rules
+            await self._frontier.ask_robots(host)
+        for host in leased:
+            self._schedule.refresh(host)
+
     def refusal(self, claim: Claim) -> Visited | None:
         """What becomes of *claim* without a request: its host's robots.txt forbids it, or could not be had."""
-        rules = self._rules.get(claim.host)
-        if rules is None or is_robots(claim) or rules.allows(claim.url):
-            return None
-        if not rules.unreachable:
-            return Visited(claim, forbidden="robots.txt forbids it")
-        return Visited(claim, error=self._errors[claim.host], final=True)
+        refused = self._rulebook.refusal(claim)
+        if refused is None and (rule := self._held(claim)):
+            return Visited(claim, forbidden=rule, failure=Failure.TRAP)
+        return refused
+
+    def observed(self, visited: Visited | None) -> Visited | None:
+        """*visited*, noted where robots.txt would have forbidden it, with --robots observe."""
+        return self._rulebook.observed(visited)
 
     async def _lease(self, now: float) -> None:
         self._look = False
@@ -85,18 +114,18 @@ class Feed:
         room = min(HOSTS_AT_ONCE, MAX_HOSTS - len(self._schedule))
         rows = await self._frontier.due_hosts(now, room, tuple(self._schedule.leased())) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
-        for row in rows:
-            self._schedule.lease(row.id, row.key, row.parked)
-            if self._obey:
-                self._learn(row if row.robots is not None else await self._frontier.ask_robots(row.id))
+        for row, terms in zip(rows, await self._terms(rows), strict=True):
+            self._schedule.lease(row.id, row.key, row.parked, lesson=row.lesson, terms=terms)
+            self._recall(row)
+            if self._rulebook.asks:
+                await self._learn(await self._fresh(row, now))
         later = await self._frontier.next_due(now)
         self.next_due = later if room > 0 else min(later, now + CROWDED)
 
     def _release_resting(self, now: float) -> None:
         for host in self._schedule.resting(now):
             self._schedule.release(host)
-            self._rules.pop(host, None)
-            self._errors.pop(host, None)
+            self._rulebook.forget(host)
 
     async def _resolve(self, host: int) -> None:
         """The robots.txt of *host* was answered, or has moved: read what holds now."""
@@ -104,24 +133,21 @@ class Feed:
             return
         row = await self._frontier.host(host)
         if self._schedule.queue(host) is not None:  # it may have been released meanwhile
-            self._learn(row)
+            await self._learn(row)
             self._schedule.refresh(host)
 
-    def _learn(self, row: HostRow) -> None:
-        if row.robots is None:
-            return
-        rules = Rules(row.robots, self._token)
-        self._rules[row.id] = rules
-        if rules.unreachable:
-            self._errors[row.id] = _unreachable(row.robots)
-        if rules.delay:
-            self._schedule.slow_down(row.id, min(rules.delay, LONGEST_DELAY))
+    async def _fresh(self, row: HostRow, now: float) -> HostRow:
+        """*row*, with its robots.txt asked for where there is no answer, or an old one."""
+        if row.robots is None or self._rulebook.is_stale(row, now):
+            return await self._frontier.ask_robots(row.id)
+        return row
 
+    async def _ask_again(self, host: int) -> None:
+        row = await self._frontier.ask_robots(host)
+        if row.robots is None:  # there was nobody to ask, so that nothing holds meanwhile
+            self._rulebook.forget(host)
 
-def _unreachable(robots: Robots) -> FetchError:
-    """Why a host may not be asked for anything (RFC 9309 §2.3.1.4); no answer at all is told as what it was."""
-    if robots.status:
-        return FetchError(Failure.ROBOTS, f"robots.txt answered {robots.status}, so nothing may be fetched")
-    word, _, reason = robots.body.decode("utf-8", "replace").partition(": ")
-    known = word in {failure.value for failure in Failure}
-    return FetchError(Failure(word) if known else Failure.ROBOTS, reason or "robots.txt could not be had")
+    async def _learn(self, row: HostRow) -> None:
+        delay = await self._rulebook.learn(row)
+        if delay and self._schedule.queue(row.id) is not None:
+            self._schedule.slow_down(row.id, delay)

@@ -15,10 +15,11 @@ from archiver.archive.index import Index
 from archiver.archive.writer import Archive, Deposit
 from archiver.crawl.clock import Clock
 from archiver.errors import Failure
-from archiver.model import Event, FileState, Settlement
-from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, read_links
+from archiver.model import Claim, Event, FileState, Settlement
+from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
+ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
 
 
@@ -76,15 +77,26 @@ class Books:
             self._log.abandon()
 
 
+class InForce:
+    """The terms by which visits are judged from now on: one value, put in the place of another while the crawl runs."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+
+    def held(self, claim: Claim) -> str:
+        """The rule by which *claim* is held back now, although it was taken; "" where none does."""
+        return held(self.terms, claim)
+
+
 class Lane:
     """Batches of one kind, one after the other: the next is handed in when the database knows the one before."""
 
-    def __init__(self, archive: Archive, books: Books, terms: Terms, clock: Clock) -> None:
+    def __init__(self, archive: Archive, books: Books, in_force: InForce, clock: Clock) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()
         self._archive = archive
         self._books = books
-        self._terms = terms
+        self._in_force = in_force
         self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
 
@@ -113,7 +125,7 @@ class Lane:
         self._archive.abandon()
 
     def _store(self, batch: Sequence[Visited]) -> Stored:
-        now = self._clock.now()
+        now, terms = self._clock.now(), self._in_force.terms
         settlements: list[Settlement] = []
         deposits: list[Deposit] = []
         places: list[int] = []
@@ -122,11 +134,11 @@ class Lane:
                 links = read_links(visited.claim, visited.exchange)
                 places.append(len(settlements))
                 deposits.append(Deposit(visited.claim, visited.exchange, links))
-                settlements.append(conclude(self._terms, visited.claim, visited.exchange, links, now))
+                settlements.append(conclude(terms, visited.claim, visited.exchange, links, now))
             elif visited.error is not None:
-                settlements.append(conclude_failure(self._terms, visited, now))
+                settlements.append(conclude_failure(terms, visited, now))
             else:
-                settlements.append(conclude_forbidden(visited.claim, visited.forbidden, now))
+                settlements.append(conclude_forbidden(visited.claim, visited.forbidden, now, visited.failure))
         receipt = self._archive.append(deposits)
         for place, capture, deposit in zip(places, receipt.captures, deposits, strict=True):
             settlements[place] = replace(settlements[place], capture=capture)
@@ -160,7 +172,8 @@ def _log_line(each: Settlement) -> LogLine:
             digest=capture.payload_digest,
             annotations=words,
         )
-    code = -9998 if each.event is Event.FORBID else Failure(each.failure).heritrix_code
-    if each.note and each.event is not Event.FORBID:
+    forbidden = each.event is Event.FORBID and each.failure == Failure.ROBOTS
+    code = ROBOTS_PRECLUDED if forbidden else Failure(each.failure).heritrix_code
+    if each.note and not forbidden:
         words.append(f"err={each.note}")
     return LogLine(each.settled, code, None, claim.url, claim.path, claim.via, "", None, 0.0, "", words)

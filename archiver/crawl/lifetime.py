@@ -14,19 +14,22 @@ from functools import partial
 from archiver.archive.room import LAST_RESERVE, LOOK_EVERY, Room
 from archiver.config.settings import LimitSettings
 from archiver.crawl.account import Account
+from archiver.crawl.changes import Changes
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
 from archiver.crawl.feed import NEVER, Feed
 from archiver.crawl.network import Network
-from archiver.errors import ArchiveError, FetchError, ShortageError
+from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
 from archiver.fetch import Fetcher
 from archiver.frontier.port import Frontier, Settled
-from archiver.model import Claim, ExitCode, Settlement
+from archiver.model import Claim, ExitCode, Settlement, Truncation
+from archiver.outcome import OVERLOADED, rest_after
 from archiver.schedule import Schedule
 from archiver.stats import Phase, Snapshot
-from archiver.visit import Visited, is_robots
+from archiver.visit import PAGES, Visited, is_robots
 
 LONGEST_NAP = 30.0  # seconds until the planner looks again even if nothing calls it
+ERRORS = 400  # the first status that says nothing of how long an answer needs
 RELIEF = 1.0  # seconds without a request to a host for which this machine had nothing left to open
 
 log = logging.getLogger(__name__)
@@ -43,6 +46,7 @@ class Parts:
     committer: Committer
     room: Room
     network: Network
+    changes: Changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Crawl:
         self._committer = parts.committer
         self._room = parts.room
         self._network = parts.network
+        self._changes = parts.changes
         self._limits = limits
         self._most = limits.concurrency  # requests at once; fewer where this machine cannot carry so many …
         self._lowered = -NEVER  # … as was seen then
@@ -81,7 +86,7 @@ class Crawl:
         self._probe: asyncio.Task[None] | None = None  # the one that may run while the network is lost
         self._stop: Ending | None = None  # why no request starts any more
         self._spent = 0  # URLs that count for --max-urls
-        parts.committer.attach(self._committed, lambda: not parts.schedule.active)
+        parts.committer.attach(self._committed, lambda: not parts.schedule.active, parts.schedule.lessons)
 
     def drain(self) -> None:
         """No new request starts; those under way finish, and everything is committed."""
@@ -126,11 +131,14 @@ class Crawl:
                 await asyncio.wait(self._visits)
             watching.cancel()
             self._committer.close()
+        await self._frontier.settle((), (), self._schedule.lessons())
 
     async def _plan(self, group: asyncio.TaskGroup) -> None:
         while not self._stop:
             self._news.clear()
             now = self._clock.now()
+            if await self._changes.look(now):
+                self._account.recounted(await self._frontier.counts())
             await self._feed.feed(now)
             self._check_limits(now)
             self._hand_out(group, now)
@@ -167,7 +175,7 @@ class Crawl:
 
     async def _over(self, now: float) -> bool:
         """Whether nothing runs and nothing waits, neither now nor later."""
-        if self._visits or self._committer.pending or self._news.is_set():
+        if self._visits or self._committer.pending or self._feed.taking_in or self._news.is_set():
             return False
         if self._full:
             self._end(ExitCode.LIMIT, f"--max-urls {self._limits.max_urls} is reached")
@@ -176,14 +184,15 @@ class Crawl:
             return False
         if await self._feed.ended():
             return True
-        if self._schedule.wake() == self._feed.next_due == NEVER:
+        if self._schedule.wake() == self._feed.next_due == NEVER and not await self._changes.look(now, at_once=True):
             raise RuntimeError("URLs wait in the frontier, but nothing will ever lead to them")
         return False
 
     async def _nap(self, now: float) -> None:
         """Until something happens, or it is time for the next thing to do."""
         ready = now if self._schedule.wanting(1) else self._schedule.wake()
-        until = min(self._feed.next_due, self._time_limit(), now + LONGEST_NAP, max(ready, self._earliest()))
+        look = min(self._changes.next_look, now + LONGEST_NAP)
+        until = min(self._feed.next_due, self._time_limit(), look, max(ready, self._earliest()))
         if self._news.is_set() or self._stop:
             return
         timer = asyncio.get_running_loop().call_later(max(0.0, until - self._clock.now()), self._news.set)
@@ -195,7 +204,9 @@ class Crawl:
     async def _visit(self, claim: Claim, refused: Visited | None) -> None:
         began = self._clock.now()
         try:
-            visited = refused or await self._fetch(claim)
+            visited = refused or self._feed.observed(await self._fetch(claim))
+            if visited is not None and not refused:
+                self._heed(visited, began)
         finally:
             self._schedule.fetched(claim.host, self._clock.now())
             self._news.set()
@@ -210,11 +221,35 @@ class Crawl:
 
     async def _is_excused(self, visited: Visited, began: float) -> bool:
         """Whether the network is to blame for what came; what waits for a start is called back when it is lost."""
-        lost = self._network.lost
+        lost, given_up = self._network.lost, self._network.given_up
         excused = await self._network.is_to_blame(visited, began)
         if self._network.lost and not lost:
             _cancel(self._unsent)
+        if self._network.given_up > given_up:
+            self._account.recounted(await self._frontier.counts())
         return excused
+
+    def _heed(self, visited: Visited, began: float) -> None:
+        """What an answer, or its absence, says about how its host wants to be asked: at once, not when it is committed.
+
+        A host that never answered, or all of whose requests fail, is not asked more gently but less: see `network`.
+        """
+        host, exchange, now = visited.claim.host, visited.exchange, self._clock.now()
+        if visited.error is not None and visited.error.failure is Failure.TIMEOUT:
+            self._schedule.strained(host, began, now, "timeout")
+        if exchange is None:
+            return
+        self._schedule.received(exchange.response.length, now)
+        status, began = exchange.framing.status, now - exchange.took
+        if rest := rest_after(exchange.framing, visited.claim.tries, now):
+            self._schedule.park(host, now + rest)
+        if status in OVERLOADED:
+            self._schedule.strained(host, began, now, str(status), rest)
+        elif exchange.truncated is Truncation.TIME:
+            self._schedule.strained(host, began, now, "timeout")
+        elif status < ERRORS:
+            page = exchange.framing.media_type in PAGES
+            self._schedule.answered(host, began, now, exchange.waited or exchange.took, page=page)
 
     async def _fetch(self, claim: Claim) -> Visited | None:
         """What came of the request; None where it was held back or cut off, so that its URL waits on."""
@@ -225,7 +260,8 @@ class Crawl:
         try:
             if self._stop:
                 return None
-            return Visited(claim, await self._fetcher.fetch(claim.url, partial(self._gate, task, claim.host)))
+            gate = partial(self._gate, task, claim.host)
+            return Visited(claim, await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim)))
         except FetchError as error:
             return Visited(claim, error=error)
         except ShortageError as error:

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from archiver.crawl.clock import Clock
-from archiver.errors import FetchError
+from archiver.errors import Failure, FetchError
 from archiver.fetch import Fetcher
-from archiver.frontier.port import Frontier
+from archiver.frontier.port import Frontier, HostRow
 from archiver.model import Claim
 from archiver.outage import LINE, Outage
 from archiver.outcome import CUT
 from archiver.schedule import Queue, Schedule
-from archiver.stats import duration
-from archiver.visit import Visited
+from archiver.slumber import AWAKE, Sleepers, Verdict
+from archiver.stats import duration, printable
+from archiver.visit import Visited, is_robots
 
 SOON = 60.0  # seconds; a host that may be asked within them can bear witness for the network
 REST = 3.0  # seconds a host rests whose failure is in doubt
@@ -31,6 +32,7 @@ class Patience:
 
     retries: int  # of one URL
     outage: float  # seconds of a lost network; 0: no limit
+    host: float  # seconds of a host that does not answer while others do; 0: no limit
 
 
 class Network:
@@ -46,6 +48,8 @@ class Network:
         self._patience = patience
         self._rule = rule
         self._last = ""  # failure, in words
+        self._sleepers = Sleepers(patience.host)
+        self.given_up = 0  # URLs of hosts whose time was over
 
     @property
     def lost(self) -> bool:
@@ -56,6 +60,12 @@ class Network:
     def next_start(self) -> float:
         """While it is lost: when the next probe may start."""
         return self._rule.next_start
+
+    def recall(self, row: HostRow) -> None:
+        """A host is leased again: it may have been asleep when its row was written."""
+        self._sleepers.recall(row.id, row.slumber)
+        if self._sleepers.asleep(row.id):
+            self._schedule.sleep(row.id, row.slumber.until)
 
     def probe(self, now: float) -> None:
         """A request starts although it is lost."""
@@ -93,23 +103,57 @@ class Network:
             return True
         if error is None:
             self._rule.answered(claim.host, claim.id)
+            await self._wake(claim)
+            return False
+        if error.failure is Failure.PRIVATE:  # we never went there, so it says nothing of the way
             return False
         if error.failure not in LINE:  # a handshake that failed is an answer
             self._sign(self._clock.now())
+            await self._wake(claim)
             return False
         known = await self._frontier.has_answered(claim.host) or self._fetcher.stranded(claim.url)
         self.listen()
         self._count(claim, error, began, known=known)
         if self.lost:
             return True
+        now = self._clock.now()
+        if known and self._rule.down(claim.host) and await self._rests(claim, error, now):
+            return True
         if claim.tries < self._patience.retries:
             return False
-        now = self._clock.now()
         others = any(queue.active for queue in self._others(claim.host))
         ours = self._rule.is_ours(claim.host, claim.id, (began, now), known=known, others=others)
         if ours:
             self._schedule.park(claim.host, now + REST)
         return ours
+
+    async def _rests(self, claim: Claim, error: FetchError, now: float) -> bool:
+        """Whether the host of *claim*, which failed while others answered, sleeps now or is given up."""
+        before = self._sleepers.state(claim.host)
+        verdict, state = self._sleepers.failed(claim.host, now), self._sleepers.state(claim.host)
+        if verdict is Verdict.AWAKE:
+            return False
+        if verdict is Verdict.ASLEEP and state == before:
+            return True
+        key = _name(self._schedule.queue(claim.host))
+        if verdict is Verdict.ASLEEP:
+            self._schedule.sleep(claim.host, state.until)
+            log.warning("%s does not answer, next try in %s (%s)", key, duration(state.until - now), self._last)
+            await self._frontier.doze(claim.host, state)
+            return True
+        self._schedule.awaken(claim.host)
+        note = f"{self._last}; the host did not answer for {duration(now - state.since)} and was given up"
+        count = await self._frontier.give_up(claim.host, error.failure.value, note, now)
+        self.given_up += count
+        log.warning("%s did not answer for %s and is given up, with %d URLs", key, duration(now - state.since), count)
+        return not is_robots(claim)
+
+    async def _wake(self, claim: Claim) -> None:
+        """The host of *claim* has answered."""
+        if self._sleepers.answered(claim.host):
+            log.warning("%s answers again", _name(self._schedule.queue(claim.host)))
+            self._schedule.awaken(claim.host)
+            await self._frontier.doze(claim.host, AWAKE)
 
     def _count(self, claim: Claim, error: FetchError, began: float, *, known: bool) -> None:
         lost, now = self.lost, self._clock.now()
@@ -128,9 +172,13 @@ class Network:
         return time.strftime("%H:%M:%S", time.localtime(self._rule.since))
 
 
+def _name(queue: Queue | None) -> str:
+    return printable(queue.key) if queue is not None else "a host"
+
+
 def _soon(queue: Queue, now: float) -> bool:
     """Whether the host is being asked, or may be before long."""
     if queue.active:
         return True
-    first = queue.pace.next(now) if queue.window else queue.later
+    first = queue.circle.pace.next(now) if queue.window else queue.later
     return max(first, queue.parked) < now + SOON

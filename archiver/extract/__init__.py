@@ -11,11 +11,12 @@ from collections.abc import Callable
 from archiver.extract import css, html, sitemap, xml
 from archiver.extract.coding import decoded
 from archiver.extract.document import Document
-from archiver.extract.fields import from_fields, redirect
+from archiver.extract.fields import from_fields, nofollow, redirect
+from archiver.extract.found import NOFOLLOW
 from archiver.extract.kind import Kind, kind_of
 from archiver.model import Links
 
-__all__ = ["Document", "decoded", "from_fields", "links", "readable", "redirect"]
+__all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "links", "nofollow", "readable", "redirect"]
 
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: html.read,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from archiver.extract import css, refresh, srcset
-from archiver.extract.found import Found
+from archiver.extract.found import NOFOLLOW, Found
 from archiver.model import Hop
 
 Attributes = Mapping[str, str]
@@ -96,6 +96,11 @@ _LAZY = re.compile(
     r"data-[\w-]*?(?:srcset|src|original|original-set|poster|bgset|bg|background|image|thumb|thumbnail|lazy|lazyload"
     r"|echo|-file)|data-(?:lazy|src|original)-[\w-]+"
 )
+REFUSE = frozenset(("nofollow", "none"))  # what a page says where its links are not to be followed
+MOST_TOLD = 20  # products to which one document says so
+_LONGEST_DIRECTIVES = 500
+_APART = re.compile(r"[\s,]+")
+_PRODUCT = re.compile(r"[\w.-]{1,60}", re.ASCII)
 _NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
 _PATH = re.compile(r"/|\.[a-zA-Z]\w")
 _FLASH_FILE = re.compile(r"[^\s&=?#]+\.(?:xml|swf|flv|f4v|mp[34]|m4[av]|jpe?g|png|gif|json|txt|css)", re.IGNORECASE)
@@ -108,6 +113,7 @@ class Elements:
         self.found = Found()
         self.base: str | None = None  # the first base element's href
         self.framed: list[str] = []  # documents that stand in an attribute (srcdoc)
+        self.nofollow: dict[str, None] = {}  # where and to whom it says not to follow its links
         self.posting = False  # the form that was opened last sends by POST
 
     def start(self, tag: str, attributes: Attributes) -> None:
@@ -115,9 +121,10 @@ class Elements:
         known = _ELEMENTS.get(tag)
         if known is None or not attributes:
             return
+        mark = NOFOLLOW if "rel" in attributes and "nofollow" in attributes["rel"].lower().split() else ""
         for name, hop, context in known.urls:
             if name in attributes:
-                self.found.add(attributes[name], hop, context)
+                self.found.add(attributes[name], hop, context + mark)
         if known.more:
             known.more(self, attributes)
 
@@ -136,6 +143,11 @@ class Elements:
                     self.candidates(value, f"{tag}/@{name}")
                 elif _like_a_url(value):
                     self.found.add(value, Hop.REQUISITE, f"{tag}/@{name}")
+
+    def tell(self, name: str) -> None:
+        """A meta element of this *name* says not to follow links: `robots`, or the product it speaks to."""
+        if _PRODUCT.fullmatch(name) and len(self.nofollow) < MOST_TOLD:
+            self.nofollow[f"meta {name}"] = None
 
     def style(self, text: str, where: str = "style") -> None:
         """Take in the text of a style element, or of an attribute."""
@@ -178,6 +190,8 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
         elements.found.add(refresh.target(content), Hop.LINK, "meta/@content")
     name = attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
     name = name.strip().lower()
+    if len(content) < _LONGEST_DIRECTIVES and not REFUSE.isdisjoint(_APART.split(content.lower())):
+        elements.tell(name)
     if name in _META_REQUISITES:
         elements.found.add(content, Hop.REQUISITE, "meta/@content")
     elif name in _META_LINKS and content.lstrip().lower().startswith(("http:", "https:")):

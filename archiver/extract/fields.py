@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable, Iterator
 
 from archiver.extract import refresh
-from archiver.extract.elements import relation_hop
+from archiver.extract.elements import MOST_TOLD, REFUSE, relation_hop
 from archiver.extract.found import Joiner
 from archiver.model import Hop, Link
 
 Fields = Iterable[tuple[str, str]]
 
+_TOKEN = re.compile(r"[\w.-]{1,60}", re.ASCII)
+_WITH_VALUE = frozenset(("max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"))
 _MOST = 200  # Link fields are repeated, but not without end
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ENTRY = re.compile(r"[\s,]*+<([^<>]*+)>((?:[^\",<]|\"(?:[^\"\\]|\\.)*+\"?)*+)", re.DOTALL)
@@ -42,6 +44,21 @@ def from_fields(address: str, fields: Fields) -> tuple[Link, ...]:
         if target and len(links) < _MOST:
             links.setdefault((target, hop), Link(target, hop, context))
     return tuple(links.values())
+
+
+def nofollow(fields: Fields) -> tuple[str, ...]:
+    """Whom X-Robots-Tag in *fields* tells not to follow the links of this document."""
+    told: dict[str, None] = {}
+    for name, value in fields:
+        if name == "x-robots-tag" and len(told) < MOST_TOLD:
+            who = "*"
+            for part in value.lower().split(",")[:_MOST]:
+                subject, colon, rest = part.partition(":")
+                addressed = colon and _TOKEN.fullmatch(subject.strip()) and subject.strip() not in _WITH_VALUE
+                who = subject.strip() if addressed else who  # and what follows is said to this one too
+                if (rest if addressed else part).strip() in REFUSE:
+                    told[f"X-Robots-Tag {who}"] = None
+    return tuple(told)[:MOST_TOLD]
 
 
 def _references(fields: Fields) -> Iterator[tuple[str, Hop, str]]:

@@ -11,6 +11,7 @@ from archiver.extract import charset
 from archiver.model import Hop, Link, Links
 
 MOST_LINKS = 50_000
+NOFOLLOW = " rel=nofollow"  # ends the context of a link whose element says so
 
 _USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; any other scheme ends in `url.join`
 _PLAIN = re.compile(
@@ -37,7 +38,9 @@ class Found:
         if len(self._references) >= MOST_LINKS:
             self.full = True
         else:
-            self._references.setdefault((reference, hop), context)
+            known = self._references.setdefault((reference, hop), context)
+            if known != context and known.endswith(NOFOLLOW):  # one that may be followed is enough
+                self._references[reference, hop] = context
 
     @property
     def empty(self) -> bool:
@@ -50,8 +53,10 @@ class Found:
         links: dict[tuple[str, Hop], Link] = {}
         for (reference, hop), context in self._references.items():
             target = joiner.join(reference)
-            if target is not None and (target, hop) not in links:
-                links[target, hop] = Link(target, hop, context)
+            if target is not None:
+                known = links.get((target, hop))
+                if known is None or (known.context.endswith(NOFOLLOW) and not context.endswith(NOFOLLOW)):
+                    links[target, hop] = Link(target, hop, context)
         if self.full:
             note = f"{note}; " * bool(note) + f"more than {MOST_LINKS} links"
         return Links(tuple(links.values()), encoding, note)

@@ -37,12 +37,14 @@ def read(document: Document) -> Links:
     pages = [(charset.text(document.body[:MOST_BYTES], encoding), document.url)]
     notes = {f"only the first {MOST_BYTES} bytes": None} if len(document.body) > MOST_BYTES else {}
     found: dict[tuple[str, Hop], Link] = {}
-    for _ in range(_DEEPEST):
+    nofollow: tuple[str, ...] = ()
+    for depth in range(_DEEPEST):
         framed: list[tuple[str, str]] = []
         for source, address in pages:
             elements = _elements(source)
             base = (elements.base and url.join(address, elements.base)) or address
             links = elements.found.links(base, encoding)
+            nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
             for link in links.links:
                 found.setdefault((link.url, link.hop), link)
             framed += ((inner, base) for inner in elements.framed)
@@ -50,7 +52,7 @@ def read(document: Document) -> Links:
         if len(framed) > _MOST_PARTS or len(found) > MOST_LINKS:
             notes["more documents in documents than are read"] = None
         pages = framed[:_MOST_PARTS] if len(found) < MOST_LINKS else []
-    return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes))
+    return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes), nofollow)
 
 
 def _elements(source: str) -> Elements:

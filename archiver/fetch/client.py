@@ -5,18 +5,21 @@ at the very moment before its first byte goes out. Raises `FetchError` only if n
 came; a broken or cut answer is an `Exchange` that says so.
 """
 
+import math
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archiver import __version__, url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
+from archiver.fetch.guard import Guard
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.tap import Lines, Wire, routed
-from archiver.http import Framer
+from archiver.http import Extent, Framer, Wanted
 from archiver.http.head import may_be_head
 from archiver.model import Exchange, Framing, Truncation
 
@@ -55,17 +58,23 @@ def request_fields(settings: FetchSettings) -> bytes:
 class Fetcher:
     """Makes exchanges over a pool of kept connections."""
 
-    def __init__(self, settings: FetchSettings, spool_folder: Path, algorithm: str, writer: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, settings: FetchSettings, guard: Guard, spool_folder: Path, algorithm: str, writer: ThreadPoolExecutor
+    ) -> None:
         self._fields = request_fields(settings)
-        self._timeout = settings.timeout
-        self._max_size = settings.max_response_size
-        self._lines = Lines(settings.timeout)
+        self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
+        self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
+        self._lines = Lines(settings.timeout, guard)
         self._spool_folder = SpoolFolder(spool_folder)
         self._algorithm = algorithm
         self._writer = writer
 
-    async def fetch(self, address: str, gate: Gate) -> Exchange:
-        """The exchange for canonical URL *address*, started when *gate* lets it pass."""
+    async def fetch(self, address: str, gate: Gate, *, needed: bool = False) -> Exchange:
+        """The exchange for canonical URL *address*, started when *gate* lets it pass.
+
+        *needed*: its body is read whatever media types are wanted.
+        """
+        bounds = self._needed if needed else self._bounds
         request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
             url.target(address).encode(),
             url.authority(address).encode(),
@@ -80,7 +89,7 @@ class Fetcher:
                 if first and wire.stale:
                     first = False  # it died while we waited
                     continue
-                attempt = _Attempt(wire, request, self._spool(), self._max_size, self._timeout)
+                attempt = _Attempt(wire, request, self._spool(), bounds)
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
@@ -122,17 +131,29 @@ class Fetcher:
         await self._lines.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of an answer is taken, and how long it is waited for."""
+
+    max_size: int  # of the whole block; 0: no limit
+    timeout: float
+    wanted: Wanted
+
+
 class _Attempt:
     """One request on one connection, and whatever comes back."""
 
-    def __init__(self, wire: Wire, request: bytes, spool: Spool, max_size: int, timeout: float) -> None:
+    def __init__(self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds) -> None:
         self.framer = Framer()
         self._wire = wire
         self._request = request
         self._spool = spool
-        self._max_size = max_size
-        self._timeout = timeout
+        self._bounds = bounds
         self._received = False
+        self._answered = 0.0  # `time.monotonic()` of the first byte
+        self._extent = Extent()  # how far the body is read, as the head says …
+        self._headed = math.inf  # … counted from then on
+        self._remarks: tuple[str, ...] = ()
 
     async def run(self) -> Exchange | None:
         """The exchange; None where no answer came that is certain to be this request's."""
@@ -156,10 +177,11 @@ class _Attempt:
                 peer=self._wire.peer,
                 started=started,
                 took=took,
+                waited=self._answered - clock,
                 truncated=self.framer.truncated,
                 interim=self.framer.interim,
                 surplus=self.framer.surplus,
-                notes=self._wire.notes,
+                notes=self._wire.notes + self._remarks,
             )
         finally:
             self._spool.discard()
@@ -178,18 +200,25 @@ class _Attempt:
         framer, awake = self.framer, self._wire.awake
         began = awake.now()
         while not framer.done:
+            timeout, left = self._bounds.timeout, self._left(awake.now())
             try:
-                data = await self._wire.read(self._timeout)
+                data = await self._wire.read(min(timeout, left))
             except TimeoutError:
                 if not self._received:
-                    raise FetchError(Failure.TIMEOUT, f"no answer within {self._timeout:g} s") from None
-                await self._cut(Truncation.TIME)
+                    raise FetchError(Failure.TIMEOUT, f"no answer within {timeout:g} s") from None
+                await (self._leave() if left < timeout else self._cut(Truncation.TIME))
                 return
             if not data:
                 await self._keep(framer.finish(clean=self._wire.error is None))
                 return
-            self._received = True
-            await self._keep(framer.feed(data))
+            if not self._received:
+                self._received, self._answered = True, time.monotonic()
+            piece = framer.feed(data)
+            if self._headed == math.inf and framer.framing is not None:
+                self._extent, self._headed = self._bounds.wanted.extent(framer.framing), awake.now()
+            await self._keep(piece)
+            if self._is_enough(awake.now() - self._headed):
+                await self._leave()
             if self._too_slow(awake.now() - began):
                 await self._cut(Truncation.TIME)
 
@@ -201,13 +230,34 @@ class _Attempt:
                 self.framer.feed(data)
 
     async def _keep(self, piece: bytes) -> None:
-        """Store *piece* of the block, as far as the size limit allows."""
-        room = self._max_size - self._spool.length if self._max_size else len(piece)
-        if len(piece) > room:
-            piece = piece[:room]
+        """Store *piece* of the block, as far as the bounds allow."""
+        framing, size = self.framer.framing, self._extent.size
+        sample = framing.head_length + size if framing is not None and size else math.inf
+        limit = min(self._bounds.max_size or math.inf, sample)
+        if self._spool.length + len(piece) > limit:
+            piece = piece[: int(limit) - self._spool.length]
             self.framer.cut(Truncation.LENGTH)
+            if limit == sample:
+                self._remarks = (self._extent.remark,)
         if piece:
             await self._spool.add(piece, self.framer.framing)
+
+    def _left(self, now: float) -> float:
+        """Seconds for which a sample is still to be taken; infinity where none is."""
+        extent = self._extent
+        return math.inf if extent.pace else max(0.0, self._headed + extent.seconds - now)
+
+    def _is_enough(self, elapsed: float) -> bool:
+        """Whether the rest of the body is to be left, *elapsed* seconds after its head."""
+        extent = self._extent
+        if elapsed < extent.seconds or (self.framer.done and extent.seconds):
+            return False
+        return not extent.pace or self._spool.length < extent.pace * elapsed
+
+    async def _leave(self) -> None:
+        """What is still to come is not wanted."""
+        self._remarks = (self._extent.remark,)
+        await self._cut(Truncation.LENGTH)
 
     async def _cut(self, why: Truncation) -> None:
         if not self.framer.done:

@@ -5,8 +5,9 @@ sees a byte, because it refuses answers that real servers give and can hand one 
 The seams: `TCPConnector._factory` builds our protocol, `connect()` lends it, `Connection.release()` takes
 it back. `tests/edges/test_aiohttp_seams.py` fails when an upgrade moves one of them.
 
-Invariant: bytes that reach a used connection while no request is open belong to nobody, and end it. (What is sent in
-the moment between a new request's leaving and its arrival cannot be told from an answer by anybody who speaks HTTP/1.)
+Invariants: no connection is lent whose other end the guard refuses. Bytes that reach a used connection while no request
+is open belong to nobody, and end it. (What is sent in the moment between a new request's leaving and its arrival cannot
+be told from an answer by anybody who speaks HTTP/1.)
 """
 
 import asyncio
@@ -28,8 +29,11 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection
 from yarl import URL
 
+from archiver import url
 from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
 from archiver.fetch.awake import Awake
+from archiver.fetch.ciphers import iana_cipher
+from archiver.fetch.guard import Guard, GuardedResolver
 from archiver.model import Peer
 
 Kept = TypeVar("Kept")
@@ -53,32 +57,6 @@ _FAILURES: Mapping[type[Exception], Failure] = {
     OSError: Failure.CONNECT,
     UnicodeError: Failure.DNS,  # a label that no name server could be asked for: empty, or longer than 63 bytes
 }
-
-# OpenSSL writes TLS 1.3 suites by their IANA names, and earlier ones by its own.
-_KEY_EXCHANGE = {"ECDHE-ECDSA": "ECDHE_ECDSA", "ECDHE-RSA": "ECDHE_RSA", "DHE-RSA": "DHE_RSA", "DHE-DSS": "DHE_DSS"}
-_BULK = {
-    "AES128-GCM-SHA256": "AES_128_GCM_SHA256",
-    "AES256-GCM-SHA384": "AES_256_GCM_SHA384",
-    "CHACHA20-POLY1305": "CHACHA20_POLY1305_SHA256",
-    "AES128-SHA256": "AES_128_CBC_SHA256",
-    "AES256-SHA384": "AES_256_CBC_SHA384",
-    "AES256-SHA256": "AES_256_CBC_SHA256",
-    "AES128-SHA": "AES_128_CBC_SHA",
-    "AES256-SHA": "AES_256_CBC_SHA",
-    "AES128-CCM": "AES_128_CCM",
-    "AES256-CCM": "AES_256_CCM",
-}
-
-
-def iana_cipher(name: str) -> str:
-    """The IANA name of a cipher suite that OpenSSL calls *name*; *name* itself where there is no rule for it."""
-    if name.startswith("TLS_"):
-        return name
-    exchange = next((key for key in _KEY_EXCHANGE if name.startswith(key + "-")), None)
-    bulk = name[len(exchange) + 1 :] if exchange else name
-    if bulk not in _BULK:
-        return name
-    return f"TLS_{_KEY_EXCHANGE[exchange] if exchange else 'RSA'}_WITH_{_BULK[bulk]}"
 
 
 class TapProtocol(ResponseHandler):
@@ -232,7 +210,8 @@ class Wire:
 class Lines:
     """The pool of connections. Certificates are checked; a host that fails the check is spoken to all the same."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, guard: Guard) -> None:
+        self._guard = guard
         self._patience = timeout
         self._timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_connect=timeout)
         self.awake = Awake(asyncio.get_running_loop())
@@ -241,7 +220,7 @@ class Lines:
             limit=0,
             ttl_dns_cache=DNS_TTL,
             keepalive_timeout=IDLE,
-            resolver=aiohttp.ThreadedResolver(),
+            resolver=GuardedResolver(guard, aiohttp.ThreadedResolver()),
         )
         self.alive: set[TapProtocol] = set()
         make: Callable[[], ResponseHandler] = partial(TapProtocol, asyncio.get_running_loop(), self)
@@ -297,6 +276,8 @@ class Lines:
             return await self._borrow(origin)
 
     async def _borrow(self, origin: str) -> Wire:
+        host = url.host(f"{origin}/")
+        self._guard.check(host)  # a name is checked when it is resolved
         request = self._requests.get(origin)
         if request is None:
             request = ClientRequest(
@@ -312,7 +293,13 @@ class Lines:
             connection.close()
             raise ConnectionResetError(f"{origin} closed the connection at once")
         protocol.origin = origin
-        return Wire(connection, protocol, ("tls-unverified",) if origin in self._unverified else ())
+        wire = Wire(connection, protocol, ("tls-unverified",) if origin in self._unverified else ())
+        try:
+            self._guard.check(host, wire.peer.ip)
+        except FetchError:
+            wire.give_back(reusable=False)
+            raise
+        return wire
 
 
 def _remember(known: "OrderedDict[str, Kept]", key: str, value: Kept) -> None:

@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from archiver import adapting
+from archiver.adapting import Lesson
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import trouble
 from archiver.frontier.migrations import VERSION
@@ -51,8 +53,9 @@ class HostAccount:
     captures: int
     received: int
     took: float  # seconds of all its answers together
-    why: str  # retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
+    why: str  # asleep, retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
     until: float  # seconds since the epoch; 0 where not known
+    slowed: str = ""  # how it is held back, and why, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,19 +194,28 @@ WITH counted AS (
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 )
 SELECT key, waiting, coalesce(archived, 0), coalesce(failed, 0), coalesce(excluded, 0), coalesce(captures, 0),
-       coalesce(received, 0), coalesce(took, 0.0), parked, robots, coalesce(due, 0.0)
+       coalesce(received, 0), coalesce(took, 0.0), parked, robots, coalesce(due, 0.0), {ways}
 FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
 ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """
 
 
+_WAYS = "pause, rate, rate_limit, width, slowed"
+_NO_WAYS = "0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
+_WAYS_SINCE = 3  # schema version
+
+
 def hosts(db: sqlite3.Connection, now: float, limit: int = -1) -> Iterator[HostAccount]:
     """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
-    for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due in db.execute(
-        _HOSTS, (limit,)
-    ):
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    question = _HOSTS.replace("{ways}", _WAYS if version >= _WAYS_SINCE else _NO_WAYS)
+    rows = db.execute(question, (limit,))
+    for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, pause, *ways in rows:
+        slowed = adapting.slowed(Lesson(*ways)) if waiting else ""
         why, until = _wait(waiting=waiting, parked=parked, robots=robots, due=due, now=now)
-        yield HostAccount(key, waiting, archived, failed, excluded, captures, received, took, why, until)
+        if why == "retry-after" and pause:
+            why = "asleep, next probe"
+        yield HostAccount(key, waiting, archived, failed, excluded, captures, received, took, why, until, slowed)
 
 
 def _wait(*, waiting: int, parked: float, robots: str, due: float, now: float) -> tuple[str, float]:

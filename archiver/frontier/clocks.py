@@ -13,6 +13,7 @@ WHERE state = 'waiting' AND due > 0 AND settled > :now
 """
 CUT_URLS = "UPDATE urls SET due = :now + :longest WHERE state = 'waiting' AND due > :now + :longest"
 MOVE_HOSTS = "UPDATE hosts SET parked = max(parked - :ahead, 0) WHERE parked > 0"
+MOVE_FAILING = "UPDATE hosts SET failing = max(failing - :ahead, 1) WHERE failing > 0"
 CUT_HOSTS = "UPDATE hosts SET parked = :now + :longest WHERE parked > :now + :longest"
 
 
@@ -25,6 +26,7 @@ async def set_back(db: aiosqlite.Connection, now: float, longest: float) -> floa
     await db.execute(MOVE_URLS, terms)
     if ahead:
         await db.execute(MOVE_HOSTS, terms)
+        await db.execute(MOVE_FAILING, terms)
         await db.execute("UPDATE urls SET settled = ? WHERE id = ?", (now, row))
     await db.execute(CUT_URLS, terms)
     await db.execute(CUT_HOSTS, terms)

@@ -20,6 +20,9 @@ ON CONFLICT (url) DO UPDATE SET
     priority = excluded.priority
 WHERE state = 'waiting' AND via IS NULL AND path <> ''
 """  # a row to which nothing leads was placed by `_leader`
+BEGIN_ANEW = """
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1 WHERE url = ? AND state <> 'waiting'
+"""  # a first try of what was settled: it had been made due again
 LEAD = """
 UPDATE urls SET via = (SELECT id FROM urls WHERE url = ?), seed = (SELECT id FROM urls WHERE url = ?)
 WHERE url = ? AND via IS NULL
@@ -33,6 +36,7 @@ async def learn(db: aiosqlite.Connection, visits: Sequence[Claim]) -> None:
     hosts = await adding.hosts_of(db, keys)
     rows = [_row(each, hosts[url.origin(each.url)]) for each in visits]
     await db.executemany(PLACE + OR_SAY_MORE, rows)
+    await db.executemany(BEGIN_ANEW, [(each.url,) for each in visits if each.tries == 0])
     leaders = [_leader(each, via, hosts[url.origin(via)]) for each, via in named]
     await db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
     await db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])

@@ -4,11 +4,16 @@ The frontier is the one place where the seen-set, the waiting URLs and what beca
 are committed in batches, each batch in one transaction; what a verb has returned from is durable.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
-from archiver.model import Capture, Claim, FileState, Robots, Settlement
+from archiver.adapting import UNTAUGHT, Lesson
+from archiver.model import Capture, Claim, FileState, PatternTally, Robots, Settlement
+from archiver.slumber import AWAKE, Slumber
+
+NOTHING_NEW: Mapping[int, Lesson] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,9 @@ class HostRow:
     key: str  # scheme and authority
     parked: float  # seconds since the epoch; not one request before
     robots: Robots | None
+    lesson: Lesson = UNTAUGHT
+    slumber: Slumber = AWAKE
+    asked: float = 0.0  # when `robots` was; infinity while it is asked for again
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +72,39 @@ class FileRow:
     modified: int  # nanoseconds since the epoch, when the digest was true
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which settled URLs are meant: all that fit each of these that is not empty; a status or a failure is enough."""
+
+    urls: tuple[str, ...] = ()  # canonical
+    hosts: tuple[str, ...] = ()  # example.org, example.org:8443 or https://example.org
+    statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range
+    failures: tuple[str, ...] = ()  # words of errors.Failure
+
+
 class Frontier(Protocol):
     """The verbs."""
 
-    async def add_seeds(self, seeds: Sequence[str]) -> int:
-        """Make *seeds* (canonical URLs) known and waiting; how many were new."""
+    async def add_seeds(self, seeds: Sequence[str], due: float = 0.0) -> int:
+        """Make *seeds* (canonical URLs) known and waiting; how many were new.
+
+        With *due* none of the new ones may be fetched before, and URLs that were settled as no seeds wait again.
+        """
+
+    async def seeds(self) -> list[str]:
+        """Every seed, in the order given."""
+
+    async def again(self, wanted: Selection) -> int:
+        """Make the URLs that *wanted* means due again, as if never tried; how many they are.
+
+        In short transactions, for a crawl may be running. Where robots.txt was the reason, that is asked for again.
+        """
+
+    async def written_by_others(self) -> bool:
+        """Whether another process has written since this was asked last; the first time it cannot be known."""
+
+    async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
+        """Those of *hosts* whose robots.txt nobody has asked for, or that is to be asked for again from the start."""
 
     async def due_hosts(self, now: float, most: int, leased: Collection[int]) -> list[HostRow]:
         """Hosts with a URL that is due, longest parked first, without those in *leased*."""
@@ -86,7 +122,10 @@ class Frontier(Protocol):
         """
 
     async def ask_robots(self, host: int) -> HostRow:
-        """Put robots.txt of *host* into its queue, before everything else, unless it is there or answered."""
+        """Put robots.txt of *host* into its queue, before everything else; if it was answered already, once more.
+
+        Rules that are known hold until the new answer is in; where it could not be had nothing may be fetched meanwhile.
+        """
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
         """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
@@ -94,8 +133,19 @@ class Frontier(Protocol):
     async def next_due(self, now: float) -> float:
         """When the next URL is due that is not due *now*; infinity where none waits for its time."""
 
-    async def settle(self, settlements: Sequence[Settlement], files: Sequence[FileState]) -> Settled:
-        """Commit what a batch of visits means, and how far the WARC files are written."""
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        files: Sequence[FileState],
+        lessons: Mapping[int, Lesson] = NOTHING_NEW,
+    ) -> Settled:
+        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
+
+    async def doze(self, host: int, slumber: Slumber) -> None:
+        """Keep how *host* fails, or that it does not any more."""
+
+    async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
+        """All that waits on *host* has failed, but what leads to a robots.txt; how many URLs that were."""
 
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
@@ -105,6 +155,12 @@ class Frontier(Protocol):
 
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
+
+    async def tallies(self, most: int) -> list[PatternTally]:
+        """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""
+
+    async def moved(self) -> list[str]:
+        """Where redirects of seeds led."""
 
     async def files(self) -> list[FileRow]:
         """Every WARC file."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import aiosqlite
 
 from archiver import url
-from archiver.frontier import adding, asking
+from archiver.frontier import adding, asking, tallies
 from archiver.frontier.port import Settled
 from archiver.model import LIFE, Event, FileState, Hop, Refusal, Settlement, State
 
@@ -28,9 +28,10 @@ ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed),
     digest = excluded.digest, modified = excluded.modified
 """
 UPDATE_URL = """
-UPDATE urls SET state = ?, status = ?, failure = ?, note = ?, due = ?, tries = tries + ?, settled = ?
-WHERE id = ? AND state = 'waiting'
-"""
+UPDATE urls SET state = ?, status = ?, failure = ?, note = ?, due = ?, settled = ?,
+    tries = CASE state WHEN 'waiting' THEN tries ELSE 0 END + ?, again = again + (state <> 'waiting')
+WHERE id = ? AND (state = 'waiting' OR priority < 0)
+"""  # a robots.txt is asked for again: where only the WARCs tell of it, nothing else says so
 COUNT_REFUSALS = """
 INSERT INTO refusal_counts (rule, host, links) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET links = links + excluded.links
 """
@@ -59,14 +60,15 @@ async def settle(db: aiosqlite.Connection, settlements: Sequence[Settlement], fi
         "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
         [(each.park, each.claim.host) for each in settlements if each.park],
     )
+    await tallies.keep(db, settlements)
     await _refuse(db, settlements)
     await _name_loops(db, settlements)
     resolved: set[int] = set()
-    for each in settlements:
-        if each.robots is not None:
-            hosts, new = await asking.answer(db, each, each.robots)
-            resolved |= hosts
-            added.update(new)
+    moved: dict[str, str] = {}
+    for each, robots in asking.in_order(settlements):
+        hosts, new = await asking.answer(db, each, robots, moved)
+        resolved |= hosts
+        added.update(new)
     return Settled(frozenset(added), sum(added.values()), frozenset(resolved))
 
 
@@ -85,7 +87,7 @@ def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
     state = LIFE[State.WAITING, each.event]
     visited = int(each.event is not Event.FORBID)
     due = each.due if each.event is Event.RETRY else 0.0
-    return state.value, each.status, each.failure, each.note, due, visited, each.settled, each.claim.id
+    return state.value, each.status, each.failure, each.note, due, each.settled, visited, each.claim.id
 
 
 def _captures(settlements: Iterable[Settlement]) -> Iterator[tuple[str | int | float, ...]]:

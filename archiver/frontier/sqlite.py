@@ -7,18 +7,20 @@ our storage's fault and becomes `ArchiveError`, which names the file.
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 import aiosqlite
 
 from archiver import url
+from archiver.adapting import Lesson
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import asking, clocks, learning, settling, trouble
+from archiver.frontier import again, asking, clocks, learning, settling, tallies, trouble, ways
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
-from archiver.frontier.port import Counts, FileRow, HostRow, Settled, Window
-from archiver.model import Capture, Claim, FileState, Hop, Robots, Settlement, Span, Truncation
+from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Window
+from archiver.model import Capture, Claim, FileState, Hop, PatternTally, Robots, Settlement, Span, Truncation
+from archiver.slumber import Slumber
 
 NEVER = float("inf")
 CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
@@ -29,7 +31,9 @@ SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.stray
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """
 HOST_COLUMNS = """
-SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body
+SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body,
+       hosts.rate, hosts.rate_limit, hosts.width, hosts.slowed, hosts.failing, hosts.pause,
+       CASE WHEN hosts.robots_next IS NULL THEN hosts.robots_at ELSE 9e999 END
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
 """
 DUE_HOSTS = f"""{HOST_COLUMNS}
@@ -47,6 +51,7 @@ class SqliteFrontier:
         self._writer = writer
         self._reader = reader
         self._turn = asyncio.Lock()
+        self._version = -1  # of the data, as of the latest look for what others have written
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteFrontier":
@@ -71,15 +76,17 @@ class SqliteFrontier:
             finally:
                 await self._writer.close()
 
-    async def add_seeds(self, seeds: Sequence[str]) -> int:
-        """Make *seeds* known and waiting; how many were new."""
+    async def add_seeds(self, seeds: Sequence[str], due: float = 0.0) -> int:
+        """Make *seeds* known and waiting; how many were new. With *due*: not before; settled URLs wait again too."""
         async with self._transaction() as db:
+            if due:
+                await again.come_back_as_seeds(db, seeds, due)
             keys = sorted({url.origin(seed) for seed in seeds})
             await db.executemany("INSERT OR IGNORE INTO hosts (key) VALUES (?)", [(key,) for key in keys])
-            rows = [(seed, url.origin(seed)) for seed in seeds]
+            rows = [(seed, url.origin(seed), due) for seed in seeds]
             await db.executemany(
-                """INSERT INTO urls (url, host, hop, path, depth, strays, priority)
-                   VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1)
+                """INSERT INTO urls (url, host, hop, path, depth, strays, priority, due)
+                   VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1, ?)
                    ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, strays = 0, priority = 1, via = NULL
                    WHERE state = 'waiting' AND priority >= 0""",
                 rows,
@@ -92,6 +99,44 @@ class SqliteFrontier:
             )
             after = await self._one(db, "SELECT count(*) FROM seeds")
             return int(after[0]) - int(position[0])
+
+    async def seeds(self) -> list[str]:
+        """Every seed, in the order given."""
+        rows = await self._rows("SELECT urls.url FROM seeds JOIN urls ON urls.id = seeds.url ORDER BY position")
+        return [str(row[0]) for row in rows]
+
+    async def again(self, wanted: Selection) -> int:
+        """Make the URLs that *wanted* means due again, as if never tried; how many they are."""
+        keys = await self._rows("SELECT id, key FROM hosts") if wanted.hosts else []
+        hosts = again.named_hosts(((int(row[0]), str(row[1])) for row in keys), wanted.hosts)
+        after = count = 0
+        while rows := [int(row[0]) for row in await self._rows(*again.question(wanted, hosts, after))]:
+            after = rows[-1]
+            async with self._transaction() as db:
+                count += await again.come_back(db, rows)
+        return count
+
+    async def written_by_others(self) -> bool:
+        """Whether another process has written since this was asked last; the first time it cannot be known."""
+        with _translated(self._path):
+            async with self._turn, self._writer.execute("PRAGMA data_version") as cursor:
+                (version,) = await cursor.fetchone() or (0,)
+        before, self._version = self._version, int(version)
+        return before not in {-1, self._version}
+
+    async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
+        """Those of *hosts* whose robots.txt nobody has asked for, or that is to be asked for again from the start."""
+        rows = await self._rows(
+            "SELECT id FROM hosts WHERE robots_url IS NULL AND id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(hosts)),),
+        )
+        return [int(row[0]) for row in rows]
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Meanwhile nobody else writes, neither into the database nor, by their own use of this, into crawl.toml."""
+        async with self._transaction():
+            yield
 
     async def due_hosts(self, now: float, most: int, leased: Collection[int]) -> list[HostRow]:
         """Hosts with a URL that is due, longest parked first, without those in *leased*."""
@@ -118,7 +163,7 @@ class SqliteFrontier:
             return await clocks.set_back(db, now, longest)
 
     async def ask_robots(self, host: int) -> HostRow:
-        """Put robots.txt of *host* into its queue, before everything else, unless it is there or answered."""
+        """Put robots.txt of *host* into its queue, before everything else; if it was answered already, once more."""
         async with self._transaction() as db:
             await asking.ask(db, host)
             return _host(await self._one(db, f"{HOST_COLUMNS} WHERE hosts.id = ?", (host,)))
@@ -148,10 +193,30 @@ class SqliteFrontier:
         )
         return min((float(row[0]) for row in rows if row[0] is not None), default=NEVER)
 
-    async def settle(self, settlements: Sequence[Settlement], files: Sequence[FileState]) -> Settled:
-        """Commit what a batch of visits means, and how far the WARC files are written."""
+    async def settle(
+        self,
+        settlements: Sequence[Settlement],
+        files: Sequence[FileState],
+        lessons: Mapping[int, Lesson] = NOTHING_NEW,
+    ) -> Settled:
+        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
         async with self._transaction() as db:
+            await ways.keep(db, lessons)
             return await settling.settle(db, settlements, files)
+
+    async def doze(self, host: int, slumber: Slumber) -> None:
+        """Keep how *host* fails, or that it does not any more."""
+        async with self._transaction() as db:
+            await ways.doze(db, host, slumber)
+
+    async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
+        """All that waits on *host* has failed, but what leads to a robots.txt; how many URLs that were."""
+        count, more = 0, True
+        while more:
+            async with self._transaction() as db:
+                given_up = await ways.give_up(db, host, failure, note, now)
+            count, more = count + given_up, given_up == ways.AT_ONCE
+        return count
 
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
@@ -188,6 +253,14 @@ class SqliteFrontier:
             received=int(received[0][0]),
             seeds_archived=int(seeds[0][0]),
         )
+
+    async def tallies(self, most: int) -> list[PatternTally]:
+        """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""
+        return tallies.read(await self._rows(tallies.NEWEST, (most,)))
+
+    async def moved(self) -> list[str]:
+        """Where redirects of seeds led."""
+        return [str(row[0]) for row in await self._rows(tallies.MOVED)]
 
     async def files(self) -> list[FileRow]:
         """Every WARC file."""
@@ -303,7 +376,8 @@ def _host(row: sqlite3.Row) -> HostRow:
         "known": Robots(row[4] or 404, row[5] or b""),
         "unreachable": Robots(row[4] or 0, row[5] or b""),
     }
-    return HostRow(row[0], row[1], row[2], known[row[3]])
+    slumber = Slumber(row[10], row[11], row[2] if row[11] else 0.0)
+    return HostRow(row[0], row[1], row[2], known[row[3]], Lesson(*row[6:10]), slumber, row[12])
 
 
 def _capture(row: sqlite3.Row) -> Capture:

@@ -1,13 +1,26 @@
 """HTTP/1 messages as they come, not as they should be: where a message ends, and what is malformed in it.
 
 The parts: `head` reads a response head, `chunks` undoes chunked framing, `framer` decides where the
-message ends as its bytes arrive, `digest` computes both digests of a stored message. Nothing here refuses
-a message: what is wrong with it is named, and every byte is kept. Pure.
+message ends as its bytes arrive, `digest` computes both digests of a stored message, `endless` and `unread` say by the
+head which bodies are not read to their end. Nothing here refuses a message: what is wrong with it is named, and every
+byte that came is kept. Pure.
 """
 
 from archiver.http.chunks import Dechunker
 from archiver.http.digest import Digester, digest_of
+from archiver.http.endless import Extent
 from archiver.http.framer import Framer
 from archiver.http.head import read_head, read_stored, transfer_codings
+from archiver.http.unread import Wanted
 
-__all__ = ["Dechunker", "Digester", "Framer", "digest_of", "read_head", "read_stored", "transfer_codings"]
+__all__ = [
+    "Dechunker",
+    "Digester",
+    "Extent",
+    "Framer",
+    "Wanted",
+    "digest_of",
+    "read_head",
+    "read_stored",
+    "transfer_codings",
+]

@@ -120,9 +120,9 @@ class Adoption:
                 for unit in survey(file, name, offset, spool, lenient=lenient):
                     if isinstance(unit, Gap):
                         continue
+                    if len(batch) >= BATCH or any(unit.capture.url == other.capture.url for other in batch):
+                        await self._settle(batch, name)  # two visits of one URL are two steps in its life
                     batch.append(unit)
-                    if len(batch) >= BATCH:
-                        await self._settle(batch, name)
                 await self._settle(batch, name)
             finally:
                 for unit in batch:

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from archiver.archive.layout import Layout, replace_file, storage, sync_folder
-from archiver.frontier import account
+from archiver.frontier import account, tallies
 from archiver.report import summary
 from archiver.report.summary import Summary
 from archiver.stats import printable
@@ -70,6 +70,7 @@ TABLES: dict[str, tuple[Row, Callable[[sqlite3.Connection, float], Iterable[Row]
     "media-types": (("media_type", "captures", "bytes"), lambda db, _now: account.media_types(db)),
     "failures": (("url", "reason", "note", "via"), _lost),
     "failure-reasons": (("reason", "urls"), lambda db, _now: account.failures(db)),
+    "traps": (("rule", "links_refused", "urls_held_back", "example"), lambda db, _now: tallies.held_back(db)),
     "refusals": (("rule", "links"), lambda db, _now: account.refusals(db)),
 }
 

@@ -35,10 +35,11 @@ _LOST = """
 """
 
 _TWICE = """
-    SELECT urls.url, count(*) FROM captures JOIN urls ON urls.id = captures.url
+    SELECT urls.url, count(*), {again} AS again FROM captures JOIN urls ON urls.id = captures.url
     WHERE captures.status NOT IN (SELECT value FROM json_each(?)) AND truncated NOT IN (SELECT value FROM json_each(?))
-    GROUP BY urls.id HAVING count(*) > 1
-"""  # every other answer is the last word on its URL
+      AND NOT (urls.priority < 0 AND captures.status >= 500)
+    GROUP BY urls.id HAVING count(*) > 1 + again
+"""  # every other answer is the last word on its URL, until somebody asks for it again; no error is on a robots.txt
 
 _RECORDS = """
     SELECT rowid, offset, length, type, id, concurrent, url, date, status, mime, digest, truncated FROM records
@@ -99,6 +100,11 @@ def _readable(directory: Path) -> Iterator[None]:
         raise ArchiveError(f"{directory / account.NAME}: its schema is damaged") from error
 
 
+def _twice(db: sqlite3.Connection) -> str:
+    (counted,) = db.execute("SELECT count(*) FROM pragma_table_info('urls') WHERE name = 'again'").fetchone()
+    return _TWICE.format(again="urls.again" if counted else "0")  # schema version 2 did not know it
+
+
 class FrontierCheck:
     """crawl.db of *directory* against the inventory; *before* is what it said before the files were read."""
 
@@ -120,7 +126,7 @@ class FrontierCheck:
             self._mark()
             for (url,) in db.execute(_LOST):
                 yield Fault(self._path, "archived-without-capture", "it counts as archived, without a capture", url=url)
-            for url, times in db.execute(_TWICE, (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
+            for url, times, _ in db.execute(_twice(db), (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
                 sentence = f"it has {times} captures, and each of them is the last word"
                 yield Fault(self._path, "settled-twice", sentence, url=url)
         yield from self._unknown()

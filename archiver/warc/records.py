@@ -149,6 +149,7 @@ class VisitNotes:
             pairs.append(("charsetForLinkExtraction", self.links.charset))
         if self.links.note:
             pairs.append(("linkExtractionNote", self.links.note))
+        pairs += [("nofollow", said) for said in self.links.nofollow]
         pairs += [("hop", self.hop.value), ("depth", str(self.depth))]
         pairs += [("strays", str(self.strays)), ("tries", str(self.tries))]
         pairs += [("fault", fault) for fault in self.faults]
@@ -165,7 +166,7 @@ class VisitNotes:
     def read(cls, block: bytes) -> "VisitNotes":
         """The notes that stand in *block*; ValueError where it is not ours."""
         single: dict[str, str] = {}
-        repeated: dict[str, list[str]] = {"fault": [], "remark": []}
+        repeated: dict[str, list[str]] = {"fault": [], "remark": [], "nofollow": []}
         links: list[Link] = []
         for line in block.decode().split("\r\n"):
             name, _, value = line.partition(": ")
@@ -187,7 +188,7 @@ class VisitNotes:
                 took=int(single["fetchTimeMs"]) / 1000,
                 via=single.get("via"),
                 seed=single.get("seed", ""),
-                links=Links(tuple(links), charset, note),
+                links=Links(tuple(links), charset, note, tuple(repeated["nofollow"])),
                 faults=tuple(repeated["fault"]),
                 remarks=tuple(repeated["remark"]),
                 interim=b64decode(single.get("interimResponse", "")),

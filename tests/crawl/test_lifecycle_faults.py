@@ -25,11 +25,11 @@ class Buggy(Fetcher):
 
     at = "/p17.html"
 
-    async def fetch(self, address: str, gate: Gate) -> Exchange:
+    async def fetch(self, address: str, gate: Gate, *, needed: bool = False) -> Exchange:
         """As ever, but for the mistake."""
         if address.endswith(self.at):
             raise ZeroDivisionError(f"a bug at {address}")
-        return await super().fetch(address, gate)
+        return await super().fetch(address, gate, needed=needed)
 
 
 def test_a_bug_is_loud_and_loses_nothing(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_what_robots_txt_forbids_is_never_asked_for(tmp_path: Path) -> None:
         assert set(server.log.targets()) == {"/robots.txt", *site(15)} - forbidden
         rows = states(tmp_path)
         assert {url for url, (state, _) in rows.items() if state == "excluded"} == set(map(server.url, forbidden))
-        assert rows[server.url("/p2.html")] == ("excluded", "robots.txt forbids it")
+        assert rows[server.url("/p2.html")] == ("excluded", "robots.txt forbids it: Disallow: /p2.html$")
 
 
 def test_robots_ignore_asks_for_none(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_robots_txt_on_another_host(tmp_path: Path) -> None:
             f"//{here}/step": redirect(server.url("/rules.txt", there)),
             f"//{there}/rules.txt": ok("User-agent: *\nDisallow: /p1\n", "text/plain"),
         }
-        crawl(tmp_path, [server.url()], "--rate=0")
+        crawl(tmp_path, [server.url()], "--rate=0", f"--allow-private={there}")
         seen = [(row.host, row.target) for row in server.log]
         assert seen[:3] == [(here, "/robots.txt"), (here, "/step"), (there, "/rules.txt")]
         assert {target for host, target in seen if host == here} == {"/robots.txt", "/step", *site(5)} - {"/p1.html"}
@@ -208,7 +208,7 @@ def test_robots_txt_without_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("answer", [keep(message("500 Internal Server Error")), b""])
 def test_robots_txt_that_cannot_be_had_closes_the_host(tmp_path: Path, answer: Sendable) -> None:
     with RawServer({**site(3), "/robots.txt": answer}, hosts=("127.0.0.1",)) as server:
-        ran = archiver("crawl", server.url(), "-o", "c", "--rate=0", "--retries=1", cwd=tmp_path)
+        ran = archiver("crawl", server.url(), "-o", "c", "--rate=0", "--retries=1", "--robots-patience=1", cwd=tmp_path)
         assert ran.returncode == 6, ran.stderr
         assert set(server.log.targets()) == {"/robots.txt"}
         state, note = states(tmp_path)[server.url("/")]

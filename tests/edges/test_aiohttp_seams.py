@@ -17,6 +17,7 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection, TCPConnector
 from yarl import URL
 
+from archiver.fetch.guard import Guard
 from archiver.fetch.tap import Lines, TapProtocol
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
@@ -24,6 +25,7 @@ from fixtures.rawserver import RawServer, keep
 ROOT = Path(__file__).parents[2]
 INSIDE = "PYTHONDEVMODE_SEAMS"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+GUARD = Guard(["127.0.0.1"], [])
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 
@@ -50,7 +52,7 @@ def test_the_protocol_is_told_of_bytes_by_these_names(name: str) -> None:
 
 def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
     async def main() -> None:
-        lines = Lines(1.0)
+        lines = Lines(1.0, GUARD)
         protocol = TapProtocol(asyncio.get_running_loop(), lines)
         assert protocol.transport is None, "a protocol no longer begins without a transport"
         assert protocol.should_close is False, "a new protocol wants to be closed"
@@ -65,7 +67,7 @@ def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
 @BOTH
 def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
     async def main() -> None:
-        lines = Lines(5.0)
+        lines = Lines(5.0, GUARD)
         wire = await lines.connect(server.url("/").rstrip("/"))
         protocol = wire._protocol
         assert isinstance(protocol, TapProtocol), "TCPConnector._factory does not make the protocols any more"
@@ -95,7 +97,7 @@ def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
 @BOTH
 def test_the_pool_does_not_lend_what_got_bytes_while_idle(*, tls: bool) -> None:
     async def main() -> None:
-        lines = Lines(5.0)
+        lines = Lines(5.0, GUARD)
         wire = await lines.connect(origin := server.url("/").rstrip("/"))
         protocol = wire._protocol
         wire.give_back(reusable=True)
@@ -112,7 +114,7 @@ def test_the_pool_does_not_lend_what_got_bytes_while_idle(*, tls: bool) -> None:
 
 def test_a_closed_connector_makes_no_connections() -> None:
     async def main() -> None:
-        lines = Lines(1.0)
+        lines = Lines(1.0, GUARD)
         await lines.close()
         await lines.close()
         assert lines._connector.closed

@@ -13,11 +13,12 @@ import pytest
 from archiver.config.settings import FetchSettings
 from archiver.errors import ArchiveError, Failure, FetchError
 from archiver.fetch import Fetcher, client, tap
-from archiver.fetch.tap import iana_cipher
+from archiver.fetch.ciphers import iana_cipher
+from archiver.fetch.guard import Guard
 from archiver.model import Truncation
 from fixtures import rawserver
 from fixtures.badserver import ENDLESS, NO_ANSWER
-from fixtures.fetching import CountingGate, fetching, taken
+from fixtures.fetching import LOOPBACK, CountingGate, fetching, taken
 from fixtures.flag import Gate
 from fixtures.rawserver import Answer, End, Piece, RawServer, keep, silence, trickle
 
@@ -113,11 +114,12 @@ def test_a_size_limit_below_at_and_above_the_answer(tmp_path: Path, size: int, o
         ("http://127.0.0.1:0/", Failure.CONNECT),
         ("http://[::1]:1/", Failure.CONNECT),
         ("http://224.0.0.1:1/", Failure.CONNECT),
+        ("http://10.0.0.1:1/", Failure.PRIVATE),
     ],
 )
 def test_who_cannot_be_reached_is_a_failure_with_a_reason(tmp_path: Path, url: str, kind: Failure) -> None:
     async def main() -> None:
-        async with fetching(tmp_path) as fetcher:
+        async with fetching(tmp_path, allow_private=(*LOOPBACK, "224.0.0.1")) as fetcher:
             said, reason = await failure(fetcher, url)
             assert said is kind
             assert reason
@@ -207,7 +209,7 @@ async def stuck_fetcher(folder: Path) -> AsyncIterator[tuple[Fetcher, threading.
     """A fetcher whose one spool thread is busy until the event is set."""
     free = threading.Event()
     with ThreadPoolExecutor(1) as writer:
-        fetcher = Fetcher(FetchSettings(timeout=5), folder, "sha256", writer)
+        fetcher = Fetcher(FetchSettings(timeout=5), Guard(["127.0.0.1"], []), folder, "sha256", writer)
         writer.submit(free.wait)
         try:
             yield fetcher, free

@@ -239,6 +239,68 @@ def test_an_answer_for_robots_txt_is_kept(path: Path, status: int) -> None:
     assert row.robots == Robots(status, b"body")
 
 
+@pytest.mark.parametrize("status", [200, 404])
+def test_rules_hold_until_newer_ones_are_in(path: Path, status: int) -> None:
+    """Also where the newer ones lie elsewhere, and where there are none to be had."""
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        first = await asked(frontier)
+        await frontier.settle([Settlement(first, Event.CAPTURE, robots=Robots(status, b"old"), settled=5)], [])
+        assert (await frontier.host(first.host)).asked == 5
+
+        async def again() -> Claim:
+            row = await frontier.ask_robots(first.host)
+            assert (row.robots, row.asked) == (Robots(status, b"old"), float("inf"))
+            window = await frontier.window(first.host, 1.0, 9, prerequisites=True)
+            return window.claims[0]
+
+        second = await again()
+        assert (second.url, second.tries) == (first.url, 0)
+        gone = Settlement(second, Event.CAPTURE, robots=Robots(503, b""), settled=6)
+        assert (await frontier.settle([gone], [])).resolved == {first.host}
+        row = await frontier.host(first.host)
+        assert (row.robots, row.asked) == (Robots(status, b"old"), 6)
+
+        moved = Robots(302, b"", redirect="http://b.example/rules")
+        await frontier.settle([Settlement(await again(), Event.CAPTURE, robots=moved, settled=7)], [])
+        row = await frontier.host(first.host)
+        assert (row.robots, row.asked) == (Robots(status, b"old"), float("inf"))
+        there = next(row for row in await frontier.due_hosts(9.0, 9, ()) if row.key == "http://b.example")
+        way = (await frontier.window(there.id, 9.0, 9, prerequisites=True)).claims[0]
+        await frontier.settle([Settlement(way, Event.CAPTURE, robots=Robots(200, b"new"), settled=8)], [])
+        row = await frontier.host(first.host)
+        assert (row.robots, row.asked) == (Robots(200, b"new"), 8)
+
+    on(path, act)
+
+
+def test_a_host_that_could_not_be_asked_has_no_rules_meanwhile(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        first = await asked(frontier)
+        await frontier.settle([Settlement(first, Event.GIVE_UP, robots=Robots(0, b"connect: no"))], [])
+        assert (await asked(frontier)).url == first.url
+
+    on(path, act)
+
+
+def test_a_robots_txt_of_yesterday_does_not_answer_for_another_host(path: Path) -> None:
+    async def act(frontier: SqliteFrontier, settled: float, hosts: int) -> None:
+        await frontier.add_seeds([SEED, "http://b.example/"])
+        first, other = await asked(frontier), await asked(frontier, "http://b.example")
+        await frontier.settle([Settlement(first, Event.CAPTURE, robots=Robots(200, b"a"), settled=1)], [])
+        moved = Robots(302, b"", redirect=first.url)
+        await frontier.settle([Settlement(other, Event.CAPTURE, robots=moved, settled=settled)], [])
+        window = await frontier.window(first.host, settled, 9, prerequisites=True)
+        assert [claim.url for claim in window.claims] == [first.url] * hosts
+        assert (await frontier.host(other.host)).robots == (None if hosts else Robots(200, b"a"))
+
+    on(path, lambda frontier: act(frontier, 86_000.0, 0))
+    path.unlink()
+    on(path, lambda frontier: act(frontier, 87_000.0, 1))
+
+
 def test_robots_txt_moves_to_other_hosts_and_answers_for_all_who_ask(path: Path) -> None:
     async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED, "http://b.example/"])

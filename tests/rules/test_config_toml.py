@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archiver.config import toml
 from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
-from archiver.config.values import Kind, Rate
+from archiver.config.values import HostLimit, Kind, Rate
 from archiver.errors import ConfigError
 
 
@@ -108,11 +108,20 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "SECONDS": st.floats(min_value=1e-9, max_value=1e300),
     "BYTES": st.integers(0, 2**62),
     "N[/SECONDS]": st.builds(Rate, st.integers(0, 10**9), st.floats(min_value=1e-6, max_value=1e9)),
+    "'HOSTS RATE [N]'": st.builds(
+        HostLimit, st.sampled_from(["*.example.org", "10.0.0.*"]), st.builds(Rate, st.integers(0, 99))
+    ),
     "": st.booleans(),
     "TEXT": LINES,
     "REGEX": st.sampled_from(["", "/calendar/", r"\d+\.(?:png|gif)$", '"""', "'''", "\\\\", "#", "ž"]),
     "'NAME: VALUE'": LINES.map(lambda text: f"X-Y: {text.strip()}"),
     "NAME": st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"),
+    "PREFIX": st.sampled_from(["(org,example,", "(org,example,)/docs/"]),
+    "EXT[,EXT]": st.sampled_from(["zip", "zip,iso", "tar.gz"]),
+    "SET[,SET]": st.sampled_from(["wikis", "wikis,shops"]),
+    "NAME[,NAME]": st.sampled_from(["none", "utm_*,sid", "trackers"]),
+    "TYPE": st.sampled_from(["video/*", "application/zip", "image/svg+xml"]),
+    "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
 }
 
 

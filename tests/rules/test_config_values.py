@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import values
-from archiver.config.values import Rate
+from archiver.config.values import HOST_LIMIT, HostLimit, Rate
 from archiver.errors import ConfigError
 
 KINDS = [value for value in vars(values).values() if isinstance(value, values.Kind)]
@@ -39,6 +39,15 @@ KINDS = [value for value in vars(values).values() if isinstance(value, values.Ki
         (values.PATTERN, r"/cal(endar)?/\d+", r"/cal(endar)?/\d+"),
         (values.HEADER, "X-Key:   a b ", "X-Key: a b"),
         (values.HEADER, "Empty:", "Empty: "),
+        (values.MEDIA_TYPE, " Video/* ", "video/*"),
+        (values.MEDIA_TYPE, "image/svg+xml", "image/svg+xml"),
+        (values.PLACE, "Wiki.Intranet", "wiki.intranet"),
+        (values.PLACE, "bücher.local", "xn--bcher-kva.local"),
+        (values.PLACE, "10.0.0.5", "10.0.0.5"),
+        (values.PLACE, "0x7f.1", "127.0.0.1"),
+        (values.PLACE, "[FD00::1]", "fd00::1"),
+        (values.PLACE, "fe80::1%eth0", "fe80::1"),
+        (values.PLACE, "10.0.0.0/8", "10.0.0.0/8"),
         (values.LABEL, "a.b-c_d", "a.b-c_d"),
         (values.choice("obey", "ignore"), "ignore", "ignore"),
     ],
@@ -91,6 +100,16 @@ def test_right(kind: values.Kind, text: object, value: object) -> None:
         (values.HEADER, "X: a\r\nY: b"),
         (values.HEADER, "Host: evil"),
         (values.HEADER, "content-LENGTH: 3"),
+        (values.MEDIA_TYPE, "video"),
+        (values.MEDIA_TYPE, "*/*"),
+        (values.MEDIA_TYPE, "video/*4"),
+        (values.MEDIA_TYPE, "text/html; charset=utf-8"),
+        (values.PLACE, ""),
+        (values.PLACE, "10.0.0.1/8"),
+        (values.PLACE, "http://10.0.0.1/"),
+        (values.PLACE, "wiki.intranet:8080"),
+        (values.PLACE, "10.0.0.999"),
+        (values.PLACE, "*.intranet"),
         (values.LABEL, "a/b"),
         (values.LABEL, ""),
         (values.LABEL, "x" * 65),
@@ -124,3 +143,25 @@ def test_anything_is_taken_or_refused(kind: values.Kind, anything: object) -> No
 @given(st.integers(0, 10**9), st.floats(min_value=1e-6, max_value=1e6))
 def test_rate_loses_no_digit(starts: int, interval: float) -> None:
     assert values.RATE.parse(str(Rate(starts, interval))) == Rate(starts, interval)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("*.example.org 30/60 1", HostLimit("*.example.org", Rate(30, 60.0), 1)),
+        ("Example.org 2", HostLimit("example.org", Rate(2))),
+        ("10.0.0.* 0", HostLimit("10.0.0.*", Rate(0))),
+    ],
+)
+def test_a_limit_for_some_hosts(text: str, limit: HostLimit) -> None:
+    assert HOST_LIMIT.parse(text) == limit
+    assert HOST_LIMIT.parse(HOST_LIMIT.write(limit)) == limit
+    assert HOST_LIMIT.parse(limit) == limit
+
+
+@pytest.mark.parametrize(
+    "text", ["", "example.org", "example.org x", "example.org 5 0", "a b 5", "h 5 1 1", "ex/y 5", 5]
+)
+def test_no_limit_for_some_hosts(text: object) -> None:
+    with pytest.raises(ConfigError, match="is not host name, rate and"):
+        HOST_LIMIT.parse(text)

@@ -115,8 +115,51 @@ def test_faults_are_named() -> None:
 def test_no_answer(failure: Failure, tries: int, retries: int) -> None:
     result = outcome.after_failure(failure, "reason", tries, retries, NOW)
     assert result.note == f"{failure.value}: reason"
-    if tries < retries:
+    if failure is Failure.PRIVATE:
+        assert result.event is Event.FORBID
+    elif tries < retries:
         assert result.event is Event.RETRY
         assert NOW < result.due <= NOW + outcome.LONGEST_PAUSE
     else:
         assert result.event is Event.GIVE_UP
+
+
+# --- robots.txt ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 501, 503, 999])
+def test_an_error_for_robots_txt_is_asked_about_until_the_pauses_come_to_the_patience(status: int) -> None:
+    for tries, wait in enumerate((2, 4, 8)):
+        result = outcome.after_rules(answer(status), None, tries, 14.0, NOW)
+        assert (result.event, result.due) == (Event.RETRY, NOW + wait)
+    assert outcome.after_rules(answer(status), None, 3, 14.0, NOW).event is Event.CAPTURE
+    assert outcome.after_rules(answer(status), None, 0, outcome.ONCE, NOW).event is Event.CAPTURE
+    assert outcome.after_rules(answer(status), None, 99, 0.0, NOW).due == NOW + outcome.LONGEST_PAUSE
+
+
+@pytest.mark.parametrize("status", [200, 301, 404, 410])
+def test_any_other_answer_for_robots_txt_is_the_last_word(status: int) -> None:
+    assert outcome.after_rules(answer(status), None, 0, 300.0, NOW).event is Event.CAPTURE
+    assert outcome.after_rules(answer(status), Truncation.LENGTH, 0, 300.0, NOW).event is Event.CAPTURE
+    assert outcome.after_rules(answer(status), Truncation.DISCONNECT, 0, 300.0, NOW).event is Event.RETRY
+
+
+def test_what_retry_after_asks_for_is_waited_for_besides() -> None:
+    result = outcome.after_rules(answer(503, ("retry-after", "900")), None, 0, 10.0, NOW)
+    assert (result.event, result.due, result.park) == (Event.RETRY, NOW + 900, NOW + 900)
+
+
+@pytest.mark.parametrize(
+    ("failure", "tries", "patience", "event"),
+    [
+        (Failure.CONNECT, 2, 300.0, Event.RETRY),
+        (Failure.CONNECT, 3, 300.0, Event.GIVE_UP),  # nobody there
+        (Failure.CONNECT, 4, 300.0, Event.RETRY),  # who had answered before
+        (Failure.CONNECT, 8, 300.0, Event.GIVE_UP),
+        (Failure.DISCONNECT, 3, 300.0, Event.RETRY),  # somebody is there
+        (Failure.DISCONNECT, 3, 29.0, Event.GIVE_UP),
+        (Failure.PRIVATE, 0, 300.0, Event.FORBID),
+    ],
+)
+def test_no_answer_for_robots_txt(failure: Failure, tries: int, patience: float, event: Event) -> None:
+    assert outcome.after_no_rules(failure, "no", tries, (3, patience), NOW).event is event

@@ -3,7 +3,7 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archiver.config.values import Rate
 from archiver.model import Claim, Hop
-from archiver.schedule import Schedule
+from archiver.schedule import DOUBT, Schedule, Terms, Whole
 
 NEVER = float("inf")
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shorten a long history takes longer than to read it
@@ -39,27 +39,33 @@ class World:
     """A frontier, servers that take their time, and a clock; what a crawl does, without a crawl."""
 
     schedule: Schedule
-    rate: Rate
-    concurrency: int
+    terms: Terms
     workers: int
     window: int
+    circles: int = 0  # 0: each host is asked for itself
     now: float = 1000.0
     waiting: dict[int, Claim] = field(default_factory=dict)
     due: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     parked: dict[int, float] = field(default_factory=lambda: defaultdict(float))
-    starts: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    starts: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))  # by circle
     handed: Counter[int] = field(default_factory=Counter)
     under_way: set[int] = field(default_factory=set)
-    active: Counter[int] = field(default_factory=Counter)
+    active: Counter[int] = field(default_factory=Counter)  # by circle
     ends: list[tuple[float, int, str, Claim]] = field(default_factory=list)
+    began: dict[int, float] = field(default_factory=dict)
     order: Iterator[int] = field(default_factory=count)
+
+    def circle(self, host: int) -> int:
+        return host % self.circles if self.circles else host
 
     def feed(self) -> None:
         leased = set(self.schedule.leased())
         for each in list(self.waiting.values()):
             if each.host not in leased and self.due[each.id] <= self.now >= self.parked[each.host]:
                 leased.add(each.host)
-                self.schedule.lease(each.host, f"http://h{each.host}", self.parked[each.host])
+                circle = f"circle {self.circle(each.host)}" if self.circles else ""
+                terms = replace(self.terms, circle=circle)
+                self.schedule.lease(each.host, f"http://h{each.host}", self.parked[each.host], terms=terms)
         for host in self.schedule.wanting(64):
             most = self.window + self.schedule.begin_fill(host)
             mine = sorted((c for c in self.waiting.values() if c.host == host), key=lambda c: (c.priority, c.id))
@@ -74,8 +80,9 @@ class World:
             assert self.now >= self.parked[found.host], "handed out while its host is parked"
             self.under_way.add(found.id)
             self.handed[found.id] += 1
-            self.active[found.host] += 1
-            assert self.active[found.host] <= self.concurrency
+            circle = self.circle(found.host)
+            self.active[circle] += 1
+            assert self.active[circle] <= self.terms.concurrency
             self.ends.append((self.now + next(takes), next(self.order), "connected", found))
 
     def step(self, takes: Iterator[float], fates: Iterator[str]) -> None:
@@ -93,15 +100,22 @@ class World:
                 self.ends.append((earliest, next(self.order), "connected", each))
                 return
             assert self.now >= self.parked[each.host], "started while its host is parked"
-            self.starts[each.host].append(self.now)
+            self.starts[self.circle(each.host)].append(self.now)
             self.ends.append((self.now + next(takes), next(self.order), fate, each))
+            self.began[each.id] = self.now
         elif what.startswith("settle "):
             self.settle(each, what.removeprefix("settle "))
         else:
             self.over(each, what)
 
     def over(self, each: Claim, fate: str) -> None:
-        self.active[each.host] -= 1
+        self.active[self.circle(each.host)] -= 1
+        began = self.began.get(each.id, self.now)
+        if fate in ("retry", "park"):
+            self.schedule.strained(each.host, began, self.now, "503", 1.5 if fate == "park" else 0.0)
+        elif fate == "done":
+            self.schedule.answered(each.host, began, self.now, self.now - began, page=True)
+            self.schedule.received(1000, self.now)
         self.schedule.fetched(each.host, self.now)
         self.ends.append((self.now + 0.05, next(self.order), f"settle {fate}", each))
 
@@ -145,6 +159,9 @@ class World:
 @settings(max_examples=150, deadline=None, phases=PHASES)
 @given(
     rate=st.sampled_from([Rate(0), Rate(1), Rate(3), Rate(5), Rate(30), Rate(2, 0.5)]),
+    whole=st.builds(Whole, st.sampled_from([Rate(0), Rate(0), Rate(2), Rate(10)]), st.sampled_from([0, 0, 3000])),
+    circles=st.integers(0, 3),
+    first=st.integers(0, 2),
     concurrency=st.integers(1, 4),
     workers=st.integers(1, 8),
     window=st.integers(1, 6),
@@ -152,9 +169,19 @@ class World:
     random=st.randoms(use_true_random=False),
 )
 def test_any_crawl(
-    rate: Rate, concurrency: int, workers: int, window: int, urls: list[tuple[int, int]], random: object
+    rate: Rate,
+    whole: Whole,
+    circles: int,
+    first: int,
+    concurrency: int,
+    workers: int,
+    window: int,
+    urls: list[tuple[int, int]],
+    random: object,
 ) -> None:
-    world = World(Schedule(rate, concurrency), rate, concurrency, workers, window)
+    """With what was learned, hosts that are asked together, and limits for all of them."""
+    terms = Terms(rate, concurrency, first)
+    world = World(Schedule(rate, concurrency, whole=whole), terms, workers, window, circles)
     for number, (host, priority) in enumerate(urls, 1):
         world.waiting[number] = claim(number, host, priority)
     choose = random.choice  # type: ignore[attr-defined]
@@ -162,10 +189,74 @@ def test_any_crawl(
     fates = (choose(["done", "done", "done", "retry", "park", "forbidden"]) for _ in count())
     world.run(takes, fates)
     assert set(world.handed) == set(range(1, len(urls) + 1))
-    for starts in world.starts.values():
-        if rate.starts:
-            pairs = zip(starts, starts[rate.starts :], strict=False)
-            assert all(beyond - first > rate.interval for first, beyond in pairs)
+    together = sorted(start for starts in world.starts.values() for start in starts)
+    for limit, starts in ((whole.rate, together), *((rate, starts) for starts in world.starts.values())):
+        if limit.starts:
+            pairs = zip(starts, starts[limit.starts :], strict=False)
+            assert all(beyond - before > limit.interval for before, beyond in pairs)
+
+
+@pytest.mark.parametrize(("rate", "concurrency"), [(Rate(0), 1), (Rate(0), 3), (Rate(5), 2)])
+def test_hosts_that_are_asked_together_take_turns(rate: Rate, concurrency: int) -> None:
+    """However much each of them has: in any stretch of the crawl all get the same."""
+    schedule, order = Schedule(rate, concurrency), list[int]()
+    for host in range(5):
+        schedule.lease(host, f"http://h{host}", 0.0, terms=Terms(rate, concurrency, circle="one"))
+        schedule.begin_fill(host)
+        schedule.fill(host, [claim(100 * host + n, host) for n in range(50)], NEVER, 50, 0.0)
+    now, under_way = 0.0, list[int]()
+    while len(order) < 100:
+        if (found := schedule.pick(now)) is not None:
+            order.append(found.host)
+            under_way.append(found.host)
+        elif under_way and schedule.admit(under_way[0], now) <= now:
+            schedule.fetched(under_way.pop(0), now)
+        else:
+            now = max(now + 0.01, min(schedule.wake(), now + 1))
+    assert all(8 <= order[start : start + 50].count(host) <= 12 for start in (0, 25, 50) for host in range(5))
+
+
+def test_a_host_that_sleeps_is_asked_one_thing_at_a_time() -> None:
+    schedule = Schedule(Rate(0), 4)
+    filled(schedule, 1, [claim(n, 1) for n in range(4)])
+    schedule.sleep(1, 10.0)
+    assert schedule.pick(9.9) is None
+    assert list(picked(schedule, 10.0)) == [0]
+    schedule.fetched(1, 10.0)
+    assert list(picked(schedule, 10.0)) == []
+    assert list(picked(schedule, 10.0 + DOUBT)) == [1]
+    schedule.awaken(1)
+    schedule.fetched(1, 12.0)
+    assert list(picked(schedule, 12.0)) == [2, 3]
+
+
+def test_bandwidth_is_kept_on_the_average() -> None:
+    schedule, now, received = Schedule(Rate(0), 1, whole=Whole(bandwidth=1000)), 0.0, 0
+    filled(schedule, 1, [claim(n, 1) for n in range(40)])
+    while (found := schedule.pick(now)) is not None or received < 20_000:
+        if found is None:
+            now = schedule.wake()
+            continue
+        schedule.admit(1, now)
+        received += 700
+        schedule.received(700, now)
+        schedule.fetched(1, now)
+        assert received <= 1000 * (now + 1) + 700 + 1e-6
+
+
+def test_lessons_are_told_once_and_taken_up_again() -> None:
+    schedule = Schedule(Rate(10), 2)
+    filled(schedule, 1, [claim(1, 1)])
+    schedule.strained(1, 0.0, 1.0, "503")
+    lessons = schedule.lessons()
+    assert list(lessons) == [1]
+    assert lessons[1].why == "503"
+    assert schedule.lessons() == {}
+    again = Schedule(Rate(10), 2)
+    again.lease(1, "http://h1", 0.0, lesson=lessons[1])
+    queue = again.queue(1)
+    assert queue is not None
+    assert queue.circle.pace.gap == pytest.approx(1 / lessons[1].rate)
 
 
 def test_priority_then_age() -> None:

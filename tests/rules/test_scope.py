@@ -154,8 +154,8 @@ def test_requisites_may_stray_two_hops() -> None:
     font = taken(judge, "http://fonts.net/font.woff", Hop.REQUISITE, claim("http://cdn.net/style.css", "E", strays=1))
     assert font.strays == 2
     far = claim("http://fonts.net/x", "EE", strays=2)
-    assert judged(judge, "http://third.net/y", Hop.REQUISITE, far) == "requisites outside the scope: at most 2 hops"
-    assert judged(judge, "http://third.net/y", Hop.SPECULATIVE, far) == "requisites outside the scope: at most 2 hops"
+    assert judged(judge, "http://third.net/y", Hop.REQUISITE, far) == "requisite-hops: 2"
+    assert judged(judge, "http://third.net/y", Hop.SPECULATIVE, far) == "requisite-hops: 2"
     assert taken(judge, "http://fonts.net/y", Hop.REDIRECT, far).strays == 2
     assert taken(judge, "http://example.org/y", Hop.REQUISITE, far).strays == 0
     assert judged(judge, "http://cdn.net/page", Hop.LINK, claim("http://cdn.net/frame", "E", strays=1)) == "scope: host"

@@ -1,0 +1,144 @@
+"""`archiver retry` and `archiver add`: what a person changes in a crawl, be it stopped or running.
+
+A stopped crawl is locked meanwhile. A running one is told by the database itself: it looks every second whether
+somebody has written. crawl.toml is read and replaced while the database is held, so no two changes of it cross.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from archiver.archive.layout import DRAFT, Layout
+from archiver.archive.lock import Lock
+from archiver.cli import directory as place
+from archiver.cli.explaining import meant
+from archiver.cli.seeds import gathered
+from archiver.cli.terminal import result
+from archiver.config.settings import Settings, with_values
+from archiver.crawl.changes import GRACE
+from archiver.errors import ConfigError
+from archiver.frontier import account, answers
+from archiver.frontier.port import Selection
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import ExitCode
+
+_STATUS = re.compile(r"([1-9])(?:xx|([0-9]{2}))", re.IGNORECASE)
+
+
+def retry(
+    directory: Path, urls: Sequence[str], hosts: Sequence[str], statuses: Sequence[str], failures: Sequence[str]
+) -> ExitCode:
+    """Make URLs of the crawl in *directory* due again."""
+    wanted = Selection(tuple(map(meant, urls)), tuple(hosts), tuple(map(_span, statuses)), tuple(failures))
+    _check(directory)
+    _check_known(directory, wanted)
+    with _held(directory) as running:
+        count = asyncio.run(_again(directory, wanted))
+    result(f"{_count(count)} due again{_next(count, running=running)}")
+    return ExitCode.DONE
+
+
+def add(directory: Path, urls: Sequence[str], lists: Sequence[str]) -> ExitCode:
+    """Add seeds to the crawl in *directory*."""
+    if not urls and not lists:
+        raise ConfigError(
+            "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
+        )
+    seeds = gathered(urls, lists, ())
+    _check(directory)
+    with _held(directory) as running:
+        count = asyncio.run(_added(directory, seeds, running=running))
+    known = f"; {len(seeds) - count} already there" if count < len(seeds) else ""
+    result(f"{count} seed{'' if count == 1 else 's'} added{known}{_next(count, running=running)}")
+    return ExitCode.DONE
+
+
+def _check(directory: Path) -> None:
+    """Refuse what holds no crawl that could be changed."""
+    place.check_is_directory(directory)
+    layout = Layout(directory)
+    if not place.holds_crawl(directory):
+        raise ConfigError(f"{directory} holds no crawl: there is no {layout.database.name} in it")
+    place.read_settings(layout.settings)
+    if not layout.database.exists() or not account.begun(directory):
+        raise ConfigError(
+            f"{directory}: its crawl has not begun; archiver resume begins it, and then it can be changed"
+        )
+
+
+def _check_known(directory: Path, wanted: Selection) -> None:
+    """Refuse names that the crawl does not know: nothing would be done, and nobody told."""
+    with account.opened(directory) as db:
+        for address in wanted.urls:
+            if answers.known(db, address) is None:
+                raise ConfigError(
+                    f"{address} is not in the crawl, so it cannot be tried again; archiver explain says why, "
+                    "archiver add makes it a seed"
+                )
+        for host in wanted.hosts:
+            if not answers.keys(db, host):
+                raise ConfigError(f"--host {host}: the crawl knows no such host; right would be a name as example.org")
+
+
+@contextmanager
+def _held(directory: Path) -> Iterator[bool]:
+    """The crawl is ours, or another process works in it: whether one does."""
+    layout = Layout(directory)
+    try:
+        lock = Lock(layout.lock)
+    except ConfigError:
+        if layout.database.with_name(f"{layout.database.name}{DRAFT}").exists():
+            raise ConfigError(f"{layout.database} is being made anew; call again when that is done") from None
+        yield True
+        return
+    try:
+        yield False
+    finally:
+        lock.release()
+
+
+async def _again(directory: Path, wanted: Selection) -> int:
+    frontier = await SqliteFrontier.open(Layout(directory).database)
+    try:
+        return await frontier.again(wanted)
+    finally:
+        await frontier.close()
+
+
+async def _added(directory: Path, seeds: Sequence[str], *, running: bool) -> int:
+    """crawl.toml first: what it names is never forgotten, whatever happens before the database has it."""
+    layout = Layout(directory)
+    frontier = await SqliteFrontier.open(layout.database)
+    try:
+        async with frontier.alone():
+            settings = with_values(Settings(), place.read_settings(layout.settings))
+            together = tuple(dict.fromkeys((*settings.seeds, *seeds)))
+            if together != settings.seeds:
+                place.write_settings(directory, replace(settings, seeds=together))
+        now = time.time()
+        return await frontier.add_seeds(seeds, now + GRACE if running else now)
+    finally:
+        await frontier.close()
+
+
+def _span(text: str) -> tuple[int, int]:
+    """The statuses that *text* means: `404`, or `5xx` for all of a class."""
+    found = _STATUS.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"--status: {text!r} is no status; right would be 404, or 5xx for all that begin with 5")
+    first = int(found[1]) * 100
+    return (first, first + 99) if found[2] is None else (first + int(found[2]),) * 2
+
+
+def _count(number: int) -> str:
+    return f"{number} URL{'' if number == 1 else 's'}"
+
+
+def _next(count: int, *, running: bool) -> str:
+    if not count:
+        return ""
+    return "; the crawl, which is running, takes it up within seconds" if running else "; go on with archiver resume"

@@ -1,0 +1,149 @@
+"""Which rule takes or refuses a URL, in the words of the settings file, by the same functions as in a crawl.
+
+For a URL that the frontier knows: what made it known. For one that it does not: what would become of a link to it in
+the page of a seed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from archiver import url
+from archiver.build import terms_of
+from archiver.cli.wording import Decision, Verdict
+from archiver.config import surts
+from archiver.config.settings import ScopeSettings, Settings
+from archiver.errors import Failure
+from archiver.fetch.client import user_agent
+from archiver.frontier.answers import HostState, Known
+from archiver.model import Claim, Hop, Link, NewUrl, Refusal, State
+from archiver.robots import Rules, product_token
+from archiver.scope import Scope
+from archiver.visit import judged
+
+MOST_PARENTS = 1000  # seeds whose pages are tried as the place of a link
+LONGEST_RULE = 300  # characters of a line of robots.txt that are shown
+
+
+class Judge:
+    """Judges by the settings in force; *moved*: where seeds have moved to, which counts as a seed too."""
+
+    def __init__(self, settings: Settings, moved: Sequence[str], now: float) -> None:
+        self._settings = settings
+        self._now = now
+        self._terms = terms_of(settings)
+        self._scope = self._terms.scope
+        self._plain_scope = self._narrowed(include=(), scope_surt=())
+        self._listed_scope = self._narrowed(include=(), scope_surt=settings.scope.scope_surt)
+        for scope in (self._scope, self._plain_scope, self._listed_scope):
+            scope.welcome(moved)
+
+    def of_known(self, row: Known, host: HostState | None) -> Verdict:
+        """By which rule *row* is what it is."""
+        if row.failure == Failure.PRIVATE:
+            return Verdict(Decision.REFUSED, "allow-private: does not name it", row.note)
+        if row.failure == Failure.ROBOTS:
+            where = f" ({host.robots_url})" if host is not None and host.robots_url else ""
+            return Verdict(Decision.REFUSED, self._robots(), f"{row.note}{where}")
+        if row.state is State.EXCLUDED:
+            return Verdict(Decision.REFUSED, row.note or row.failure)
+        return self._taken(row)
+
+    def of_unknown(self, address: str, host: HostState | None) -> Verdict:
+        """What would become of a link to *address*."""
+        if address in self._settings.seeds:
+            return Verdict(Decision.WOULD_TAKE, "seeds", "it is a seed that the crawl has not begun with")
+        as_link = self._as_found(address, Hop.LINK)
+        if isinstance(as_link, Refusal):
+            shown = self._as_found(address, Hop.REQUISITE)
+            detail = "" if isinstance(shown, Refusal) else "as an image, style or script of a page it would be taken"
+            return Verdict(Decision.WOULD_REFUSE, as_link.rule, detail)
+        line = self._line(address, host) if self._settings.politeness.robots == "obey" else ""
+        if line:
+            return Verdict(Decision.WOULD_REFUSE, self._robots(), line)
+        return Verdict(Decision.WOULD_TAKE, self._home_rule(address) or f"scope: {self._settings.scope.scope}")
+
+    def pace(self, address: str) -> str:
+        """The setting by which the host of *address* is asked how fast."""
+        polite = self._settings.politeness
+        for number, limit in enumerate(polite.host_limit):
+            if fnmatchcase(url.host(address), limit.pattern):
+                return f"host-limit[{number}]: {limit}"
+        return f"rate: {polite.rate}" + ("" if polite.rate.starts else " (no limit)")
+
+    def delay(self, host: HostState) -> float:
+        """Seconds of Crawl-delay that the robots.txt of *host* asks for."""
+        return self._rules(host).delay if host.answer is not None else 0.0
+
+    def _taken(self, row: Known) -> Verdict:
+        scope = self._settings.scope
+        if not row.path:
+            return Verdict(Decision.TOOK, "seeds")
+        if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
+            return Verdict(Decision.TOOK, self._robots(), "it says what may be fetched from its host")
+        if home := self._home_rule(row.url):
+            return Verdict(Decision.TOOK, home)
+        return Verdict(Decision.TOOK, *_outside(row, scope))
+
+    def _home_rule(self, address: str) -> str:
+        """The rule by which *address* lies in the scope; "" where it does not."""
+        scope = self._settings.scope
+        if self._plain_scope.contains(address):
+            return f"scope: {scope.scope}"
+        if self._listed_scope.contains(address):
+            form = surts.form(address)
+            return next(f"scope-surt[{n}]: {text}" for n, text in enumerate(scope.scope_surt) if form.startswith(text))
+        if self._scope.contains(address):
+            for number, pattern in enumerate(scope.include):
+                if self._narrowed(include=(pattern,), scope_surt=()).contains(address):
+                    return f"include[{number}]: {pattern}"
+        return ""
+
+    def _narrowed(self, include: tuple[str, ...], scope_surt: tuple[str, ...]) -> Scope:
+        """The scope with other settings, which tells by which of them a URL is in it."""
+        scope = replace(self._settings.scope, include=include, scope_surt=scope_surt)
+        if scope == self._settings.scope:
+            return self._scope
+        return terms_of(replace(self._settings, scope=scope)).scope
+
+    def _as_found(self, address: str, hop: Hop) -> NewUrl | Refusal:
+        """The most favourable verdict on *address* as a reference in the page of one of the seeds."""
+        link, seeds = Link(address, hop), self._settings.seeds
+        near = sorted(seeds[:MOST_PARENTS], key=lambda seed: url.origin(seed) != url.origin(address))
+        parents = (Claim(0, seed, 0, Hop.LINK, "", 0, 0, 0, seed=seed) for seed in near)
+        verdicts = [judged(self._terms, link, parent, self._now) for parent in parents]
+        return next((verdict for verdict in verdicts if isinstance(verdict, NewUrl)), verdicts[0])
+
+    def _robots(self) -> str:
+        return f"robots: {self._settings.politeness.robots}"
+
+    def _rules(self, host: HostState) -> Rules:
+        assert host.answer is not None
+        return Rules(host.answer, product_token(user_agent(self._settings.fetch)))
+
+    def _line(self, address: str, host: HostState | None) -> str:
+        """The line of robots.txt that forbids *address*, with the file it stands in; "" where none does."""
+        if host is None or host.answer is None:
+            return ""
+        rules = self._rules(host)
+        if rules.unreachable:
+            answer = (
+                f"answered {host.answer.status}" if host.answer.status else host.answer.body.decode(errors="replace")
+            )
+            return f"{host.robots_url} could not be had: {answer[:LONGEST_RULE]}"
+        refusal = rules.refusal(address)
+        return f"{host.robots_url} says {refusal[:LONGEST_RULE]}" if refusal else ""
+
+
+def _outside(row: Known, scope: ScopeSettings) -> tuple[str, str]:
+    """Why *row* was taken although it lies outside the scope: rule, and what that means."""
+    match row.hop:
+        case Hop.REDIRECT if row.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}:
+            return f"redirects: {scope.redirects}", "a page of the crawl redirects to it"
+        case Hop.REDIRECT:
+            return f"max-redirects: {scope.max_redirects}", "what a page of the crawl needs redirects to it"
+        case Hop.REQUISITE | Hop.SPECULATIVE:
+            return f"page-requisites: {str(scope.page_requisites).lower()}", "a page of the crawl needs it to be shown"
+        case Hop.MANIFEST:
+            return f"scope: {scope.scope}", "a sitemap of the site names it"
+    return f"scope: {scope.scope}", "by the settings as they were then; those of today would not take it"

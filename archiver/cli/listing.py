@@ -1,0 +1,89 @@
+"""`archiver urls`: the URLs of a crawl, one on each line, as fast as the reader takes them, also while it runs."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any
+
+from archiver.cli import directory as place
+from archiver.cli import wording
+from archiver.cli.terminal import results
+from archiver.errors import ConfigError
+from archiver.frontier import account, answers
+from archiver.frontier.answers import Known, Refused
+from archiver.model import ExitCode, State
+from archiver.report.summary import iso
+from archiver.stats import printable
+
+REFUSED = "refused"  # not a state of the frontier: links that scope did not take
+STATES = (*(state.value for state in State), REFUSED)
+LONGEST = 20_000  # characters of a URL; a longer one does not exist
+LONGEST_REASON = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which URLs, and how."""
+
+    states: tuple[str, ...]  # none: all that the frontier holds
+    host: str | None
+    why: bool
+    as_json: bool
+    limit: int | None
+
+
+def urls(directory: Path, wish: Wish) -> ExitCode:
+    """List the URLs of the crawl in *directory* that *wish* names."""
+    place.check_is_directory(directory)
+    now = time.time()
+    with account.opened(directory) as db:
+        hosts = answers.keys(db, wish.host) if wish.host is not None else None
+        if hosts == []:
+            raise ConfigError(
+                f"--host {wish.host}: the crawl knows no such host; right would be a name as example.org, with a port "
+                "where it is an odd one, or with the scheme before it"
+            )
+        found = islice(_found(db, wish.states, hosts), wish.limit)
+        results(_json(one, now) if wish.as_json else _line(one, now, why=wish.why) for one in found)
+    return ExitCode.DONE
+
+
+def _found(db: Connection, states: Sequence[str], hosts: Sequence[str] | None) -> Iterator[Known | Refused]:
+    held = [State(state) for state in states if state != REFUSED] if states else list(State)
+    if held:
+        yield from answers.listed(db, held, hosts)
+    if REFUSED in states:
+        yield from answers.listed_refused(db, hosts)
+
+
+def _line(one: Known | Refused, now: float, *, why: bool) -> str:
+    address = printable(one.url, LONGEST)
+    return f"{address}\t{printable(_reason(one, now), LONGEST_REASON)}" if why else address
+
+
+def _reason(one: Known | Refused, now: float) -> str:
+    if isinstance(one, Refused):
+        return f"{REFUSED}: {one.rule}" + (f", as a link of {one.via}" if one.via else "")
+    reason = wording.why(one, now)
+    return f"{one.state.value}: {reason}" if reason else one.state.value
+
+
+def _json(one: Known | Refused, now: float) -> str:
+    told: dict[str, Any]
+    if isinstance(one, Refused):
+        told = {"url": one.url, "state": REFUSED, "rule": one.rule, "via": one.via}
+    else:
+        told = {
+            "url": one.url,
+            "state": one.state.value,
+            **wording.tried(one),
+            "due": iso(one.due),
+            "via": one.via,
+            "hops": one.path,
+            "depth": one.depth,
+        }
+    return json.dumps({**told, "reason": _reason(one, now)})

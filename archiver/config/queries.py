@@ -1,0 +1,122 @@
+"""Which spelling of a URL is asked for: without parameters that name a visitor, and in which order the others. Pure.
+
+`sessions` drops exactly what the index of a replay drops too, so each link of a page is still found; whoever drops more
+must know that a replay looks for the URL as the page has it.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import translate
+
+from archiver import url
+
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Parameters that are dropped by one name."""
+
+    why: str
+    names: tuple[str, ...] = ()  # of query parameters, `*` for any letters
+    values: str = ""  # only where the value fits this expression
+    path: str = ""  # what is taken out of the path
+    replayed: bool = False  # only where a replay looks both spellings up under one key
+
+
+PRESETS = {
+    "sessions": Preset(
+        "ids of a visit, where a replay does not look at them either",
+        ("PHPSESSID", "jsessionid", "sid"),
+        r"[0-9a-zA-Z]{32}",
+        r"/\([a-z]\([0-9a-z]{24}\)\)(?=/[^?]+\.aspx)",
+        replayed=True,
+    ),
+    "session-paths": Preset(
+        "ids of a visit as Java servers put them into paths (;jsessionid=…)", (), "", r";jsessionid=[0-9A-Za-z._!-]+"
+    ),
+    "trackers": Preset(
+        "where a visitor came from, which the page does not depend on",
+        (
+            "utm_*",
+            "fbclid",
+            "gclid",
+            "gclsrc",
+            "dclid",
+            "gbraid",
+            "wbraid",
+            "msclkid",
+            "yclid",
+            "twclid",
+            "ttclid",
+            "igshid",
+            "mc_cid",
+            "mc_eid",
+            "_ga",
+            "_gl",
+            "_hsenc",
+            "_hsmi",
+            "mkt_tok",
+            "oly_anon_id",
+            "oly_enc_id",
+            "vero_id",
+            "wickedid",
+            "__s",
+            "ref_src",
+            "ref_url",
+            "s_cid",
+        ),
+    ),
+}
+
+
+class Respelling:
+    """Makes the spelling that is asked for; *query* is `keep` or `sort`, *drops* are presets and names."""
+
+    def __init__(self, query: str, drops: Iterable[str]) -> None:
+        self._sort = query == "sort"
+        named = [drop for listed in drops for drop in listed.split(",") if drop != NONE]
+        presets = [PRESETS.get(drop) or Preset("", (drop,)) for drop in named]
+        self._safe = [_Drop(preset) for preset in presets if preset.replayed]
+        self._others = [_Drop(preset) for preset in presets if not preset.replayed]
+
+    def __call__(self, address: str) -> str:
+        """*address*, which is canonical, as it is asked for; so is what comes out."""
+        if "?" not in address and ";" not in address and "(" not in address:
+            return address
+        asked = address
+        for drop in self._safe:
+            without = drop(asked)
+            if without != asked and url.surt(without) == url.surt(asked):
+                asked = without
+        for drop in self._others:
+            asked = drop(asked)
+        if self._sort and "&" in asked:
+            page, _, query = asked.partition("?")
+            asked = f"{page}?{'&'.join(sorted(query.split('&')))}" if query else asked
+        return asked
+
+
+class _Drop:
+    """Takes out of a URL what one preset names."""
+
+    def __init__(self, preset: Preset) -> None:
+        self._names = re.compile("|".join(map(translate, preset.names)), re.IGNORECASE) if preset.names else None
+        self._values = re.compile(preset.values) if preset.values else None
+        self._path = re.compile(preset.path, re.IGNORECASE) if preset.path else None
+
+    def __call__(self, address: str) -> str:
+        page, mark, query = address.partition("?")
+        if self._path is not None:
+            page = self._path.sub("", page)
+        if query and self._names is not None:
+            query = "&".join(pair for pair in query.split("&") if not self._names_it(pair))
+            mark = "?" if query else ""
+        return f"{page}{mark}{query}"
+
+    def _names_it(self, pair: str) -> bool:
+        name, _, value = pair.partition("=")
+        if self._names is None or self._names.fullmatch(name) is None:
+            return False
+        return self._values is None or self._values.fullmatch(value) is not None

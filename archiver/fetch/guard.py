@@ -1,0 +1,81 @@
+"""The guard of a crawl's connections: a page of the public web does not reach inside.
+
+Asked three times: for a host that is written as an address, for every answer of the name servers, and for the address
+at the other end of a connection, before a byte of a request is sent on it. A seed's own host may be inside, as far as
+it was when it was first looked up: a name that was public then stays public, however its addresses change.
+"""
+
+import socket
+from collections.abc import Iterable
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from archiver import url
+from archiver.addresses import Allowed, is_inside, named, read
+from archiver.errors import Failure, FetchError
+
+REMEDY = "--allow-private {host} would take it"
+
+
+class Guard:
+    """Knows who may be asked at which address; refuses with `FetchError`."""
+
+    def __init__(self, allowed: Iterable[str], seeds: Iterable[str]) -> None:
+        self._allowed = Allowed.read(allowed)
+        self._seeds: set[str] = set()  # host names, of which nobody knows yet where they are
+        self._insiders: set[str] = set()  # hosts of seeds that are inside
+        self.welcome(seeds)
+
+    def welcome(self, seeds: Iterable[str]) -> None:
+        """The hosts of *seeds* (canonical URLs) may be inside."""
+        for seed in seeds:
+            host = url.host(seed)
+            address = read(host)
+            if address is None:
+                self._seeds.add(named(host))
+            else:
+                self._insiders.add(named(host))
+
+    def check(self, host: str, address: str | None = None) -> None:
+        """Refuse *host* at *address*; without one: by itself, where it is written as one."""
+        place = read(address or host)
+        if place is None or named(host) in self._insiders:
+            return
+        if refusal := self._allowed.refusal(host, place):
+            at = "" if read(host) is not None else f"{host} leads inside: "
+            raise FetchError(Failure.PRIVATE, f"{at}{refusal}; {REMEDY.format(host=named(host))}")
+
+    def choose(self, host: str, found: list[ResolveResult]) -> list[ResolveResult]:
+        """Those of *found* at which *host* may be asked; there is one at least, or *host* is refused."""
+        name = named(host)
+        places = [read(each["host"]) for each in found]
+        if name in self._seeds and found:
+            self._seeds.discard(name)
+            if is_inside([place for place in places if place is not None]):
+                self._insiders.add(name)
+        if name in self._insiders:
+            return found
+        allowed = [
+            each for each, place in zip(found, places, strict=True) if place and not self._allowed.refusal(host, place)
+        ]
+        if found and not allowed:
+            self.check(host, found[0]["host"])
+        return allowed
+
+
+class GuardedResolver(AbstractResolver):
+    """Another resolver, whose answers the guard has seen: nobody connects to the others."""
+
+    def __init__(self, guard: Guard, resolver: AbstractResolver) -> None:
+        self._guard = guard
+        self._resolver = resolver
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of *host* at which it may be asked."""
+        return self._guard.choose(host, await self._resolver.resolve(host, port, family))
+
+    async def close(self) -> None:
+        """Close the other one."""
+        await self._resolver.close()

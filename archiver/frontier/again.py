@@ -1,0 +1,98 @@
+"""Settled URLs that become due again because a person asked for it, a bounded number in each transaction.
+
+Their tries begin anew; what their last answer was stays until the next one. Where a host's robots.txt was the reason,
+or could not be had, it is asked for again first. Runs inside its caller's transactions, beside a crawl too.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import aiosqlite
+
+from archiver.errors import Failure
+from archiver.frontier.port import Selection
+from archiver.model import LIFE, Event, State
+
+AT_ONCE = 1000  # URLs in one transaction: some hundredths of a second, for which a crawl may have to wait
+
+MAY_COME_BACK = tuple(state.value for state, event in LIFE if event is Event.AGAIN)
+WITHOUT_ANSWER = (State.FAILED.value, State.EXCLUDED.value)
+
+NEXT = """
+SELECT urls.id FROM urls WHERE urls.id > ? AND urls.state IN (SELECT value FROM json_each(?)) {}
+ORDER BY urls.id LIMIT ?
+"""
+COME_BACK = """
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1
+WHERE id IN (SELECT value FROM json_each(?)) AND state IN (SELECT value FROM json_each(?))
+"""
+COME_BACK_AS_SEED = """
+UPDATE urls SET state = 'waiting', due = ?, tries = 0, again = again + 1
+WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url FROM seeds)
+"""
+HOSTS_HELD_BACK = """
+SELECT DISTINCT hosts.id FROM urls JOIN hosts ON hosts.id = urls.host
+WHERE urls.id IN (SELECT value FROM json_each(:rows))
+  AND (hosts.robots = 'unreachable' OR urls.failure = :robots OR urls.url = hosts.key || '/robots.txt')
+"""
+FORGET_RULES = """
+UPDATE hosts SET robots = 'unknown', robots_url = NULL, robots_next = NULL WHERE id IN (SELECT value FROM json_each(?))
+"""
+ASK_FIRST = """
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + (state <> 'waiting'), priority = -1
+WHERE id IN (SELECT robots_url FROM hosts WHERE id IN (SELECT value FROM json_each(:hosts)))
+   OR url IN (SELECT key || '/robots.txt' FROM hosts WHERE id IN (SELECT value FROM json_each(:hosts)))
+"""
+
+
+def named_hosts(keys: Iterator[tuple[int, str]], wanted: Sequence[str]) -> list[int]:
+    """Of the hosts in *keys* (row, key) those that one of *wanted* names: by name, name and port, or whole key."""
+    asked = {text.lower().rstrip("/") for text in wanted}
+    return [row for row, key in keys if not asked.isdisjoint(names_of(key))]
+
+
+def names_of(key: str) -> tuple[str, str, str]:
+    """What a person may call the host *key* (`https://example.org:8443`)."""
+    authority = key.partition("//")[2]
+    name, colon, port = authority.rpartition(":")
+    return key, authority, name if colon and port.isdigit() else authority
+
+
+def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, list[object]]:
+    """The next rows behind *after* that *wanted* means, as SQL and its values; *hosts* are those that it names."""
+    states = MAY_COME_BACK if wanted.urls or wanted.statuses else WITHOUT_ANSWER
+    values: list[object] = [after, json.dumps(states)]
+    terms = []
+    if wanted.urls:
+        terms.append("urls.url IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(wanted.urls))
+    else:
+        terms.append("urls.priority >= 0")  # the way to a robots.txt is made due with the URLs that wait for it
+    if wanted.hosts:
+        terms.append("urls.host IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(list(hosts)))
+    either = ["urls.status BETWEEN ? AND ?"] * len(wanted.statuses)
+    values += [bound for span in wanted.statuses for bound in span]
+    if wanted.failures:
+        either.append("urls.failure IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(wanted.failures))
+    if either:
+        terms.append(f"({' OR '.join(either)})")
+    return NEXT.format("".join(f"AND {term} " for term in terms)), [*values, AT_ONCE]
+
+
+async def come_back(db: aiosqlite.Connection, rows: Sequence[int]) -> int:
+    """The settled ones of *rows* wait again; how many they are."""
+    which = json.dumps(list(rows))
+    held = await db.execute_fetchall(HOSTS_HELD_BACK, {"rows": which, "robots": Failure.ROBOTS.value})
+    async with db.execute(COME_BACK, (which, json.dumps(MAY_COME_BACK))) as cursor:
+        count = cursor.rowcount
+    hosts = json.dumps([row[0] for row in held])
+    await db.execute(ASK_FIRST, {"hosts": hosts})
+    await db.execute(FORGET_RULES, (hosts,))
+    return count
+
+
+async def come_back_as_seeds(db: aiosqlite.Connection, seeds: Sequence[str], due: float) -> None:
+    """Those of *seeds* that are settled without being seeds wait again: what they lead to belongs to the crawl now."""
+    await db.executemany(COME_BACK_AS_SEED, [(due, seed) for seed in seeds])

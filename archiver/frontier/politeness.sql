@@ -1,0 +1,20 @@
+-- Schema version 3: what a host has taught us about how it wants to be asked.
+
+ALTER TABLE urls ADD COLUMN again INTEGER NOT NULL DEFAULT 0;  -- how often it was made due again after its last word
+
+ALTER TABLE hosts ADD COLUMN rate REAL NOT NULL DEFAULT 0;       -- starts a second that it bears, as learned; 0: as configured
+ALTER TABLE hosts ADD COLUMN rate_limit REAL NOT NULL DEFAULT 0; -- the rate at its latest overload
+ALTER TABLE hosts ADD COLUMN width REAL NOT NULL DEFAULT 0;      -- requests at once that it bears; 0: as configured
+ALTER TABLE hosts ADD COLUMN slowed TEXT NOT NULL DEFAULT '';    -- why: 503, timeout, slow answers
+ALTER TABLE hosts ADD COLUMN failing REAL NOT NULL DEFAULT 0;    -- since when it does not answer; 0: it does
+ALTER TABLE hosts ADD COLUMN pause REAL NOT NULL DEFAULT 0;      -- seconds between probes while it sleeps (until `parked`)
+
+ALTER TABLE hosts ADD COLUMN robots_next INTEGER REFERENCES urls (id);  -- the row from which newer rules are awaited
+
+CREATE TABLE tallies (                             -- what patterns of URLs and directories have brought: see traps
+    pattern  TEXT    NOT NULL PRIMARY KEY,
+    visits   INTEGER NOT NULL,
+    fruitful INTEGER NOT NULL,
+    streak   INTEGER NOT NULL,                     -- barren pages since the last fruitful one
+    strict   INTEGER NOT NULL
+) STRICT;

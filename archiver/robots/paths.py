@@ -1,0 +1,174 @@
+"""The patterns of a robots.txt, and which of them decides about a URL: the longest that matches (RFC 9309 §2.2.2).
+
+Pure. A rule without wildcards is found by its text; of the others only those are tried of which a part stands in
+the URL. What a try may cost is counted: a URL about which no answer was found by then counts as forbidden, so that a
+hostile file can hurt nobody but its own site.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+
+MOST = 1000  # rules with wildcards of which a part stands in one URL
+BUDGET = 5000  # steps of about 0.1 µs; a try has at least so many …
+TRY = 5
+STEP = 16  # … and one for so many characters that are searched, at worst
+PARTS = (6, 2, 1)  # characters at the end of a rule's longest part by which it is looked up
+TOO_COSTLY = "more wildcards than can be tried"
+
+_UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+_SAME = frozenset(b":@!'(),;[]")  # RFC 9309 §2.2.2 has these equal to their escapes, and nobody means a difference …
+_SAME_IN_QUERY = _SAME | frozenset(b"/?")  # … as nobody does with these two behind a question mark
+_ODD = re.compile(  # what is not in its plain form yet; most escapes are of no ASCII, in capitals, and stay
+    r"%(?:[0-7][0-9A-Fa-f]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=%-]"
+)
+_INDEX = re.compile(r"(.*/)index\.htm[^/]*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line, and how it weighs: the longer goes first, and of two that are as long the one that allows."""
+
+    weight: int  # twice the length of its pattern, and one more where it allows
+    text: str  # as it was written
+    parts: tuple[str, ...]  # what stands before, between and behind the asterisks
+    ends: bool  # the last part ends the URL
+    searches: int  # parts to be searched for …
+    words: int  # … of which so many have more than one character
+
+    @property
+    def allows(self) -> bool:
+        """Whether it takes what it matches."""
+        return self.weight % 2 == 1
+
+    def cost(self, length: int) -> int:
+        """Steps that a match with a URL of *length* may take."""
+        return TRY + self.searches + self.words * (length // STEP)
+
+    def matches(self, target: str) -> bool:
+        """Whether *target*, in its plain form, is what the pattern says; each part where it first stands."""
+        first, *others = self.parts
+        if not target.startswith(first):
+            return False
+        position = len(first)
+        last = others.pop() if self.ends else ""
+        for part in others:
+            found = target.find(part, position)
+            if found < 0:
+                return False
+            position = found + len(part)
+        return not self.ends or (len(target) - len(last) >= position and target.endswith(last))
+
+
+class PathRules:
+    """The rules of one group, given as (whether it allows, its pattern)."""
+
+    def __init__(self, rules: Iterable[tuple[bool, str]]) -> None:
+        self._prefixes: dict[str, Rule] = {}
+        self._whole: dict[str, Rule] = {}
+        self._by_part: defaultdict[str, list[Rule]] = defaultdict(list)
+        for rule in dict.fromkeys(_every(rules)):
+            if len(rule.parts) > 1:
+                self._by_part[_key(rule)].append(rule)
+            else:
+                known = self._whole if rule.ends else self._prefixes
+                if rule.parts[0] not in known or known[rule.parts[0]].weight < rule.weight:
+                    known[rule.parts[0]] = rule
+        for rules_of_part in self._by_part.values():
+            rules_of_part.sort(key=_lightness)
+        self._lengths = sorted({len(prefix) for prefix in self._prefixes})
+        self._part_lengths = sorted({len(part) for part in self._by_part})
+
+    def refusal(self, target: str) -> str:
+        """The rule that forbids *target* (path and query of a canonical URL), as it was written; "" if none does."""
+        plain = plain_form(target).replace("*", "%2A").replace("$", "%24")
+        best = self._whole.get(plain)
+        weight = best.weight if best else -1
+        for length in self._lengths:
+            if length > len(plain):
+                break
+            rule = self._prefixes.get(plain[:length])
+            if rule is not None and rule.weight > weight:
+                best, weight = rule, rule.weight
+        budget = BUDGET
+        candidates = self._candidates(plain, weight)
+        if len(candidates) > MOST:
+            return TOO_COSTLY
+        for rule in candidates:
+            budget -= rule.cost(len(plain))
+            if budget < 0:
+                return TOO_COSTLY
+            if rule.matches(plain):
+                best = rule
+                break
+        return "" if best is None or best.allows else best.text
+
+    def _candidates(self, plain: str, weight: int) -> list[Rule]:
+        """Those that may match *plain* and weigh more than *weight*, heaviest first; or more of them than `MOST`."""
+        found: list[Rule] = []
+        for size in self._part_lengths:
+            for part in {plain[start : start + size] for start in range(len(plain) - size + 1)} & self._by_part.keys():
+                found += takewhile(lambda rule: rule.weight > weight, self._by_part[part][: MOST + 1])
+                if len(found) > MOST:
+                    return found
+        found.sort(key=_lightness)
+        return found
+
+
+def _lightness(rule: Rule) -> int:
+    return -rule.weight
+
+
+def plain_form(path: str) -> str:
+    """*path*, perhaps with a query, in the one spelling in which rules and URLs are compared; `*` and `$` stay."""
+    if _ODD.search(path) is None:
+        return path
+    head, mark, query = path.partition("?")
+    return _ODD.sub(_plain, head) + mark + _ODD.sub(_plain_in_query, query)
+
+
+def _plain(found: re.Match[str]) -> str:
+    return _spelled(found[0], _SAME)
+
+
+def _plain_in_query(found: re.Match[str]) -> str:
+    return _spelled(found[0], _SAME_IN_QUERY)
+
+
+def _spelled(text: str, same: frozenset[int]) -> str:
+    if text in "*$":
+        return text
+    if text[0] != "%":
+        return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "replace"))
+    code = int(text[1:], 16)
+    return chr(code) if code in _UNRESERVED or code in same else text.upper()
+
+
+def _every(rules: Iterable[tuple[bool, str]]) -> Iterator[Rule]:
+    for allows, pattern in rules:
+        if pattern:
+            yield _weighed(allows, pattern)
+            if allows and (index := _INDEX.fullmatch(pattern)):  # as Google has it, the folder is meant as well
+                yield _weighed(allows, f"{index[1]}$")
+
+
+def _weighed(allows: bool, pattern: str) -> Rule:  # noqa: FBT001  it is what the line says
+    plain = plain_form(pattern)
+    ends = plain.endswith("$")
+    weight = 2 * len(plain) + allows
+    first, *others = plain.removesuffix("$").replace("$", "%24").split("*")
+    if ends and others and not others[-1]:  # `*$` is an end like any other
+        ends = False
+    last = [others[-1]] if ends and others else []
+    between = [part for part in (others[:-1] if last else others) if part]
+    text = f"{'Allow' if allows else 'Disallow'}: {pattern}"
+    words = sum(len(part) > 1 for part in between)
+    return Rule(weight, text, (first, *between, *last), ends, len(between), words)
+
+
+def _key(rule: Rule) -> str:
+    longest = max(reversed(rule.parts), key=len)  # of equals not the first, which is mostly "/"
+    size = next((size for size in PARTS if size <= len(longest)), 0)
+    return longest[len(longest) - size :]

@@ -1,0 +1,150 @@
+"""A host that dies while others answer: it sleeps, is probed, wakes, or is given up; nobody else has to wait for it."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.build import opened
+from archiver.config.values import Rate
+from archiver.crawl import Crawl, Ending
+from archiver.frontier.account import hosts
+from archiver.frontier.account import opened as opened_account
+from archiver.model import ExitCode
+from archiver.slumber import ENOUGH, Sleepers
+from fixtures.archives import captured, rows, states
+from fixtures.lifetimes import crawl, settings
+from fixtures.log import Row
+from fixtures.rawserver import RawServer, Route, Sendable, keep
+from fixtures.sites import message, ok, page, tree
+
+DYING = tree(40)
+PATIENT = {"rate": Rate(50), "traps": "off"}
+
+
+@asynccontextmanager
+async def crawling(
+    directory: Path, *seeds: str, patience: float, resume: bool = False, **values: Any
+) -> AsyncIterator[tuple[Crawl, "asyncio.Task[Ending]"]]:
+    """A crawl under way that probes a host soon after it has died."""
+    given = settings(*seeds, **{**PATIENT, "host_patience": patience, **values})
+    async with opened(directory, given, resume=resume) as lifetime:
+        lifetime._network._sleepers = Sleepers(patience, first_pause=0.2)
+        async with asyncio.TaskGroup() as group:
+            yield lifetime, group.create_task(lifetime.run())
+
+
+async def _asleep(lifetime: Crawl) -> str:
+    """Until a host is shown as sleeping; what it is shown as."""
+    async with asyncio.timeout(20):
+        while True:
+            for line in lifetime.snapshot().hosts:
+                if line.why.startswith("asleep"):
+                    return line.key
+            await asyncio.sleep(0.01)
+
+
+def _endless(living: int) -> RawServer:
+    """A server that has something to say for as long as the test lasts."""
+    names = [f"/p{number}" for number in range(living)]
+    return RawServer({"/": ok(page("Start", names)), **{name: ok(page(name)) for name in names}})
+
+
+def test_it_sleeps_and_wakes(tmp_path: Path) -> None:
+    """Its URLs lose no tries but those that found out, and nothing is asked meanwhile but the probes."""
+
+    async def run() -> None:
+        async with _endless(300) as living, AsyncExitStack() as line:
+            before = await line.enter_async_context(RawServer(DYING.routes))
+            async with crawling(tmp_path, living.url(), before.url(), patience=60.0) as (lifetime, ending):
+                await before.log.holds(8).reached()
+                await line.aclose()
+                assert await _asleep(lifetime) == before.url("")
+                after = await line.enter_async_context(RawServer(DYING.routes, port=before.port))
+                assert (await ending).code is ExitCode.DONE
+                assert len(after.log) > 0
+
+    asyncio.run(run())
+    assert set(states(tmp_path).values()) == {"archived"}
+    assert rows(tmp_path, "SELECT DISTINCT failing, pause FROM hosts") == [(0.0, 0.0)]
+    urls = [url for url, _ in captured(tmp_path)]
+    assert len(urls) == len(set(urls))
+
+
+def test_it_is_given_up_with_all_that_waits_on_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with _endless(150) as living, AsyncExitStack() as line:
+            dying = await line.enter_async_context(RawServer(DYING.routes))
+            async with crawling(tmp_path, living.url(), dying.url(), patience=1.5) as (lifetime, ending):
+                await dying.log.holds(8).reached()
+                await line.aclose()
+                assert (await ending).code is ExitCode.DONE
+                assert not lifetime._network.lost
+                shown = lifetime.snapshot()
+                assert shown.waiting == 0
+                assert shown.failed == rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'failed'")[0][0]
+        found = states(tmp_path)
+        assert {state for url, state in found.items() if url.startswith(living.url(""))} == {"archived"}
+        assert {state for url, state in found.items() if url.startswith(dying.url(""))} == {"archived", "failed"}
+
+    asyncio.run(run())
+    told = rows(tmp_path, "SELECT failure, note, tries FROM urls WHERE state = 'failed'")
+    together = [(failure, tries) for failure, note, tries in told if f"{note}".endswith("and was given up")]
+    assert len(together) >= len(told) - ENOUGH
+    assert {failure for failure, _ in together} <= {"connect", "disconnect"}
+    assert any("is given up, with" in record.message for record in caplog.records)
+
+
+def test_it_still_sleeps_after_a_restart(tmp_path: Path) -> None:
+    """What is left of its pause is waited for, and the first that may ask is a probe."""
+
+    async def run() -> None:
+        async with _endless(400) as living, AsyncExitStack() as line:
+            dying = await line.enter_async_context(RawServer(DYING.routes))
+            seeds = (living.url(), dying.url())
+            async with crawling(tmp_path, *seeds, patience=60.0) as (lifetime, ending):
+                await dying.log.holds(8).reached()
+                await line.aclose()
+                await _asleep(lifetime)
+                lifetime.drain()
+                assert (await ending).code is ExitCode.STOPPED
+            with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
+                assert db.execute("SELECT count(*) FROM hosts WHERE failing > 0 AND pause > 0").fetchone() == (1,)
+                db.execute("UPDATE hosts SET failing = failing - 100 WHERE pause > 0")
+            async with crawling(tmp_path, *seeds, patience=60.0, resume=True) as (lifetime, ending):
+                assert (await ending).code is ExitCode.DONE
+        found = states(tmp_path)
+        assert {state for url, state in found.items() if url.startswith(dying.url(""))} == {"archived", "failed"}
+
+    asyncio.run(run())
+
+
+def test_seeds_that_are_simply_dead_end_the_crawl_soon(tmp_path: Path) -> None:
+    with RawServer({}) as server:
+        dead = server.url()
+    assert crawl(tmp_path, dead, retries=1).code is ExitCode.NO_SEED
+
+
+def test_an_overloaded_host_is_slowed_down_and_that_is_kept(tmp_path: Path) -> None:
+    """The lesson is in the host's row when the crawl stops, and `archiver status` can tell it."""
+    answered: list[int] = []
+
+    def overloaded(_: Row) -> Sendable:
+        answered.append(len(answered))
+        return keep(message("503 Service Unavailable", b"later\n")) if len(answered) % 3 == 0 else ok(page("Fine"))
+
+    names = [f"/p{number}" for number in range(30)]
+    routes: dict[str, Route] = {"/": ok(page("Start", names)), **dict.fromkeys(names, overloaded)}
+    with RawServer(routes) as server:
+        crawl(tmp_path, server.url(), rate=Rate(50), max_urls=12, retries=0, traps="off")
+    ((text, why),) = rows(tmp_path, "SELECT rate, slowed FROM hosts")
+    rate = float(f"{text}")
+    assert 0 < rate < 50
+    assert why == "503"
+    with opened_account(tmp_path) as db:
+        (host,) = hosts(db, 0.0)
+    assert host.slowed == f"slowed down to {rate:.2g}/s: 503"

@@ -1,0 +1,93 @@
+"""Limits for several hosts together, and for some of them alone, as the servers see them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.config.values import HostLimit, Rate
+from archiver.model import ExitCode
+from fixtures.archives import states
+from fixtures.lifetimes import crawl
+from fixtures.log import Log, Row
+from fixtures.rawserver import RawServer, Route, Sendable, keep
+from fixtures.sites import message, ok, page
+
+pytestmark = pytest.mark.alone
+
+JITTER = 0.05  # seconds by which a busy machine may shift what the server sees of two requests
+HOSTS = ("127.0.0.1", "127.0.0.2")
+
+
+def site(pages: int, size: int = 10) -> dict[str, Route]:
+    names = [f"/p{number}" for number in range(pages - 1)]
+    return {"/": ok(page("Front", names)), **{name: ok(page(name * size)) for name in names}}
+
+
+def crawled(folder: Path, *seeds: str, **values: Any) -> None:
+    assert crawl(folder, *seeds, traps="off", **values).code is ExitCode.DONE
+
+
+def together(*logs: Log) -> Log:
+    """One log of them all."""
+    both = Log()
+    both._rows = sorted((row for log in logs for row in log), key=lambda row: row.arrived)
+    return both
+
+
+def test_a_rate_for_all_hosts(tmp_path: Path) -> None:
+    with RawServer(site(8), hosts=HOSTS) as server:
+        crawled(tmp_path, *(server.url("/", host) for host in HOSTS), global_rate=Rate(10))
+        assert len(server.log) == 18
+        assert server.log.most_starts(1 - JITTER) <= 10
+
+
+def test_hosts_at_one_address(tmp_path: Path) -> None:
+    with RawServer(site(5)) as one, RawServer(site(5)) as other:
+        crawled(tmp_path, one.url(), other.url(), polite_by="ip", rate=Rate(8))
+        log = together(one.log, other.log)
+        assert len(log) == 12
+        assert log.most_starts(1 - JITTER) <= 8
+
+
+def test_hosts_at_two_addresses_have_nothing_to_do_with_each_other(tmp_path: Path) -> None:
+    with RawServer(site(7), hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        crawled(tmp_path, *seeds, polite_by="ip", rate=Rate(8))
+        assert server.log.most_starts(1 - JITTER) > 8
+
+
+def test_a_limit_for_some_hosts(tmp_path: Path) -> None:
+    limits = (HostLimit("*.0.0.2", Rate(4), 1), HostLimit("*", Rate(1000)))
+    with RawServer(site(7), hosts=HOSTS) as server:
+        crawled(tmp_path, *(server.url("/", host) for host in HOSTS), host_limit=limits)
+        assert server.log.most_starts(1 - JITTER, HOSTS[1]) <= 4
+        assert server.log.most_at_once(HOSTS[1]) == 1
+        assert server.log.most_starts(1 - JITTER, HOSTS[0]) > 4
+
+
+def test_bandwidth(tmp_path: Path) -> None:
+    with RawServer(site(10, 5000)) as server:
+        crawled(tmp_path, server.url(), bandwidth=100_000)
+        sent = sum(row.sent for row in server.log)
+        assert sent > 150_000
+        last = max(row.arrived for row in server.log) - server.log[0].arrived
+        assert last >= (sent - server.log[-1].sent) / 100_000 - 1 - JITTER
+
+
+@pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable", "302 Found"])
+def test_nothing_that_waits_at_the_gate_slips_through_a_rest(tmp_path: Path, status: str) -> None:
+    """Neither what was connected already, nor what comes between the answer and its commit."""
+    said: list[float] = []
+
+    def once(row: Row) -> Sendable:
+        if said:
+            return ok(page("Now it works"))
+        said.append(row.arrived)
+        return keep(message(status, b"later\n", retry_after="1", location="/p1"))
+
+    with RawServer({**site(30), "/p3": once}) as server:
+        crawled(tmp_path, server.url(), rate=Rate(20), host_concurrency=6)
+        assert set(states(tmp_path).values()) == {"archived"}
+        later = [row.arrived - said[0] for row in server.log if row.arrived > said[0]]
+        assert min(later) >= 1 - 0.005

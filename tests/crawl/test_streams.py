@@ -1,0 +1,167 @@
+"""Answers that are not read to their end: streams without one, and media types that nobody wants."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from archiver.http import endless
+from archiver.model import ExitCode
+from fixtures.archives import rows, warcs
+from fixtures.command import archiver
+from fixtures.lifetimes import crawl
+from fixtures.log import Row
+from fixtures.rawserver import Answer, End, Piece, RawServer, Route, Sendable
+from fixtures.sites import ok, page
+
+ICY = b"ICY 200 OK\r\nicy-name:Jazz\r\ncontent-type:audio/mpeg\r\n\r\n"
+WEBCAM = b"HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=f\r\n\r\n"
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+AUDIO = b"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n"
+FILM = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 9000000000\r\n\r\n"
+SAMPLE = endless.SAMPLE
+
+
+def without_end(head: bytes, piece: bytes = b"x" * 8192, pause: float = 0.0) -> Route:
+    def pieces() -> Iterator[Piece]:
+        yield head
+        while True:
+            yield piece
+            if pause:
+                yield pause
+
+    def route(row: Row) -> Sendable:
+        del row
+        return Answer(pieces(), End.CLOSE)
+
+    return route
+
+
+def blocks(directory: Path) -> dict[str, tuple[str | None, bytes]]:
+    """WARC-Truncated and the block of each response, by the target."""
+    found = {}
+    for path in warcs(directory):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, no_record_parse=True):
+                if record.rec_type == "response":
+                    target = "/" + record.rec_headers.get_header("WARC-Target-URI").split("/", 3)[3]
+                    found[target] = (record.rec_headers.get_header("WARC-Truncated"), record.raw_stream.read())
+    return found
+
+
+def crawled(directory: Path, routes: dict[str, Route], **values: Any) -> RawServer:
+    """A crawl, to its end, of a page that shows every one of *routes* but /robots.txt."""
+    shown = [target for target in routes if target not in ("/", "/robots.txt")]
+    with RawServer({"/": ok(page("Front", images=shown)), **routes}) as server:
+        assert crawl(directory, server.url(), **values).code is ExitCode.DONE
+    return server
+
+
+def noted(directory: Path, target: str) -> tuple[object, ...]:
+    return rows(directory, f"SELECT state, tries, note FROM urls WHERE url LIKE '%{target}'")[0]
+
+
+def logged(directory: Path, target: str) -> str:
+    lines = (directory / "logs" / "crawl.log").read_text().splitlines()
+    return next(line.split()[-1] for line in lines if line.split()[3].endswith(target))
+
+
+def test_streams_are_cut_after_a_sample(tmp_path: Path) -> None:
+    heads = {"/icy": ICY, "/webcam": WEBCAM}
+    crawled(tmp_path, {target: without_end(head) for target, head in heads.items()})
+    kept = blocks(tmp_path)
+    for (target, head), word in zip(heads.items(), ("broadcast", "webcam"), strict=True):
+        assert kept[target] == ("length", head + b"x" * SAMPLE)
+        assert noted(tmp_path, target)[0:2] == ("archived", 1)
+        note = str(noted(tmp_path, target)[2])
+        assert note.startswith("cut: length")
+        assert note.endswith(f"; an endless stream ({word}), of which a sample is kept")
+        assert logged(tmp_path, target).startswith("lenTrunc")
+        assert logged(tmp_path, target).endswith(f"endless:{word}")
+    assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+    told = rows(tmp_path, "SELECT url, state, note FROM urls ORDER BY url")
+    assert archiver("rebuild", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+    assert rows(tmp_path, "SELECT url, state, note FROM urls ORDER BY url") == told
+
+
+def test_a_sample_is_over_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where little comes, and where nothing comes at all."""
+    monkeypatch.setattr(endless, "SAMPLE_TIME", 0.3)
+    event = b"7\r\ndata: x\r\n"
+    routes: dict[str, Route] = {"/events": without_end(EVENTS, event, 0.05), "/mute": Answer((EVENTS,), End.HANG)}
+    server = crawled(tmp_path, routes, timeout=20.0)
+    why, block = blocks(tmp_path)["/events"]
+    assert why == "length"
+    assert block.startswith(EVENTS + event)
+    assert blocks(tmp_path)["/mute"] == ("length", EVENTS)
+    assert noted(tmp_path, "/mute") == (
+        "archived",
+        1,
+        "cut: length; an endless stream (events), of which a sample is kept",
+    )
+    assert all(row.lost for row in server.log if row.target in routes)
+
+
+def test_a_stream_that_ends_is_whole(tmp_path: Path) -> None:
+    whole = EVENTS + b"7\r\ndata: x\r\n0\r\n\r\n"
+    crawled(tmp_path, {"/events": Answer((whole,), End.KEEP)})
+    assert blocks(tmp_path)["/events"] == (None, whole)
+    assert noted(tmp_path, "/events") == ("archived", 1, "")
+
+
+def test_audio_at_the_speed_of_listening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audio of which nobody knows how long it is: a broadcast is slow, a file is quick."""
+    monkeypatch.setattr(endless, "LISTENED", 0.3)
+    file = AUDIO + b"x" * 200_000
+    quick = Answer((file[:150_000], 0.5, file[150_000:]), End.CLOSE)
+    crawled(tmp_path, {"/radio": without_end(AUDIO, b"x" * 100, 0.05), "/file": quick})
+    why, block = blocks(tmp_path)["/radio"]
+    assert why == "length"
+    assert 0 < len(block) < 20_000
+    assert logged(tmp_path, "/radio") == "lenTrunc,endless:audio"
+    assert blocks(tmp_path)["/file"] == (None, file)
+
+
+def test_the_size_limit_still_holds(tmp_path: Path) -> None:
+    crawled(tmp_path, {"/webcam": without_end(WEBCAM)}, max_response_size=1000)
+    assert blocks(tmp_path)["/webcam"][0] == "length"
+    assert len(blocks(tmp_path)["/webcam"][1]) == 1000
+    assert noted(tmp_path, "/webcam") == ("archived", 1, "cut: length")
+
+
+def test_an_excluded_type_is_not_read(tmp_path: Path) -> None:
+    routes = {"/film": without_end(FILM), "/robots.txt": ok("User-agent: *\nDisallow: /no", "text/plain")}
+    server = crawled(tmp_path, {**routes, "/no": ok("no")}, exclude_type=("video/*", "text/plain"))
+    why, block = blocks(tmp_path)["/film"]
+    assert why == "length"
+    assert block.startswith(FILM)
+    assert len(block) < 4 << 20
+    told = "cut: length; the rest was not wanted: exclude-type video/*"
+    assert noted(tmp_path, "/film") == ("archived", 1, told)
+    assert logged(tmp_path, "/film") == "lenTrunc,exclude-type:video/*"
+    assert blocks(tmp_path)["/robots.txt"][0] is None
+    assert "/no" not in server.log.targets()
+    assert next(row for row in server.log if row.target == "/film").lost
+    assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_links_of_an_excluded_type_are_not_followed(tmp_path: Path, *, whole: bool) -> None:
+    """Be it all there already when the head is read, or not."""
+    body = page("Frame", ["/deep"]).encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/xhtml+xml\r\nContent-Length: %d\r\n\r\n" % len(body)
+    frame = Answer((head + body,) if whole else (head, 0.2, body), End.KEEP)
+    server = crawled(tmp_path, {"/frame": frame}, exclude_type=("application/xhtml+xml",))
+    assert "/deep" not in server.log.targets()
+    assert blocks(tmp_path)["/frame"] == ((None, head + body) if whole else ("length", head))
+    assert "not wanted: exclude-type application/xhtml+xml" in str(noted(tmp_path, "/frame")[2])
+
+
+def test_only_included_types_are_read(tmp_path: Path) -> None:
+    text = ok(b"x" * 10, "text/plain")
+    crawled(tmp_path, {"/film": without_end(FILM), "/text": text}, include_type=("text/*",))
+    assert blocks(tmp_path)["/film"][0] == "length"
+    assert noted(tmp_path, "/film")[2] == "cut: length; the rest was not wanted: no include-type names video/mp4"
+    assert blocks(tmp_path)["/text"][0] is None

@@ -1,0 +1,207 @@
+"""The guard of connections: with name servers that say what the test wants, and real sockets behind the addresses."""
+
+import asyncio
+import select
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from archiver.errors import Failure, FetchError
+from archiver.fetch.guard import Guard
+from archiver.fetch.tap import Lines
+from fixtures.fetching import CountingGate, fetching, taken
+from fixtures.rawserver import RawServer, keep
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+def results(host: str, port: int, *addresses: str) -> list[ResolveResult]:
+    def family(address: str) -> socket.AddressFamily:
+        return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+    return [
+        ResolveResult(hostname=host, host=each, port=port, family=family(each), proto=0, flags=socket.AI_NUMERICHOST)
+        for each in addresses
+    ]
+
+
+class Names(AbstractResolver):
+    """Answers for every name with the next of its turns; the last is said again and again."""
+
+    def __init__(self, *turns: Sequence[str]) -> None:
+        self.turns = list(turns)
+        self.asked = 0
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked += 1
+        return results(host, port, *(self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]))
+
+    async def close(self) -> None:
+        pass
+
+
+def chosen(guard: Guard, host: str, *addresses: str) -> list[str]:
+    """At which of *addresses* the guard lets *host* be asked; "private" where it is refused."""
+    try:
+        return [each["host"] for each in guard.choose(host, results(host, 80, *addresses))]
+    except FetchError as error:
+        return [error.failure.value]
+
+
+REFUSED = ["private"]
+
+
+def test_only_what_is_public_is_left_of_an_answer() -> None:
+    guard = Guard([], [])
+    assert chosen(guard, "a.example", "1.1.1.1", "10.0.0.1", "2600::1", "::1") == ["1.1.1.1", "2600::1"]
+    assert chosen(guard, "a.example", "10.0.0.1", "fe80::1%eth0") == REFUSED
+    assert chosen(guard, "a.example") == []
+
+
+def test_the_host_of_a_seed_may_be_inside_and_nobody_else() -> None:
+    guard = Guard([], ["http://wiki.intranet:8080/a", "http://10.0.0.5/"])
+    assert chosen(guard, "wiki.intranet", "10.0.0.9") == ["10.0.0.9"]
+    assert chosen(guard, "wiki.intranet.", "10.0.0.10") == ["10.0.0.10"]
+    assert chosen(guard, "www.wiki.intranet", "10.0.0.9") == REFUSED
+    guard.check("10.0.0.5")
+    with pytest.raises(
+        FetchError, match=r"^10\.0\.0\.9 is a private address \(RFC 1918\); --allow-private 10\.0\.0\.9"
+    ):
+        guard.check("10.0.0.9")
+
+
+def test_a_seed_that_was_public_once_does_not_move_inside() -> None:
+    guard = Guard([], ["http://a.example/"])
+    assert chosen(guard, "a.example", "1.1.1.1") == ["1.1.1.1"]
+    assert chosen(guard, "a.example", "127.0.0.1") == REFUSED
+    assert chosen(guard, "a.example", "127.0.0.1", "1.1.1.2") == ["1.1.1.2"]
+
+
+def test_a_seed_with_a_public_address_is_asked_there_alone() -> None:
+    guard = Guard([], ["http://a.example/"])
+    assert chosen(guard, "a.example", "10.0.0.1", "1.1.1.1") == ["1.1.1.1"]
+    assert chosen(guard, "a.example", "10.0.0.1") == REFUSED
+
+
+def test_a_seed_that_did_not_resolve_is_judged_when_it_does() -> None:
+    guard = Guard([], ["http://a.example/"])
+    assert chosen(guard, "a.example") == []
+    assert chosen(guard, "a.example", "10.0.0.1") == ["10.0.0.1"]
+
+
+def test_seeds_may_come_later() -> None:
+    guard = Guard([], [])
+    assert chosen(guard, "a.example", "10.0.0.1") == REFUSED
+    guard.welcome(["http://a.example/"])
+    assert chosen(guard, "a.example", "10.0.0.1") == ["10.0.0.1"]
+
+
+def untouched(listener: socket.socket) -> bool:
+    """Whether nobody has even tried to connect."""
+    return not select.select([listener], [], [], 0)[0]
+
+
+def alone_with(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: names)
+
+
+def test_nobody_connects_to_a_candidate_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone_with(Names(["127.0.0.2", "::1", "127.0.0.1"]), monkeypatch)
+
+    async def main() -> None:
+        async with fetching(tmp_path, allow_private=("127.0.0.1",)) as fetcher:
+            exchange = await fetcher.fetch(f"http://a.example:{server.port}/", CountingGate())
+            assert (taken(exchange), exchange.peer.ip) == (ANSWER, "127.0.0.1")
+
+    with RawServer(otherwise=keep(ANSWER)) as server, socket.create_server(("127.0.0.2", server.port)) as listener:
+        asyncio.run(main())
+        assert untouched(listener)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "::ffff:127.0.0.2", "0.0.0.0"])
+def test_a_name_that_changes_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    names = Names(["127.0.0.1"], [address])
+    alone_with(names, monkeypatch)
+
+    async def main() -> None:
+        gate = CountingGate()
+        async with fetching(tmp_path, allow_private=("127.0.0.1",)) as fetcher:
+            url = f"http://a.example:{server.port}/"
+            taken(await fetcher.fetch(url, gate))
+            fetcher._lines._connector.clear_dns_cache()  # as five minutes would do
+            taken(await fetcher.fetch(url, gate))  # on the connection that is there
+            fetcher._lines.distrust(f"http://a.example:{server.port}")  # this one is used no more
+            for _ in range(2):
+                with pytest.raises(FetchError, match=r"^a\.example leads inside") as caught:
+                    await fetcher.fetch(url, gate)
+                assert caught.value.failure is Failure.PRIVATE
+            assert (gate.passed, names.asked) == (2, 3)
+
+    with RawServer(otherwise=keep(ANSWER)) as server, socket.create_server(("127.0.0.2", server.port)) as listener:
+        asyncio.run(main())
+        assert untouched(listener)
+        assert len(server.log) == 2
+
+
+def test_many_who_wait_for_one_name_are_all_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone_with(Names(["127.0.0.1"]), monkeypatch)
+
+    async def main() -> None:
+        async with fetching(tmp_path, allow_private=()) as fetcher:
+            visits = [fetcher.fetch(f"http://a.example/{number}", CountingGate()) for number in range(20)]
+            came = await asyncio.gather(*visits, return_exceptions=True)
+            assert {error.failure for error in came if isinstance(error, FetchError)} == {Failure.PRIVATE}
+            assert len(came) == 20
+
+    asyncio.run(main())
+
+
+def _unguarded(lines: Lines) -> None:
+    lines._connector._resolver = Names(["127.0.0.1"])
+
+
+def _late(lines: Lines) -> None:
+    lines._guard.choose = lambda host, found: found  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("slip", [_unguarded, _late])
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+def test_the_other_end_of_a_connection_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slip: Callable[[Lines], None], *, tls: bool
+) -> None:
+    """Whatever went before: not one byte of a request is sent to an address that is refused."""
+    alone_with(Names(["127.0.0.1"]), monkeypatch)
+
+    async def main() -> None:
+        async with fetching(tmp_path, allow_private=()) as fetcher:
+            slip(fetcher._lines)
+            gate = CountingGate()
+            with pytest.raises(FetchError, match=r"^a\.example leads inside: 127\.0\.0\.1 is a loopback"):
+                await fetcher.fetch(server.url(host="a.example"), gate)
+            assert gate.passed == 0
+
+    with RawServer(otherwise=keep(ANSWER), tls=tls) as server:
+        asyncio.run(main())
+        assert len(server.log) == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:{}/", "http://[::ffff:7f00:1]:{}/", "http://0.0.0.0:{}/", "https://[::ffff:0:0]:{}/"],
+)
+def test_an_address_in_the_url_is_refused_without_a_connection(tmp_path: Path, url: str) -> None:
+    async def main() -> None:
+        async with fetching(tmp_path, allow_private=("localhost", "10.0.0.0/8")) as fetcher:
+            with pytest.raises(FetchError) as caught:
+                await fetcher.fetch(url.format(listener.getsockname()[1]), CountingGate())
+            assert caught.value.failure is Failure.PRIVATE
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asyncio.run(main())
+        assert untouched(listener)

@@ -1,0 +1,79 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.slumber import AWAKE, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, REMEMBERED, Sleepers, Slumber, Verdict
+
+T = 1000.0
+
+
+def felled(patience: float) -> Sleepers:
+    """Host 1 has failed often enough to sleep."""
+    sleepers = Sleepers(patience)
+    assert [sleepers.failed(1, T) for _ in range(ENOUGH)] == [Verdict.AWAKE] * (ENOUGH - 1) + [Verdict.ASLEEP]
+    return sleepers
+
+
+def test_it_sleeps_after_enough_failures_in_a_row() -> None:
+    sleepers = felled(3600)
+    assert sleepers.asleep(1)
+    assert sleepers.state(1) == Slumber(since=T, pause=FIRST_PAUSE, until=T + FIRST_PAUSE)
+    assert not sleepers.asleep(2)
+
+
+def test_an_answer_begins_the_count_again() -> None:
+    sleepers = Sleepers(3600)
+    for _ in range(20):
+        for _ in range(ENOUGH - 1):
+            assert sleepers.failed(1, T) is Verdict.AWAKE
+        assert not sleepers.answered(1)
+    assert sleepers.state(1) == AWAKE
+
+
+def test_an_answer_wakes_it() -> None:
+    sleepers = felled(3600)
+    assert sleepers.answered(1)
+    assert not sleepers.asleep(1)
+    assert not sleepers.answered(1)
+
+
+@given(st.floats(1.0, 1e5), st.floats(0.0, 60.0))
+def test_probes_come_less_and_less_often_and_the_last_when_the_patience_ends(patience: float, slow: float) -> None:
+    """However long a probe takes to fail."""
+    sleepers = felled(patience)
+    probes = [sleepers.state(1).until]
+    while sleepers.failed(1, probes[-1] + slow) is Verdict.ASLEEP:
+        probes.append(sleepers.state(1).until)
+        assert len(probes) < 1000
+    assert probes[-1] + slow >= T + patience
+    assert probes[-1] <= max(T + patience, probes[-2] + slow + LONGEST_PAUSE if len(probes) > 1 else 0) + 1e-6
+    pauses = [after - before - slow for before, after in pairwise(probes[:-1])]
+    assert all(after >= before - 1e-6 for before, after in pairwise(pauses))
+    assert all(pause <= LONGEST_PAUSE + 1e-6 for pause in pauses)
+    assert sleepers.failed(1, probes[-1] + slow + 1) is Verdict.GONE
+
+
+def test_without_a_limit_it_is_never_given_up() -> None:
+    sleepers, now = felled(0), T
+    for _ in range(200):
+        now = sleepers.state(1).until
+        assert sleepers.failed(1, now) is Verdict.ASLEEP
+
+
+def test_what_the_run_before_has_left() -> None:
+    sleepers = Sleepers(100)
+    sleepers.recall(1, Slumber(T - 90, 40.0, T + 5))
+    sleepers.recall(2, AWAKE)
+    assert sleepers.asleep(1)
+    assert not sleepers.asleep(2)
+    assert sleepers.failed(1, T + 5) is Verdict.ASLEEP
+    assert sleepers.failed(1, T + 10) is Verdict.GONE
+
+
+def test_memory_is_bounded_and_sleepers_are_not_forgotten() -> None:
+    sleepers = felled(3600)
+    for host in range(2, REMEMBERED + 50):
+        sleepers.failed(host, T)
+    assert len(sleepers._hosts) == REMEMBERED
+    assert sleepers.asleep(1)
