@@ -1,6 +1,6 @@
 """What a crawl takes of servers whose capacity is known, and what it leaves them: figures, and a plot as SVG.
 
-    python bench/politeness.py --seconds 90 --plot docs/politeness.svg
+    python bench/politeness.py --seconds 45 --plot docs/politeness.svg
 
 One crawl, without a configured rate, of three servers on loopback: one does four requests at once and lets the others
 wait, one answers 429 with Retry-After beyond ten a second, one dies and comes back. The servers keep the books.
@@ -176,7 +176,7 @@ def figures(sites: list[Site], seconds: float) -> list[str]:
     tail = sorted(busy.took)[int(0.95 * len(busy.took))]
     back = next((at for at in mortal.arrived if at > seconds * (DIES + DEAD)), float("nan"))
     return [
-        f"workers: {share(busy, WORKERS / NEEDS)} by the clock, at work {busy.worked / WORKERS / seconds:.0%} of the time",
+        f"workers: {share(busy, WORKERS / NEEDS)}, at work {busy.worked / WORKERS / seconds:.0%} of the time",
         f"         {NEEDS:g} s unloaded; mean {mean(busy.took):.3f}, median {median(busy.took):.3f}, 95 % {tail:.3f} s",
         f"limited: {share(limits, LIMIT)}",
         f"         {len(limits.refused)} refusals, {limits.early} requests before a rest was over",
@@ -214,7 +214,7 @@ def plot(sites: list[Site], seconds: float) -> str:
 def main() -> None:
     """Measure, print, and draw if asked to."""
     parser = argparse.ArgumentParser(description="What a crawl takes of servers whose capacity is known.")
-    parser.add_argument("--seconds", type=float, default=90.0)
+    parser.add_argument("--seconds", type=float, default=45.0)
     parser.add_argument("--plot", type=Path, help="write an SVG picture here")
     options = parser.parse_args()
     sites = asyncio.run(measured(options.seconds))
