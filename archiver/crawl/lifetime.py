@@ -227,6 +227,8 @@ class Crawl:
                 return None
             return Visited(claim, await self._fetcher.fetch(claim.url, partial(self._gate, task, claim.host)))
         except FetchError as error:
+            if task in self._unsent:  # no request began, but its host was knocked at
+                self._schedule.tried(claim.host, self._clock.now())
             return Visited(claim, error=error)
         except ShortageError as error:
             self._make_do(claim.host, error)
