@@ -154,10 +154,10 @@ def _renewal(settings: Settings, in_force: InForce, guard: Guard) -> Renew:
     return renew
 
 
-async def rebuilt(directory: Path, settings: Settings, tell: Tell) -> Rebuilt:
+async def rebuilt(directory: Path, settings: Settings, tell: Tell, text: str = "") -> Rebuilt:
     """A new crawl.db from the WARC files in *directory*, and a new index; the old ones are kept under damaged/.
 
-    The new database is put in place in one step, when it is complete.
+    The new database is put in place in one step, when it is complete. *text* as for `opened`.
     """
     layout = Layout(directory)
     with ExitStack() as stack:
@@ -165,6 +165,8 @@ async def rebuilt(directory: Path, settings: Settings, tell: Tell) -> Rebuilt:
         lock = Lock(layout.lock)
         stack.callback(lock.release)
         layout.forget_drafts()
+        if text:
+            put_settings(layout, text)
         draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
         frontier = await SqliteFrontier.open(draft)
         try:

@@ -54,9 +54,13 @@ class Pace:
         """*now*, and the request has started; or, if it may not, the time at which to ask again."""
         earliest = self.next(now)
         if earliest <= now:
-            self._starts.append(now)
-            self._beat = max(self._beat + self._step, now - self._step / 2)
+            self.count(now)
         return earliest
+
+    def count(self, now: float) -> None:
+        """A request has started at *now*, whether it might or not."""
+        self._starts.append(now)
+        self._beat = max(self._beat + self._step, now - self._step / 2)
 
     def forgettable(self, now: float) -> bool:
         """Whether a new pace would be as good: no start is recent enough to count."""

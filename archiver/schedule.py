@@ -291,6 +291,12 @@ class Schedule:
         self._whole.start(now)
         return circle.pace.start(now)
 
+    def tried(self, host: int, now: float) -> None:
+        """*host* was asked for a connection in vain: for its rate that counts as a request."""
+        queue = self._queues[host]
+        queue.started += 1
+        queue.pace.count(now)
+
     def fetched(self, host: int, now: float) -> None:
         """One exchange with *host* is over, or was never begun."""
         queue = self._queues[host]
@@ -319,6 +325,12 @@ class Schedule:
         if queue is not None:
             queue.outstanding.discard(claim_id)
             queue.done += 1
+
+    def returned(self, host: int, claim_id: int) -> None:
+        """A URL was handed out, and waits as it did."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.outstanding.discard(claim_id)
 
     def resting(self, now: float) -> list[int]:
         """Hosts that may be released: nothing to do now, and their pace need not be remembered."""

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import multiprocessing.resource_tracker
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,11 @@ from fixtures import suites as others
 
 hypothesis.settings.register_profile("patient", deadline=None)  # how long an example takes is for tests that measure it
 hypothesis.settings.load_profile("patient")
+
+for _ignored in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
+    # A shell lets what it starts in the background ignore them, which every process of the tests would inherit.
+    if signal.getsignal(_ignored) is signal.SIG_IGN:
+        signal.signal(_ignored, signal.default_int_handler if _ignored == signal.SIGINT else signal.SIG_DFL)
 
 GRACE = 1.0  # seconds for what is already on its way out: a thread that was told to end, a child that is dying
 KEPT_OPEN = ("/dev/urandom", "/dev/null")  # libraries open them once, for good

@@ -51,17 +51,20 @@ class Lock:
             self._file.close()
             message = f"{path.parent} is being crawled by {holder}; one crawl can have one process only"
             raise ConfigError(message) from None
-        text = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}) if writable else ""
-        try:
-            with storage(path, lambda: len(text)):
-                if writable:
-                    self._file.seek(0)
-                    self._file.truncate()
-                    self._file.write(text)
-                    self._file.flush()
-        except BaseException:
-            self.release()
-            raise
+        if writable:
+            try:
+                self._sign(path)
+            except BaseException:
+                self.release()
+                raise
+
+    def _sign(self, path: Path) -> None:
+        text = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        with storage(path, lambda: len(text)):
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(text)
+            self._file.flush()
 
     def _try(self) -> None:
         """Take it, looking again for a moment: who asks for the status of a crawl holds it for an instant."""

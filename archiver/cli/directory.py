@@ -1,6 +1,6 @@
 """The directory of a crawl as the commands find it: is it free, does it hold a crawl, who works in it.
 
-Whatever is refused is refused before anything is written. crawl.toml is replaced whole or not at all.
+Whatever is refused is refused before anything is written.
 """
 
 import json
@@ -13,9 +13,8 @@ from shlex import quote
 from typing import Any, TextIO
 
 from archiver import url
-from archiver.archive.layout import Layout, replace_file, storage, sync_folder
+from archiver.archive.layout import Layout, storage, sync_folder
 from archiver.config import toml
-from archiver.config.settings import Settings
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 
@@ -134,12 +133,6 @@ def settings_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: not UTF-8, as TOML has to be") from None
-
-
-def write_settings(directory: Path, settings: Settings) -> None:
-    """Put the settings in force into crawl.toml."""
-    text = toml.render(settings).encode()
-    replace_file(Layout(directory).settings, lambda file: file.writelines([text]))
 
 
 def holder(directory: Path) -> Holder | None:

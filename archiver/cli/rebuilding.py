@@ -23,15 +23,18 @@ def rebuild(directory: Path) -> ExitCode:
     place.check_idle(directory)
     from archiver.build import rebuilt  # noqa: PLC0415 - the network and the database; bad input is refused without
 
-    settings = _settings(directory)
+    settings, text = _settings(directory)
     with Meter() as meter:
         done = asyncio.run(
             rebuilt(
                 directory,
                 settings,
                 lambda number, files, visits: meter.show(f"reading: file {number} of {files}, {visits} visits so far"),
+                text,
             )
         )
+    if text:
+        say(f"{layout.settings} was missing; it was written anew from the WARC files")
     for name in done.mended:
         say(f"{layout.archive / name}: what is damaged was taken out and is kept in {layout.damaged}")
     for name in done.foreign:
@@ -40,17 +43,15 @@ def rebuild(directory: Path) -> ExitCode:
     return ExitCode.DONE
 
 
-def _settings(directory: Path) -> Settings:
-    """Those in crawl.toml; where it is missing it is written anew, as the newest WARC file tells them."""
+def _settings(directory: Path) -> tuple[Settings, str]:
+    """Those in crawl.toml; where it is missing, as the newest WARC file tells them, and the text of a new one."""
     from archiver.recover import archive_files, settings_text  # noqa: PLC0415 - as above
 
     layout = Layout(directory)
     if layout.settings.exists():
-        return with_values(Settings(), place.read_settings(layout.settings))
+        return with_values(Settings(), place.read_settings(layout.settings)), ""
     text = settings_text(archive_files(layout))
     if not text:
         raise ConfigError(f"{layout.settings} is missing, and no WARC file tells its seeds; write it anew")
     settings = with_values(Settings(), toml.parse(text, "the settings in the WARC files"))
-    place.write_settings(directory, settings)
-    say(f"{layout.settings} was missing; it was written anew from the WARC files")
-    return settings
+    return settings, toml.render(settings)

@@ -81,7 +81,7 @@ class Feed:
 
     def returned(self, claim: Claim) -> None:
         """*claim* was not visited; its URL waits as it did."""
-        self._schedule.settled(claim.host, claim.id)
+        self._schedule.returned(claim.host, claim.id)
         self._schedule.refresh(claim.host)
 
     async def reread(self, now: float) -> None:

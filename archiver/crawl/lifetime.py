@@ -263,6 +263,8 @@ class Crawl:
             gate = partial(self._gate, task, claim.host)
             return Visited(claim, await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim)))
         except FetchError as error:
+            if task in self._unsent:  # no request began, but its host was knocked at
+                self._schedule.tried(claim.host, self._clock.now())
             return Visited(claim, error=error)
         except ShortageError as error:
             self._make_do(claim.host, error)

@@ -150,9 +150,6 @@ class Frontier(Protocol):
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
 
-    async def find(self, addresses: Sequence[str]) -> dict[str, Claim]:
-        """Those of *addresses* that wait, as claims."""
-
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
 

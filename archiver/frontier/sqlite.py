@@ -228,14 +228,6 @@ class SqliteFrontier:
             found.append(_claim(rows[0]))
         return found
 
-    async def find(self, addresses: Sequence[str]) -> dict[str, Claim]:
-        """Those of *addresses* that wait, as claims."""
-        found = {}
-        for address in addresses:
-            for row in await self._rows(f"{CLAIM_COLUMNS} WHERE urls.url = ? AND urls.state = 'waiting'", (address,)):
-                found[address] = _claim(row)
-        return found
-
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
         states = {row[0]: int(row[1]) for row in await self._rows("SELECT state, count(*) FROM urls GROUP BY state")}

@@ -9,8 +9,10 @@ import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from archiver.archive.layout import OPEN, Layout, storage
+from archiver.config.toml import toml_value
 from archiver.frontier.port import Frontier
 from archiver.recover.damage import finished
 from archiver.recover.recovery import Adoption, archive_files, mended, named, ours
@@ -67,34 +69,22 @@ def settings_text(paths: Iterable[Path]) -> str:
     for path in sorted(paths, key=lambda path: path.name, reverse=True):
         with storage(path), path.open("rb") as file:
             fields = described(file)
-        lines = _settings(value for name, value in fields if name == "setting")
+        values = _settings(value for name, value in fields if name == "setting")
         seeds = [value for name, value in fields if name == "seed"]
-        if lines and seeds:
-            return "\n".join([_array("seeds", seeds), *lines]) + "\n"
+        if values and seeds:
+            return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
     return ""
 
 
-def _settings(lines: Iterable[str]) -> list[str]:
-    """TOML lines of which each key stands once: a setting with several values is told once for each."""
-    values: dict[str, list[str]] = {}
+def _settings(lines: Iterable[str]) -> dict[str, Any]:
+    """The values that TOML *lines* give; of a setting with several values each stands in a line of its own."""
+    values: dict[str, Any] = {}
     for line in lines:
-        key, _, value = line.partition(" = ")
-        values.setdefault(key, []).append(value)
-    text = []
-    for key, given in values.items():
-        line = f"{key} = {given[0]}" if len(given) == 1 and not given[0].startswith("[") else _joined(key, given)
         try:
-            tomllib.loads(line)
+            given = tomllib.loads(line)
         except tomllib.TOMLDecodeError:
-            log.warning("the setting %s cannot be read from the WARC files; its default holds", key)
-        else:
-            text.append(line)
-    return text
-
-
-def _joined(key: str, arrays: list[str]) -> str:
-    return f"{key} = [{', '.join(array.removeprefix('[').removesuffix(']') for array in arrays)}]"
-
-
-def _array(key: str, values: Iterable[str]) -> str:
-    return f"{key} = [{', '.join(chr(34) + value + chr(34) for value in values)}]"
+            log.warning("a setting cannot be read from the WARC files, its default holds: %s", line)
+            continue
+        for key, value in given.items():
+            values[key] = [*values.get(key, ()), *value] if isinstance(value, list) else value
+    return values

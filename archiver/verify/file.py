@@ -171,8 +171,8 @@ class _Reading:
         self._shelf.add(record, check.framing)
 
     def _end(self) -> None:
-        finished = self.ended is None and not self._name.endswith(OPEN)
-        if finished and self._ours and self._pending is None and self._last not in _VISIT_ENDS:
+        alone = not (self._name.endswith(OPEN) or self._job.summed)  # else crawl.db knows where it ends
+        if self.ended is None and alone and self._ours and self._pending is None and self._last not in _VISIT_ENDS:
             sentence = f"the file ends with a {text(self._last)[:40]}: the rest of its visit is missing"
             self._findings.add(Fault(self._name, "visit-cut", sentence, self.whole_to))
         self._report_torn(last=True)

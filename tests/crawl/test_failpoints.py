@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -109,16 +109,20 @@ def test_of_a_crawl(case: Case, step: str) -> None:
     case.witness.finish()
 
 
-@each(RECOVERY)
-def test_of_recovery(case: Case, step: str) -> None:
-    """A resume is killed at the step, and the next one there too if it comes there again."""
-    case.wreck()
-    killed(case.go_on(step), step)
+def killed_twice(case: Case, run: Callable[[str], Ran], step: str) -> None:
+    """*run* is killed at the step, and the next one there too if it comes there again."""
+    killed(run(step), step)
     case.witness.look()
-    again = case.go_on(step)
+    again = run(step)
     if again.code:
         killed(again, step)
         case.witness.look()
+
+
+@each(RECOVERY)
+def test_of_recovery(case: Case, step: str) -> None:
+    case.wreck()
+    killed_twice(case, case.go_on, step)
     done(case.go_on())
     case.witness.finish()
 
@@ -126,12 +130,7 @@ def test_of_recovery(case: Case, step: str) -> None:
 @each(REBUILDING)
 def test_of_rebuilding(case: Case, step: str) -> None:
     case.wreck()
-    killed(case.rebuild(step), step)
-    case.witness.look()
-    again = case.rebuild(step)
-    if again.code:
-        killed(again, step)
-        case.witness.look()
+    killed_twice(case, case.rebuild, step)
     done(case.rebuild())
     case.witness.look()
     done(case.go_on())

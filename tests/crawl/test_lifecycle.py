@@ -156,7 +156,7 @@ def test_everything_that_a_server_can_do_wrong_in_one_crawl(tmp_path: Path) -> N
     routes = badserver.routes() | {f"/{name}": route for name, route in (NO_ANSWER | ENDLESS).items()}
     routes["/"] = ok(page("All", [target for target in routes if target != "/"]))
     with RawServer(routes) as server:
-        ending = crawl(tmp_path, server.url(), retries=0, timeout=0.5, max_response_size=200_000, host_concurrency=8)
+        ending = crawl(tmp_path, server.url(), retries=0, timeout=1.0, max_response_size=200_000, host_concurrency=8)
         assert ending.code is ExitCode.DONE
         found = states(tmp_path)
         for name in (*BAD, *ENDLESS):

@@ -104,7 +104,7 @@ def test_a_resume_that_begins_offline(tmp_path: Path) -> None:
         assert crawl(tmp_path, seeds[0], max_urls=3).code is ExitCode.LIMIT
 
     async def run() -> None:
-        async with crawling(tmp_path, *seeds, retries=0, resume=True) as (lifetime, ending):
+        async with crawling(tmp_path, *seeds, retries=1, resume=True) as (lifetime, ending):
             await _until_offline(lifetime)
             await asyncio.sleep(0.3)
             assert "failed" not in states(tmp_path).values()

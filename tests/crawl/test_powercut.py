@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from fixtures.disk import Disk, Loss, Tree
-from fixtures.powercut import NAME, Ground, Recording, State, ground, states_of
+from fixtures.powercut import NAME, Ground, Recording, State, states_of
 from fixtures.trace import Operation, Sync, SyncFolder, Write, without
 
 EACH = 2  # states of each kind of step
@@ -23,17 +23,6 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace, which records the crawl"),
 ]
-
-
-@pytest.fixture(name="crawled", scope="module")
-def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with ground(tmp_path_factory.mktemp("crawl")) as recorded:
-        yield recorded
-
-
-@pytest.fixture(name="recovered", scope="module")
-def recovered_crawl(crawled: Ground) -> Recording:
-    return crawled.recovery()
 
 
 def kind(operation: Operation) -> str:

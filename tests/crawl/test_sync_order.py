@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from fixtures.disk import Disk, Loss, Tree
-from fixtures.powercut import NAME, Ground, ground
+from fixtures.powercut import NAME, Ground, Recording
 from fixtures.trace import Operation, Rename, Sync, SyncFolder, Write, without
 from fixtures.wreck import known_lengths
 
@@ -30,20 +30,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(name="crawled", scope="module")
-def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    with ground(tmp_path_factory.mktemp("crawl")) as recorded:
-        yield recorded
-
-
-@pytest.fixture(name="recovered", scope="module")
-def recovered_crawl(crawled: Ground) -> Sequence[Operation]:
-    return crawled.recovery().operations
-
-
 @pytest.mark.parametrize("record", ["crawl", "recovery"])
-def test_order(record: str, crawled: Ground, recovered: Sequence[Operation]) -> None:
-    operations = crawled.operations if record == "crawl" else recovered
+def test_order(record: str, crawled: Ground, recovered: Recording) -> None:
+    operations = crawled.operations if record == "crawl" else recovered.operations
     assert list(spoken_too_early(operations)) == []
     assert list(named_too_early(operations)) == []
     assert list(replaced_too_early(operations)) == []

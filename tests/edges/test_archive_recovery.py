@@ -25,6 +25,7 @@ from archiver.recover.visits import Found, survey
 from archiver.scope import Scope
 from archiver.visit import Terms, conclude
 from archiver.warc.reader import Record, Torn, scan
+from fixtures.waiting import waiting
 
 ORIGIN = "http://site.test"
 SEEDS = tuple(f"{ORIGIN}/{number}" for number in range(6))
@@ -89,7 +90,7 @@ async def _begun(directory: Path) -> Cut:
     layout.make()
     frontier = await SqliteFrontier.open(layout.database)
     await frontier.add_seeds(SEEDS)
-    claims = await frontier.find(SEEDS)
+    claims = await waiting(frontier, SEEDS)
     archive = _archive(layout)
     ends = []
     name = ""
@@ -120,7 +121,7 @@ def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
         try:
             recovered = await Recovery(layout, frontier, TERMS).run()
             everybody = [*SEEDS, *(f"{ORIGIN}/new-{number}" for number in range(5))]
-            return recovered, await frontier.find(everybody)
+            return recovered, await waiting(frontier, everybody)
         finally:
             await frontier.close()
 

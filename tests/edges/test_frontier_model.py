@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from archiver import url
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import LIFE, Capture, Claim, Event, FileState, Hop, NewUrl, Settlement, Span, State
+from fixtures.waiting import waiting
 
 NEVER = float("inf")
 EVENTS = (Event.RETRY, Event.CAPTURE, Event.RETRY, Event.GIVE_UP, Event.RETRY, Event.FORBID)
@@ -196,7 +197,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_waits_is_found(self) -> None:
-        found = self.runner.run(self.frontier.find([*NAMES, "http://unknown.example/"]))
+        found = self.runner.run(waiting(self.frontier, [*NAMES, "http://unknown.example/"]))
         assert set(found) == {name for name, row in self.known.items() if row.state is State.WAITING}
         assert self.runner.run(self.frontier.captures("w", -1, 999)) == self.captures
 

@@ -14,6 +14,7 @@ from archiver.frontier import settling
 from archiver.frontier.migrations import VERSION
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
+from fixtures.waiting import waiting
 
 Act = Callable[[SqliteFrontier], Awaitable[Any]]
 
@@ -37,7 +38,7 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 async def claim(frontier: SqliteFrontier, address: str) -> Claim:
-    return (await frontier.find([address]))[address]
+    return (await waiting(frontier, [address]))[address]
 
 
 def link(address: str, depth: int = 1, priority: int = 2, hop: Hop = Hop.LINK) -> NewUrl:
@@ -376,12 +377,13 @@ def test_no_question_that_is_asked_all_the_time_looks_at_every_row(path: Path, m
 
     async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
         monkeypatch.setattr(SqliteFrontier, "_rows", noted)
         for prerequisites in (False, True):
             await frontier.window(1, 5.0, 9, prerequisites=prerequisites)
         await frontier.next_due(5.0)
         await frontier.due_hosts(5.0, 9, [2])
-        await frontier.find([SEED])
+        await frontier.learn([seed])
         await frontier.host(1)
         await frontier.captures("w", 0, 9)
         for sql, values in asked:

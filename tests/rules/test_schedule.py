@@ -4,7 +4,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -397,3 +397,21 @@ def test_picking_stays_cheap_with_many_hosts() -> None:
         return (time.perf_counter() - begun) / number
 
     assert min(cost(10_000) for _ in range(2)) < 12 * max(cost(100) for _ in range(3))
+
+
+def test_knocking_in_vain_counts_for_the_rate() -> None:
+    schedule = Schedule(Rate(10), 4)
+    filled(schedule, 1, [claim(number, 1) for number in range(100)])
+    tries: list[float] = []
+    for step in range(400):  # two seconds
+        now = step / 200
+        while (found := schedule.pick(now)) is not None:
+            tries.append(now)
+            schedule.tried(1, now)
+            schedule.fetched(1, now)
+            schedule.returned(1, found.id)
+    assert 15 <= len(tries) <= 20
+    assert all(later - sooner > 0.045 for sooner, later in pairwise(tries[1:]))
+    queue = schedule.queue(1)
+    assert queue is not None
+    assert queue.done == 0
