@@ -293,9 +293,10 @@ class Schedule:
 
     def tried(self, host: int, now: float) -> None:
         """*host* was asked for a connection in vain: for its rate that counts as a request."""
-        queue = self._queues[host]
-        queue.started += 1
-        queue.pace.count(now)
+        circle = self._queues[host].circle
+        circle.started += 1
+        self._whole.count(now)
+        circle.pace.count(now)
 
     def fetched(self, host: int, now: float) -> None:
         """One exchange with *host* is over, or was never begun."""
