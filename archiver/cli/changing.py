@@ -14,10 +14,12 @@ from pathlib import Path
 
 from archiver.archive.layout import DRAFT, Layout
 from archiver.archive.lock import Lock
+from archiver.build import put_settings
 from archiver.cli import directory as place
 from archiver.cli.explaining import meant
 from archiver.cli.seeds import gathered
 from archiver.cli.terminal import result
+from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.changes import GRACE
 from archiver.errors import ConfigError
@@ -118,7 +120,7 @@ async def _added(directory: Path, seeds: Sequence[str], *, running: bool) -> int
             settings = with_values(Settings(), place.read_settings(layout.settings))
             together = tuple(dict.fromkeys((*settings.seeds, *seeds)))
             if together != settings.seeds:
-                place.write_settings(directory, replace(settings, seeds=together))
+                put_settings(layout, toml.render(replace(settings, seeds=together)))
         now = time.time()
         return await frontier.add_seeds(seeds, now + GRACE if running else now)
     finally:
