@@ -183,12 +183,11 @@ def test_a_trap_is_held_back_soon(targets: str, text: str, pages: int) -> None:
 
 
 def test_pages_that_show_nothing_answer_for_nothing() -> None:
-    watch = Traps(TrapSettings())
+    watch, held = Traps(TrapSettings()), []
     for number in range(30):
-        held = _visit(
-            watch, f"/lost/a{_words(number + 1)}/{number + 1}", "Not found", via=f"/lost/a{_words(number)}/{number}"
-        )
-    assert held
+        here, before = (f"/lost/a{_words(which)}/{which}" for which in (number + 1, number))
+        held.append(_visit(watch, here, "Not found", via=before))
+    assert held[-1]
 
 
 def test_what_was_learned_is_known_again() -> None:
