@@ -93,7 +93,7 @@ async def opened(
         for lane in lanes:
             stack.callback(lane.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume)
-        feed = Feed(frontier, schedule, settings.politeness, product_token(user_agent(settings.fetch)), in_force.held)
+        feed = Feed(frontier, schedule, settings.politeness, product_token(user_agent(settings.fetch)), in_force)
         room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
         patience = Patience(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
         network = Network(frontier, schedule, fetcher, clock, patience, Outage())

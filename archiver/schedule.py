@@ -75,6 +75,7 @@ class Queue:
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
+    aside: list[Claim] = field(default_factory=list)  # outstanding ones that wait for another to be settled
     active: int = 0
     done: int = 0
     waiting: int = 0  # in the frontier, as of the latest refill
@@ -320,18 +321,38 @@ class Schedule:
         self._look(host, queue, now)
         self._unblock(circle)
 
+    def set_aside(self, claim: Claim, now: float) -> None:
+        """*claim*, just picked, is picked again when another of its host is settled or comes back."""
+        queue = self._queues[claim.host]
+        circle = queue.circle
+        queue.aside.append(claim)
+        queue.active -= 1
+        circle.active -= 1
+        self.active -= 1
+        queue.waiting += 1
+        circle.promised -= circle.pace.gap
+        self._promised -= self._whole.gap
+        self._look(claim.host, queue, now)
+        self._unblock(circle)
+
     def settled(self, host: int, claim_id: int) -> None:
         """The settlement of a URL is committed."""
-        queue = self._queues.get(host)
-        if queue is not None:
-            queue.outstanding.discard(claim_id)
-            queue.done += 1
+        if host in self._queues:
+            self._queues[host].done += 1
+            self.returned(host, claim_id)
 
     def returned(self, host: int, claim_id: int) -> None:
         """A URL was handed out, and waits as it did."""
         queue = self._queues.get(host)
-        if queue is not None:
-            queue.outstanding.discard(claim_id)
+        if queue is None:
+            return
+        queue.outstanding.discard(claim_id)
+        if queue.aside:
+            for claim in queue.aside:
+                queue.outstanding.discard(claim.id)
+                heapq.heappush(queue.window, (claim.priority, claim.id, claim))
+            queue.aside.clear()
+            self._note(host, queue, 0.0)
 
     def resting(self, now: float) -> list[int]:
         """Hosts that may be released: nothing to do now, and their pace need not be remembered."""

@@ -2,17 +2,17 @@
 
 Two kinds of rules. Fixed ones look at a URL alone: repeated segments, too deep, too long, far in the future. The
 budgets look at what pages brought: a pattern of URLs (`/calendar/N/N`) or a directory is held back when so many pages
-of it in a row showed no text and no image that had not been seen. Only pages count to which a page of the same path
-led, or one that showed nothing new itself, or whose URL is one of a calendar or holds a session id: a list that shows
-something answers for all else that it names, so however many pages of one text a site lists, they are fetched. Where
-dates make the URLs, numbers in the text are nothing new.
+of it in a row showed no text, no image and no way to pages of another kind that had not been seen. The text of links
+is none. Only pages count to which a page of the same path led, or one that brought nothing itself, or whose URL is one
+of a calendar or holds a session id: a list that shows something answers for all else that it names, so however many
+pages of one text a site lists, they are fetched. Words with digits are nothing new where a program makes the URLs.
 Memory is bounded, and what does not fit into it is taken for new: a page too many, none lost.
 """
 
 import re
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
@@ -33,7 +33,8 @@ RULES = (
 
 MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
 SEEN = 1 << 20  # things shown that are remembered, for all hosts together: eight megabytes
-POOR = 1 << 16  # pages that showed nothing new, likewise
+POOR = 1 << 16  # pages that brought nothing, likewise …
+KNOWN = 1 << 18  # … and pages that were linked to
 ORDERS = 1 << 15  # queries of which the order taken is remembered
 LONGEST_PATTERN = 400
 READ = 64 << 10  # bytes of a page that are looked at, from its beginning …
@@ -43,18 +44,19 @@ LONGEST_RUN = 160
 SHORTEST_RUN = 5  # letters, where numbers are nothing new; less is a label
 GROWTH = 2  # one more page in a row is borne for so many that brought something …
 MOST_IN_A_ROW = 100  # … up to this many
+ENOUGH_CHOICES = 3  # sets of query names that brought nothing speak for all others of the same page
 SUSPICION = 4  # so many times fewer are borne where the URL looks as if a program made any number of them
 DEEP = 8  # segments, from which on a path is suspect
 FAR = 200  # links from a seed, from where on numbers are nothing new
 
 _ESCAPED_AGAIN = "%2525"  # an address within an address within an address: it grows with each step
 _RUN_OF_TEXT = re.compile(rb">\s*+([^<>\s][^<>]*+)(?=<)")
-_RUN_OF_A_LINK = re.compile(rb"<a\b[^<>]*+>[^<>]*+")
+_LINK = re.compile(rb"<a[\s>]")
 _HIDDEN = re.compile(rb"<(?:script|style|svg|noscript)\b|<!--")
-_NO_TEXT = bytes(code for code in range(128) if not chr(code).isalnum())
+_WORDS = bytes(code if code > 127 or chr(code).isalnum() else 32 for code in range(256))  # all else is a space
+_WITH_DIGIT = re.compile(rb"(?<![^ ])[^0-9 ]*+[0-9][^ ]*+ ?")
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _DIGITS = re.compile("[0-9]+")
-_DIGITS_ONLY = b"0123456789"
 _WORD = re.compile("[a-z]{2,}|[a-z0-9]{6,}")
 OPAQUE = 12  # characters of letters and digits mixed, which nobody writes by hand
 
@@ -86,13 +88,13 @@ _MONTHS = re.compile(
 class Page:
     """What an answered visit showed: its runs of text, and the addresses of its images, styles and scripts.
 
-    *runs* is empty for a page that has no text but that of its links: nothing can be said of it. *via* is the page that
-    led to it, *hops* the number of links from a seed.
+    *leads*: the pages of its own host that it links to. *via*: the page that led to it; *hops*: links from a seed.
     """
 
     url: str
     runs: tuple[bytes, ...]
     shown: tuple[str, ...]
+    leads: tuple[str, ...] = ()
     via: str = ""
     hops: int = 1
 
@@ -142,21 +144,17 @@ def _made_up(address: str) -> bool:
 
 
 def runs(body: bytes) -> tuple[bytes, ...]:
-    """The runs of text in an HTML page, each once, as letters and digits alone; linear, whatever the bytes are.
-
-    None where no text stands outside of links.
-    """
+    """The runs of text in an HTML page outside of its links, each once, as words of letters and digits; linear."""
     read = body if len(body) <= READ + READ_LAST else b">".join((body[:READ], body[-READ_LAST:]))
-    text = _without_hidden(read.lower())
-    if not any(_texts(_RUN_OF_A_LINK.sub(b"", text))):
-        return ()
-    found = dict.fromkeys(filter(None, _texts(text)))
+    text = b"<".join(map(_before_link, _without_hidden(read.lower()).split(b"</a")))
+    words = (run[: 4 * LONGEST_RUN].translate(_WORDS).split() for run in _RUN_OF_TEXT.findall(text))
+    found = dict.fromkeys(b" ".join(run)[:LONGEST_RUN] for run in words if run)
     return tuple(islice(found, MOST_RUNS))
 
 
-def _texts(text: bytes) -> Iterator[bytes]:
-    for found in _RUN_OF_TEXT.finditer(text):
-        yield found[1][: 4 * LONGEST_RUN].translate(None, _NO_TEXT)[:LONGEST_RUN]
+def _before_link(part: bytes) -> bytes:
+    begins = _LINK.search(part)
+    return part[: begins.start()] if begins else part
 
 
 def _without_hidden(text: bytes) -> bytes:
@@ -183,10 +181,12 @@ class Traps:
         self._on = settings.traps == "on"
         self._tallies: dict[str, PatternTally] = {}
         self._held: dict[str, str] = {}  # patterns and directories whose budget is used up, and by which rule
-        self._bases: set[str] = set()  # pages of which one set of query names is held back
+        self._barren: defaultdict[str, set[str]] = defaultdict(set)  # page: sets of query names that are held back …
+        self._fruitful: set[str] = set()  # … and pages of which some set brought much
         self._orders: list[tuple[int, int] | None] = [None] * ORDERS
         self._seen = array("q", bytes(8 * SEEN if self._on else 8))
         self._poor = array("q", bytes(8 * POOR if self._on else 8))
+        self._known = array("q", bytes(8 * KNOWN if self._on else 8))
         for tally in known if self._on else ():
             self._keep(tally)
 
@@ -194,44 +194,69 @@ class Traps:
         """The rule by which a link to *address* is held back, "" where none does; *year* is the present one."""
         if not self._on or hop is Hop.PREREQUISITE:
             return ""
+        self._known[hash(address) % KNOWN] = hash(address)
         return self._endless(address, hop, year) or self.held(address, hop) or self._reordered(address, hop)
 
     def held(self, address: str, hop: Hop) -> str:
         """The budget that is used up for *address*, "" where none is; what a page needs to be shown has none."""
         if not self._held or hop not in _PAGES:
             return ""
-        return self._held.get(pattern(address)) or self._held.get(directory(address), "")
+        shape = pattern(address)
+        rule = self._held.get(shape) or self._held.get(directory(address), "")
+        if not rule and (barren := self._choices(shape)):
+            tally = self._tallies.get(shape)
+            if tally is not None:
+                return self._used_up(tally)
+            if barren >= ENOUGH_CHOICES and suspect(address):
+                return f"barren-pages: {self._settings.barren_pages}: {shape.partition('?')[0]}?*"
+        return rule
+
+    def room(self, address: str) -> tuple[str, int]:
+        """The pattern of *address*, and how many pages of it may still bring nothing; "" where there is no limit."""
+        shape = pattern(address) if self._on and self._settings.barren_pages else address
+        if shape == address:
+            return "", 0
+        tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0, strict=suspect(address))
+        return shape, max(1, self._borne(tally) - tally.streak)
 
     def saw(self, page: Page) -> tuple[PatternTally, ...]:
         """Count a page that was archived; what is to be remembered of its pattern and its directory."""
         if not self._on:
             return ()
-        shape, folder, strict = pattern(page.url), directory(page.url), suspect(page.url)
-        led = self._is_poor(page.via)
-        alike = page.via != "" and pattern(page.via).partition("?")[0] == shape.partition("?")[0]
-        silent = not page.runs
-        if _DATED.search(page.url, 8) or _CALENDAR.search(page.url, 8) or page.hops >= FAR:
-            page = _without_numbers(page)
-        new_to_host = self._news(url.origin(page.url), page)
-        new_here = self._news(folder, page)
-        if silent and not new_here:
+        shape, folder = pattern(page.url), directory(page.url)
+        came_from = pattern(page.via) if page.via else ""
+        poor_led, alike = self._is_poor(page.via), came_from.partition("?")[0] == shape.partition("?")[0]
+        strict = suspect(page.url) or ("?" in shape and alike and came_from != shape)  # the same page, asked otherwise
+        if not page.runs and not strict:  # nothing can be said of it
             return ()
-        found = [self._counted(folder, barren=not new_here, counts=led, strict=False)]
+        if strict or _DATED.search(page.url, 8) or _CALENDAR.search(page.url, 8) or page.hops >= FAR:
+            page = replace(page, runs=tuple(map(_without_numbers, page.runs)))
+        further = [lead for lead in page.leads if self._is_way_on(lead)]
+        new_to_host = self._news(url.origin(page.url), page)
+        news = self._news(folder, page) + sum(directory(lead) != folder for lead in further)
+        found, poor = [self._counted(folder, barren=not news, counts=poor_led, strict=False)], not news
         if shape != page.url:
-            news = self._news(shape, page)
+            here = self._news(shape, page)
             if strict:
-                news = new_to_host and self._says_more(page)
-            found.append(
-                self._counted(shape, barren=not news, counts=led or alike or _made_up(page.url), strict=strict)
-            )
-            new_here = new_here and news
-        if not new_here:
+                here = new_to_host and self._says_more(page)
+            news = here + sum(pattern(lead) != shape for lead in further)
+            counts = poor_led or alike or _made_up(page.url)
+            found.append(self._counted(shape, barren=not news, counts=counts, strict=strict))
+            poor = poor or not news
+        if poor:
             self._poor[hash(page.url) % POOR] = hash(page.url)
         return tuple(tally for tally in found if tally.visits > 1)
 
     def _is_poor(self, address: str) -> bool:
         """Whether *address* is a page that showed nothing new."""
         return address != "" and self._poor[hash(address) % POOR] == hash(address)
+
+    def _is_way_on(self, address: str) -> bool:
+        """Whether a link to *address* is something new: no page has linked to it, and nothing speaks against it."""
+        if self._known[hash(address) % KNOWN] == hash(address) or suspect(address):
+            return False
+        tally = self._tallies.get(pattern(address))
+        return tally is None or not tally.streak
 
     def _endless(self, address: str, hop: Hop, year: int) -> str:
         settings = self._settings
@@ -277,13 +302,15 @@ class Traps:
         words = {word.encode() for word in _WORD.findall(page.url.lower(), page.url.index("/", 8))}
         own = re.compile(b"|".join(map(re.escape, sorted(words, key=len, reverse=True)))) if words else None
         said = [_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in page.runs]
-        rest = tuple(run for run in said if len(run.translate(None, _DIGITS_ONLY)) >= SHORTEST_RUN)
+        rest = tuple(run for run in said if len(run) >= SHORTEST_RUN)
         return self._news(f"{url.origin(page.url)} said", Page(page.url, rest, page.shown))
 
     def _new(self, group: str, things: Sequence[object]) -> int:
         """How many of *things* were not seen in *group*; they are from now on."""
         count, seen = 0, self._seen
         for thing in things:
+            if not thing:
+                continue
             key = hash((group, thing)) or 1
             place = key % SEEN
             if seen[place] != key:
@@ -305,17 +332,24 @@ class Traps:
         self._tallies[tally.pattern] = tally
         if len(self._tallies) > MOST_PATTERNS:
             self._tallies.pop(next(iter(self._tallies)))
+        if tally.fruitful > 1 and "?" in tally.pattern and len(self._fruitful) < MOST_PATTERNS:
+            self._fruitful.add(tally.pattern.partition("?")[0])
         rule = self._used_up(tally)
         if not rule:
             self._held.pop(tally.pattern, None)
             return
         self._held[tally.pattern] = rule
-        page, mark, _ = tally.pattern.partition("?")
-        if mark:
-            self._bases.add(page)
+        if "?" in tally.pattern:
+            self._barren[tally.pattern.partition("?")[0]].add(tally.pattern)
         if len(self._held) > MOST_PATTERNS:
             self._held.pop(next(iter(self._held)))
-            self._bases.clear()
+            self._barren.clear()
+            self._fruitful.clear()
+
+    def _choices(self, shape: str) -> int:
+        """How many sets of query names of the page in *shape* are held back; none where others brought much."""
+        page = shape.partition("?")[0]
+        return len(self._barren[page]) if page in self._barren and page not in self._fruitful else 0
 
     def _used_up(self, tally: PatternTally) -> str:
         settings = self._settings
@@ -330,7 +364,7 @@ class Traps:
     def _borne(self, tally: PatternTally) -> int:
         """How many barren pages in a row are borne: more where much was brought, fewer where a trap is likely."""
         most = self._settings.barren_pages
-        if tally.strict and tally.pattern.partition("?")[0] in self._bases:
+        if tally.strict and self._choices(tally.pattern):
             return 1  # the same page, asked with other names: one more set of facets
         if tally.pattern.endswith("/*"):
             most *= 2
@@ -339,9 +373,10 @@ class Traps:
         return most + min(tally.fruitful // GROWTH, MOST_IN_A_ROW)
 
 
-def _without_numbers(page: Page) -> Page:
-    letters = (run.translate(None, _DIGITS_ONLY) for run in page.runs)
-    return replace(page, runs=tuple(run for run in letters if len(run) >= SHORTEST_RUN))
+def _without_numbers(run: bytes) -> bytes:
+    """*run* without its words that hold digits; empty where too little is left."""
+    rest = _WITH_DIGIT.sub(b"", run)
+    return rest if len(rest) >= SHORTEST_RUN else b""
 
 
 def _repeats(address: str, most: int) -> bool:

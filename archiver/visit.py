@@ -244,8 +244,9 @@ def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ..
         return ()
     home = f"{url.origin(claim.url)}/"
     shown = tuple(link.url for link in links.links if link.hop is Hop.REQUISITE and link.url.startswith(home))
+    leads = tuple(link.url for link in links.links if link.hop is Hop.LINK and link.url.startswith(home))
     with terms.turn:
-        return terms.traps.saw(Page(claim.url, links.runs, shown, claim.via or "", len(claim.path)))
+        return terms.traps.saw(Page(claim.url, links.runs, shown, leads, claim.via or "", len(claim.path)))
 
 
 def held(terms: Terms, claim: Claim) -> str:
@@ -253,6 +254,13 @@ def held(terms: Terms, claim: Claim) -> str:
     if terms.traps is None or not claim.path or not _is_page(claim):
         return ""
     return terms.traps.held(claim.url, Hop.LINK)
+
+
+def room(terms: Terms, claim: Claim) -> tuple[str, int]:
+    """The pattern of *claim*, and how many of it may be under way; "" where it does not matter."""
+    if terms.traps is None or not claim.path or not _is_page(claim):
+        return "", 0
+    return terms.traps.room(claim.url)
 
 
 def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:

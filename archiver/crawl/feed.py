@@ -7,6 +7,8 @@ schedule wants something, or when a host may have become due.
 from collections.abc import Awaitable, Callable, Sequence
 
 from archiver.config.settings import PolitenessSettings
+from archiver.crawl.caution import Caution
+from archiver.crawl.lane import InForce
 from archiver.crawl.rulebook import Rulebook
 from archiver.errors import Failure
 from archiver.frontier.port import Frontier, HostRow, Settled
@@ -21,19 +23,18 @@ CROWDED = 1.0  # seconds between two looks for a lease to end while there is no 
 
 NEVER = float("inf")
 
-Held = Callable[[Claim], str]  # the rule by which a claim is held back that waits already, "" where none does
-
 
 class Feed:
     """Keeps *schedule* supplied."""
 
     def __init__(
-        self, frontier: Frontier, schedule: Schedule, settings: PolitenessSettings, token: str, held: Held
+        self, frontier: Frontier, schedule: Schedule, settings: PolitenessSettings, token: str, in_force: InForce
     ) -> None:
         self._frontier = frontier
         self._schedule = schedule
         self._rulebook = Rulebook(settings, token)
-        self._held = held
+        self._in_force = in_force
+        self._caution = Caution(in_force.room)
         self._terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]]
         self._recall: Callable[[HostRow], None]
         self._look = True  # the frontier may have hosts to lease
@@ -68,6 +69,7 @@ class Feed:
         for each in settlements:
             if each.park:
                 self._schedule.park(each.claim.host, each.park)
+            self._caution.over(each.claim)
             self._schedule.settled(each.claim.host, each.claim.id)
             if each.event is Event.RETRY:
                 self._schedule.refresh(each.claim.host)
@@ -81,6 +83,7 @@ class Feed:
 
     def returned(self, claim: Claim) -> None:
         """*claim* was not visited; its URL waits as it did."""
+        self._caution.over(claim)
         self._schedule.returned(claim.host, claim.id)
         self._schedule.refresh(claim.host)
 
@@ -96,10 +99,16 @@ class Feed:
         for host in leased:
             self._schedule.refresh(host)
 
+    def pick(self, now: float) -> Claim | None:
+        """The next URL to visit, None where there is none now."""
+        while (claim := self._schedule.pick(now)) is not None and self._caution.premature(claim):
+            self._schedule.set_aside(claim, now)
+        return claim
+
     def refusal(self, claim: Claim) -> Visited | None:
         """What becomes of *claim* without a request: its host's robots.txt forbids it, or could not be had."""
         refused = self._rulebook.refusal(claim)
-        if refused is None and (rule := self._held(claim)):
+        if refused is None and (rule := self._in_force.held(claim)):
             return Visited(claim, forbidden=rule, failure=Failure.TRAP)
         return refused
 

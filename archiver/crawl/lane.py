@@ -16,7 +16,7 @@ from archiver.archive.writer import Archive, Deposit
 from archiver.crawl.clock import Clock
 from archiver.errors import Failure
 from archiver.model import Claim, Event, FileState, Settlement
-from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links
+from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
 ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
@@ -86,6 +86,10 @@ class InForce:
     def held(self, claim: Claim) -> str:
         """The rule by which *claim* is held back now, although it was taken; "" where none does."""
         return held(self.terms, claim)
+
+    def room(self, claim: Claim) -> tuple[str, int]:
+        """The pattern of *claim*, and how many of it may be under way now; "" where it does not matter."""
+        return room(self.terms, claim)
 
 
 class Lane:

@@ -148,7 +148,7 @@ class Crawl:
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
         while not self._stop and self._earliest() <= now:
-            claim = self._schedule.pick(now)
+            claim = self._feed.pick(now)
             if claim is None:
                 return
             refused = self._feed.refusal(claim)

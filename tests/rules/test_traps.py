@@ -104,7 +104,7 @@ def _visit(watch: Traps, target: str, text: str, *shown: str, via: str | None = 
     """Visit a page, which one like it led to if *via* is not given; whether others like it are held back then."""
     body = f"<body><p>Welcome to the site</p><p>{text}</p></body>".encode()
     led = HOME + (target if via is None else via)
-    watch.saw(Page(HOME + target, runs(body), tuple(HOME + each for each in shown), led, hops))
+    watch.saw(Page(HOME + target, runs(body), tuple(HOME + each for each in shown), via=led, hops=hops))
     return bool(watch.held(HOME + target, Hop.LINK))
 
 
@@ -159,7 +159,65 @@ def test_a_page_without_a_text_of_its_own_says_nothing() -> None:
     for number in range(300):
         body = f'<html><body><a href="/next/{number}">to the next page</a></body></html>'.encode()
         assert runs(body) == ()
-        assert not watch.saw(Page(f"{HOME}/next/{number}", runs(body), (f"{HOME}/a.css",), f"{HOME}/next/{number - 1}"))
+        here = Page(f"{HOME}/next/{number}", runs(body), (f"{HOME}/a.css",), via=f"{HOME}/next/{number - 1}")
+        assert not watch.saw(here)
+
+
+def test_a_list_is_fruitful_by_what_it_leads_to() -> None:
+    """Its own text is the same on each of its pages; the titles are those of links."""
+    watch = Traps(TrapSettings())
+    for number in range(100):
+        here, leads = f"{HOME}/list?sort=new&page={number}", (f"{HOME}/about/{_words(number)}", f"{HOME}/")
+        watch.saw(Page(here, (b"all articles",), (), leads, via=f"{HOME}/list?sort=new&page={number - 1}"))
+        for lead in (*leads, f"{HOME}/list?sort=new&page={number + 1}"):
+            assert not watch.refusal(lead, Hop.LINK, YEAR)
+
+
+def test_links_to_more_of_a_trap_are_nothing_new() -> None:
+    watch = Traps(TrapSettings())
+    for number in range(3):
+        here, lead = f"{HOME}/shop?a={number}&b=1", f"{HOME}/shop?a=1&b={number}&c={number}"
+        watch.saw(Page(here, (b"all chairs",), (), (lead, here, f"{HOME}/"), via=here))
+        for each in (lead, f"{HOME}/"):
+            watch.refusal(each, Hop.LINK, YEAR)
+    assert watch.held(here, Hop.LINK)
+
+
+def test_where_three_choices_brought_nothing_no_others_are_tried() -> None:
+    watch = Traps(TrapSettings())
+    for names in ("a&b", "b&c", "c&d"):
+        for number in range(3):
+            here = f"{HOME}/shop?{names.replace('&', '=1&')}={number}"
+            watch.saw(Page(here, (b"all chairs",), (), via=here))
+    assert watch.held(f"{HOME}/shop?a=1&d=2", Hop.LINK) == f"barren-pages: 8: {HOME}/shop?*"
+    assert watch.held(f"{HOME}/shop?a=1", Hop.LINK) == ""
+    assert watch.held(f"{HOME}/other?a=1&d=2", Hop.LINK) == ""
+
+
+def test_a_page_that_is_asked_for_everything_is_no_trap() -> None:
+    """As in older systems, where all of a site is index.php: some of its choices bring nothing."""
+    watch = Traps(TrapSettings())
+    for number in range(50):
+        _visit(watch, f"/index.php?view=article&id={number}", f"About the {_words(number)} of things")
+        for task in ("login", "print", "vote", "mail"):
+            _visit(watch, f"/index.php?{task}=1&id={number}", "Please log in first")
+    assert not watch.held(f"{HOME}/index.php?view=article&id=99", Hop.LINK)
+    assert not watch.held(f"{HOME}/index.php?view=author&name=99", Hop.LINK)
+    assert watch.held(f"{HOME}/index.php?login=1&id=99", Hop.LINK)
+
+
+def test_no_more_are_under_way_than_may_bring_nothing() -> None:
+    watch = Traps(TrapSettings())
+    assert watch.room(f"{HOME}/about") == ("", 0)
+    assert watch.room(f"{HOME}/lost/1") == (f"{HOME}/lost/N", 8)
+    assert watch.room(f"{HOME}/calendar/2026/1") == (f"{HOME}/calendar/N/N", 2)
+    for number in range(20):
+        _visit(watch, f"/article/{number}", f"About the {_words(number)} of things")
+    assert watch.room(f"{HOME}/article/1") == (f"{HOME}/article/N", 18)
+    _visit(watch, "/article/21", "About the a of things")
+    assert watch.room(f"{HOME}/article/1") == (f"{HOME}/article/N", 17)
+    assert Traps(TrapSettings(barren_pages=0)).room(f"{HOME}/lost/1") == ("", 0)
+    assert Traps(TrapSettings(traps="off")).room(f"{HOME}/lost/1") == ("", 0)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +252,7 @@ def test_what_was_learned_is_known_again() -> None:
     watch = Traps(TrapSettings())
     tallies: dict[str, PatternTally] = {}
     for number in range(12):
-        for tally in watch.saw(Page(f"{HOME}/lost/{number}", (b"notfound",), (), f"{HOME}/lost/9")):
+        for tally in watch.saw(Page(f"{HOME}/lost/{number}", (b"notfound",), (), via=f"{HOME}/lost/9")):
             tallies[tally.pattern] = tally
     rule = f"barren-pages: 8: {HOME}/lost/N"
     assert watch.held(f"{HOME}/lost/99", Hop.LINK) == rule
@@ -213,15 +271,16 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(watch._held) <= 50
 
 
-def test_runs_are_letters_and_digits_alone() -> None:
-    page = b"<title>No. 7</title><script>var x='hidden words'</script><P>Seen 12 Times</P>"
-    page += b"<!-- <p>not seen</p> --><p>id 5f3a here</p><style>p{}</style><a href=/>5</a><p>--</p>"
-    assert runs(page) == (b"no7", b"seen12times", b"id5f3ahere", b"5")
+def test_runs_are_words_outside_of_links() -> None:
+    page = b"<title>No. 7</title><script>var x='hidden words'</script><P>Seen 12 Times</P><a href=/>Five<b>Six</b></a>"
+    page += b"<!-- <p>not seen</p> --><p>id 5f3a here</p><style>p{}</style><p>--</p><a\nhref=/>unclosed<p>Seven</p>"
+    assert runs(page) == (b"no 7", b"seen 12 times", b"id 5f3a here")
+    assert runs(b"<p>\xc3\xbcber  uns</p><address>Where</address>") == (b"\xc3\xbcber uns", b"where")
 
 
 def test_the_end_of_a_long_page_is_read_too() -> None:
     page = b"<nav>" + b"<li>the same</li>" * 20_000 + b"</nav><p>What it is about</p>"
-    assert runs(page) == (b"thesame", b"whatitisabout")
+    assert runs(page) == (b"the same", b"what it is about")
 
 
 @pytest.mark.parametrize(
