@@ -28,6 +28,7 @@ class HostRow:
     lesson: Lesson = UNTAUGHT
     slumber: Slumber = AWAKE
     asked: float = 0.0  # when `robots` was; infinity while it is asked for again
+    answered: bool = False  # ever, whatever it was asked for
 
 
 @dataclass(frozen=True, slots=True)
