@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from fixtures.archives import captured, rows
+from fixtures.archives import captured, rows, states
 from fixtures.command import archiver
 from fixtures.flag import Gate
 from fixtures.lifetimes import crawl
@@ -60,12 +60,16 @@ def test_max_bytes(tmp_path: Path) -> None:
 def test_max_time(tmp_path: Path) -> None:
     """What is in flight has the drain timeout to finish, and is cut then."""
     gate = Gate()
-    routes = {"/": ok(page("Start", ["/slow", "/fast"])), "/slow": Answer((gate,), End.CLOSE), "/fast": ok("fast")}
+    slow = Answer((gate, message("200 OK", b"slow")), End.CLOSE)
+    routes = {"/": ok(page("Start", ["/slow", "/fast"])), "/slow": slow, "/fast": ok("fast")}
     with RawServer(routes) as server:
         ending = crawl(tmp_path, server.url(), traps="off", max_time=0.5, drain_timeout=0.5)
         assert ending.code is ExitCode.LIMIT
         assert ending.reason == "--max-time 0.5 is reached"
         assert rows(tmp_path, "SELECT state FROM urls WHERE url LIKE '%/slow'") == [("waiting",)]
+        gate.open()
+        assert crawl(tmp_path, server.url(), resume=True).code is ExitCode.DONE
+    assert set(states(tmp_path).values()) == {"archived"}
 
 
 def test_small_files_and_large_answers(tmp_path: Path) -> None:
