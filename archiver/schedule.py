@@ -72,6 +72,7 @@ class Queue:
     parked: float  # not one request before
     turn: int  # of hosts that are due at the same time the one that waits longest goes first
     asleep: bool = False  # one request at a time
+    held: bool = False  # by a limit: what waits is not asked for in this run
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
@@ -181,6 +182,10 @@ class Schedule:
         queue = self._queues.get(host)
         if queue is not None:
             queue.asleep = False
+
+    def hold(self, host: int, *, held: bool) -> None:
+        """Whether a limit keeps what waits on *host* out of its window."""
+        self._queues[host].held = held
 
     def answered(self, host: int, began: float, now: float, waited: float, *, page: bool) -> None:
         """*host* gave a good answer to a request that *began* then; its first byte came after *waited* seconds."""

@@ -68,14 +68,15 @@ class Feed:
 
     async def _window(self, host: int, now: float) -> Window:
         """The next URLs of *host*, no more than it is allowed."""
-        self._scant.add(
-            host
-        )  # from now on, for a visit may be settled before the answer is here, and after it was made
+        if self._allowance.urls:
+            self._scant.add(host)  # already now: a visit may be settled when the answer is made, and not here yet
         under_way = self._schedule.begin_fill(host)
         most, gated = WINDOW + under_way, self._rulebook.gated(host)
         window = await self._frontier.window(host, now, most, prerequisites=gated)
         received = self._received[host] = max(window.received, self._received.get(host, 0))
-        if not gated and self._allowance.reached(window.spent, received):
+        held = bool(self._allowance.reached(window.spent, received))
+        self._schedule.hold(host, held=held)
+        if held and not gated:
             window = await self._frontier.window(host, now, most, prerequisites=True)
         left = self._allowance.bounds[0] - window.spent - under_way
         if left >= most:

@@ -219,6 +219,8 @@ class Crawl:
             self._spent -= claim.counts
             asyncio.get_running_loop().call_soon(self._news.set)  # when this visit counts no more
         else:
+            if visited.error is not None and visited.error.failure is Failure.PRIVATE:
+                self._spent -= claim.counts  # we never went there
             if visited.exchange is not None:
                 self._feed.received(claim.host, visited.exchange.response.length)
             await self._committer.put(visited)

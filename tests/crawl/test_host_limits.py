@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from archiver.build import rebuilt
+from archiver.build import opened, rebuilt
 from archiver.model import ExitCode
 from fixtures import lifetimes
 from fixtures.archives import captured, rows, states
 from fixtures.command import archiver
-from fixtures.rawserver import RawServer, Route, keep
+from fixtures.flag import Gate
+from fixtures.rawserver import Answer, End, RawServer, Route, keep
 from fixtures.sites import message, ok, page, redirect, tree
 
 SITE = tree(30)
@@ -88,6 +89,28 @@ def test_bytes_of_each_host(tmp_path: Path) -> None:
         assert sorted(server.log.targets()) == sorted({"/robots.txt", "/", *LINKS})
     received = rows(tmp_path, "SELECT sum(received) FROM captures")
     assert rows(tmp_path, "SELECT sum(received) FROM hosts") == received
+
+
+def test_the_screen_shows_what_is_held_back(tmp_path: Path) -> None:
+    """And not as what the crawl waits for."""
+    gate = Gate()
+    slow = Answer((gate, message("200 OK", b"slow")), End.CLOSE)
+
+    async def run() -> None:
+        with RawServer({"/": ok(page("Start", LINKS))}) as server, RawServer({"/": slow}) as other:
+            settings = lifetimes.settings(server.url(), other.url(), max_urls_per_host=1, traps="off")
+            async with opened(tmp_path, settings, resume=False) as lifetime, asyncio.timeout(20):
+                ending = asyncio.create_task(lifetime.run())
+                await gate.arrived.reached()
+                shown: dict[str, str] = {}
+                while "limit reached" not in shown.values():  # looked at as the screen looks at it
+                    await asyncio.sleep(0.01)
+                    shown = {line.key: line.why for line in lifetime.snapshot().hosts}
+                assert shown[server.url("")] == "limit reached"
+                gate.open()
+                assert (await ending).code is ExitCode.LIMIT
+
+    asyncio.run(run())
 
 
 def test_what_robots_txt_forbids_costs_nothing(tmp_path: Path) -> None:

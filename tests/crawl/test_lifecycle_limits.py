@@ -47,6 +47,15 @@ def test_what_robots_txt_forbids_is_not_counted(tmp_path: Path) -> None:
         assert server.log.targets() == ["/robots.txt", "/", "/yes"]
 
 
+def test_what_lies_inside_is_not_counted(tmp_path: Path) -> None:
+    """Addresses of a private network, which a page of the site names, are never gone to."""
+    inside = [f"http://127.0.0.9/{number}.gif" for number in range(5)]
+    with RawServer({"/": ok(page("Start", ["/yes"], inside)), "/yes": ok("yes")}) as server:
+        assert crawl(tmp_path, server.url(), traps="off", robots="ignore", max_urls=3).code is ExitCode.DONE
+        assert server.log.targets() == ["/", "/yes"]
+    assert rows(tmp_path, "SELECT count(*) FROM urls WHERE failure = 'private'") == [(5,)]
+
+
 def test_max_bytes(tmp_path: Path) -> None:
     with RawServer(SITE.routes) as server:
         ending = crawl(tmp_path, server.url(), traps="off", max_bytes=3000, host_concurrency=1)
