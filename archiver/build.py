@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from archiver import __version__
+from archiver.allowance import Allowance
 from archiver.archive import reindex
 from archiver.archive.crawllog import CrawlLog
 from archiver.archive.index import INDEX, Index
@@ -32,6 +33,7 @@ from archiver.crawl.feed import Feed
 from archiver.crawl.lane import Books, InForce, Lane
 from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
+from archiver.crawl.rulebook import Rulebook
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.fetch.guard import Guard
@@ -41,9 +43,10 @@ from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import PatternTally
 from archiver.outage import Outage
 from archiver.outcome import LONGEST_PARK, ONCE
+from archiver.politeness import Whole
 from archiver.recover import Rebuilding, Rebuilt, Recovery, Tell, replace_database
 from archiver.robots import product_token
-from archiver.schedule import Schedule, Whole
+from archiver.schedule import Schedule
 from archiver.scope import Scope
 from archiver.stats import duration
 from archiver.traps import MOST_PATTERNS, Traps
@@ -93,7 +96,8 @@ async def opened(
         for lane in lanes:
             stack.callback(lane.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume)
-        feed = Feed(frontier, schedule, settings.politeness, product_token(user_agent(settings.fetch)), in_force)
+        rulebook = Rulebook(settings.politeness, product_token(user_agent(settings.fetch)))
+        feed = Feed(frontier, schedule, rulebook, in_force, Allowance.of(settings.limits))
         room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
         patience = Patience(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
         network = Network(frontier, schedule, fetcher, clock, patience, Outage())

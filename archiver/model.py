@@ -111,7 +111,12 @@ class Claim:
     tries: int  # visits already made
     via: str | None = None
     seed: str = ""  # the seed at the head of the path
-    priority: int = 0  # smaller goes first
+    priority: int = 0  # smaller goes first; negative for what leads to a robots.txt
+
+    @property
+    def counts(self) -> bool:
+        """Whether a visit counts for limits of URLs: it is the first one, and of no robots.txt."""
+        return self.tries == 0 and self.priority >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,5 +287,6 @@ class Settlement:
     robots: Robots | None = None
     settled: float = 0.0  # seconds since the epoch
     took: float = 0.0
+    asked: bool = True  # whether its host was asked, or it was tried to
     annotations: tuple[str, ...] = field(default=())
     tallies: tuple[PatternTally, ...] = ()  # what the patterns of its URL have brought, with this visit

@@ -1,10 +1,13 @@
 """A lost network: when it counts as lost, when it may be tried again, and whose fault a failure is. Pure: no clock.
 
 A *sign* is anything that came over the network, from any host: a connection that was made, a byte. A failure counts
-only if there was no sign since its visit began. A host that failed already when the latest sign came is down by itself.
+only if there was no sign since its visit began. A host that failed already when the latest sign came is down by itself,
+also in a later run: from the failures of a single host nobody could tell it from a lost network, but then it was told.
 Invariants: after a sign the network is never lost; nothing that fails while it is lost is the site's fault; the doubt
 about one URL's failure ends with the first sign after it.
 """
+
+from math import nextafter
 
 from archiver.errors import Failure
 
@@ -55,6 +58,15 @@ class Outage:
     def down(self, host: int) -> bool:
         """Whether something has come over the network since *host* fails: so it is not the network that is down."""
         return self._sign > self._failing.get(host, NEVER)
+
+    def recall(self, host: int, since: float) -> None:
+        """*host* was down by itself when the run before ended: it had failed since then while others answered."""
+        self._failing.setdefault(host, since)
+        self._sign = max(self._sign, nextafter(since, NEVER))
+
+    def unreachable(self, host: int) -> None:
+        """It is certain that nobody could have reached *host*: that it fails is no sign of its being down."""
+        self._failing.pop(host, None)
 
     def sign(self, at: float) -> None:
         """Something came over the network at *at*."""

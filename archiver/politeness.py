@@ -6,11 +6,33 @@ half a distance at most, so that a busy machine still reaches the rate.
 """
 
 from collections import deque
+from dataclasses import dataclass
 
 from archiver.config.values import Rate
 
 SLACK = 0.02  # of the interval: what scheduler and network may shift between our start and the server's clock …
 LEAST_SLACK = 0.01  # … in seconds, however short the interval is
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How hosts may be asked that are asked together."""
+
+    rate: Rate
+    concurrency: int
+    first: int = 0  # requests at once to begin with, where nothing is known; 0: all that there may be
+    circle: str = ""  # whatever they have in common; empty: the host is alone
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What all hosts together are asked with at most; 0 is no limit."""
+
+    rate: Rate = Rate(0)
+    bandwidth: int = 0  # bytes a second
+
+
+UNLIMITED = Whole()
 
 
 class Pace:

@@ -17,31 +17,10 @@ from itertools import islice
 from archiver.adapting import UNTAUGHT, Lesson, Temper
 from archiver.config.values import Rate
 from archiver.model import Claim
-from archiver.politeness import Pace
+from archiver.politeness import UNLIMITED, Pace, Terms, Whole
 
 DOUBT = 1.0  # seconds after a probe in which it is found out what came of it: it is to be one request, not two
 BURST = 1.0  # seconds of the whole bandwidth that may be ahead of their time, so that a page's parts come together
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How hosts may be asked that are asked together."""
-
-    rate: Rate
-    concurrency: int
-    first: int = 0  # requests at once to begin with, where nothing is known; 0: all that there may be
-    circle: str = ""  # whatever they have in common; empty: the host is alone
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """What all hosts together are asked with at most; 0 is no limit."""
-
-    rate: Rate = Rate(0)
-    bandwidth: int = 0  # bytes a second
-
-
-UNLIMITED = Whole()
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +51,7 @@ class Queue:
     parked: float  # not one request before
     turn: int  # of hosts that are due at the same time the one that waits longest goes first
     asleep: bool = False  # one request at a time
+    held: bool = False  # by a limit: what waits is not asked for in this run
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
@@ -182,6 +162,10 @@ class Schedule:
         queue = self._queues.get(host)
         if queue is not None:
             queue.asleep = False
+
+    def hold(self, host: int, *, held: bool) -> None:
+        """Whether a limit keeps what waits on *host* out of its window."""
+        self._queues[host].held = held
 
     def answered(self, host: int, began: float, now: float, waited: float, *, page: bool) -> None:
         """*host* gave a good answer to a request that *began* then; its first byte came after *waited* seconds."""

@@ -1,7 +1,9 @@
 """Hosts that do not answer while others do: when one sleeps, when it is probed, when it is given up. Pure: no clock.
 
-A host that has answered before and then fails `ENOUGH` times in a row sleeps: its URLs keep their tries, and one
-request at a time, after pauses that grow, looks whether it is back. Whoever calls knows that our own network is there.
+A host that fails `ENOUGH` times in a row sleeps: its URLs keep their tries, and one request at a time, after pauses
+that grow, looks whether it is back. One that has answered before may come back, and is waited for with patience. One
+that never answered is mostly a dead name, and ten thousand of its URLs tell no more than one: it is given up when the
+tries of one would be used up, as it is for the sake of its robots.txt where that is asked for.
 Invariants: any answer wakes a host; a host is given up only after it failed for the whole patience, and a last probe.
 """
 
@@ -45,8 +47,10 @@ class Watch:
 class Sleepers:
     """The hosts that fail."""
 
-    def __init__(self, patience: float, *, first_pause: float = FIRST_PAUSE) -> None:
+    def __init__(self, patience: float, *, stranger: float = 0.0, first_pause: float = FIRST_PAUSE) -> None:
+        """*patience* in seconds, 0: no limit; *stranger*: the same for hosts that never answered, if that is less."""
         self._patience = patience or float("inf")
+        self._stranger = min(stranger, self._patience)
         self._first_pause = first_pause
         self._hosts: dict[int, Watch] = {}
 
@@ -69,15 +73,15 @@ class Sleepers:
         watch = self._hosts.pop(host, None)
         return watch is not None and watch.state.pause > 0
 
-    def failed(self, host: int, now: float) -> Verdict:
-        """*host* has failed although our network is there."""
+    def failed(self, host: int, now: float, *, known: bool = True) -> Verdict:
+        """*host* has failed although our network is there; *known*: it has answered before."""
         watch = self._hosts.get(host) or Watch(0, Slumber(since=now))
         if watch.state.pause and now < watch.state.until:  # it was under way when the host fell asleep
             return Verdict.ASLEEP
         failures, state = watch.failures + 1, watch.state
         verdict = Verdict.AWAKE
         if failures >= ENOUGH:
-            left = state.since + self._patience - now
+            left = state.since + (self._patience if known else self._stranger) - now
             verdict = Verdict.ASLEEP if left > 0 else Verdict.GONE
             pause = min(2 * state.pause, LONGEST_PAUSE) if state.pause else self._first_pause
             state = replace(state, pause=pause, until=now + max(0.0, min(pause, left)))  # the last probe when it ends

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Phase = Literal["recovering", "crawling", "draining", "waiting", "offline"]
-Why = Literal["rate", "retry-after", "robots.txt", "retry", "asleep, next probe", "busy", ""]
+Why = Literal["rate", "retry-after", "robots.txt", "retry", "asleep, next probe", "limit reached", "busy", ""]
 
 WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls
 BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines
@@ -110,7 +110,8 @@ class Counters:
 
 def waited_for(hosts: Iterable[HostLine]) -> str:
     """What a crawl waits for that does nothing now: the host whose turn comes first."""
-    first = min((line for line in hosts if line.waiting), key=lambda line: line.wait, default=None)
+    ours = (line for line in hosts if line.waiting and line.why != "limit reached")
+    first = min(ours, key=lambda line: line.wait, default=None)
     if first is None:
         return ""
     reason = f"{first.why} of {first.key}" if first.why else first.key

@@ -56,7 +56,7 @@ class Visited:
     claim: Claim
     exchange: Exchange | None = None
     error: FetchError | None = None
-    final: bool = False  # the error will not go away by trying again
+    final: bool = False  # the error is known from the host's robots.txt: nothing was asked, and nothing will be
     forbidden: str = ""  # the rule
     failure: Failure = Failure.ROBOTS  # whose rule forbids it
 
@@ -283,6 +283,7 @@ def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
         due=result.due,
         robots=Robots(0, f"{error.failure.value}: {error.reason}".encode()) if gone else None,
         settled=now,
+        asked=not visited.final,
     )
 
 

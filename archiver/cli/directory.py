@@ -13,8 +13,10 @@ from shlex import quote
 from typing import Any, TextIO
 
 from archiver import url
+from archiver.allowance import FREE, Allowance
 from archiver.archive.layout import Layout, storage, sync_folder
 from archiver.config import toml
+from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 
@@ -117,6 +119,14 @@ def made(directory: Path) -> None:
 def read_settings(path: Path) -> dict[str, Any]:
     """The values that a settings file gives."""
     return toml.parse(settings_text(path), str(path))
+
+
+def allowance(directory: Path) -> Allowance:
+    """What each host of the crawl in *directory* may be asked for; of settings that cannot be read others complain."""
+    try:
+        return Allowance.of(with_values(Settings(), read_settings(Layout(directory).settings)).limits)
+    except ConfigError:
+        return FREE
 
 
 def settings_text(path: Path) -> str:

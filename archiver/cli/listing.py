@@ -2,13 +2,15 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
+from archiver.allowance import Allowance
 from archiver.cli import directory as place
 from archiver.cli import wording
 from archiver.cli.terminal import results
@@ -48,7 +50,8 @@ def urls(directory: Path, wish: Wish) -> ExitCode:
                 "where it is an odd one, or with the scheme before it"
             )
         found = islice(_found(db, wish.states, hosts), wish.limit)
-        results(_json(one, now) if wish.as_json else _line(one, now, why=wish.why) for one in found)
+        reason = partial(_reason, now=now, allowance=place.allowance(directory))
+        results(_json(one, reason(one)) if wish.as_json else _line(one, reason if wish.why else None) for one in found)
     return ExitCode.DONE
 
 
@@ -60,19 +63,19 @@ def _found(db: Connection, states: Sequence[str], hosts: Sequence[str] | None) -
         yield from answers.listed_refused(db, hosts)
 
 
-def _line(one: Known | Refused, now: float, *, why: bool) -> str:
+def _line(one: Known | Refused, reason: Callable[[Known | Refused], str] | None) -> str:
     address = printable(one.url, LONGEST)
-    return f"{address}\t{printable(_reason(one, now), LONGEST_REASON)}" if why else address
+    return f"{address}\t{printable(reason(one), LONGEST_REASON)}" if reason else address
 
 
-def _reason(one: Known | Refused, now: float) -> str:
+def _reason(one: Known | Refused, *, now: float, allowance: Allowance) -> str:
     if isinstance(one, Refused):
         return f"{REFUSED}: {one.rule}" + (f", as a link of {one.via}" if one.via else "")
-    reason = wording.why(one, now)
+    reason = wording.why(one, now, allowance)
     return f"{one.state.value}: {reason}" if reason else one.state.value
 
 
-def _json(one: Known | Refused, now: float) -> str:
+def _json(one: Known | Refused, reason: str) -> str:
     told: dict[str, Any]
     if isinstance(one, Refused):
         told = {"url": one.url, "state": REFUSED, "rule": one.rule, "via": one.via}
@@ -86,4 +89,4 @@ def _json(one: Known | Refused, now: float) -> str:
             "hops": one.path,
             "depth": one.depth,
         }
-    return json.dumps({**told, "reason": _reason(one, now)})
+    return json.dumps({**told, "reason": reason})

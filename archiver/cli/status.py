@@ -43,13 +43,14 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
     place.check_is_directory(directory)
     now = time.time()
     holder = place.holder(directory)
+    shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
     with account.opened(directory) as db:
         standing = Standing(
             now,
             holder,
             summary.gathered(db),
             account.recent_rate(db, now),
-            tuple(account.hosts(db, now, HOSTS_IN_JSON if as_json else HOSTS_SHOWN)),
+            tuple(account.hosts(db, now, shown, allowance=place.allowance(directory))),
         )
     result(_json(standing, directory) if as_json else "\n".join(_lines(standing)))
     return ExitCode.DONE

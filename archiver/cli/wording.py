@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from archiver.allowance import Allowance
 from archiver.config.settings import Settings
 from archiver.frontier.answers import HostState, Known, Refused, Step, Stored
 from archiver.model import Hop, State
@@ -74,6 +75,11 @@ class Explanation:
         return "refused" if self.refused is not None else "unknown"
 
     @property
+    def allowance(self) -> Allowance:
+        """What its host may be asked for."""
+        return Allowance.of(self.settings.limits)
+
+    @property
     def due(self) -> float:
         """Before when it will certainly not be fetched; 0 where it does not wait."""
         if self.row is None or self.row.state is not State.WAITING:
@@ -106,11 +112,17 @@ def _standing(found: Explanation) -> str:
         if found.refused is not None:
             return f"refused when the crawl met it; judged today it {would}"
         return f"unknown: no page that was read led here, or its link was refused; a link to it {would}"
-    reason = why(row, found.now)
+    reason = why(row, found.now, found.allowance)
     return f"{row.state.value}{': ' if reason else ''}{reason}"
 
 
-def why(row: Known, now: float) -> str:
+def held_back(row: Known, allowance: Allowance) -> str:
+    """The limit for which *row* waits, as the settings have it; "" where there is none."""
+    waits = row.state is State.WAITING and row.priority >= 0
+    return allowance.reached(row.spent, row.received) if waits else ""
+
+
+def why(row: Known, now: float, allowance: Allowance) -> str:
     """Why *row* is what it is, in a few words; for a waiting one, what it waits for as far as it is known by itself."""
     match row.state:
         case State.ARCHIVED:
@@ -119,6 +131,8 @@ def why(row: Known, now: float) -> str:
         case State.FAILED | State.EXCLUDED:
             return row.note if row.failure and row.note.startswith(row.failure) else _joined(row.failure, row.note)
     last = row.note or (f"answered {row.status}" if row.status else "")
+    if limit := held_back(row, allowance):
+        return _joined(f"its host is held back by {limit}", last)
     if row.due > now:
         return _joined(f"a retry in {duration(row.due - now)}" if row.tries else f"in {duration(row.due - now)}", last)
     return _joined("due again", last) if row.again or row.tries else "due"
@@ -182,7 +196,10 @@ def _waits(found: Explanation) -> Iterator[str]:
     row, host = found.row, found.host
     if row is None or row.state is not State.WAITING:
         return
-    begun = False
+    limit = held_back(row, found.allowance)
+    if limit:
+        yield f"a larger limit: its host has reached {limit}"
+    begun = bool(limit)
     if host is not None and host.parked > found.now:
         why_parked = "its host does not answer and sleeps" if host.failing else "its host asked for patience"
         yield f"{why_parked}, until {iso(host.parked)}, in {duration(host.parked - found.now)}"
@@ -235,7 +252,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "detail": found.verdict.detail,
         "refused": {"rule": found.refused.rule, "via": found.refused.via} if found.refused else None,
         "refused_on_host": dict(found.untold),
-        "reason": why(row, found.now) if row else "",
+        "reason": why(row, found.now, found.allowance) if row else "",
         "path": [{"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.way],
         "path_cut": found.way_cut,
         "hops": row.path if row else None,

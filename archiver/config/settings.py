@@ -225,6 +225,12 @@ class LimitSettings:
     concurrency: int = setting(32, COUNT, "At most N requests at once, over all hosts.")
     max_urls: int = setting(0, NUMBER, "Stop after N URLs, robots.txt aside. 0: no limit.")
     max_bytes: int = setting(0, SIZE, "Stop after this many bytes were received. 0: no limit.")
+    max_urls_per_host: int = setting(
+        0, NUMBER, "Ask no host for more than N URLs, robots.txt aside; what is left waits. 0: no limit."
+    )
+    max_bytes_per_host: int = setting(
+        0, SIZE, "Ask a host for nothing more when this many bytes were received from it; the rest waits. 0: no limit."
+    )
     max_time: float = setting(0.0, SECONDS_OR_NONE, "Stop after this long. 0: no limit.")
     min_free_disk: int = setting(
         10**9, SIZE, "Stop when less than this is free on the disk of the archive; resume goes on. 0: no limit."

@@ -60,6 +60,8 @@ def _line(queue: Queue, now: float) -> HostLine:
     wait = 0.0
     if queue.active:
         why = "busy"
+    elif queue.held:
+        why = "limit reached"
     elif queue.parked > now:
         why, wait = "asleep, next probe" if queue.asleep else "retry-after", queue.parked - now
     elif not queue.window and queue.later < float("inf"):

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from archiver import url
 from archiver.config.settings import PolitenessSettings
 from archiver.frontier.port import HostRow
-from archiver.schedule import Terms
+from archiver.politeness import Terms
 
 FIRST = 1  # request at once on a host of which nothing is known, so that it is seen how long its answers take unhurried
 

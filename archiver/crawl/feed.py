@@ -2,18 +2,23 @@
 
 A host whose robots.txt is not answered yet is given nothing but the way to it. Reads the frontier only when the
 schedule wants something, or when a host may have become due.
+
+A host that has used up its allowance is given nothing but the way to a robots.txt either. Its URLs are read
+with each window; what is under way counts as if it will cost one each, and the window is filled again when it is over.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
-from archiver.config.settings import PolitenessSettings
+from archiver.allowance import Allowance
 from archiver.crawl.caution import Caution
 from archiver.crawl.lane import InForce
 from archiver.crawl.rulebook import Rulebook
 from archiver.errors import Failure
-from archiver.frontier.port import Frontier, HostRow, Settled
+from archiver.frontier.port import Frontier, HostRow, Settled, Window
 from archiver.model import Claim, Event, Settlement
-from archiver.schedule import Schedule, Terms
+from archiver.politeness import Terms
+from archiver.schedule import Schedule
 from archiver.visit import Visited
 
 WINDOW = 256  # URLs of one host in memory: enough for a tenth of a second at the highest rates
@@ -28,11 +33,15 @@ class Feed:
     """Keeps *schedule* supplied."""
 
     def __init__(
-        self, frontier: Frontier, schedule: Schedule, settings: PolitenessSettings, token: str, in_force: InForce
+        self, frontier: Frontier, schedule: Schedule, rulebook: Rulebook, in_force: InForce, allowance: Allowance
     ) -> None:
         self._frontier = frontier
         self._schedule = schedule
-        self._rulebook = Rulebook(settings, token)
+        self._rulebook = rulebook
+        self._allowance = allowance
+        self._scant: set[int] = set()  # hosts whose window is short because of what is under way
+        self._received: dict[int, int] = {}  # bytes from each leased host, what is not committed yet included …
+        self._sated: set[int] = set()  # … and those that have sent enough since their window was filled
         self._in_force = in_force
         self._caution = Caution(in_force.room)
         self._terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]]
@@ -55,14 +64,46 @@ class Feed:
         for host in self._schedule.wanting(HOSTS_AT_ONCE):
             if self._rulebook.aged(host, now):
                 await self._ask_again(host)
-            gated = self._rulebook.gated(host)
-            most = WINDOW + self._schedule.begin_fill(host)
-            window = await self._frontier.window(host, now, most, prerequisites=gated)
+            window = await self._window(host, now)
             self._schedule.fill(host, window.claims, window.later, window.waiting, now)
+        self._stop_sated(now)
+
+    async def _window(self, host: int, now: float) -> Window:
+        """The next URLs of *host*, no more than it is allowed."""
+        if self._allowance.urls:
+            self._scant.add(host)  # already now: a visit may be settled when the answer is made, and not here yet
+        under_way = self._schedule.begin_fill(host)
+        most, gated = WINDOW + under_way, self._rulebook.gated(host)
+        window = await self._frontier.window(host, now, most, prerequisites=gated)
+        received = self._received[host] = max(window.received, self._received.get(host, 0))
+        held = bool(self._allowance.reached(window.spent, received))
+        self._schedule.hold(host, held=held)
+        if held and not gated:
+            window = await self._frontier.window(host, now, most, prerequisites=True)
+        left = self._allowance.bounds[0] - window.spent - under_way
+        if left >= most:
+            self._scant.discard(host)
+            return window
+        new = [claim.id for claim in window.claims if claim.counts]
+        beyond = set(new[max(0, left) :])
+        return replace(window, claims=tuple(claim for claim in window.claims if claim.id not in beyond))
+
+    def _stop_sated(self, now: float) -> None:
+        """Nothing more of what is in the windows of hosts that have sent enough."""
+        for host in self._sated:
+            if self._schedule.queue(host) is not None:
+                self._schedule.begin_fill(host)
+                self._schedule.fill(host, (), NEVER, 0, now)
+                self._schedule.refresh(host)
+        self._sated.clear()
 
     async def ended(self) -> bool:
-        """Whether nothing waits anywhere, neither now nor later."""
-        return not await self._frontier.due_hosts(NEVER, 1, ())
+        """Whether nothing waits anywhere that may be asked for, neither now nor later."""
+        return not await self._frontier.due_hosts(NEVER, 1, (), self._allowance)
+
+    async def held_back(self) -> str:
+        """What waits all the same, because its hosts have used up their allowance, in words."""
+        return await self._frontier.held_back(self._allowance)
 
     async def committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
         """A batch is in the frontier: hosts may have new URLs, URLs for later, or their rules."""
@@ -71,7 +112,7 @@ class Feed:
                 self._schedule.park(each.claim.host, each.park)
             self._caution.over(each.claim)
             self._schedule.settled(each.claim.host, each.claim.id)
-            if each.event is Event.RETRY:
+            if each.event is Event.RETRY or each.claim.host in self._scant:
                 self._schedule.refresh(each.claim.host)
         for host in settled.hosts:
             self._schedule.refresh(host)
@@ -80,6 +121,12 @@ class Feed:
         for host in settled.resolved:
             await self._resolve(host)
         self.taking_in = False
+
+    def received(self, host: int, size: int) -> None:
+        """*size* bytes have come from *host*, and will be committed."""
+        self._received[host] = self._received.get(host, 0) + size
+        if 0 < self._allowance.size <= self._received[host]:
+            self._sated.add(host)
 
     def returned(self, claim: Claim) -> None:
         """*claim* was not visited; its URL waits as it did."""
@@ -121,7 +168,11 @@ class Feed:
         if len(self._schedule) > MAX_HOSTS - HOSTS_AT_ONCE:
             self._release_resting(now)
         room = min(HOSTS_AT_ONCE, MAX_HOSTS - len(self._schedule))
-        rows = await self._frontier.due_hosts(now, room, tuple(self._schedule.leased())) if room > 0 else []
+        rows = (
+            await self._frontier.due_hosts(now, room, tuple(self._schedule.leased()), self._allowance)
+            if room > 0
+            else []
+        )
         self._look = self._look or 0 < len(rows) == room
         for row, terms in zip(rows, await self._terms(rows), strict=True):
             self._schedule.lease(row.id, row.key, row.parked, lesson=row.lesson, terms=terms)
@@ -135,6 +186,8 @@ class Feed:
         for host in self._schedule.resting(now):
             self._schedule.release(host)
             self._rulebook.forget(host)
+            self._scant.discard(host)
+            self._received.pop(host, None)
 
     async def _resolve(self, host: int) -> None:
         """The robots.txt of *host* was answered, or has moved: read what holds now."""

@@ -152,7 +152,7 @@ class Crawl:
             if claim is None:
                 return
             refused = self._feed.refusal(claim)
-            self._spent += refused is None and _counts(claim)
+            self._spent += refused is None and claim.counts
             task = group.create_task(self._visit(claim, refused))
             self._visits.add(task)
             task.add_done_callback(self._visits.discard)
@@ -183,6 +183,8 @@ class Crawl:
         if self._schedule.wanting(1) or self._schedule.wake() <= now:
             return False
         if await self._feed.ended():
+            if held_back := await self._feed.held_back():
+                self._end(ExitCode.LIMIT, held_back)
             return True
         if self._schedule.wake() == self._feed.next_due == NEVER and not await self._changes.look(now, at_once=True):
             raise RuntimeError("URLs wait in the frontier, but nothing will ever lead to them")
@@ -214,9 +216,13 @@ class Crawl:
             visited = None
         if visited is None:
             self._feed.returned(claim)
-            self._spent -= _counts(claim)
+            self._spent -= claim.counts
             asyncio.get_running_loop().call_soon(self._news.set)  # when this visit counts no more
         else:
+            if visited.error is not None and visited.error.failure is Failure.PRIVATE:
+                self._spent -= claim.counts  # we never went there
+            if visited.exchange is not None:
+                self._feed.received(claim.host, visited.exchange.response.length)
             await self._committer.put(visited)
 
     async def _is_excused(self, visited: Visited, began: float) -> bool:
@@ -342,11 +348,6 @@ class Crawl:
             asyncio.get_running_loop().call_later(left, self._let_finish, end)
         else:
             _cancel(self._fetching)
-
-
-def _counts(claim: Claim) -> bool:
-    """Whether a visit of *claim* counts for --max-urls."""
-    return claim.tries == 0 and not is_robots(claim)
 
 
 def _cancel(tasks: Iterable["asyncio.Task[None]"]) -> None:

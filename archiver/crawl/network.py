@@ -14,7 +14,7 @@ from archiver.fetch import Fetcher
 from archiver.frontier.port import Frontier, HostRow
 from archiver.model import Claim
 from archiver.outage import LINE, Outage
-from archiver.outcome import CUT
+from archiver.outcome import CUT, pause
 from archiver.schedule import Queue, Schedule
 from archiver.slumber import AWAKE, Sleepers, Verdict
 from archiver.stats import duration, printable
@@ -48,7 +48,7 @@ class Network:
         self._patience = patience
         self._rule = rule
         self._last = ""  # failure, in words
-        self._sleepers = Sleepers(patience.host)
+        self._sleepers = Sleepers(patience.host, stranger=sum(map(pause, range(patience.retries))))
         self.given_up = 0  # URLs of hosts whose time was over
 
     @property
@@ -66,6 +66,8 @@ class Network:
         self._sleepers.recall(row.id, row.slumber)
         if self._sleepers.asleep(row.id):
             self._schedule.sleep(row.id, row.slumber.until)
+            if row.answered:  # it slept because others answered while it did not
+                self._rule.recall(row.id, min(row.slumber.since, self._clock.now()))
 
     def probe(self, now: float) -> None:
         """A request starts although it is lost."""
@@ -111,29 +113,37 @@ class Network:
             self._sign(self._clock.now())
             await self._wake(claim)
             return False
-        known = await self._frontier.has_answered(claim.host) or self._fetcher.stranded(claim.url)
+        stranded = self._fetcher.stranded(claim.url)
+        if stranded:
+            self._rule.unreachable(claim.host)
+        answered = await self._frontier.has_answered(claim.host)
         self.listen()
-        self._count(claim, error, began, known=known)
+        self._count(claim, error, began, known=answered or stranded)
         if self.lost:
             return True
-        now = self._clock.now()
-        if known and self._rule.down(claim.host) and await self._rests(claim, error, now):
+        span = began, self._clock.now()
+        down = self._rule.down(claim.host) if answered else not (stranded or is_robots(claim))
+        if down and await self._rests(claim, error, span, known=answered):
             return True
-        if claim.tries < self._patience.retries:
-            return False
+        return claim.tries >= self._patience.retries and self._is_ours(claim, span, known=answered or stranded)
+
+    def _is_ours(self, claim: Claim, span: tuple[float, float], *, known: bool) -> bool:
+        """Whether the last failure of *claim*, over *span*, may be the network's; its host rests then."""
         others = any(queue.active for queue in self._others(claim.host))
-        ours = self._rule.is_ours(claim.host, claim.id, (began, now), known=known, others=others)
+        ours = self._rule.is_ours(claim.host, claim.id, span, known=known, others=others)
         if ours:
-            self._schedule.park(claim.host, now + REST)
+            self._schedule.park(claim.host, span[1] + REST)
         return ours
 
-    async def _rests(self, claim: Claim, error: FetchError, now: float) -> bool:
-        """Whether the host of *claim*, which failed while others answered, sleeps now or is given up."""
-        before = self._sleepers.state(claim.host)
-        verdict, state = self._sleepers.failed(claim.host, now), self._sleepers.state(claim.host)
+    async def _rests(self, claim: Claim, error: FetchError, span: tuple[float, float], *, known: bool) -> bool:
+        """Whether the host of *claim*, which is down by itself or was never there, sleeps now or is given up."""
+        now, before = span[1], self._sleepers.state(claim.host)
+        verdict, state = self._sleepers.failed(claim.host, now, known=known), self._sleepers.state(claim.host)
         if verdict is Verdict.AWAKE:
             return False
         if verdict is Verdict.ASLEEP and state == before:
+            return True
+        if verdict is Verdict.GONE and not known and self._is_ours(claim, span, known=False):
             return True
         key = _name(self._schedule.queue(claim.host))
         if verdict is Verdict.ASLEEP:

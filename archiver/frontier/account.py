@@ -13,6 +13,7 @@ from pathlib import Path
 
 from archiver import adapting
 from archiver.adapting import Lesson
+from archiver.allowance import FREE, Allowance
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import trouble
 from archiver.frontier.migrations import VERSION
@@ -53,7 +54,7 @@ class HostAccount:
     captures: int
     received: int
     took: float  # seconds of all its answers together
-    why: str  # asleep, retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
+    why: str  # a limit, asleep, retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
     until: float  # seconds since the epoch; 0 where not known
     slowed: str = ""  # how it is held back, and why, in words
 
@@ -194,27 +195,30 @@ WITH counted AS (
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 )
 SELECT key, waiting, coalesce(archived, 0), coalesce(failed, 0), coalesce(excluded, 0), coalesce(captures, 0),
-       coalesce(received, 0), coalesce(took, 0.0), parked, robots, coalesce(due, 0.0), {ways}
+       coalesce(answered.received, 0), coalesce(took, 0.0), parked, robots, coalesce(due, 0.0), {ways}
 FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
 ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """
 
 
-_WAYS = "pause, rate, rate_limit, width, slowed"
-_NO_WAYS = "0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
+_WAYS = "spent, pause, rate, rate_limit, width, slowed"
+_NO_WAYS = "0, 0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
 _WAYS_SINCE = 3  # schema version
 
 
-def hosts(db: sqlite3.Connection, now: float, limit: int = -1) -> Iterator[HostAccount]:
+def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
     """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     question = _HOSTS.replace("{ways}", _WAYS if version >= _WAYS_SINCE else _NO_WAYS)
     rows = db.execute(question, (limit,))
-    for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, pause, *ways in rows:
+    for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, *learned in rows:
+        spent, pause, *ways = learned
         slowed = adapting.slowed(Lesson(*ways)) if waiting else ""
         why, until = _wait(waiting=waiting, parked=parked, robots=robots, due=due, now=now)
         if why == "retry-after" and pause:
             why = "asleep, next probe"
+        if waiting and (reached := allowance.reached(spent, received)):
+            why, until = f"held back by {reached}", 0.0
         yield HostAccount(key, waiting, archived, failed, excluded, captures, received, took, why, until, slowed)
 
 

@@ -42,6 +42,8 @@ class Known:
     settled: float
     via: str
     again: int = 0
+    spent: int = 0  # URLs of its host that count for the allowance of one …
+    received: int = 0  # … and bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,8 @@ class HostState:
 
 _URL = """
 SELECT urls.id, urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.strays, urls.priority, urls.due, urls.tries,
-       urls.status, urls.failure, urls.note, coalesce(urls.settled, 0), coalesce(above.url, ''), {again}
-FROM urls LEFT JOIN urls AS above ON above.id = urls.via
+       urls.status, urls.failure, urls.note, coalesce(urls.settled, 0), coalesce(above.url, ''), {learned}
+FROM urls JOIN hosts ON hosts.id = urls.host LEFT JOIN urls AS above ON above.id = urls.via
 """
 _WAY = """
 WITH RECURSIVE way (url, hop, path, via, step) AS (
@@ -232,7 +234,8 @@ def _page(db: sqlite3.Connection, order: str, values: tuple[object, ...]) -> lis
 
 
 def _url(db: sqlite3.Connection) -> str:
-    return _URL.format(again="urls.again" if "again" in _columns(db, "urls") else "0")
+    learned = "urls.again, hosts.spent, hosts.received" if "spent" in _columns(db, "hosts") else "0, 0, 0"
+    return _URL.format(learned=learned)
 
 
 def _columns(db: sqlite3.Connection, table: str) -> set[str]:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from archiver.adapting import UNTAUGHT, Lesson
+from archiver.allowance import FREE, Allowance
 from archiver.model import Capture, Claim, FileState, PatternTally, Robots, Settlement
 from archiver.slumber import AWAKE, Slumber
 
@@ -27,6 +28,7 @@ class HostRow:
     lesson: Lesson = UNTAUGHT
     slumber: Slumber = AWAKE
     asked: float = 0.0  # when `robots` was; infinity while it is asked for again
+    answered: bool = False  # ever, whatever it was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Window:
     claims: tuple[Claim, ...]
     later: float  # when the earliest of the others is due; infinity where there is none
     waiting: int  # all that wait on this host
+    spent: int = 0  # URLs of this host that count for its allowance …
+    received: int = 0  # … and bytes, in all runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,16 @@ class Frontier(Protocol):
     async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
         """Those of *hosts* whose robots.txt nobody has asked for, or that is to be asked for again from the start."""
 
-    async def due_hosts(self, now: float, most: int, leased: Collection[int]) -> list[HostRow]:
-        """Hosts with a URL that is due, longest parked first, without those in *leased*."""
+    async def due_hosts(
+        self, now: float, most: int, leased: Collection[int], allowance: Allowance = FREE
+    ) -> list[HostRow]:
+        """Hosts with a URL that is due, longest parked first, without those in *leased*.
+
+        Of hosts that have used up their *allowance*, only what leads to a robots.txt counts.
+        """
+
+    async def held_back(self, allowance: Allowance) -> str:
+        """Which limit of the *allowance* holds how many URLs of how many hosts back, in words; "" where none does."""
 
     async def host(self, host: int) -> HostRow:
         """One host as it stands now."""

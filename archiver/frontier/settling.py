@@ -85,7 +85,7 @@ def _links(settlements: Iterable[Settlement]) -> Iterator[adding.Found]:
 
 def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
     state = LIFE[State.WAITING, each.event]
-    visited = int(each.event is not Event.FORBID)
+    visited = int(each.asked and each.event is not Event.FORBID)
     due = each.due if each.event is Event.RETRY else 0.0
     return state.value, each.status, each.failure, each.note, due, each.settled, visited, each.claim.id
 

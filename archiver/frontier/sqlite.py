@@ -15,8 +15,9 @@ import aiosqlite
 
 from archiver import url
 from archiver.adapting import Lesson
+from archiver.allowance import FREE, Allowance
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import again, asking, clocks, learning, settling, tallies, trouble, ways
+from archiver.frontier import again, asking, clocks, learning, limits, settling, tallies, trouble, ways
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Window
 from archiver.model import Capture, Claim, FileState, Hop, PatternTally, Robots, Settlement, Span, Truncation
@@ -33,12 +34,12 @@ FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON s
 HOST_COLUMNS = """
 SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body,
        hosts.rate, hosts.rate_limit, hosts.width, hosts.slowed, hosts.failing, hosts.pause,
-       CASE WHEN hosts.robots_next IS NULL THEN hosts.robots_at ELSE 9e999 END
+       CASE WHEN hosts.robots_next IS NULL THEN hosts.robots_at ELSE 9e999 END, hosts.received > 0
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
 """
 DUE_HOSTS = f"""{HOST_COLUMNS}
 WHERE hosts.waiting > 0 AND hosts.parked <= ? AND hosts.id NOT IN (SELECT value FROM json_each(?))
-  AND EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
+  AND {limits.HAS_DUE}
 ORDER BY hosts.parked, hosts.id LIMIT ?
 """  # noqa: S608  a constant
 
@@ -138,10 +139,17 @@ class SqliteFrontier:
         async with self._transaction():
             yield
 
-    async def due_hosts(self, now: float, most: int, leased: Collection[int]) -> list[HostRow]:
+    async def due_hosts(
+        self, now: float, most: int, leased: Collection[int], allowance: Allowance = FREE
+    ) -> list[HostRow]:
         """Hosts with a URL that is due, longest parked first, without those in *leased*."""
-        rows = await self._rows(DUE_HOSTS, (now, json.dumps(list(leased)), now, most))
+        rows = await self._rows(DUE_HOSTS, (now, json.dumps(list(leased)), *allowance.bounds, now, now, most))
         return [_host(row) for row in rows]
+
+    async def held_back(self, allowance: Allowance) -> str:
+        """Which limit of the *allowance* holds how many URLs of how many hosts back, in words; "" where none does."""
+        rows = await self._rows(limits.REACHED, allowance.bounds)
+        return " and ".join(limits.words(allowance, *row) for row in rows)
 
     async def host(self, host: int) -> HostRow:
         """One host as it stands now."""
@@ -150,12 +158,7 @@ class SqliteFrontier:
 
     async def has_answered(self, host: int) -> bool:
         """Whether *host* has ever answered, in this run or an earlier one."""
-        key = (await self._rows("SELECT key FROM hosts WHERE id = ?", (host,)))[0][0]
-        first, behind = f"{key}/", f"{key}0"  # "0" is the character after "/": a range of the index over URLs
-        found = await self._rows(
-            "SELECT 1 FROM urls WHERE url >= ? AND url < ? AND state = 'archived' LIMIT 1", (first, behind)
-        )
-        return bool(found)
+        return bool(await self._rows("SELECT 1 FROM hosts WHERE id = ? AND received > 0", (host,)))
 
     async def set_back(self, now: float, longest: float) -> float:
         """Keep every wait as long as it was meant, where the clock says *now* and has been set back since it began."""
@@ -177,12 +180,13 @@ class SqliteFrontier:
         rows = await self._rows(order, (host, now, most))
         counted = await self._rows(
             f"""SELECT (SELECT min(due) FROM urls
-                        WHERE host = hosts.id AND state = 'waiting' AND due > 0 AND due > ? {which}), waiting
+                        WHERE host = hosts.id AND state = 'waiting' AND due > 0 AND due > ? {which}),
+                       waiting, spent, received
                 FROM hosts WHERE id = ?""",  # noqa: S608  a constant
             (now, host),
         )
-        due, waiting = counted[0]
-        return Window(tuple(map(_claim, rows)), NEVER if due is None else float(due), int(waiting))
+        due, *numbers = counted[0]
+        return Window(tuple(map(_claim, rows)), NEVER if due is None else float(due), *numbers)
 
     async def next_due(self, now: float) -> float:
         """When the next URL is due that is not due *now*; infinity where none waits for its time."""
@@ -369,7 +373,7 @@ def _host(row: sqlite3.Row) -> HostRow:
         "unreachable": Robots(row[4] or 0, row[5] or b""),
     }
     slumber = Slumber(row[10], row[11], row[2] if row[11] else 0.0)
-    return HostRow(row[0], row[1], row[2], known[row[3]], Lesson(*row[6:10]), slumber, row[12])
+    return HostRow(row[0], row[1], row[2], known[row[3]], Lesson(*row[6:10]), slumber, row[12], bool(row[13]))
 
 
 def _capture(row: sqlite3.Row) -> Capture:

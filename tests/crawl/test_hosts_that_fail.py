@@ -15,6 +15,7 @@ from archiver.crawl import Crawl, Ending
 from archiver.frontier.account import hosts
 from archiver.frontier.account import opened as opened_account
 from archiver.model import ExitCode
+from archiver.outage import Outage
 from archiver.slumber import ENOUGH, Sleepers
 from fixtures.archives import captured, rows, states
 from fixtures.lifetimes import crawl, settings
@@ -121,6 +122,53 @@ def test_it_still_sleeps_after_a_restart(tmp_path: Path) -> None:
         assert {state for url, state in found.items() if url.startswith(dying.url(""))} == {"archived", "failed"}
 
     asyncio.run(run())
+
+
+def test_alone_after_a_restart_it_is_given_up_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is left to ask but the host that sleeps: no lost network is waited for, for others had answered."""
+
+    async def run() -> None:
+        async with _endless(200) as living, AsyncExitStack() as line:
+            dying = await line.enter_async_context(RawServer(DYING.routes))
+            async with crawling(tmp_path, living.url(), dying.url(), patience=60.0) as (lifetime, ending):
+                await dying.log.holds(8).reached()
+                await line.aclose()
+                await _asleep(lifetime)
+                lifetime.drain()
+                assert (await ending).code is ExitCode.STOPPED
+        with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
+            done = "UPDATE urls SET state = 'excluded' WHERE state = 'waiting' AND url LIKE ?"
+            db.execute(done, (f"{living.url('')}/%",))
+        caplog.clear()
+        async with crawling(tmp_path, living.url(), dying.url(), patience=3.0, resume=True) as (lifetime, ending):
+            lifetime._network._rule = Outage(span=0.05, first_pause=0.1)
+            async with asyncio.timeout(20):
+                assert (await ending).code is ExitCode.DONE
+
+    asyncio.run(run())
+    said = [record.message for record in caplog.records]
+    assert not [line for line in said if "no host answers" in line]
+    assert [line for line in said if "is given up, with" in line]
+
+
+def test_a_host_that_never_answered_is_given_up_with_all_its_urls(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without robots.txt to find out: after a few requests, not after all the tries of each URL."""
+    with RawServer({}) as server:
+        dead = [server.url(f"/{number}") for number in range(300)]
+    with RawServer(tree(5).routes) as living:
+        ending = crawl(tmp_path, living.url(), *dead, robots="ignore", retries=1, traps="off")
+    assert ending.code is ExitCode.DONE
+    found = states(tmp_path)
+    assert {found[url] for url in dead} == {"failed"}
+    assert [record for record in caplog.records if "is given up, with" in record.message]
+    assert rows(tmp_path, "SELECT max(tries) FROM urls WHERE state = 'failed'") <= [(1,)]
+    ((tries, together),) = rows(
+        tmp_path, "SELECT sum(tries), sum(note LIKE '%and was given up') FROM urls WHERE state = 'failed'"
+    )
+    assert tries == ENOUGH - 1
+    assert together == len(dead)
 
 
 def test_seeds_that_are_simply_dead_end_the_crawl_soon(tmp_path: Path) -> None:

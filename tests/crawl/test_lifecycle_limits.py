@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from fixtures.archives import captured, rows
+from fixtures.archives import captured, rows, states
 from fixtures.command import archiver
 from fixtures.flag import Gate
 from fixtures.lifetimes import crawl
@@ -23,19 +23,19 @@ def _visited(directory: Path) -> int:
 def test_max_urls(tmp_path: Path, limit: int) -> None:
     """Exactly so many, and then not one more until the limit is raised."""
     with RawServer(SITE.routes) as server:
-        assert crawl(tmp_path, server.url(), max_urls=limit).code is ExitCode.LIMIT
+        assert crawl(tmp_path, server.url(), traps="off", max_urls=limit).code is ExitCode.LIMIT
         assert _visited(tmp_path) == limit
-        again = crawl(tmp_path, server.url(), max_urls=limit, resume=True)
+        again = crawl(tmp_path, server.url(), traps="off", max_urls=limit, resume=True)
         assert again.code is ExitCode.LIMIT
         assert again.reason == f"--max-urls {limit} is reached"
         assert _visited(tmp_path) == limit
-        assert crawl(tmp_path, server.url(), max_urls=1000, resume=True).code is ExitCode.DONE
+        assert crawl(tmp_path, server.url(), traps="off", max_urls=1000, resume=True).code is ExitCode.DONE
         assert sorted(server.log.targets()) == sorted({*SITE.reachable, "/robots.txt"})
 
 
 def test_a_limit_that_is_just_enough_is_no_limit(tmp_path: Path) -> None:
     with RawServer(SITE.routes) as server:
-        assert crawl(tmp_path, server.url(), max_urls=len(SITE.reachable)).code is ExitCode.DONE
+        assert crawl(tmp_path, server.url(), traps="off", max_urls=len(SITE.reachable)).code is ExitCode.DONE
 
 
 def test_what_robots_txt_forbids_is_not_counted(tmp_path: Path) -> None:
@@ -43,29 +43,42 @@ def test_what_robots_txt_forbids_is_not_counted(tmp_path: Path) -> None:
     rules = message("200 OK", b"User-agent: *\nDisallow: /no/\n", content_type="text/plain")
     routes: dict[str, Route] = {"/robots.txt": rules, "/": ok(page("Start", [*links, "/yes"])), "/yes": ok("yes")}
     with RawServer(routes) as server:
-        assert crawl(tmp_path, server.url(), max_urls=2).code is ExitCode.DONE
+        assert crawl(tmp_path, server.url(), traps="off", max_urls=2).code is ExitCode.DONE
         assert server.log.targets() == ["/robots.txt", "/", "/yes"]
+
+
+def test_what_lies_inside_is_not_counted(tmp_path: Path) -> None:
+    """Addresses of a private network, which a page of the site names, are never gone to."""
+    inside = [f"http://127.0.0.9/{number}.gif" for number in range(5)]
+    with RawServer({"/": ok(page("Start", ["/yes"], inside)), "/yes": ok("yes")}) as server:
+        assert crawl(tmp_path, server.url(), traps="off", robots="ignore", max_urls=3).code is ExitCode.DONE
+        assert server.log.targets() == ["/", "/yes"]
+    assert rows(tmp_path, "SELECT count(*) FROM urls WHERE failure = 'private'") == [(5,)]
 
 
 def test_max_bytes(tmp_path: Path) -> None:
     with RawServer(SITE.routes) as server:
-        ending = crawl(tmp_path, server.url(), max_bytes=3000, host_concurrency=1)
+        ending = crawl(tmp_path, server.url(), traps="off", max_bytes=3000, host_concurrency=1)
         assert ending.code is ExitCode.LIMIT
         assert ending.reason == "--max-bytes 3000 is reached"
         assert 0 < _visited(tmp_path) < len(SITE.reachable)
-        assert crawl(tmp_path, server.url(), resume=True).code is ExitCode.DONE
+        assert crawl(tmp_path, server.url(), traps="off", resume=True).code is ExitCode.DONE
         assert sorted(server.log.targets()) == sorted({*SITE.reachable, "/robots.txt"})
 
 
 def test_max_time(tmp_path: Path) -> None:
     """What is in flight has the drain timeout to finish, and is cut then."""
     gate = Gate()
-    routes = {"/": ok(page("Start", ["/slow", "/fast"])), "/slow": Answer((gate,), End.CLOSE), "/fast": ok("fast")}
+    slow = Answer((gate, message("200 OK", b"slow")), End.CLOSE)
+    routes = {"/": ok(page("Start", ["/slow", "/fast"])), "/slow": slow, "/fast": ok("fast")}
     with RawServer(routes) as server:
-        ending = crawl(tmp_path, server.url(), max_time=0.5, drain_timeout=0.5)
+        ending = crawl(tmp_path, server.url(), traps="off", max_time=0.5, drain_timeout=0.5)
         assert ending.code is ExitCode.LIMIT
         assert ending.reason == "--max-time 0.5 is reached"
         assert rows(tmp_path, "SELECT state FROM urls WHERE url LIKE '%/slow'") == [("waiting",)]
+        gate.open()
+        assert crawl(tmp_path, server.url(), resume=True).code is ExitCode.DONE
+    assert set(states(tmp_path).values()) == {"archived"}
 
 
 def test_small_files_and_large_answers(tmp_path: Path) -> None:
@@ -77,7 +90,8 @@ def test_small_files_and_large_answers(tmp_path: Path) -> None:
     routes["/pixel.gif"] = ok(PIXEL)
     with RawServer(routes) as server:
         ran = archiver(
-            "crawl", server.url(), "-o", "c", "--rate", "0", "--warc-size", "20000", "--digest", "sha1", cwd=tmp_path
+            *("crawl", server.url(), "-o", "c", "--rate=0", "--warc-size=20000", "--digest=sha1", "--traps=off"),
+            cwd=tmp_path,
         )
         assert ran.returncode == ExitCode.DONE, ran.stderr
     checked = archiver("verify", "c", cwd=tmp_path)

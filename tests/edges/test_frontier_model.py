@@ -177,6 +177,8 @@ class FrontierMachine(RuleBasedStateMachine):
                 assert (claim.id, claim.depth, claim.strays, claim.tries) == (row.id, row.depth, row.strays, row.tries)
             assert window.later == min((r.due for r in waits.values() if r.due > self.now), default=NEVER)
             assert window.waiting == len(waits)
+            assert window.spent == sum(row.tries > 0 for row in mine.values())
+            assert window.received == 9 * sum(url.origin(capture.url) == key for capture in self.captures)
 
     @invariant()
     def due_hosts(self) -> None:

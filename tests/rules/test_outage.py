@@ -65,6 +65,43 @@ def test_a_host_that_failed_while_others_answered_is_down_by_itself() -> None:
     assert rule.lost
 
 
+def test_a_host_that_was_down_by_itself_still_is_in_the_next_run() -> None:
+    """Alone it is given up as it would have been; with another one that fails it is an outage, and then all is open."""
+    rule = Outage()
+    rule.recall(A, T - 500)
+    for second in range(0, 600, 20):
+        rule.failed(A, T + second, T + second, known=True, alone=True)
+        assert rule.down(A)
+        assert not rule.lost
+        assert not rule.is_ours(A, 7, (T + second, T + second), known=True, others=False)
+    for second in (600, 604):
+        rule.failed(B, T + second, T + second, known=True, alone=False)
+    assert rule.lost
+    rule.sign(T + 700)
+    assert not rule.down(A)
+
+
+def test_what_the_run_before_has_seen_is_no_sign_in_this_one() -> None:
+    """Hosts of which nothing is told are lost with the network as ever."""
+    rule = Outage()
+    rule.recall(A, T - 500)
+    for second in (0, 2, 4):
+        rule.failed(B, T + second, T + second, known=True, alone=True)
+    assert not rule.down(B)
+    assert rule.lost
+
+
+def test_without_a_way_to_anywhere_no_host_is_down() -> None:
+    """Also not one that was, as far as anybody can tell: it is waited for until there is a way again."""
+    rule = Outage()
+    rule.recall(A, T - 500)
+    for second in (0, 2, 4):
+        rule.unreachable(A)
+        rule.failed(A, T + second, T + second, known=True, alone=True)
+        assert not rule.down(A)
+    assert rule.lost
+
+
 def test_a_host_that_answered_is_there() -> None:
     rule = outage((A, 0))
     rule.sign(T + 1)

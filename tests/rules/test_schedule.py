@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from archiver.config.values import Rate
 from archiver.model import Claim, Hop
-from archiver.schedule import DOUBT, Schedule, Terms, Whole
+from archiver.politeness import Terms, Whole
+from archiver.schedule import DOUBT, Schedule
 
 NEVER = float("inf")
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shorten a long history takes longer than to read it

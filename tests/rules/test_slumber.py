@@ -61,6 +61,25 @@ def test_without_a_limit_it_is_never_given_up() -> None:
         assert sleepers.failed(1, now) is Verdict.ASLEEP
 
 
+def test_one_that_never_answered_is_given_up_much_sooner() -> None:
+    """After the same few requests, and a last look when its time is over."""
+    sleepers = Sleepers(3600, stranger=14)
+    verdicts = [sleepers.failed(1, T, known=False) for _ in range(ENOUGH)]
+    assert verdicts == [Verdict.AWAKE] * (ENOUGH - 1) + [Verdict.ASLEEP]
+    probes = [sleepers.state(1).until]
+    while sleepers.failed(1, probes[-1], known=False) is Verdict.ASLEEP:
+        probes.append(sleepers.state(1).until)
+    assert probes == [T + FIRST_PAUSE, T + 14]
+
+
+@given(st.floats(0.1, 1e4), st.floats(0.0, 1e4))
+def test_one_that_never_answered_is_waited_for_no_longer_than_others(patience: float, stranger: float) -> None:
+    sleepers, now = Sleepers(patience, stranger=stranger), T
+    while sleepers.failed(1, now, known=False) is not Verdict.GONE:
+        now = max(now, sleepers.state(1).until)
+    assert now <= T + min(patience, stranger) + 1e-6
+
+
 def test_what_the_run_before_has_left() -> None:
     sleepers = Sleepers(100)
     sleepers.recall(1, Slumber(T - 90, 40.0, T + 5))

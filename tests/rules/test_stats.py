@@ -51,6 +51,7 @@ def test_what_is_waited_for() -> None:
     assert Counters(0.0).snapshot(1.0, "waiting", Tally(), hosts).waiting_for == "retry of http://b, 2.5 s"
     assert waited_for(hosts[2:]) == ""
     assert waited_for([HostLine("http://d", waiting=1, active=0, done=0)]) == "http://d"
+    assert waited_for([HostLine("http://e", waiting=1, active=0, done=0, why="limit reached")]) == ""
 
 
 @pytest.mark.parametrize(

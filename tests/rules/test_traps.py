@@ -174,7 +174,7 @@ def test_a_list_is_fruitful_by_what_it_leads_to() -> None:
 
 
 def test_links_to_more_of_a_trap_are_nothing_new() -> None:
-    watch = Traps(TrapSettings())
+    watch, here = Traps(TrapSettings()), ""
     for number in range(3):
         here, lead = f"{HOME}/shop?a={number}&b=1", f"{HOME}/shop?a=1&b={number}&c={number}"
         watch.saw(Page(here, (b"all chairs",), (), (lead, here, f"{HOME}/"), via=here))

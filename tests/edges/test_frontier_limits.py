@@ -1,0 +1,121 @@
+"""What hosts have cost, and which of them may still be asked, in a real database."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from archiver.allowance import Allowance
+from archiver.frontier import migrations
+from archiver.frontier.port import Selection
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import Capture, Claim, Event, FileState, Settlement, Span
+from fixtures.archives import rows
+
+SEEDS = [f"http://h{host}.example/{page}" for host in range(2) for page in range(5)]
+LATER = 1000.0
+BY_URLS = "--max-urls-per-host 3 is reached by 1 host, for which 3 URLs wait"
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[SqliteFrontier]:
+    frontier = await SqliteFrontier.open(folder / "crawl.db")
+    try:
+        await frontier.add_seeds(SEEDS)
+        yield frontier
+    finally:
+        await frontier.close()
+
+
+async def visit(frontier: SqliteFrontier, host: int, events: dict[int, Event], size: int = 100) -> None:
+    """Settle waiting URLs of *host* by their place in its window; an answer has *size* bytes."""
+    claims = (await frontier.window(host, LATER, 99, prerequisites=False)).claims
+    settlements = [_settled(claims[place], event, size) for place, event in events.items()]
+    await frontier.settle(settlements, (FileState("w", 1 << 20, closed=False),))
+
+
+def _settled(claim: Claim, event: Event, size: int) -> Settlement:
+    if event not in {Event.CAPTURE, Event.RETRY}:
+        return Settlement(claim, event, failure="connect")
+    place = Span(1000 * claim.id + claim.tries, 1)
+    capture = Capture(claim.url, 1, 200, "text/html", "d", 7, size, "w", place, place, place)
+    return Settlement(claim, event, 200, capture=capture)
+
+
+async def due(frontier: SqliteFrontier, allowance: Allowance) -> list[int]:
+    return [row.id for row in await frontier.due_hosts(LATER, 9, (), allowance)]
+
+
+@pytest.mark.parametrize(
+    ("allowance", "words"),
+    [
+        (Allowance(urls=4), ""),
+        (Allowance(urls=3), BY_URLS),
+        (Allowance(size=301), ""),
+        (Allowance(size=300), "--max-bytes-per-host 300 is reached by 1 host, for which 3 URLs wait"),
+        (
+            Allowance(urls=3, size=90),
+            f"{BY_URLS} and --max-bytes-per-host 90 is reached by 1 host, for which 4 URLs wait",
+        ),
+    ],
+)
+def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: Allowance, words: str) -> None:
+    """Its visited URLs count, failed and waiting for another try; what was forbidden does not."""
+
+    async def run() -> None:
+        async with opened(tmp_path) as frontier:
+            await visit(frontier, 1, {0: Event.CAPTURE, 1: Event.RETRY}, 150)
+            await visit(frontier, 1, {1: Event.GIVE_UP, 2: Event.FORBID})
+            await visit(frontier, 2, {0: Event.CAPTURE})
+            await visit(frontier, 1, {0: Event.GIVE_UP})
+            await frontier.add_seeds([f"http://h0.example/more{number}" for number in range(2)])
+        async with opened(tmp_path) as frontier:
+            held = [number for number in (1, 2) if f"{'34'[number - 1]} URLs" in words]
+            assert await due(frontier, allowance) == [number for number in (1, 2) if number not in held]
+            assert await frontier.held_back(allowance) == words
+            await frontier.ask_robots(1)
+            assert 1 in await due(frontier, allowance)
+
+    asyncio.run(run())
+    assert rows(tmp_path, "SELECT spent, received FROM hosts") == [(3, 300), (1, 100)]
+
+
+def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with opened(tmp_path) as frontier:
+            await visit(frontier, 1, {0: Event.GIVE_UP, 1: Event.GIVE_UP})
+            assert await due(frontier, Allowance(urls=2)) == [2]
+            assert await frontier.again(Selection(failures=("connect",))) == 2
+            assert await due(frontier, Allowance(urls=2)) == [1, 2]
+
+    asyncio.run(run())
+    assert rows(tmp_path, "SELECT spent FROM hosts") == [(0,), (0,)]
+
+
+def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
+        for version in (1, 2):
+            db.executescript(migrations.script(version))
+        db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
+        db.executemany(
+            "INSERT INTO urls (url, host, hop, path, depth, strays, priority, tries) "
+            "VALUES (?, 1, 'L', '', 0, 0, ?, ?)",
+            [("http://h0.example/robots.txt", -1, 1), (SEEDS[0], 1, 2), (SEEDS[1], 1, 0), (SEEDS[2], 1, 1)],
+        )
+        db.execute("INSERT INTO warcs (name) VALUES ('w')")
+        db.executemany(
+            "INSERT INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset, "
+            "response_length, request_length, metadata_length, received, took, truncated) "
+            "VALUES (?, 1, 200, '', '', 0, 1, ?, 1, 1, 1, 50, 0.0, '')",
+            [(1, 10), (2, 20), (2, 30)],
+        )
+
+    async def run() -> None:
+        async with opened(tmp_path):
+            pass
+
+    asyncio.run(run())
+    assert rows(tmp_path, "SELECT spent, received FROM hosts") == [(2, 150), (0, 0)]
