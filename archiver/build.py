@@ -22,8 +22,9 @@ from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
 from archiver.archive.writer import Archive, WarcIdentity
+from archiver.config.own import SeedSetting
 from archiver.config.settings import PolitenessSettings, Settings, every_setting, key_of
-from archiver.config.toml import toml_value
+from archiver.config.toml import parse, toml_value
 from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
@@ -44,7 +45,7 @@ from archiver.outcome import LONGEST_PARK, ONCE
 from archiver.recover import Rebuilding, Rebuilt, Recovery, Tell, replace_database
 from archiver.robots import product_token
 from archiver.schedule import Schedule, Whole
-from archiver.scope import Scope
+from archiver.scope import scope_of
 from archiver.stats import duration
 from archiver.traps import MOST_PATTERNS, Traps
 from archiver.visit import RobotsTerms, Terms
@@ -98,7 +99,7 @@ async def opened(
         patience = Patience(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
         network = Network(frontier, schedule, fetcher, clock, patience, Outage())
         feed.attach(_circles(settings.politeness).terms, network.recall)
-        changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(settings, in_force, guard))
+        changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(layout, settings, in_force, guard))
         parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes), room, network, changes)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
@@ -141,17 +142,30 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
         return await frontier.seeds()
 
 
-def _renewal(settings: Settings, in_force: InForce, guard: Guard) -> Renew:
+def _renewal(layout: Layout, settings: Settings, in_force: InForce, guard: Guard) -> Renew:
     """What further seeds mean for a crawl that runs: their hosts may be asked, and new terms are in force."""
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
         guard.welcome(newest)
-        with_them = replace(settings, seeds=(*settings.seeds, *further))
-        renewed = await asyncio.to_thread(terms_of, with_them)
+        renewed = await asyncio.to_thread(lambda: terms_of(_with_seeds(settings, further, layout)))
         renewed.scope.welcome(in_force.terms.scope.welcomed)
         in_force.terms = replace(in_force.terms, scope=renewed.scope)
 
     return renew
+
+
+def _with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Settings:
+    """*settings*, with *further* seeds; whoever added these has written their own settings to crawl.toml first."""
+    own: tuple[SeedSetting, ...] = ()
+    try:
+        own = parse(layout.settings.read_text("utf-8"), str(layout.settings)).get("seed_setting", ())
+    except (ConfigError, OSError, UnicodeDecodeError) as error:
+        log.warning("seeds that were added have the settings of the crawl, for their own cannot be read: %s", error)
+    new = set(further)
+    scope = replace(
+        settings.scope, seed_setting=(*settings.scope.seed_setting, *(one for one in own if one.url in new))
+    )
+    return replace(settings, seeds=(*settings.seeds, *further), scope=scope)
 
 
 async def rebuilt(directory: Path, settings: Settings, tell: Tell, text: str = "") -> Rebuilt:
@@ -184,13 +198,14 @@ async def rebuilt(directory: Path, settings: Settings, tell: Tell, text: str = "
 
 def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Terms:
     """By what visits of this crawl are judged; *known*: what patterns of its URLs have brought so far."""
-    domain_of = registered_domains() if settings.scope.scope == "domain" else str
+    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed_setting)}
+    domain_of = registered_domains() if "domain" in reaches else str
     politeness = settings.politeness
     rules = RobotsTerms(
         patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
         nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
     )
-    scope = Scope(settings.scope, settings.seeds, domain_of)
+    scope = scope_of(settings.scope, settings.seeds, domain_of)
     return Terms(scope, settings.fetch.retries, Traps(settings.traps, known), rules)
 
 

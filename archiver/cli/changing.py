@@ -14,10 +14,12 @@ from pathlib import Path
 
 from archiver.archive.layout import DRAFT, Layout
 from archiver.archive.lock import Lock
+from archiver.build import put_settings
 from archiver.cli import directory as place
 from archiver.cli.explaining import meant
-from archiver.cli.seeds import gathered
+from archiver.cli.seeds import Gathered, gathered, together
 from archiver.cli.terminal import result
+from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.changes import GRACE
 from archiver.errors import ConfigError
@@ -48,11 +50,13 @@ def add(directory: Path, urls: Sequence[str], lists: Sequence[str]) -> ExitCode:
         raise ConfigError(
             "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
         )
-    seeds = gathered(urls, lists, ())
+    given = gathered(urls, lists, ())
     _check(directory)
     with _held(directory) as running:
-        count = asyncio.run(_added(directory, seeds, running=running))
-    known = f"; {len(seeds) - count} already there" if count < len(seeds) else ""
+        count, changed = asyncio.run(_added(directory, given, running=running))
+    known = f"; {len(given.urls) - count} already there" if count < len(given.urls) else ""
+    if changed:
+        known += f", {changed} of them with other settings from the next archiver resume on"
     result(f"{count} seed{'' if count == 1 else 's'} added{known}{_next(count, running=running)}")
     return ExitCode.DONE
 
@@ -109,20 +113,31 @@ async def _again(directory: Path, wanted: Selection) -> int:
         await frontier.close()
 
 
-async def _added(directory: Path, seeds: Sequence[str], *, running: bool) -> int:
-    """crawl.toml first: what it names is never forgotten, whatever happens before the database has it."""
+async def _added(directory: Path, given: Gathered, *, running: bool) -> tuple[int, int]:
+    """How many seeds are new, and how many that are not have other settings now.
+
+    crawl.toml first: what it names is never forgotten, whatever happens before the database has it.
+    """
     layout = Layout(directory)
     frontier = await SqliteFrontier.open(layout.database)
     try:
         async with frontier.alone():
             settings = with_values(Settings(), place.read_settings(layout.settings))
-            together = tuple(dict.fromkeys((*settings.seeds, *seeds)))
-            if together != settings.seeds:
-                place.write_settings(directory, replace(settings, seeds=together))
+            changed = _with_seeds(settings, given)
+            if changed != settings:
+                put_settings(layout, toml.render(changed))
         now = time.time()
-        return await frontier.add_seeds(seeds, now + GRACE if running else now)
+        there = set(settings.seeds)
+        others = sum(one.url in there and one not in settings.scope.seed_setting for one in given.own)
+        return await frontier.add_seeds(given.urls, now + GRACE if running else now), others
     finally:
         await frontier.close()
+
+
+def _with_seeds(settings: Settings, given: Gathered) -> Settings:
+    own = together(settings.scope.seed_setting, given.own)
+    seeds = tuple(dict.fromkeys((*settings.seeds, *given.urls)))
+    return replace(settings, seeds=seeds, scope=replace(settings.scope, seed_setting=own))
 
 
 def _span(text: str) -> tuple[int, int]:

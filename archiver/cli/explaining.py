@@ -10,7 +10,7 @@ from archiver import url
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli import wording
-from archiver.cli.judging import Judge
+from archiver.cli.judging import Judge, Learned
 from archiver.cli.terminal import result, say
 from archiver.cli.wording import Explanation
 from archiver.config import queries
@@ -19,6 +19,7 @@ from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import account, answers
 from archiver.model import ExitCode, State
+from archiver.traps import MOST_PATTERNS
 
 _HTTP = re.compile(r"\s*https?://[^/\\?#\s]", re.IGNORECASE)
 
@@ -54,7 +55,8 @@ def explanation(db: sqlite3.Connection, address: str, settings: Settings, now: f
     respelled = queries.Respelling(settings.scope.query, settings.scope.drop_query)(address)
     if answers.known(db, address) is None and address not in settings.seeds:
         address = respelled  # as the crawl would ask for it
-    judge = Judge(settings, answers.moved(db) if settings.scope.redirects == "seeds" else (), now)
+    moved = answers.moved(db) if settings.scope.redirects == "seeds" else ()
+    judge = Judge(settings, Learned(moved, answers.learned(db, MOST_PATTERNS)), now)
     host = answers.host(db, url.origin(address))
     delay = judge.delay(host) if host is not None and settings.politeness.robots == "obey" else 0.0
     row = answers.known(db, address)

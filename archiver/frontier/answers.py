@@ -12,7 +12,7 @@ from typing import Any
 
 from archiver.frontier import tallies
 from archiver.frontier.again import names_of
-from archiver.model import Hop, Robots, State
+from archiver.model import Hop, PatternTally, Robots, State
 
 MAX_STEPS = 250  # hops of a path that are looked up
 MAX_CAPTURES = 100  # of one URL
@@ -176,9 +176,14 @@ def refused_without_trace(db: sqlite3.Connection, key: str) -> list[tuple[str, i
     return list(db.execute(rows, (key,)))
 
 
-def moved(db: sqlite3.Connection) -> list[str]:
-    """Where redirects of seeds led."""
-    return [address for (address,) in db.execute(tallies.MOVED)]
+def moved(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Where redirects of seeds led, each with the seed."""
+    return list(db.execute(tallies.MOVED))
+
+
+def learned(db: sqlite3.Connection, most: int) -> list[PatternTally]:
+    """What patterns of URLs have brought, at most *most*."""
+    return tallies.read(db.execute(tallies.NEWEST, (most,))) if _columns(db, "tallies") else []
 
 
 def keys(db: sqlite3.Connection, wanted: str) -> list[str]:

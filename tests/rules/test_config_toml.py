@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import toml
+from archiver.config.own import SeedSetting
 from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
 from archiver.config.values import HostLimit, Kind, Rate
 from archiver.errors import ConfigError
@@ -116,6 +117,11 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "REGEX": st.sampled_from(["", "/calendar/", r"\d+\.(?:png|gif)$", '"""', "'''", "\\\\", "#", "ž"]),
     "'NAME: VALUE'": LINES.map(lambda text: f"X-Y: {text.strip()}"),
     "NAME": st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"),
+    "'URL KEY=VALUE …'": st.builds(
+        SeedSetting,
+        st.sampled_from(["http://a/", "https://b/x?y=1&z"]),
+        st.sampled_from([(("scope", "prefix"),), (("max-depth", None), ("exclude", "a=b"), ("exclude", "#"))]),
+    ),
     "PREFIX": st.sampled_from(["(org,example,", "(org,example,)/docs/"]),
     "EXT[,EXT]": st.sampled_from(["zip", "zip,iso", "tar.gz"]),
     "SET[,SET]": st.sampled_from(["wikis", "wikis,shops"]),
