@@ -16,7 +16,7 @@ from archiver.archive.layout import DRAFT, Layout
 from archiver.archive.lock import Lock
 from archiver.build import put_settings
 from archiver.cli import directory as place
-from archiver.cli.explaining import meant
+from archiver.cli.explaining import meant, spelled, tell_scheme, with_other_scheme
 from archiver.cli.seeds import Gathered, gathered, together
 from archiver.cli.terminal import result
 from archiver.config import toml
@@ -35,9 +35,12 @@ def retry(
     directory: Path, urls: Sequence[str], hosts: Sequence[str], statuses: Sequence[str], failures: Sequence[str]
 ) -> ExitCode:
     """Make URLs of the crawl in *directory* due again."""
-    wanted = Selection(tuple(map(meant, urls)), tuple(hosts), tuple(map(_span, statuses)), tuple(failures))
-    _check(directory)
-    _check_known(directory, wanted)
+    spans = tuple(map(_span, statuses))
+    for text in urls:
+        spelled(text)  # what is no URL is refused before anything else is looked at
+    settings = _check(directory)
+    wanted = Selection(_known(directory, urls, settings), tuple(hosts), spans, tuple(failures))
+    _check_hosts(directory, wanted.hosts)
     with _held(directory) as running:
         count = asyncio.run(_again(directory, wanted))
     result(f"{_count(count)} due again{_next(count, running=running)}")
@@ -61,29 +64,42 @@ def add(directory: Path, urls: Sequence[str], lists: Sequence[str]) -> ExitCode:
     return ExitCode.DONE
 
 
-def _check(directory: Path) -> None:
-    """Refuse what holds no crawl that could be changed."""
+def _check(directory: Path) -> Settings:
+    """Refuse what holds no crawl that could be changed; the settings of the one that there is."""
     place.check_is_directory(directory)
     layout = Layout(directory)
     if not place.holds_crawl(directory):
         raise ConfigError(f"{directory} holds no crawl: there is no {layout.database.name} in it")
-    place.read_settings(layout.settings)
+    settings = with_values(Settings(), place.read_settings(layout.settings))
     if not layout.database.exists() or not account.begun(directory):
         raise ConfigError(
             f"{directory}: its crawl has not begun; archiver resume begins it, and then it can be changed"
         )
+    return settings
 
 
-def _check_known(directory: Path, wanted: Selection) -> None:
-    """Refuse names that the crawl does not know: nothing would be done, and nobody told."""
+def _known(directory: Path, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:
+    """*urls* in the spelling of the crawl; refuses those that it does not know: nothing would be done."""
     with account.opened(directory) as db:
-        for address in wanted.urls:
+        found = [meant(db, text, settings) for text in urls]
+        for address in found:
             if answers.known(db, address) is None:
-                raise ConfigError(
-                    f"{address} is not in the crawl, so it cannot be tried again; archiver explain says why, "
-                    "archiver add makes it a seed"
+                other = with_other_scheme(db, address, settings)
+                right = (
+                    f"{other} is in it"
+                    if other and answers.known(db, other)
+                    else "archiver explain says why, archiver add makes it a seed"
                 )
-        for host in wanted.hosts:
+                raise ConfigError(f"{address} is not in the crawl, so it cannot be tried again; {right}")
+    for text, address in zip(urls, found, strict=True):
+        tell_scheme(text, address)
+    return tuple(dict.fromkeys(found))
+
+
+def _check_hosts(directory: Path, hosts: Sequence[str]) -> None:
+    """Refuse names that the crawl does not know, as above."""
+    with account.opened(directory) as db:
+        for host in hosts:
             if not answers.keys(db, host):
                 raise ConfigError(f"--host {host}: the crawl knows no such host; right would be a name as example.org")
 
