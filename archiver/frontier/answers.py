@@ -19,6 +19,7 @@ MAX_CAPTURES = 100  # of one URL
 MAX_AHEAD = 10_000  # URLs counted that go before another
 PAGE = 1000  # rows in one transaction
 _MICRO = 1_000_000
+_LAST = "\U0010ffff"  # comes after every character of a URL
 _BEHIND_ALL = "i"  # comes after every http and https URL
 
 
@@ -224,8 +225,8 @@ def listed_refused(db: sqlite3.Connection, hosts: Sequence[str] | None) -> Itera
 
 
 def _span(key: str) -> tuple[str, str]:
-    """Before and behind all URLs of the host *key*: "0" is the character after "/"."""
-    return key, f"{key}0"
+    """Before and behind all URLs of the host *key*, and of no `key.org`: "." and "0" are the neighbours of "/"."""
+    return f"{key}.{_LAST}", f"{key}0"
 
 
 def _page(db: sqlite3.Connection, order: str, values: tuple[object, ...]) -> list[Any]:

@@ -1,105 +1,30 @@
-"""`archiver explain` and `archiver urls`: every URL of a crawl, with the rule that took or refused it."""
+"""`archiver explain`: every URL of a crawl, with the rule that took or refused it."""
 
-import asyncio
 import json
-import os
 import sqlite3
-import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from archiver import build, url
+from archiver import url
 from archiver.cli import explaining, wording
 from archiver.cli.entry import run as carried_out
-from archiver.cli.wording import Explanation
 from archiver.config import toml
-from archiver.config.own import read
-from archiver.config.settings import Settings
 from archiver.frontier import account
 from archiver.frontier.migrations import script
 from archiver.model import ExitCode
 from fixtures import crawls
 from fixtures.archives import rows
-from fixtures.command import ROOT
 from fixtures.lifetimes import settings
 from fixtures.rawserver import NOT_FOUND, RawServer, Route, keep
-from fixtures.sites import PIXEL, message, ok, page, redirect
-
-FOREIGN = "127.0.0.2"
-APART = "127.0.0.4"  # its seed has settings of its own
-THIRD = "http://127.0.0.5/third.css"
-CALENDAR = "/calendar/"
-WANTED = f"{FOREIGN}.*/wanted"
-INSIDE = "http://10.0.0.1/inside"
-
-
-def site(foreign: str) -> dict[str, Route]:
-    """Something for every rule; *foreign* is the other host's address with its port."""
-    links = [
-        "/a",
-        "/calendar/1",
-        "/private/x",
-        "/moved",
-        "/endless/0",
-        "/busy",
-        "/dead",
-        f"{foreign}/page",
-        f"{foreign}/wanted",
-        "/doc.zip",
-        "/video",
-        "/a?replytocom=5",
-        "/s/1/2/3/4/5/6/7/8",
-        "/n/1",
-    ]
-    styles = [f"{foreign}/f.css"]
-    images = ["/i.gif", f"{foreign}/i.gif", "/gone.gif"]
-    home = page("Home", [*links, f"{foreign}/closed/", INSIDE], images=images, styles=styles)
-    return {
-        "/": ok(home),
-        "/a": ok(page("A", ["/b"])),
-        "/b": ok(page("B", ["/c"])),
-        "/c": ok(page("C", ["/d"], styles=["/c.css"])),
-        "/c.css": ok("@import '/deep.css';", "text/css"),
-        "/video": ok(b"frames", "video/mp4"),
-        **{f"/n/{number}": ok(page("N", [f"/n/{number + 1}"])) for number in range(1, 4)},
-        "/i.gif": ok(PIXEL, "image/gif"),
-        "/moved": redirect(f"{foreign}/landing"),
-        **{f"/endless/{step}": redirect(f"/endless/{step + 1}") for step in range(5)},
-        "/busy": keep(message("503 Service Unavailable", b"later\n")),
-        "/dead": b"",
-        f"//{FOREIGN}/landing": ok(page("Landing")),
-        f"//{FOREIGN}/f.css": ok(f"@import '{THIRD}';", "text/css"),
-        f"//{APART}/own/": ok(page("Apart", ["/own/a", "/other", "/own/tag/x"])),
-        f"//{APART}/own/a": ok(page("Apart, too")),
-        f"//{FOREIGN}/wanted": ok(page("Wanted")),
-        f"//{FOREIGN}/robots.txt": ok("User-agent: *\nDisallow: /closed\n", "text/plain"),
-        "/robots.txt": ok("User-agent: *\nDisallow: /private\n", "text/plain"),
-    }
-
-
-@dataclass(frozen=True)
-class Crawled:
-    """A crawl that has ended, and what belongs to it."""
-
-    directory: Path
-    settings: Settings
-    home: str  # without the slash at its end
-    foreign: str
-    apart: str
-
-    def explained(self, address: str, *, running: bool = False) -> Explanation:
-        """The explanation of *address*."""
-        with account.opened(self.directory) as db:
-            return explaining.explanation(db, address, self.settings, time.time(), running=running)
-
+from fixtures.rules import CALENDAR, FOREIGN, WANTED, Crawled, crawled_site, expected, run
+from fixtures.sites import message, ok, page
 
 Said = Callable[..., str]
 
@@ -117,74 +42,11 @@ def command(capsys: pytest.CaptureFixture[str]) -> Said:
     return run_it
 
 
-def run(directory: Path, wanted: Settings) -> None:
-    """Crawl to the end, as the command does."""
-
-    async def act() -> None:
-        async with build.opened(directory, wanted, resume=False, text=toml.render(wanted)) as lifetime:
-            await lifetime.run()
-
-    asyncio.run(act())
-
-
 @pytest.fixture(name="crawled", scope="module")
-def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+def crawled_once(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
     directory = tmp_path_factory.mktemp("explained") / "crawl"
     directory.mkdir()
-    with RawServer(hosts=("127.0.0.1", FOREIGN, APART)) as server:
-        home, foreign, apart = server.url(""), server.url("", FOREIGN), server.url("", APART)
-        server.routes = site(foreign)
-        values: dict[str, Any] = {"exclude": (CALENDAR,), "include": (WANTED, "/closed/", "/inside")}
-        values |= {"exclude_ext": ("iso,zip",), "exclude_type": ("video/*",), "without": ("wikis,comments",)}
-        values |= {"seed_setting": (read(f"{apart}/own/ scope=prefix exclude=/tag/")[1],)}
-        limits = {"max_depth": 3, "max_redirects": 2, "retries": 0, "allow_private": (FOREIGN,)}
-        limits |= {"max_hops": 4, "requisite_hops": 1, "max_segments": 8, "pattern_budget": 2}
-        wanted = settings(f"{home}/", "http://127.0.0.3:9/", f"{apart}/own/", **values, **limits)
-        run(directory, wanted)
-        yield Crawled(directory, wanted, home, foreign, apart)
-
-
-def expected(crawled: Crawled) -> dict[str, tuple[str, str, str]]:
-    """URL to state, decision and rule; every URL that the crawl met."""
-    home, foreign, apart = crawled.home, crawled.foreign, crawled.apart
-    own = f"seed-setting[0]: {apart}/own/"
-    took, refused = "taken", "refused"
-    host = "scope: host"
-    return {
-        f"{home}/": ("archived", took, "seeds"),
-        "http://127.0.0.3:9/": ("failed", took, "seeds"),
-        f"{home}/robots.txt": ("archived", took, "robots: obey"),
-        f"{foreign}/robots.txt": ("archived", took, "robots: obey"),
-        "http://127.0.0.3:9/robots.txt": ("failed", took, "robots: obey"),
-        **{f"{home}{path}": ("archived", took, host) for path in ("/a", "/b", "/c", "/i.gif", "/gone.gif", "/moved")},
-        **{f"{home}/endless/{step}": ("archived", took, host) for step in range(3)},
-        f"{home}/busy": ("archived", took, host),
-        f"{home}/dead": ("failed", took, host),
-        INSIDE: ("excluded", refused, "allow-private: does not name it"),
-        "http://10.0.0.1/robots.txt": ("excluded", refused, "allow-private: does not name it"),
-        f"{home}/private/x": ("excluded", refused, "robots: obey"),
-        f"{foreign}/closed/": ("excluded", refused, "robots: obey"),
-        f"{foreign}/wanted": ("archived", took, f"include[0]: {WANTED}"),
-        f"{foreign}/i.gif": ("archived", took, "page-requisites: true"),
-        f"{foreign}/landing": ("archived", took, "redirects: follow"),
-        f"{home}/calendar/1": ("refused", refused, f"exclude[0]: {CALENDAR}"),
-        f"{home}/d": ("refused", refused, "max-depth: 3"),
-        f"{home}/endless/3": ("refused", refused, "max-redirects: 2"),
-        f"{foreign}/page": ("refused", refused, host),
-        **{f"{home}{path}": ("archived", took, host) for path in ("/c.css", "/video", "/n/1", "/n/2")},
-        f"{home}/deep.css": ("refused", refused, "max-hops: 4"),
-        f"{home}/doc.zip": ("refused", refused, "exclude-ext: zip"),
-        f"{home}/a?replytocom=5": ("refused", refused, "without: comments: [?&]replytocom="),
-        f"{home}/s/1/2/3/4/5/6/7/8": ("refused", refused, "max-segments: 8"),
-        f"{home}/n/3": ("refused", refused, f"pattern-budget: 2: {home}/n/N"),
-        f"{foreign}/f.css": ("archived", took, "page-requisites: true"),
-        THIRD: ("refused", refused, "requisite-hops: 1"),
-        f"{apart}/own/": ("archived", took, "seeds"),
-        f"{apart}/robots.txt": ("archived", took, "robots: obey"),
-        f"{apart}/own/a": ("archived", took, f"{own} scope=prefix"),
-        f"{apart}/own/tag/x": ("refused", refused, f"{own} exclude=/tag/"),
-        f"{apart}/other": ("refused", refused, f"{own} scope=prefix"),
-    }
+    return crawled_site(directory)
 
 
 def stands_in(written: dict[str, Any], rule: str) -> bool:
@@ -431,65 +293,6 @@ def test_what_cannot_be_answered_is_said_in_one_line(
     assert words in err
     assert len(err.splitlines()) == 1
     assert (crawled.directory / "crawl.toml").read_bytes() == before
-
-
-Listed = Callable[..., list[str]]
-
-
-@pytest.fixture(name="listed")
-def lists(crawled: Crawled, said: Said) -> Listed:
-    """What `archiver urls` says."""
-    return lambda *options: said("urls", str(crawled.directory), *options).splitlines()
-
-
-def test_lists(crawled: Crawled, listed: Listed) -> None:
-    by_state: dict[str, set[str]] = {}
-    for address, (state, _, _) in expected(crawled).items():
-        by_state.setdefault(state, set()).add(address)
-    every = set().union(*by_state.values())
-    assert set(listed()) == every - by_state["refused"]
-    assert set(listed("--state", "failed", "--state", "refused")) == by_state["failed"] | by_state["refused"]
-    assert listed("--state", "waiting") == []
-    assert len(listed("--limit", "2")) == 2
-    there = listed("--host", f"{FOREIGN}:{crawled.foreign.rpartition(':')[2]}")
-    assert there == sorted(address for address in every - by_state["refused"] if address.startswith(crawled.foreign))
-    assert listed("--host", FOREIGN, "--state", "refused") == [f"{crawled.foreign}/page"]
-
-
-def test_reasons_and_json(crawled: Crawled, listed: Listed) -> None:
-    reasons = dict(line.split("\t") for line in listed("--why", "--state", "failed", "--state", "refused"))
-    assert reasons[f"{crawled.home}/dead"].startswith("failed: disconnect")
-    assert reasons[f"{crawled.home}/d"] == f"refused: max-depth: 3, as a link of {crawled.home}/c"
-    told = [json.loads(line) for line in listed("--json")]
-    statuses = {one["url"]: one["status"] for one in told}
-    assert statuses[f"{crawled.home}/busy"] == 503
-    assert statuses[f"{crawled.home}/gone.gif"] == 404
-
-
-def test_hostile_names_are_harmless_and_a_reader_may_leave(tmp_path: Path, said: Said) -> None:
-    """Long lists are read in pages, of which the first is enough for `head`."""
-    now = time.time()
-    crawls.finished(tmp_path, now)
-    (tmp_path / "crawl.toml").write_text(toml.render(settings("https://a.example/")))
-    with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
-        db.executemany(
-            "INSERT INTO urls (url, host, hop, path, depth, strays, priority, note) "
-            "VALUES (?, 1, 'L', 'L', 1, 0, 2, ?)",
-            [(f"https://a.example/n/{number}", crawls.HOSTILE) for number in range(5000)],
-        )
-    every = said("urls", str(tmp_path), "--why").splitlines()
-    assert len(every) == 5010
-    assert all(line.replace("\t", "").isprintable() for line in every)
-    by_name = said("urls", str(tmp_path), "--host", "a.example").splitlines()
-    assert len(by_name) == 5005
-    assert by_name == sorted(by_name)
-    assert all(line.isprintable() for line in said("explain", str(tmp_path), "https://a.example/y").splitlines())
-    parked = json.loads(said("explain", str(tmp_path), "https://parked.example/", "--json"))
-    assert any("asked for patience" in reason for reason in parked["waits_for"])
-    command = f"cd {tmp_path} && PYTHONPATH={ROOT} {sys.executable} -m archiver urls . 2>err | head -1"
-    assert os.waitstatus_to_exitcode(os.system(f"{command} >out")) == 0
-    assert (tmp_path / "err").read_text() == ""
-    assert (tmp_path / "out").read_text().count("\n") == 1
 
 
 def test_a_database_of_an_older_version_is_read(tmp_path: Path, said: Said) -> None:
