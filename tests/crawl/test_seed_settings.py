@@ -20,7 +20,7 @@ from fixtures.flag import Flag, Gate
 from fixtures.lifetimes import settings
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable
-from fixtures.sites import ok, page
+from fixtures.sites import ok, page, redirect
 
 FOREIGN = "127.0.0.2"
 
@@ -128,6 +128,30 @@ def test_seeds_with_settings_for_a_crawl_that_has_stopped(tmp_path: Path, capsys
         assert archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.DONE
         assert states(tmp_path / "c")[server.url("/blog/4")] == "archived"
         assert server.url("/news/2") not in states(tmp_path / "c")
+
+
+def test_a_seed_that_has_moved_has_its_settings_in_a_later_run_too(tmp_path: Path) -> None:
+    routes: dict[str, Route] = {
+        f"//{FOREIGN}/": ok(page("Moved", ["/1"])),
+        f"//{FOREIGN}/1": ok(page("One", ["/2"])),
+    }
+    with RawServer(hosts=("127.0.0.1", FOREIGN)) as server:
+        there = server.url("", FOREIGN)
+        routes["//127.0.0.1/"] = redirect(f"{there}/")
+        server.routes = routes
+        line = f"{server.url()} max-depth=1"
+        values = {"redirects": "seeds", "seed_setting": (read(line)[1],), "allow_private": (FOREIGN,)}
+
+        async def act(*, resume: bool, most: int) -> None:
+            wanted = settings(server.url(), max_urls=most, host_concurrency=1, **values)
+            async with build.opened(tmp_path, wanted, resume=resume, text=toml.render(wanted)) as lifetime:
+                await lifetime.run()
+
+        asyncio.run(act(resume=False, most=2))
+        assert states(tmp_path)[f"{there}/1"] == "waiting"
+        asyncio.run(act(resume=True, most=0))
+        assert states(tmp_path)[f"{there}/1"] == "archived"
+        assert refused(tmp_path) == {f"{there}/2": f"seed-setting[0]: {server.url()} max-depth=1"}
 
 
 @pytest.mark.parametrize(

@@ -255,6 +255,11 @@ def test_what_waits(tmp_path: Path) -> None:
         "nobody works in this directory; archiver resume goes on",
     ]
     assert last["tries"] == 0
+    with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
+        db.execute("INSERT INTO tallies VALUES (?, 90, 1, 80, 0)", (server.url("/N"),))
+    held = wording.as_json(crawled.explained(server.url("/3")))
+    assert (held["decision"], held["rule"]) == ("taken", "scope: host")
+    assert held["detail"] == f"but it will be refused by barren-pages: 6: {server.url('/N')}"
 
 
 def test_the_command(crawled: Crawled, said: Said) -> None:
