@@ -36,6 +36,16 @@ def site() -> dict[str, Route]:
     return {"/blog/": ok(page("Blog", links)), "/news/": ok(page("News", links)), **chains}
 
 
+def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> None:
+    """Crawl to the end, as the command does."""
+
+    async def act() -> None:
+        async with build.opened(directory, wanted, resume=resume, text=toml.render(wanted)) as lifetime:
+            await lifetime.run()
+
+    asyncio.run(act())
+
+
 def own(directory: Path) -> list[str]:
     """The settings of seeds, as crawl.toml has them."""
     return [str(one) for one in place.read_settings(directory / "crawl.toml")["seed_setting"]]
@@ -52,8 +62,8 @@ def test_a_list_with_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         blog, news = server.url("/blog/"), server.url("/news/")
         lines = [f"{blog} scope=prefix max-depth=2 exclude=/tag/", f"{news} scope=prefix"]
         listing.write_text("".join(f"{line}  # a comment\n" for line in lines))
-        crawl = ("crawl", "--seeds", "seeds.txt", "-o", "c", "--rate", "0", "--max-depth", "3")
-        assert archiver(*crawl, cwd=tmp_path).returncode == ExitCode.DONE
+        command = ("crawl", "--seeds", "seeds.txt", "-o", "c", "--rate", "0", "--max-depth", "3")
+        assert archiver(*command, cwd=tmp_path).returncode == ExitCode.DONE
         reached = {url for url, state in states(directory).items() if state == "archived"}
         wanted = ["/robots.txt", "/blog/", "/blog/1", "/blog/2", "/news/", "/news/1", "/news/2", "/news/3"]
         assert reached == set(map(server.url, wanted))
@@ -117,15 +127,14 @@ def test_seeds_with_settings_for_a_crawl_that_runs(tmp_path: Path) -> None:
 def test_seeds_with_settings_for_a_crawl_that_has_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RawServer(site()) as server:
         blog, news = server.url("/blog/"), server.url("/news/")
-        crawl = ("crawl", f"{blog} scope=page", "-o", "c", "--rate", "0")
-        assert archiver(*crawl, cwd=tmp_path).returncode == ExitCode.DONE
+        crawl(tmp_path / "c", settings(blog, seed_setting=(read(f"{blog} scope=page")[1],)))
         assert carried_out(["add", str(tmp_path / "c"), f"{blog} scope=prefix", f"{news} scope=page"]) == ExitCode.DONE
         said = capsys.readouterr().out
         assert "1 seed added; 1 already there, 1 of them with other settings from the next archiver resume on" in said
         assert own(tmp_path / "c") == [f"{blog} scope=prefix", f"{news} scope=page"]
         assert carried_out(["add", str(tmp_path / "c"), f"{news} scope=page"]) == ExitCode.DONE
         assert capsys.readouterr().out == "0 seeds added; 1 already there\n"
-        assert archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.DONE
+        crawl(tmp_path / "c", with_values(Settings(), place.read_settings(tmp_path / "c/crawl.toml")), resume=True)
         assert states(tmp_path / "c")[server.url("/blog/4")] == "archived"
         assert server.url("/news/2") not in states(tmp_path / "c")
 
@@ -141,15 +150,9 @@ def test_a_seed_that_has_moved_has_its_settings_in_a_later_run_too(tmp_path: Pat
         server.routes = routes
         line = f"{server.url()} max-depth=1"
         values = {"redirects": "seeds", "seed_setting": (read(line)[1],), "allow_private": (FOREIGN,)}
-
-        async def act(*, resume: bool, most: int) -> None:
-            wanted = settings(server.url(), max_urls=most, host_concurrency=1, **values)
-            async with build.opened(tmp_path, wanted, resume=resume, text=toml.render(wanted)) as lifetime:
-                await lifetime.run()
-
-        asyncio.run(act(resume=False, most=2))
+        crawl(tmp_path, settings(server.url(), max_urls=2, host_concurrency=1, **values))
         assert states(tmp_path)[f"{there}/1"] == "waiting"
-        asyncio.run(act(resume=True, most=0))
+        crawl(tmp_path, settings(server.url(), **values), resume=True)
         assert states(tmp_path)[f"{there}/1"] == "archived"
         assert refused(tmp_path) == {f"{there}/2": f"seed-setting[0]: {server.url()} max-depth=1"}
 
