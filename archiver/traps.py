@@ -2,16 +2,19 @@
 
 Two kinds of rules. Fixed ones look at a URL alone: repeated segments, too deep, too long, far in the future. The
 budgets look at what pages brought: a pattern of URLs (`/calendar/N/N`) or a directory is held back when so many pages
-of it in a row showed no text and no image that had not been seen. Numbers are no text, so 100,000 articles pass, and
-100,000 months do not. Memory is bounded, and what does not fit into it is taken for new: a page too many, none lost.
+of it in a row showed no text and no image that had not been seen. Only pages count to which a page of the same path
+led, or one that showed nothing new itself, or whose URL is one of a calendar or holds a session id: a list that shows
+something answers for all else that it names, so however many pages of one text a site lists, they are fetched. Where
+dates make the URLs, numbers in the text are nothing new.
+Memory is bounded, and what does not fit into it is taken for new: a page too many, none lost.
 """
 
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 
 from archiver import url
 from archiver.config.settings import TrapSettings
@@ -30,24 +33,29 @@ RULES = (
 
 MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
 SEEN = 1 << 20  # things shown that are remembered, for all hosts together: eight megabytes
+POOR = 1 << 16  # pages that showed nothing new, likewise
 ORDERS = 1 << 15  # queries of which the order taken is remembered
 LONGEST_PATTERN = 400
-READ = 64 << 10  # bytes of a page that are looked at
-MOST_RUNS = 400
+READ = 64 << 10  # bytes of a page that are looked at, from its beginning …
+READ_LAST = 16 << 10  # … and from its end
+MOST_RUNS = 1000
 LONGEST_RUN = 160
-SHORTEST_RUN = 5  # letters; less is a label
+SHORTEST_RUN = 5  # letters, where numbers are nothing new; less is a label
 GROWTH = 2  # one more page in a row is borne for so many that brought something …
 MOST_IN_A_ROW = 100  # … up to this many
+SUSPICION = 4  # so many times fewer are borne where the URL looks as if a program made any number of them
 DEEP = 8  # segments, from which on a path is suspect
+FAR = 200  # links from a seed, from where on numbers are nothing new
 
 _ESCAPED_AGAIN = "%2525"  # an address within an address within an address: it grows with each step
-_RUN_OF_TEXT = re.compile(rb">([^<>]{%d,})(?=<)" % SHORTEST_RUN)
+_RUN_OF_TEXT = re.compile(rb">\s*+([^<>\s][^<>]*+)(?=<)")
+_RUN_OF_A_LINK = re.compile(rb"<a\b[^<>]*+>[^<>]*+")
 _HIDDEN = re.compile(rb"<(?:script|style|svg|noscript)\b|<!--")
-_WITH_DIGIT = re.compile(rb"(?<![a-z0-9])[a-z]*+[0-9][a-z0-9]*+")
-_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha() and chr(code) not in "<>")
+_NO_TEXT = bytes(code for code in range(128) if not chr(code).isalnum())
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _DIGITS = re.compile("[0-9]+")
-_WORD = re.compile("[a-z]{2,}")
+_DIGITS_ONLY = b"0123456789"
+_WORD = re.compile("[a-z]{2,}|[a-z0-9]{6,}")
 OPAQUE = 12  # characters of letters and digits mixed, which nobody writes by hand
 
 _PAGES = frozenset((Hop.LINK, Hop.REDIRECT))
@@ -76,11 +84,17 @@ _MONTHS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What an answered visit showed: its runs of text, and the addresses of its images, styles and scripts."""
+    """What an answered visit showed: its runs of text, and the addresses of its images, styles and scripts.
+
+    *runs* is empty for a page that has no text but that of its links: nothing can be said of it. *via* is the page that
+    led to it, *hops* the number of links from a seed.
+    """
 
     url: str
     runs: tuple[bytes, ...]
     shown: tuple[str, ...]
+    via: str = ""
+    hops: int = 1
 
 
 def pattern(address: str) -> str:
@@ -111,31 +125,38 @@ def directory(address: str) -> str:
 
 
 def suspect(address: str) -> bool:
-    """Whether *address* looks like those of which a program makes any number: dates, facets, opaque words, depth."""
+    """Whether *address* looks like those of which a program makes any number: months, facets, opaque words, depth."""
     page, _, query = address.partition("?")
     segments = page.split("/")[3:]
-    if len(segments) > DEEP or query.count("&") >= 1 or _DATED.search(address, 8):
+    if len(segments) > DEEP or query.count("&") >= 1:
         return True
-    if any(one == other != "" for one, other in pairwise(segments)):
+    return any(one == other and _WORD.match(one) for one, other in pairwise(segments)) or _made_up(address)
+
+
+def _made_up(address: str) -> bool:
+    """Whether *address* is one of a calendar, or holds an opaque word as session ids are."""
+    if _DATED.search(address, 8) and _CALENDAR.search(address, 8):
         return True
     words = _VARIABLE.findall(address, address.index("/", 8))
     return any(len(word) >= OPAQUE and not word.isdigit() for word in words)
 
 
 def runs(body: bytes) -> tuple[bytes, ...]:
-    """The runs of text in an HTML page, each once, as their letters alone; linear, whatever the bytes are."""
-    text = _without_hidden(body[:READ].lower())
-    found: dict[bytes, None] = {}
-    for whole in _RUN_OF_TEXT.findall(text):
-        run = whole[: 4 * LONGEST_RUN]
-        if len(run.translate(None, b"0123456789")) < len(run):
-            run = _WITH_DIGIT.sub(b"", run)
-        run = run.translate(None, _NO_LETTERS)[:LONGEST_RUN]
-        if len(run) >= SHORTEST_RUN:
-            found[run] = None
-            if len(found) == MOST_RUNS:
-                break
-    return tuple(found)
+    """The runs of text in an HTML page, each once, as letters and digits alone; linear, whatever the bytes are.
+
+    None where no text stands outside of links.
+    """
+    read = body if len(body) <= READ + READ_LAST else b">".join((body[:READ], body[-READ_LAST:]))
+    text = _without_hidden(read.lower())
+    if not any(_texts(_RUN_OF_A_LINK.sub(b"", text))):
+        return ()
+    found = dict.fromkeys(filter(None, _texts(text)))
+    return tuple(islice(found, MOST_RUNS))
+
+
+def _texts(text: bytes) -> Iterator[bytes]:
+    for found in _RUN_OF_TEXT.finditer(text):
+        yield found[1][: 4 * LONGEST_RUN].translate(None, _NO_TEXT)[:LONGEST_RUN]
 
 
 def _without_hidden(text: bytes) -> bytes:
@@ -165,6 +186,7 @@ class Traps:
         self._bases: set[str] = set()  # pages of which one set of query names is held back
         self._orders: list[tuple[int, int] | None] = [None] * ORDERS
         self._seen = array("q", bytes(8 * SEEN if self._on else 8))
+        self._poor = array("q", bytes(8 * POOR if self._on else 8))
         for tally in known if self._on else ():
             self._keep(tally)
 
@@ -184,16 +206,32 @@ class Traps:
         """Count a page that was archived; what is to be remembered of its pattern and its directory."""
         if not self._on:
             return ()
-        shape, folder = pattern(page.url), directory(page.url)
-        strict = suspect(page.url)
+        shape, folder, strict = pattern(page.url), directory(page.url), suspect(page.url)
+        led = self._is_poor(page.via)
+        alike = page.via != "" and pattern(page.via).partition("?")[0] == shape.partition("?")[0]
+        silent = not page.runs
+        if _DATED.search(page.url, 8) or _CALENDAR.search(page.url, 8) or page.hops >= FAR:
+            page = _without_numbers(page)
         new_to_host = self._news(url.origin(page.url), page)
-        found = [self._counted(folder, barren=not self._news(folder, page), strict=False)]
+        new_here = self._news(folder, page)
+        if silent and not new_here:
+            return ()
+        found = [self._counted(folder, barren=not new_here, counts=led, strict=False)]
         if shape != page.url:
             news = self._news(shape, page)
             if strict:
                 news = new_to_host and self._says_more(page)
-            found.append(self._counted(shape, barren=not news, strict=strict))
+            found.append(
+                self._counted(shape, barren=not news, counts=led or alike or _made_up(page.url), strict=strict)
+            )
+            new_here = new_here and news
+        if not new_here:
+            self._poor[hash(page.url) % POOR] = hash(page.url)
         return tuple(tally for tally in found if tally.visits > 1)
+
+    def _is_poor(self, address: str) -> bool:
+        """Whether *address* is a page that showed nothing new."""
+        return address != "" and self._poor[hash(address) % POOR] == hash(address)
 
     def _endless(self, address: str, hop: Hop, year: int) -> str:
         settings = self._settings
@@ -239,7 +277,7 @@ class Traps:
         words = {word.encode() for word in _WORD.findall(page.url.lower(), page.url.index("/", 8))}
         own = re.compile(b"|".join(map(re.escape, sorted(words, key=len, reverse=True)))) if words else None
         said = [_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in page.runs]
-        rest = tuple(run for run in said if len(run) >= SHORTEST_RUN)
+        rest = tuple(run for run in said if len(run.translate(None, _DIGITS_ONLY)) >= SHORTEST_RUN)
         return self._news(f"{url.origin(page.url)} said", Page(page.url, rest, page.shown))
 
     def _new(self, group: str, things: Sequence[object]) -> int:
@@ -253,10 +291,10 @@ class Traps:
                 count += 1
         return count
 
-    def _counted(self, name: str, *, barren: bool, strict: bool) -> PatternTally:
-        """*name* after one more page, which brought something, or was *barren*."""
+    def _counted(self, name: str, *, barren: bool, counts: bool, strict: bool) -> PatternTally:
+        """*name* after one more page, which brought something, or was *barren*, and *counts* then or does not."""
         known = self._tallies.pop(name, None) or PatternTally(name, 0, 0, 0, strict=strict)
-        streak = known.streak + 1 if barren else 0
+        streak = known.streak + counts if barren else 0
         tally = PatternTally(
             name, known.visits + 1, known.fruitful + (not barren), streak, strict=strict or known.strict
         )
@@ -297,8 +335,13 @@ class Traps:
         if tally.pattern.endswith("/*"):
             most *= 2
         elif tally.strict:
-            most = (most + 1) // 3
+            most = max(1, most // SUSPICION)
         return most + min(tally.fruitful // GROWTH, MOST_IN_A_ROW)
+
+
+def _without_numbers(page: Page) -> Page:
+    letters = (run.translate(None, _DIGITS_ONLY) for run in page.runs)
+    return replace(page, runs=tuple(run for run in letters if len(run) >= SHORTEST_RUN))
 
 
 def _repeats(address: str, most: int) -> bool:

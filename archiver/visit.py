@@ -245,7 +245,7 @@ def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ..
     home = f"{url.origin(claim.url)}/"
     shown = tuple(link.url for link in links.links if link.hop is Hop.REQUISITE and link.url.startswith(home))
     with terms.turn:
-        return terms.traps.saw(Page(claim.url, links.runs, shown))
+        return terms.traps.saw(Page(claim.url, links.runs, shown, claim.via or "", len(claim.path)))
 
 
 def held(terms: Terms, claim: Claim) -> str:

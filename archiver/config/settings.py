@@ -125,10 +125,10 @@ class TrapSettings:
     max_url_length: int = setting(2000, COUNT, "Refuse links to pages with more than N characters in the URL.")
     max_years_ahead: int = setting(2, NUMBER, "Refuse pages of calendars more than N years ahead of now.")
     barren_pages: int = setting(
-        6,
+        8,
         NUMBER,
-        "Hold a pattern of URLs (/calendar/N/N) back after about N pages in a row that show nothing new; "
-        "docs/scope.md tells what counts. 0: no limit.",
+        "Hold a pattern of URLs (/thread/N) back after about N pages in a row that show nothing new, a quarter of them "
+        "where the URL looks like a calendar or choices; docs/scope.md tells what counts. 0: no limit.",
     )
     pattern_budget: int = setting(0, NUMBER, "At most about N pages of one pattern of URLs. 0: no limit.")
     directory_budget: int = setting(0, NUMBER, "At most about N pages below one first directory. 0: no limit.")
@@ -168,14 +168,14 @@ class PolitenessSettings:
     robots: str = setting(
         "obey",
         choice("obey", "ignore", "observe"),
-        "What to do about robots.txt: keep to it, not ask for it, or crawl everything and note in crawl.log and with the "
-        "URL what it would have forbidden (Crawl-delay is kept).",
+        "What to do about robots.txt: keep to it, not ask for it, or crawl everything and note in crawl.log and with "
+        "the URL what it would have forbidden (Crawl-delay is kept).",
     )
     robots_patience: float = setting(
         300.0,
         SECONDS_OR_NONE,
-        "Ask again for a robots.txt that is answered with an error of the server until the pauses between come to this; "
-        "nothing else is asked of its host meanwhile, nor after it. 0: no limit.",
+        "Ask again for a robots.txt that is answered with an error of the server until the pauses between come to "
+        "this; nothing else is asked of its host meanwhile, nor after it. 0: no limit.",
     )
     crawl_delay_cap: float = setting(
         300.0, SECONDS_OR_NONE, "Keep to a Crawl-delay in robots.txt, but to no longer one than this. 0: no limit."

@@ -114,7 +114,7 @@ def _listed(key: str, given: Any, kind: Kind) -> Iterator[Any]:
 
 def _unknown(key: str, given: Any, known: list[str]) -> str:
     shown = repr(key[:MAX_SHOWN])[1:-1]
-    near = get_close_matches(key[:MAX_SHOWN].lower().replace("_", "-").lstrip("-"), known, n=1, cutoff=0.5)
+    near = get_close_matches(key[:MAX_SHOWN].lower().replace("_", "-").lstrip("-"), known, n=1)
     if isinstance(given, dict) and not near:
         return f"[{shown}]: there are no tables; write each key at the top level, as max-depth = 3"
     return f"{shown}: unknown key; " + (f"did you mean {near[0]}?" if near else "docs/settings.md names them all")

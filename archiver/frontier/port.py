@@ -124,7 +124,8 @@ class Frontier(Protocol):
     async def ask_robots(self, host: int) -> HostRow:
         """Put robots.txt of *host* into its queue, before everything else; if it was answered already, once more.
 
-        Rules that are known hold until the new answer is in; where it could not be had nothing may be fetched meanwhile.
+        Rules that are known hold until the new answer is in; where it could not be had nothing may be fetched
+        meanwhile.
         """
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:

@@ -85,7 +85,8 @@ def test_one_dead_host_among_living_ones_is_given_up(tmp_path: Path) -> None:
     async def run() -> None:
         async with RawServer(tree(25).routes) as living, AsyncExitStack() as line:
             dying = await line.enter_async_context(RawServer(SITE.routes))
-            async with crawling(tmp_path, living.url(), dying.url(), retries=1, rate=Rate(12), host_patience=1.0) as (lifetime, ending):
+            seeds = living.url(), dying.url()
+            async with crawling(tmp_path, *seeds, retries=1, rate=Rate(12), host_patience=1.0) as (lifetime, ending):
                 await dying.log.holds(5).reached()
                 await line.aclose()
                 assert (await ending).code is ExitCode.DONE

@@ -237,7 +237,7 @@ def test_what_waits(tmp_path: Path) -> None:
     busy = keep(message("429 Too Many Requests", b"later\n", retry_after="5000"))
     routes: dict[str, Route] = {"/": ok(home), f"//{FOREIGN}/": busy, f"//{FOREIGN}/robots.txt": keep(NOT_FOUND)}
     with RawServer(routes, hosts=("127.0.0.1", FOREIGN)) as server:
-        wanted = settings(server.url(), server.url("/", FOREIGN), max_urls=2, host_concurrency=1)
+        wanted = settings(server.url(), server.url("/", FOREIGN), max_urls=2, host_concurrency=1, barren_pages=6)
         run(tmp_path, wanted)
         crawled = Crawled(tmp_path, wanted, server.url(""), server.url("", FOREIGN), "")
     every = [str(address) for (address,) in rows(tmp_path, "SELECT url FROM urls")]

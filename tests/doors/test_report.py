@@ -40,7 +40,7 @@ def test_totals(db: sqlite3.Connection) -> None:
         received=2400,
         warcs=1,
         stored=5000,
-        refused=7,
+        refused=11,
         first=NOW - 100,
         last=NOW - 10,
     )
@@ -86,7 +86,7 @@ def test_a_seed_that_leads_out_of_scope_is_named() -> None:
 def test_counts(db: sqlite3.Connection) -> None:
     assert account.statuses(db) == [(200, 1), (301, 1), (404, 1)]
     assert account.failures(db) == [("dns", 1), ("robots", 1), ("timeout", 1)]
-    assert account.refusals(db) == [("host", 7)]
+    assert account.refusals(db) == [("host", 7), ("max-repeats: 3", 4)]
     assert {mime: count for mime, count, _ in account.media_types(db)} == {"": 1, "text/html": 1, crawls.HOSTILE: 1}
 
 

@@ -31,7 +31,7 @@ from archiver.errors import ConfigError
         ("include = [1]", "f:1: include: the value is not a list of strings"),
         ('include = [\n  "a",\n  "("\n]', "f:1: include: '(' is not a regular expression (missing )"),
         ('seeds = ["htp://x"]', "f:1: seeds: 'htp://x': htp: is not crawled"),
-        ('seeds = ["a.org scope=page"]', "f:1: seeds: settings of a seed have a key of their own; right would be seed-"),
+        ('seeds = ["a.org scope=page"]', "f:1: seeds: settings of a seed have a key of their own; right would"),
         ('seed-setting = ["a.org"]', "f:1: seed-setting: 'a.org' is not the URL of a seed and its own settings (https"),
         ('seed-setting = ["a.org scope=all"]', "f:1: seed-setting: scope: 'all' is not one of host, domain, prefix"),
         ("[crawl]\nrate = 3", "f:1: [crawl]: there are no tables"),

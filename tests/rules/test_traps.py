@@ -100,10 +100,11 @@ def test_one_order_of_a_query_is_enough() -> None:
     assert watch.refusal(f"{HOME}/?b=2&a=1", Hop.REQUISITE, YEAR) == ""
 
 
-def _visit(watch: Traps, target: str, text: str, *shown: str) -> bool:
-    """Visit a page; whether others like it are held back from then on."""
+def _visit(watch: Traps, target: str, text: str, *shown: str, via: str | None = None, hops: int = 9) -> bool:
+    """Visit a page, which one like it led to if *via* is not given; whether others like it are held back then."""
     body = f"<body><p>Welcome to the site</p><p>{text}</p></body>".encode()
-    watch.saw(Page(HOME + target, runs(body), tuple(HOME + each for each in shown)))
+    led = HOME + (target if via is None else via)
+    watch.saw(Page(HOME + target, runs(body), tuple(HOME + each for each in shown), led, hops))
     return bool(watch.held(HOME + target, Hop.LINK))
 
 
@@ -131,31 +132,71 @@ def test_one_real_page_in_ten_is_enough() -> None:
         assert not _visit(watch, f"/user/{number}/", text)
 
 
+@pytest.mark.parametrize("target", ["/page/{n}", "/2024/05/{n}", "/{n}", "/a/{n}?page={n}&all=1"])
+def test_what_a_list_names_is_fetched_though_it_is_all_the_same(target: str) -> None:
+    watch = Traps(TrapSettings())
+    for number in range(500):
+        assert not _visit(watch, target.format(n=number), "Nothing to see here", via="/list")
+        assert not _visit(watch, "/list", f"A list of {_words(number)}", via="/")
+
+
+def test_numbers_are_something_new_where_they_are_no_dates() -> None:
+    watch = Traps(TrapSettings())
+    for number in range(2_000):
+        assert not _visit(watch, f"/page/{number}", f"Page {number}")
+        assert not _visit(watch, f"/tree/{number % 40}/{number}", str(number))
+
+
+def test_far_from_a_seed_numbers_are_nothing_new() -> None:
+    watch = Traps(TrapSettings())
+    held = [_visit(watch, f"/page/{number}", f"Page {number}", hops=number) for number in range(350)]
+    assert not any(held[:200])
+    assert held[-1]
+
+
+def test_a_page_without_a_text_of_its_own_says_nothing() -> None:
+    watch = Traps(TrapSettings())
+    for number in range(300):
+        body = f'<html><body><a href="/next/{number}">to the next page</a></body></html>'.encode()
+        assert runs(body) == ()
+        assert not watch.saw(Page(f"{HOME}/next/{number}", runs(body), (f"{HOME}/a.css",), f"{HOME}/next/{number - 1}"))
+
+
 @pytest.mark.parametrize(
     ("targets", "text", "pages"),
     [
-        ("/lost/{n}", "Not found: {n}", 7),
+        ("/lost/{n}", "This page could not be found", 9),
         ("/calendar/{y}/{m}", "Nothing happens in {month} {y}", 3),
-        ("/shop?size={n}&colour=red", "{n} very good chairs found for size {n} red", 3),
+        ("/events/?day={y}-05-{d}", "No event on May {d}, {y}", 3),
+        ("/shop?size={n}&colour=red", "Very good chairs found for size red", 3),
+        ("/s/9f86d081884c7d65a{n}/a", "What stands at a", 3),
     ],
 )
 def test_a_trap_is_held_back_soon(targets: str, text: str, pages: int) -> None:
     watch = Traps(TrapSettings())
     months = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
     held = []
-    for n in range(1, 10):
-        at = {"n": n, "y": 2000 + n, "m": n, "month": months[n]}
+    for n in range(1, 13):
+        at = {"n": n, "y": 2000 + n, "m": n, "month": months[n % 10], "d": f"{n:02}"}
         held.append(_visit(watch, targets.format(**at), text.format(**at)))
     assert held.index(True) + 1 == pages
+
+
+def test_pages_that_show_nothing_answer_for_nothing() -> None:
+    watch, held = Traps(TrapSettings()), []
+    for number in range(30):
+        here, before = (f"/lost/a{_words(which)}/{which}" for which in (number + 1, number))
+        held.append(_visit(watch, here, "Not found", via=before))
+    assert held[-1]
 
 
 def test_what_was_learned_is_known_again() -> None:
     watch = Traps(TrapSettings())
     tallies: dict[str, PatternTally] = {}
-    for number in range(8):
-        for tally in watch.saw(Page(f"{HOME}/lost/{number}", (b"notfound",), ())):
+    for number in range(12):
+        for tally in watch.saw(Page(f"{HOME}/lost/{number}", (b"notfound",), (), f"{HOME}/lost/9")):
             tallies[tally.pattern] = tally
-    rule = f"barren-pages: 6: {HOME}/lost/N"
+    rule = f"barren-pages: 8: {HOME}/lost/N"
     assert watch.held(f"{HOME}/lost/99", Hop.LINK) == rule
     assert Traps(TrapSettings(), tallies.values()).held(f"{HOME}/lost/99", Hop.LINK) == rule
     assert Traps(TrapSettings(barren_pages=50), tallies.values()).held(f"{HOME}/lost/99", Hop.LINK) == ""
@@ -172,10 +213,15 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(watch._held) <= 50
 
 
-def test_runs_are_letters_alone() -> None:
+def test_runs_are_letters_and_digits_alone() -> None:
     page = b"<title>No. 7</title><script>var x='hidden words'</script><P>Seen 12 Times</P>"
-    page += b"<!-- <p>not seen</p> --><p>id 5f3a9c77b1 here</p><style>p{}</style>"
-    assert runs(page) == (b"seentimes", b"idhere")
+    page += b"<!-- <p>not seen</p> --><p>id 5f3a here</p><style>p{}</style><a href=/>5</a><p>--</p>"
+    assert runs(page) == (b"no7", b"seen12times", b"id5f3ahere", b"5")
+
+
+def test_the_end_of_a_long_page_is_read_too() -> None:
+    page = b"<nav>" + b"<li>the same</li>" * 20_000 + b"</nav><p>What it is about</p>"
+    assert runs(page) == (b"thesame", b"whatitisabout")
 
 
 @pytest.mark.parametrize(
