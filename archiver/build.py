@@ -23,8 +23,9 @@ from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
 from archiver.archive.writer import Archive, WarcIdentity
+from archiver.config.own import SeedSetting
 from archiver.config.settings import PolitenessSettings, Settings, every_setting, key_of
-from archiver.config.toml import toml_value
+from archiver.config.toml import parse, toml_value
 from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
@@ -47,7 +48,7 @@ from archiver.politeness import Whole
 from archiver.recover import Rebuilding, Rebuilt, Recovery, Tell, replace_database
 from archiver.robots import product_token
 from archiver.schedule import Schedule
-from archiver.scope import Scope
+from archiver.scope import scope_of
 from archiver.stats import duration
 from archiver.traps import MOST_PATTERNS, Traps
 from archiver.visit import RobotsTerms, Terms
@@ -80,11 +81,7 @@ async def opened(
         terms = await _learned_terms(settings, frontier)
         index = Index(layout.indexes)
         if resume:
-            recovered = await Recovery(layout, frontier, terms).run()
-            if ahead := await frontier.set_back(clock.now(), LONGEST_PARK):
-                log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
-            if recovered.adopted:
-                log.info("%d visits were stored but not settled; they are now", recovered.adopted)
+            await _catch_up(layout, frontier, terms, clock.now())
             await restore_index(layout, frontier, index)
         await frontier.add_seeds(settings.seeds)
         guard = Guard(settings.fetch.allow_private, settings.seeds)
@@ -102,10 +99,19 @@ async def opened(
         patience = Patience(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
         network = Network(frontier, schedule, fetcher, clock, patience, Outage())
         feed.attach(_circles(settings.politeness).terms, network.recall)
-        changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(settings, in_force, guard))
+        changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(layout, settings, in_force, guard))
         parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes), room, network, changes)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
+
+
+async def _catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:
+    """Bring *frontier* to what the run before has left on disk, and its waits to the clock of this one."""
+    recovered = await Recovery(layout, frontier, terms).run()
+    if ahead := await frontier.set_back(now, LONGEST_PARK):
+        log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
+    if recovered.adopted:
+        log.info("%d visits were stored but not settled; they are now", recovered.adopted)
 
 
 def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: Guard) -> Fetcher:
@@ -145,17 +151,30 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
         return await frontier.seeds()
 
 
-def _renewal(settings: Settings, in_force: InForce, guard: Guard) -> Renew:
+def _renewal(layout: Layout, settings: Settings, in_force: InForce, guard: Guard) -> Renew:
     """What further seeds mean for a crawl that runs: their hosts may be asked, and new terms are in force."""
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
         guard.welcome(newest)
-        with_them = replace(settings, seeds=(*settings.seeds, *further))
-        renewed = await asyncio.to_thread(terms_of, with_them)
+        renewed = await asyncio.to_thread(lambda: terms_of(_with_seeds(settings, further, layout)))
         renewed.scope.welcome(in_force.terms.scope.welcomed)
         in_force.terms = replace(in_force.terms, scope=renewed.scope)
 
     return renew
+
+
+def _with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Settings:
+    """*settings*, with *further* seeds; whoever added these has written their own settings to crawl.toml first."""
+    own: tuple[SeedSetting, ...] = ()
+    try:
+        own = parse(layout.settings.read_text("utf-8"), str(layout.settings)).get("seed_setting", ())
+    except (ConfigError, OSError, UnicodeDecodeError) as error:
+        log.warning("seeds that were added have the settings of the crawl, for their own cannot be read: %s", error)
+    new = set(further)
+    scope = replace(
+        settings.scope, seed_setting=(*settings.scope.seed_setting, *(one for one in own if one.url in new))
+    )
+    return replace(settings, seeds=(*settings.seeds, *further), scope=scope)
 
 
 async def rebuilt(directory: Path, settings: Settings, tell: Tell, text: str = "") -> Rebuilt:
@@ -188,13 +207,14 @@ async def rebuilt(directory: Path, settings: Settings, tell: Tell, text: str = "
 
 def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Terms:
     """By what visits of this crawl are judged; *known*: what patterns of its URLs have brought so far."""
-    domain_of = registered_domains() if settings.scope.scope == "domain" else str
+    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed_setting)}
+    domain_of = registered_domains() if "domain" in reaches else str
     politeness = settings.politeness
     rules = RobotsTerms(
         patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
         nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
     )
-    scope = Scope(settings.scope, settings.seeds, domain_of)
+    scope = scope_of(settings.scope, settings.seeds, domain_of)
     return Terms(scope, settings.fetch.retries, Traps(settings.traps, known), rules)
 
 

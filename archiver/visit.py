@@ -28,7 +28,7 @@ from archiver.model import (
     Settlement,
     Truncation,
 )
-from archiver.scope import Scope, redirects_in_a_row
+from archiver.scope import Scope, Scopes, redirects_in_a_row
 from archiver.traps import Page, Traps, runs
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
@@ -73,7 +73,7 @@ class RobotsTerms:
 class Terms:
     """By what visits are judged."""
 
-    scope: Scope
+    scope: Scope | Scopes
     retries: int
     traps: Traps | None = None
     rules: RobotsTerms = RobotsTerms()
@@ -292,7 +292,7 @@ def conclude_forbidden(claim: Claim, rule: str, now: float, failure: Failure = F
     return Settlement(claim=claim, event=Event.FORBID, failure=failure.value, note=rule, settled=now)
 
 
-def _redirect_note(scope: Scope, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
+def _redirect_note(scope: Scope | Scopes, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
     if link.url == claim.url:
         return "redirect loop: back to itself"
     if isinstance(verdict, Refusal):

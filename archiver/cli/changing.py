@@ -16,8 +16,8 @@ from archiver.archive.layout import DRAFT, Layout
 from archiver.archive.lock import Lock
 from archiver.build import put_settings
 from archiver.cli import directory as place
-from archiver.cli.explaining import meant
-from archiver.cli.seeds import gathered
+from archiver.cli.explaining import meant, spelled, tell_scheme, with_other_scheme
+from archiver.cli.seeds import Gathered, gathered, together
 from archiver.cli.terminal import result
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
@@ -35,9 +35,12 @@ def retry(
     directory: Path, urls: Sequence[str], hosts: Sequence[str], statuses: Sequence[str], failures: Sequence[str]
 ) -> ExitCode:
     """Make URLs of the crawl in *directory* due again."""
-    wanted = Selection(tuple(map(meant, urls)), tuple(hosts), tuple(map(_span, statuses)), tuple(failures))
-    _check(directory)
-    _check_known(directory, wanted)
+    spans = tuple(map(_span, statuses))
+    for text in urls:
+        spelled(text)  # what is no URL is refused before anything else is looked at
+    settings = _check(directory)
+    wanted = Selection(_known(directory, urls, settings), tuple(hosts), spans, tuple(failures))
+    _check_hosts(directory, wanted.hosts)
     with _held(directory) as running:
         count = asyncio.run(_again(directory, wanted))
     result(f"{_count(count)} due again{_next(count, running=running)}")
@@ -50,38 +53,53 @@ def add(directory: Path, urls: Sequence[str], lists: Sequence[str]) -> ExitCode:
         raise ConfigError(
             "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
         )
-    seeds = gathered(urls, lists, ())
+    given = gathered(urls, lists, ())
     _check(directory)
     with _held(directory) as running:
-        count = asyncio.run(_added(directory, seeds, running=running))
-    known = f"; {len(seeds) - count} already there" if count < len(seeds) else ""
+        count, changed = asyncio.run(_added(directory, given, running=running))
+    known = f"; {len(given.urls) - count} already there" if count < len(given.urls) else ""
+    if changed:
+        known += f", {changed} of them with other settings from the next archiver resume on"
     result(f"{count} seed{'' if count == 1 else 's'} added{known}{_next(count, running=running)}")
     return ExitCode.DONE
 
 
-def _check(directory: Path) -> None:
-    """Refuse what holds no crawl that could be changed."""
+def _check(directory: Path) -> Settings:
+    """Refuse what holds no crawl that could be changed; the settings of the one that there is."""
     place.check_is_directory(directory)
     layout = Layout(directory)
     if not place.holds_crawl(directory):
         raise ConfigError(f"{directory} holds no crawl: there is no {layout.database.name} in it")
-    place.read_settings(layout.settings)
+    settings = with_values(Settings(), place.read_settings(layout.settings))
     if not layout.database.exists() or not account.begun(directory):
         raise ConfigError(
             f"{directory}: its crawl has not begun; archiver resume begins it, and then it can be changed"
         )
+    return settings
 
 
-def _check_known(directory: Path, wanted: Selection) -> None:
-    """Refuse names that the crawl does not know: nothing would be done, and nobody told."""
+def _known(directory: Path, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:
+    """*urls* in the spelling of the crawl; refuses those that it does not know: nothing would be done."""
     with account.opened(directory) as db:
-        for address in wanted.urls:
+        found = [meant(db, text, settings) for text in urls]
+        for address in found:
             if answers.known(db, address) is None:
-                raise ConfigError(
-                    f"{address} is not in the crawl, so it cannot be tried again; archiver explain says why, "
-                    "archiver add makes it a seed"
+                other = with_other_scheme(db, address, settings)
+                right = (
+                    f"{other} is in it"
+                    if other and answers.known(db, other)
+                    else "archiver explain says why, archiver add makes it a seed"
                 )
-        for host in wanted.hosts:
+                raise ConfigError(f"{address} is not in the crawl, so it cannot be tried again; {right}")
+    for text, address in zip(urls, found, strict=True):
+        tell_scheme(text, address)
+    return tuple(dict.fromkeys(found))
+
+
+def _check_hosts(directory: Path, hosts: Sequence[str]) -> None:
+    """Refuse names that the crawl does not know, as above."""
+    with account.opened(directory) as db:
+        for host in hosts:
             if not answers.keys(db, host):
                 raise ConfigError(f"--host {host}: the crawl knows no such host; right would be a name as example.org")
 
@@ -111,20 +129,31 @@ async def _again(directory: Path, wanted: Selection) -> int:
         await frontier.close()
 
 
-async def _added(directory: Path, seeds: Sequence[str], *, running: bool) -> int:
-    """crawl.toml first: what it names is never forgotten, whatever happens before the database has it."""
+async def _added(directory: Path, given: Gathered, *, running: bool) -> tuple[int, int]:
+    """How many seeds are new, and how many that are not have other settings now.
+
+    crawl.toml first: what it names is never forgotten, whatever happens before the database has it.
+    """
     layout = Layout(directory)
     frontier = await SqliteFrontier.open(layout.database)
     try:
         async with frontier.alone():
             settings = with_values(Settings(), place.read_settings(layout.settings))
-            together = tuple(dict.fromkeys((*settings.seeds, *seeds)))
-            if together != settings.seeds:
-                put_settings(layout, toml.render(replace(settings, seeds=together)))
+            changed = _with_seeds(settings, given)
+            if changed != settings:
+                put_settings(layout, toml.render(changed))
         now = time.time()
-        return await frontier.add_seeds(seeds, now + GRACE if running else now)
+        there = set(settings.seeds)
+        others = sum(one.url in there and one not in settings.scope.seed_setting for one in given.own)
+        return await frontier.add_seeds(given.urls, now + GRACE if running else now), others
     finally:
         await frontier.close()
+
+
+def _with_seeds(settings: Settings, given: Gathered) -> Settings:
+    own = together(settings.scope.seed_setting, given.own)
+    seeds = tuple(dict.fromkeys((*settings.seeds, *given.urls)))
+    return replace(settings, seeds=seeds, scope=replace(settings.scope, seed_setting=own))
 
 
 def _span(text: str) -> tuple[int, int]:

@@ -17,9 +17,10 @@ from archiver.archive.room import Room
 from archiver.cli import contact, openfiles
 from archiver.cli import directory as place
 from archiver.cli.running import Outcome, run
-from archiver.cli.seeds import gathered
+from archiver.cli.seeds import gathered, together
 from archiver.cli.terminal import complain, say, show
 from archiver.config import toml
+from archiver.config.own import unknown
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
@@ -57,9 +58,12 @@ class Begun:
 def crawl(wish: Wish) -> ExitCode:
     """Begin a crawl."""
     values = {**(place.read_settings(wish.config) if wish.config else {}), **wish.given}
-    seeds = gathered(wish.urls, wish.lists, values.get("seeds", ()))
-    settings = with_values(Settings(), {**values, "seeds": seeds})
-    directory = wish.output or place.default_for(seeds[0])
+    given = gathered(wish.urls, wish.lists, values.get("seeds", ()))
+    others = set(values.get("seeds", ())) - set(given.urls)  # of the file; they are not to be crawled
+    own = together((one for one in values.get("seed_setting", ()) if one.url not in others), given.own)
+    settings = with_values(Settings(), {**values, "seeds": given.urls, "seed_setting": own})
+    _check_own(settings, "")
+    directory = wish.output or place.default_for(given.urls[0])
     place.check_free(directory)
     _check_room(directory, settings)
     place.made(directory)
@@ -74,9 +78,16 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     settings = with_values(Settings(), {**toml.parse(read, str(layout.settings)), **given})
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
+    _check_own(settings, f"{layout.settings}: ")
     _check_room(directory, settings)
     written = toml.render(settings) if given else ""
     return _carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
+
+
+def _check_own(settings: Settings, where: str) -> None:
+    """Refuse settings for a seed that there is not: they would hold for nothing, and nobody would be told."""
+    if wrong := unknown(settings.seeds, settings.scope.seed_setting):
+        raise ConfigError(where + wrong)
 
 
 def _check_room(directory: Path, settings: Settings) -> None:

@@ -57,7 +57,7 @@ def _directory() -> click.Argument:
 
 
 def _lists() -> click.Option:
-    text = "Take seeds from a file, or from stdin, one on each line; # begins a comment. Any number."
+    text = "Take seeds from a file, or stdin: on each line a URL and its own settings, if any; # begins a comment."
     return click.Option(["--seeds"], multiple=True, metavar="FILE|-", help=text)
 
 

@@ -5,49 +5,67 @@ the page of a seed.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from archiver import url
-from archiver.build import terms_of
+from archiver.addresses import named
+from archiver.build import registered_domains, terms_of
 from archiver.cli.wording import Decision, Verdict
 from archiver.config import surts
 from archiver.config.settings import ScopeSettings, Settings
-from archiver.errors import Failure
+from archiver.errors import Failure, FetchError
 from archiver.fetch.client import user_agent
+from archiver.fetch.guard import Guard
 from archiver.frontier.answers import HostState, Known
-from archiver.model import Claim, Hop, Link, NewUrl, Refusal, State
+from archiver.model import Claim, Hop, Link, NewUrl, PatternTally, Refusal, State
 from archiver.robots import Rules, product_token
-from archiver.scope import Scope
-from archiver.visit import judged
+from archiver.scope import Moved, Scope, Scopes
+from archiver.visit import held, judged
 
+NOT_NAMED = "allow-private: does not name it"
+LOOPBACK = "127.0.0.1"  # where names below localhost lead (RFC 6761)
 MOST_PARENTS = 1000  # seeds whose pages are tried as the place of a link
 LONGEST_RULE = 300  # characters of a line of robots.txt that are shown
 
 
-class Judge:
-    """Judges by the settings in force; *moved*: where seeds have moved to, which counts as a seed too."""
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the crawl has learned by which URLs are judged: where seeds have moved to, and what patterns brought."""
 
-    def __init__(self, settings: Settings, moved: Sequence[str], now: float) -> None:
+    moved: Sequence[Moved] = ()
+    tallies: Sequence[PatternTally] = ()
+
+
+class Judge:
+    """Judges by the settings in force, and by what the crawl has learned."""
+
+    def __init__(self, settings: Settings, learned: Learned, now: float) -> None:
         self._settings = settings
+        self._moved = learned.moved
         self._now = now
-        self._terms = terms_of(settings)
-        self._scope = self._terms.scope
+        self._terms = terms_of(settings, learned.tallies)
+        self._terms.scope.welcome(learned.moved)
         self._plain_scope = self._narrowed(include=(), scope_surt=())
         self._listed_scope = self._narrowed(include=(), scope_surt=settings.scope.scope_surt)
-        for scope in (self._scope, self._plain_scope, self._listed_scope):
-            scope.welcome(moved)
+        self._guard = Guard(settings.fetch.allow_private, settings.seeds)
 
     def of_known(self, row: Known, host: HostState | None) -> Verdict:
         """By which rule *row* is what it is."""
         if row.failure == Failure.PRIVATE:
-            return Verdict(Decision.REFUSED, "allow-private: does not name it", row.note)
+            return Verdict(Decision.REFUSED, NOT_NAMED, row.note)
         if row.failure == Failure.ROBOTS:
             where = f" ({host.robots_url})" if host is not None and host.robots_url else ""
             return Verdict(Decision.REFUSED, self._robots(), f"{row.note}{where}")
         if row.state is State.EXCLUDED:
             return Verdict(Decision.REFUSED, row.note or row.failure)
-        return self._taken(row)
+        taken = self._taken(row)
+        if row.state is not State.WAITING:
+            return taken
+        claim = Claim(row.id, row.url, 0, row.hop, row.path, row.depth, row.strays, row.tries)
+        inside = self._private(row.url)
+        coming = held(self._terms, claim) or (f"{NOT_NAMED}: {inside}" if inside else "")
+        return replace(taken, detail=f"but it will be refused by {coming}") if coming else taken
 
     def of_unknown(self, address: str, host: HostState | None) -> Verdict:
         """What would become of a link to *address*."""
@@ -58,10 +76,12 @@ class Judge:
             shown = self._as_found(address, Hop.REQUISITE)
             detail = "" if isinstance(shown, Refusal) else "as an image, style or script of a page it would be taken"
             return Verdict(Decision.WOULD_REFUSE, as_link.rule, detail)
+        if inside := self._private(address):
+            return Verdict(Decision.WOULD_REFUSE, NOT_NAMED, inside)
         line = self._line(address, host) if self._settings.politeness.robots == "obey" else ""
         if line:
             return Verdict(Decision.WOULD_REFUSE, self._robots(), line)
-        return Verdict(Decision.WOULD_TAKE, self._home_rule(address) or f"scope: {self._settings.scope.scope}")
+        return Verdict(Decision.WOULD_TAKE, self._home_rule(address, 1) or f"scope: {self._settings.scope.scope}")
 
     def pace(self, address: str) -> str:
         """The setting by which the host of *address* is asked how fast."""
@@ -81,30 +101,51 @@ class Judge:
             return Verdict(Decision.TOOK, "seeds")
         if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
             return Verdict(Decision.TOOK, self._robots(), "it says what may be fetched from its host")
-        if home := self._home_rule(row.url):
+        if home := self._home_rule(row.url, row.depth):
             return Verdict(Decision.TOOK, home)
         return Verdict(Decision.TOOK, *_outside(row, scope))
 
-    def _home_rule(self, address: str) -> str:
-        """The rule by which *address* lies in the scope; "" where it does not."""
+    def _home_rule(self, address: str, depth: int) -> str:
+        """The rule by which *address*, *depth* links from a seed, lies in the scope; "" where it does not."""
+        scope, everywhere = self._settings.scope, self._terms.scope
+        own = everywhere.own_rule(address, depth) if isinstance(everywhere, Scopes) else ""
+        if own and scope.max_depth is not None and depth > scope.max_depth:
+            return own
+        return self._common_rule(address) or own
+
+    def _common_rule(self, address: str) -> str:
+        """The rule by which *address* lies in the scope of seeds that have the settings of the crawl."""
         scope = self._settings.scope
         if self._plain_scope.contains(address):
             return f"scope: {scope.scope}"
         if self._listed_scope.contains(address):
             form = surts.form(address)
             return next(f"scope-surt[{n}]: {text}" for n, text in enumerate(scope.scope_surt) if form.startswith(text))
-        if self._scope.contains(address):
-            for number, pattern in enumerate(scope.include):
-                if self._narrowed(include=(pattern,), scope_surt=()).contains(address):
-                    return f"include[{number}]: {pattern}"
+        for number, pattern in enumerate(scope.include):
+            if self._narrowed(include=(pattern,), scope_surt=()).contains(address):
+                return f"include[{number}]: {pattern}"
         return ""
 
     def _narrowed(self, include: tuple[str, ...], scope_surt: tuple[str, ...]) -> Scope:
-        """The scope with other settings, which tells by which of them a URL is in it."""
-        scope = replace(self._settings.scope, include=include, scope_surt=scope_surt)
-        if scope == self._settings.scope:
-            return self._scope
-        return terms_of(replace(self._settings, scope=scope)).scope
+        """What those seeds take that have no settings of their own, by a part of what the settings include."""
+        apart = {own.url for own in self._settings.scope.seed_setting}
+        settings = replace(self._settings.scope, include=include, scope_surt=scope_surt, seed_setting=())
+        seeds = tuple(seed for seed in self._settings.seeds if seed not in apart)
+        scope = Scope(settings, seeds, registered_domains() if settings.scope == "domain" else str)
+        scope.welcome((place, seed) for place, seed in self._moved if seed not in apart)
+        return scope
+
+    def _private(self, address: str) -> str:
+        """Why *address* would be refused as one of the inside, as far as its host says it: no name is looked up."""
+        host = named(url.host(address))
+        here = host == "localhost" or host.endswith(".localhost")
+        if here and host in {named(url.host(seed)) for seed in self._settings.seeds}:
+            return ""
+        try:
+            self._guard.check(host, LOOPBACK if here else None)
+        except FetchError as error:
+            return error.reason
+        return ""
 
     def _as_found(self, address: str, hop: Hop) -> NewUrl | Refusal:
         """The most favourable verdict on *address* as a reference in the page of one of the seeds."""

@@ -14,6 +14,7 @@ from archiver.allowance import Allowance
 from archiver.cli import directory as place
 from archiver.cli import wording
 from archiver.cli.terminal import results
+from archiver.cli.wording import REFUSED
 from archiver.errors import ConfigError
 from archiver.frontier import account, answers
 from archiver.frontier.answers import Known, Refused
@@ -21,7 +22,6 @@ from archiver.model import ExitCode, State
 from archiver.report.summary import iso
 from archiver.stats import printable
 
-REFUSED = "refused"  # not a state of the frontier: links that scope did not take
 STATES = (*(state.value for state in State), REFUSED)
 LONGEST = 20_000  # characters of a URL; a longer one does not exist
 LONGEST_REASON = 1000

@@ -1,48 +1,65 @@
 """The seeds of a new crawl, gathered from the command line, lists in files or on stdin, and the settings file."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.cli.terminal import say
-from archiver.config.seeds import lacks_scheme, listed, seed
+from archiver.config.own import SeedSetting, listed, read
+from archiver.config.seeds import lacks_scheme
 from archiver.errors import ConfigError
 
 STDIN = "-"
 _MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake, such as a disk image
 
 
-def gathered(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> tuple[str, ...]:
-    """Canonical seeds, each once, in the order given; those of the settings file only where none is given."""
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Canonical seeds, each once, in the order given, and the settings that some of them have for themselves."""
+
+    urls: tuple[str, ...]
+    own: tuple[SeedSetting, ...]
+
+
+def gathered(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> Gathered:
+    """The seeds that are given; those of the settings file, which has their settings too, only where none is."""
     found: dict[str, None] = {}
-    for text in urls:
-        canonical = _argument(text)
-        if lacks_scheme(text):
-            say(f"archiver: {text} has no scheme; taken as {canonical}")
-        found[canonical] = None
-    for name in lists:
-        found |= dict.fromkeys(_listed(name))
+    own: dict[str, SeedSetting] = {}
+    for given in (*map(_argument, urls), *(one for name in lists for one in _listed(name))):
+        address, theirs = given
+        found[address] = None
+        if theirs is not None and own.setdefault(address, theirs) != theirs:
+            raise ConfigError(f"{address}: given with other settings too; right would be one set of settings for it")
     if found:
-        return tuple(found)
+        return Gathered(tuple(found), tuple(own.values()))
     if configured:
-        return configured
+        return Gathered(configured, ())
     raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
 
 
-def _listed(name: str) -> list[str]:
+def together(known: Iterable[SeedSetting], further: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
+    """Those of *known*, and *further* ones, which go before what is known of the same seed."""
+    return tuple({one.url: one for one in (*known, *further)}.values())
+
+
+def _listed(name: str) -> list[tuple[str, SeedSetting | None]]:
     seeds = list(listed(_read(name), _label(name)))
     if not seeds:
         raise ConfigError(f"{_label(name)}: there is no URL in it; one is expected on each line")
-    without = sum(lacks_scheme(text) for text, _ in seeds)
+    without = sum(lacks_scheme(text) for text, _, _ in seeds)
     if without:
         say(f"archiver: {_label(name)}: {without} URL{'' if without == 1 else 's'} without a scheme, taken as http://")
-    return [canonical for _, canonical in seeds]
+    return [(address, own) for _, address, own in seeds]
 
 
-def _argument(text: str) -> str:
+def _argument(text: str) -> tuple[str, SeedSetting | None]:
     if lacks_scheme(text) and Path(text).is_file():
         raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
-    return seed(text)
+    address, own = read(text)
+    if lacks_scheme(text):
+        say(f"archiver: {text} has no scheme; taken as {address}")
+    return address, own
 
 
 def _read(name: str) -> str:

@@ -3,13 +3,16 @@
 Nothing that is written can end the program: a closed terminal or a broken pipe only ends the talking.
 """
 
+import math
 import os
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 
 from archiver.stats import printable
 
+_HELD_BACK = 0.1  # seconds for which a result may wait for more of them
 _LONGEST = 2000  # characters of a message, which is one line whatever is in it
 
 
@@ -34,10 +37,14 @@ def result(text: str) -> None:
 
 
 def results(lines: Iterable[str]) -> None:
-    """What was asked for, a line as soon as it is there; ends when whoever reads has seen enough."""
+    """What was asked for, a line soon after it is there; ends when whoever reads has seen enough."""
+    flushed = -math.inf
     try:
         for line in lines:
             sys.stdout.write(f"{line}\n")
+            if (now := time.monotonic()) - flushed > _HELD_BACK:
+                sys.stdout.flush()
+                flushed = now
         sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes stdout once more at its end, which must not fail again.

@@ -18,6 +18,7 @@ from archiver.stats import duration, printable, volume
 LONGEST_URL = 2000  # characters shown
 FIRST_STEPS, LAST_STEPS = 3, 8  # of a long path
 CAPTURES_SHOWN = 5
+REFUSED = "refused"  # not a state of the frontier: a link that scope did not take
 
 HOPS = {
     Hop.LINK: "link",
@@ -59,7 +60,7 @@ class Explanation:
     row: Known | None = None
     refused: Refused | None = None  # what the sample of refusals says of it
     untold: tuple[tuple[str, int], ...] = ()  # rules that refused more links to its host than the sample holds
-    way: tuple[Step, ...] = ()
+    way: tuple[Step, ...] = ()  # to the page that names it, where it was refused
     way_cut: bool = False
     captures: tuple[Stored, ...] = ()
     host: HostState | None = None
@@ -72,7 +73,7 @@ class Explanation:
         """Where it is in its life; or refused, or unknown."""
         if self.row is not None:
             return self.row.state.value
-        return "refused" if self.refused is not None else "unknown"
+        return REFUSED if self.refused is not None else "unknown"
 
     @property
     def allowance(self) -> Allowance:
@@ -167,6 +168,8 @@ def _path(found: Explanation) -> Iterator[str]:
         if left_out > 1 and FIRST_STEPS <= number < FIRST_STEPS + left_out:
             continue
         yield f"{_letter(step):<13} {printable(step.url, LONGEST_URL)}"
+    if steps and found.row is None:
+        yield f"{f'  {REFUSED}':<13} {printable(found.url, LONGEST_URL)}"
 
 
 def _letter(step: Step) -> str:
@@ -253,7 +256,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "refused": {"rule": found.refused.rule, "via": found.refused.via} if found.refused else None,
         "refused_on_host": dict(found.untold),
         "reason": why(row, found.now, found.allowance) if row else "",
-        "path": [{"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.way],
+        "path": _steps(found),
         "path_cut": found.way_cut,
         "hops": row.path if row else None,
         "depth": row.depth if row else None,
@@ -287,6 +290,12 @@ def tried(row: Known | None) -> dict[str, Any]:
         "note": row.note,
         "settled": iso(row.settled),
     }
+
+
+def _steps(found: Explanation) -> list[dict[str, str]]:
+    steps = [{"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.way]
+    last = [{"url": found.url, "hop": "", "how": REFUSED}] if steps and found.row is None else []
+    return steps + last
 
 
 def _how(step: Step) -> str:

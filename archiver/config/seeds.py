@@ -45,16 +45,11 @@ def lacks_scheme(text: str) -> bool:
     return _with_scheme(text.strip()) != text.strip()
 
 
-def listed(text: str, name: str) -> Iterator[tuple[str, str]]:
-    """The seeds of a list, one on each line, as written and canonical; `#` begins a comment, *name* is the file's."""
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a list of seeds that say something, with their numbers; `#` begins a comment."""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        written = _COMMENT.sub("", line).strip()
-        if not written:
-            continue
-        try:
-            yield written, seed(written)
-        except ConfigError as error:
-            raise ConfigError(f"{name}:{number}: {error}") from None
+        if written := _COMMENT.sub("", line).strip():
+            yield number, written
 
 
 def _with_scheme(text: str) -> str:

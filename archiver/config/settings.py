@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
+from archiver.config.own import SEED_SETTING, SeedSetting
 from archiver.config.values import (
     BOOLEAN,
     COUNT,
@@ -22,6 +23,7 @@ from archiver.config.values import (
     PATTERN,
     PLACE,
     RATE,
+    REACH,
     SECONDS,
     SECONDS_OR_NONE,
     SETS,
@@ -46,7 +48,7 @@ class ScopeSettings:
 
     scope: str = setting(
         "host",
-        choice("host", "domain", "prefix", "page", "any"),
+        REACH,
         "How far to go from each seed: its host (www. and http/https count as one), its registered domain, "
         "the URLs below its path, only the page itself, or anywhere; set other limits with the last.",
     )
@@ -55,6 +57,13 @@ class ScopeSettings:
         SURT,
         "Take also URLs that begin so when their host is turned round: http://(org,example, is all of example.org; "
         "a URL stands for what begins with it, a host for itself and all below it.",
+        many=True,
+    )
+    seed_setting: tuple[SeedSetting, ...] = setting(
+        (),
+        SEED_SETTING,
+        "For this seed alone: how far to go (scope, max-depth, max-hops) in place of what the crawl's settings say, "
+        "and what to take or refuse (include, exclude) besides them. In a list of seeds the same stands behind a URL.",
         many=True,
     )
     include: tuple[str, ...] = setting(

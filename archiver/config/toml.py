@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from textwrap import wrap
 from typing import Any
 
-from archiver.config.seeds import seed
+from archiver.config.own import read
 from archiver.config.settings import TITLES, Settings, every_setting, key_of
 from archiver.config.values import Kind
 from archiver.errors import ConfigError
@@ -20,8 +20,19 @@ from archiver.errors import ConfigError
 SEEDS = "seeds"
 MAX_SHOWN = 60  # characters of an unknown key in a message, which is one line
 _COMMENT_WIDTH = 100
-_SEEDS_KIND = Kind("URL", "a URL", seed)
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
+
+
+def _seed(text: str) -> str:
+    address, own = read(text)
+    if own is not None:
+        raise ConfigError(
+            f"settings of a seed have a key of their own; right would be seed-setting = [{toml_value(str(own))}]"
+        )
+    return address
+
+
+_SEEDS_KIND = Kind("URL", "a URL", _seed)
 
 
 def parse(text: str, name: str) -> dict[str, Any]:

@@ -293,3 +293,6 @@ LABEL = Kind("NAME", "a name of letters, digits, '.', '_' and '-'", _label)
 def choice(*words: str) -> Kind:
     """One of *words*."""
     return Kind("|".join(words), "one of " + ", ".join(words), _choice(words))
+
+
+REACH = choice("host", "domain", "prefix", "page", "any")  # how far a seed reaches

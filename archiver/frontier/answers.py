@@ -12,13 +12,14 @@ from typing import Any
 
 from archiver.frontier import tallies
 from archiver.frontier.again import names_of
-from archiver.model import Hop, Robots, State
+from archiver.model import Hop, PatternTally, Robots, State
 
 MAX_STEPS = 250  # hops of a path that are looked up
 MAX_CAPTURES = 100  # of one URL
 MAX_AHEAD = 10_000  # URLs counted that go before another
 PAGE = 1000  # rows in one transaction
 _MICRO = 1_000_000
+_LAST = "\U0010ffff"  # comes after every character of a URL
 _BEHIND_ALL = "i"  # comes after every http and https URL
 
 
@@ -178,9 +179,14 @@ def refused_without_trace(db: sqlite3.Connection, key: str) -> list[tuple[str, i
     return list(db.execute(rows, (key,)))
 
 
-def moved(db: sqlite3.Connection) -> list[str]:
-    """Where redirects of seeds led."""
-    return [address for (address,) in db.execute(tallies.MOVED)]
+def moved(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Where redirects of seeds led, each with the seed."""
+    return list(db.execute(tallies.MOVED))
+
+
+def learned(db: sqlite3.Connection, most: int) -> list[PatternTally]:
+    """What patterns of URLs have brought, at most *most*."""
+    return tallies.read(db.execute(tallies.NEWEST, (most,))) if _columns(db, "tallies") else []
 
 
 def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
@@ -221,8 +227,8 @@ def listed_refused(db: sqlite3.Connection, hosts: Sequence[str] | None) -> Itera
 
 
 def _span(key: str) -> tuple[str, str]:
-    """Before and behind all URLs of the host *key*: "0" is the character after "/"."""
-    return key, f"{key}0"
+    """Before and behind all URLs of the host *key*, and of no `key.org`: "." and "0" are the neighbours of "/"."""
+    return f"{key}.{_LAST}", f"{key}0"
 
 
 def _page(db: sqlite3.Connection, order: str, values: tuple[object, ...]) -> list[Any]:

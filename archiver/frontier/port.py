@@ -169,8 +169,8 @@ class Frontier(Protocol):
     async def tallies(self, most: int) -> list[PatternTally]:
         """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""
 
-    async def moved(self) -> list[str]:
-        """Where redirects of seeds led."""
+    async def moved(self) -> list[tuple[str, str]]:
+        """Where redirects of seeds led, each with the seed."""
 
     async def files(self) -> list[FileRow]:
         """Every WARC file."""

@@ -254,9 +254,9 @@ class SqliteFrontier:
         """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""
         return tallies.read(await self._rows(tallies.NEWEST, (most,)))
 
-    async def moved(self) -> list[str]:
-        """Where redirects of seeds led."""
-        return [str(row[0]) for row in await self._rows(tallies.MOVED)]
+    async def moved(self) -> list[tuple[str, str]]:
+        """Where redirects of seeds led, each with the seed."""
+        return [(str(row[0]), str(row[1])) for row in await self._rows(tallies.MOVED)]
 
     async def files(self) -> list[FileRow]:
         """Every WARC file."""

@@ -16,9 +16,9 @@ SET visits = excluded.visits, fruitful = excluded.fruitful, streak = excluded.st
 NEWEST = "SELECT pattern, visits, fruitful, streak, strict FROM tallies ORDER BY streak = 0, rowid DESC LIMIT ?"
 
 MOVED = """
-SELECT urls.url FROM urls JOIN seeds ON seeds.url = urls.seed
+SELECT urls.url, begun.url FROM urls JOIN seeds ON seeds.url = urls.seed JOIN urls AS begun ON begun.id = urls.seed
 WHERE urls.hop = 'R' AND urls.path <> '' AND trim(urls.path, 'R') = '' ORDER BY urls.id
-"""  # where redirects of seeds led
+"""  # where redirects of seeds led, and which seeds
 REPORT = """
 WITH refused AS (SELECT rule, sum(links) AS links FROM refusal_counts GROUP BY rule),
      samples AS (SELECT rule, min(url) AS url FROM refusals GROUP BY rule),

@@ -1,86 +1,30 @@
-"""`archiver explain` and `archiver urls`: every URL of a crawl, with the rule that took or refused it."""
+"""`archiver explain`: every URL of a crawl, with the rule that took or refused it."""
 
-import asyncio
 import json
-import os
 import sqlite3
-import sys
 import time
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
-from archiver import build
+from archiver import url
 from archiver.cli import explaining, wording
 from archiver.cli.entry import run as carried_out
-from archiver.cli.wording import Explanation
 from archiver.config import toml
-from archiver.config.settings import Settings
 from archiver.frontier import account
 from archiver.frontier.migrations import script
 from archiver.model import ExitCode
 from fixtures import crawls
 from fixtures.archives import rows
-from fixtures.command import ROOT
 from fixtures.lifetimes import settings
-from fixtures.rawserver import RawServer, Route, keep
-from fixtures.sites import PIXEL, message, ok, page, redirect
-
-FOREIGN = "127.0.0.2"
-CALENDAR = "/calendar/"
-WANTED = f"{FOREIGN}.*/wanted"
-INSIDE = "http://10.0.0.1/inside"
-
-
-def site(foreign: str) -> dict[str, Route]:
-    """Something for every rule; *foreign* is the other host's address with its port."""
-    links = [
-        "/a",
-        "/calendar/1",
-        "/private/x",
-        "/moved",
-        "/endless/0",
-        "/busy",
-        "/dead",
-        f"{foreign}/page",
-        f"{foreign}/wanted",
-    ]
-    home = page("Home", [*links, f"{foreign}/closed/", INSIDE], images=["/i.gif", f"{foreign}/i.gif", "/gone.gif"])
-    return {
-        "/": ok(home),
-        "/a": ok(page("A", ["/b"])),
-        "/b": ok(page("B", ["/c"])),
-        "/c": ok(page("C", ["/d"])),
-        "/i.gif": ok(PIXEL, "image/gif"),
-        "/moved": redirect(f"{foreign}/landing"),
-        **{f"/endless/{step}": redirect(f"/endless/{step + 1}") for step in range(5)},
-        "/busy": keep(message("503 Service Unavailable", b"later\n")),
-        "/dead": b"",
-        f"//{FOREIGN}/landing": ok(page("Landing")),
-        f"//{FOREIGN}/wanted": ok(page("Wanted")),
-        f"//{FOREIGN}/robots.txt": ok("User-agent: *\nDisallow: /closed\n", "text/plain"),
-        "/robots.txt": ok("User-agent: *\nDisallow: /private\n", "text/plain"),
-    }
-
-
-@dataclass(frozen=True)
-class Crawled:
-    """A crawl that has ended, and what belongs to it."""
-
-    directory: Path
-    settings: Settings
-    home: str  # without the slash at its end
-    foreign: str
-
-    def explained(self, address: str, *, running: bool = False) -> Explanation:
-        """The explanation of *address*."""
-        with account.opened(self.directory) as db:
-            return explaining.explanation(db, address, self.settings, time.time(), running=running)
-
+from fixtures.rawserver import NOT_FOUND, RawServer, Route, keep
+from fixtures.rules import CALENDAR, FOREIGN, WANTED, Crawled, crawled_site, expected, run
+from fixtures.sites import message, ok, page
 
 Said = Callable[..., str]
 
@@ -98,66 +42,78 @@ def command(capsys: pytest.CaptureFixture[str]) -> Said:
     return run_it
 
 
-def run(directory: Path, wanted: Settings) -> None:
-    """Crawl to the end, as the command does."""
-
-    async def act() -> None:
-        async with build.opened(directory, wanted, resume=False, text=toml.render(wanted)) as lifetime:
-            await lifetime.run()
-
-    asyncio.run(act())
-
-
 @pytest.fixture(name="crawled", scope="module")
-def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+def crawled_once(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
     directory = tmp_path_factory.mktemp("explained") / "crawl"
     directory.mkdir()
-    with RawServer(hosts=("127.0.0.1", FOREIGN)) as server:
-        home, foreign = server.url(""), server.url("", FOREIGN)
-        server.routes = site(foreign)
-        values: dict[str, Any] = {"exclude": (CALENDAR,), "include": (WANTED, "/closed/", "/inside")}
-        limits = {"max_depth": 3, "max_redirects": 2, "retries": 0, "allow_private": (FOREIGN,)}
-        wanted = settings(f"{home}/", "http://127.0.0.3:9/", **values, **limits)
-        run(directory, wanted)
-        yield Crawled(directory, wanted, home, foreign)
+    return crawled_site(directory)
 
 
-def expected(crawled: Crawled) -> dict[str, tuple[str, str, str]]:
-    """URL to state, decision and rule; every URL that the crawl met."""
-    home, foreign = crawled.home, crawled.foreign
-    took, refused = "taken", "refused"
-    host = "scope: host"
-    return {
-        f"{home}/": ("archived", took, "seeds"),
-        "http://127.0.0.3:9/": ("failed", took, "seeds"),
-        f"{home}/robots.txt": ("archived", took, "robots: obey"),
-        f"{foreign}/robots.txt": ("archived", took, "robots: obey"),
-        "http://127.0.0.3:9/robots.txt": ("failed", took, "robots: obey"),
-        **{f"{home}{path}": ("archived", took, host) for path in ("/a", "/b", "/c", "/i.gif", "/gone.gif", "/moved")},
-        **{f"{home}/endless/{step}": ("archived", took, host) for step in range(3)},
-        f"{home}/busy": ("archived", took, host),
-        f"{home}/dead": ("failed", took, host),
-        INSIDE: ("excluded", refused, "allow-private: does not name it"),
-        "http://10.0.0.1/robots.txt": ("excluded", refused, "allow-private: does not name it"),
-        f"{home}/private/x": ("excluded", refused, "robots: obey"),
-        f"{foreign}/closed/": ("excluded", refused, "robots: obey"),
-        f"{foreign}/wanted": ("archived", took, f"include[0]: {WANTED}"),
-        f"{foreign}/i.gif": ("archived", took, "page-requisites: true"),
-        f"{foreign}/landing": ("archived", took, "redirects: follow"),
-        f"{home}/calendar/1": ("refused", refused, f"exclude[0]: {CALENDAR}"),
-        f"{home}/d": ("refused", refused, "max-depth: 3"),
-        f"{home}/endless/3": ("refused", refused, "max-redirects: 2"),
-        f"{foreign}/page": ("refused", refused, host),
-    }
+def stands_in(written: dict[str, Any], rule: str) -> bool:
+    """Whether *rule* says what the settings file does: a key that is there, with its value."""
+    key, _, value = rule.partition(": ")
+    name, _, number = key.partition("[")
+    there = written[name]
+    if not value or name == "allow-private":  # "seeds", and a host that is not named
+        return True
+    if name == "seed-setting":
+        seed, setting = value.split()
+        first, *others = there[int(number.removesuffix("]"))].split()
+        return seed == first and setting in others
+    if number:
+        return bool(there[int(number.removesuffix("]"))] == value)
+    if isinstance(there, list):  # names between commas
+        return value.partition(": ")[0] in ",".join(there).split(",")
+    return value.partition(": ")[0] == (str(there).lower() if isinstance(there, bool) else str(there))
+
+
+def target(directory: Path, file: str, offset: int) -> str:
+    """The URL of the response record that begins at *offset* of *file*."""
+    with (directory / file).open("rb") as warc:
+        warc.seek(offset)
+        record = next(iter(ArchiveIterator(warc)))
+        assert record.rec_type == "response"
+        return str(record.rec_headers.get_header("WARC-Target-URI"))
+
+
+def whole(crawled: Crawled, address: str) -> dict[str, Any]:
+    """What is told of *address*, after everything was checked that has to be right of any URL of a crawl."""
+    found = crawled.explained(address)
+    told, text = wording.as_json(found), "\n".join(wording.lines(found))
+    assert json.loads(json.dumps(told)) == told
+    rule = told["refused"]["rule"] if told["refused"] else told["rule"]
+    assert rule in text
+    assert stands_in(tomllib.loads((crawled.directory / "crawl.toml").read_text()), rule), rule
+    steps = [step["url"] for step in told["path"]]
+    assert steps[-1] == address
+    assert steps[0] in crawled.settings.seeds or steps[0].endswith("/robots.txt")
+    assert all(step in text for step in steps)
+    state, answered = told["state"], told["status"] != 0
+    assert (told["tries"] > 0) is (state in {"archived", "failed"}) or state == "waiting"
+    assert bool(told["captures"]) is answered
+    for capture in told["captures"]:
+        assert target(crawled.directory, capture["file"], capture["offset"]) == address
+        assert f"offset {capture['offset']}" in text
+    assert (told["due"] is not None) is (state == "waiting")
+    assert bool(told["waits_for"]) is (state == "waiting")
+    assert all(reason in text for reason in told["waits_for"])
+    assert (told["host"] is None) is (state == "refused" and answers_nobody(crawled, address))
+    return told
+
+
+def answers_nobody(crawled: Crawled, address: str) -> bool:
+    """Whether the crawl has nothing to do with the host of *address*."""
+    return not rows(crawled.directory, f"SELECT 1 FROM hosts WHERE key = '{url.origin(address)}'")
 
 
 def test_every_url_names_its_rule_as_the_settings_have_it(crawled: Crawled) -> None:
-    met = {str(url) for (url,) in rows(crawled.directory, "SELECT url FROM urls UNION SELECT url FROM refusals")}
+    met = {
+        str(address) for (address,) in rows(crawled.directory, "SELECT url FROM urls UNION SELECT url FROM refusals")
+    }
     wanted = expected(crawled)
     assert met == set(wanted)
     for address, (state, decision, rule) in wanted.items():
-        found = crawled.explained(address)
-        told = wording.as_json(found)
+        found, told = crawled.explained(address), whole(crawled, address)
         assert (found.state, told["known"]) == (state, True), address
         if found.refused is not None:
             assert (told["refused"]["rule"], decision) == (rule, "refused"), address
@@ -220,11 +176,90 @@ def test_a_refusal_that_is_not_in_the_sample(crawled: Crawled) -> None:
 
 
 @pytest.mark.parametrize(
-    "spelling", ["HTTP://127.0.0.1:{port}/x/../a#top", "127.0.0.1:{port}/a", "http://u:p@127.0.0.1:{port}/a"]
+    ("spelling", "path"),
+    [
+        ("HTTP://127.0.0.1:{port}/x/../a#top", "/a"),
+        ("127.0.0.1:{port}/a", "/a"),
+        ("http://u:p@127.0.0.1:{port}/a", "/a"),
+        (" http://127.1:{port}/%61#x", "/%61"),  # another URL for a server
+        ("http://127.1:{port}/c?PHPSESSID=0123456789abcdef0123456789abcdef", "/c"),
+        ("http://127.1:{port}/never?PHPSESSID=0123456789abcdef0123456789abcdef", "/never"),
+    ],
 )
-def test_any_spelling_of_a_url(crawled: Crawled, spelling: str) -> None:
+def test_any_spelling_of_a_url(crawled: Crawled, spelling: str, path: str) -> None:
     port = crawled.home.rpartition(":")[2]
-    assert explaining.meant(spelling.format(port=port)) == f"{crawled.home}/a"
+    with account.opened(crawled.directory) as db:
+        assert explaining.meant(db, spelling.format(port=port), crawled.settings) == f"{crawled.home}{path}"
+
+
+def test_the_other_scheme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a scheme it is the one that is there; with the wrong one that is said, and nothing is guessed."""
+    crawls.finished(tmp_path, time.time())
+    (tmp_path / "crawl.toml").write_text(toml.render(settings("https://a.example/")))
+    explain = ["explain", str(tmp_path), "--json"]
+    assert carried_out([*explain, "a.example#top"]) == ExitCode.DONE
+    out, err = capsys.readouterr()
+    assert json.loads(out)["url"] == "https://a.example/"
+    assert err == "archiver: a.example#top has no scheme; taken as https://a.example/\n"
+    assert carried_out([*explain, "http://a.example/"]) == ExitCode.DONE
+    out, err = capsys.readouterr()
+    assert json.loads(out)["state"] == "unknown"
+    assert err == "archiver: http://a.example/ is not in the crawl, but https://a.example/ is\n"
+    assert carried_out(["retry", str(tmp_path), "http://a.example/"]) == ExitCode.USAGE
+    out, err = capsys.readouterr()
+    assert "https://a.example/ is in it" in err
+    assert err.count("\n") == 1
+    assert carried_out(["retry", str(tmp_path), "a.example/#top"]) == ExitCode.DONE
+    assert capsys.readouterr().out.startswith("1 URL due again")
+
+
+def test_what_the_crawl_has_learned_and_where_it_may_not_go(crawled: Crawled) -> None:
+    private = "allow-private: does not name it"
+    for address, decision, rule, detail in (
+        (f"{crawled.home}/n/77", "would be refused", f"pattern-budget: 2: {crawled.home}/n/N", ""),
+        ("http://192.168.1.1/wanted/inside", "would be refused", private, "192.168.1.1 is a private address"),
+        ("http://localhost/inside", "would be refused", private, "127.0.0.1 is a loopback address"),
+        ("http://db.localhost:81/inside", "would be refused", private, "--allow-private db.localhost would take it"),
+        ("http://[::1]/inside", "would be refused", private, "::1 is a loopback address"),
+        ("http://93.184.216.34/inside", "would be taken", "include[2]: /inside", ""),
+        (f"http://{FOREIGN}/inside", "would be taken", "include[2]: /inside", ""),  # the settings name it
+        (f"{crawled.apart}/own/new", "would be taken", f"seed-setting[0]: {crawled.apart}/own/ scope=prefix", ""),
+        (f"{crawled.apart}/tag/", "would be refused", f"seed-setting[0]: {crawled.apart}/own/ exclude=/tag/", ""),
+    ):
+        told = wording.as_json(crawled.explained(address))
+        assert (told["known"], told["decision"], told["rule"]) == (False, decision, rule), address
+        assert detail in told["detail"]
+
+
+def test_what_waits(tmp_path: Path) -> None:
+    """A crawl that reached its limit: pages that wait, and a host that asked for patience."""
+    home = page("Home", [f"/{number}" for number in range(4)])
+    busy = keep(message("429 Too Many Requests", b"later\n", retry_after="5000"))
+    routes: dict[str, Route] = {"/": ok(home), f"//{FOREIGN}/": busy, f"//{FOREIGN}/robots.txt": keep(NOT_FOUND)}
+    with RawServer(routes, hosts=("127.0.0.1", FOREIGN)) as server:
+        wanted = settings(server.url(), server.url("/", FOREIGN), max_urls=2, host_concurrency=1, barren_pages=6)
+        run(tmp_path, wanted)
+        crawled = Crawled(tmp_path, wanted, server.url(""), server.url("", FOREIGN), "")
+    every = [str(address) for (address,) in rows(tmp_path, "SELECT url FROM urls")]
+    told = {address: whole(crawled, address) for address in every}
+    waiting = {address for address, one in told.items() if one["state"] == "waiting"}
+    assert waiting == {server.url("/", FOREIGN), *(server.url(f"/{number}") for number in range(4))}
+    parked = told[server.url("/", FOREIGN)]
+    assert any("its host asked for patience, until" in reason for reason in parked["waits_for"])
+    assert parked["due"] == parked["host"]["parked"] > wording.as_json(crawled.explained(server.url()))["settled"]
+    assert (parked["tries"], parked["status"]) == (1, 429)
+    last = told[server.url("/3")]
+    assert last["waits_for"] == [
+        "now",
+        "3 other URLs of its host first",
+        "nobody works in this directory; archiver resume goes on",
+    ]
+    assert last["tries"] == 0
+    with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
+        db.execute("INSERT INTO tallies VALUES (?, 90, 1, 80, 0)", (server.url("/N"),))
+    held = wording.as_json(crawled.explained(server.url("/3")))
+    assert (held["decision"], held["rule"]) == ("taken", "scope: host")
+    assert held["detail"] == f"but it will be refused by barren-pages: 6: {server.url('/N')}"
 
 
 def test_the_command(crawled: Crawled, said: Said) -> None:
@@ -263,65 +298,6 @@ def test_what_cannot_be_answered_is_said_in_one_line(
     assert words in err
     assert len(err.splitlines()) == 1
     assert (crawled.directory / "crawl.toml").read_bytes() == before
-
-
-Listed = Callable[..., list[str]]
-
-
-@pytest.fixture(name="listed")
-def lists(crawled: Crawled, said: Said) -> Listed:
-    """What `archiver urls` says."""
-    return lambda *options: said("urls", str(crawled.directory), *options).splitlines()
-
-
-def test_lists(crawled: Crawled, listed: Listed) -> None:
-    by_state: dict[str, set[str]] = {}
-    for address, (state, _, _) in expected(crawled).items():
-        by_state.setdefault(state, set()).add(address)
-    every = set().union(*by_state.values())
-    assert set(listed()) == every - by_state["refused"]
-    assert set(listed("--state", "failed", "--state", "refused")) == by_state["failed"] | by_state["refused"]
-    assert listed("--state", "waiting") == []
-    assert len(listed("--limit", "2")) == 2
-    there = listed("--host", f"{FOREIGN}:{crawled.foreign.rpartition(':')[2]}")
-    assert there == sorted(address for address in every - by_state["refused"] if address.startswith(crawled.foreign))
-    assert listed("--host", FOREIGN, "--state", "refused") == [f"{crawled.foreign}/page"]
-
-
-def test_reasons_and_json(crawled: Crawled, listed: Listed) -> None:
-    reasons = dict(line.split("\t") for line in listed("--why", "--state", "failed", "--state", "refused"))
-    assert reasons[f"{crawled.home}/dead"].startswith("failed: disconnect")
-    assert reasons[f"{crawled.home}/d"] == f"refused: max-depth: 3, as a link of {crawled.home}/c"
-    told = [json.loads(line) for line in listed("--json")]
-    statuses = {one["url"]: one["status"] for one in told}
-    assert statuses[f"{crawled.home}/busy"] == 503
-    assert statuses[f"{crawled.home}/gone.gif"] == 404
-
-
-def test_hostile_names_are_harmless_and_a_reader_may_leave(tmp_path: Path, said: Said) -> None:
-    """Long lists are read in pages, of which the first is enough for `head`."""
-    now = time.time()
-    crawls.finished(tmp_path, now)
-    (tmp_path / "crawl.toml").write_text(toml.render(settings("https://a.example/")))
-    with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
-        db.executemany(
-            "INSERT INTO urls (url, host, hop, path, depth, strays, priority, note) "
-            "VALUES (?, 1, 'L', 'L', 1, 0, 2, ?)",
-            [(f"https://a.example/n/{number}", crawls.HOSTILE) for number in range(5000)],
-        )
-    every = said("urls", str(tmp_path), "--why").splitlines()
-    assert len(every) == 5010
-    assert all(line.replace("\t", "").isprintable() for line in every)
-    by_name = said("urls", str(tmp_path), "--host", "a.example").splitlines()
-    assert len(by_name) == 5005
-    assert by_name == sorted(by_name)
-    assert all(line.isprintable() for line in said("explain", str(tmp_path), "https://a.example/y").splitlines())
-    parked = json.loads(said("explain", str(tmp_path), "https://parked.example/", "--json"))
-    assert any("asked for patience" in reason for reason in parked["waits_for"])
-    command = f"cd {tmp_path} && PYTHONPATH={ROOT} {sys.executable} -m archiver urls . 2>err | head -1"
-    assert os.waitstatus_to_exitcode(os.system(f"{command} >out")) == 0
-    assert (tmp_path / "err").read_text() == ""
-    assert (tmp_path / "out").read_text().count("\n") == 1
 
 
 def test_a_database_of_an_older_version_is_read(tmp_path: Path, said: Said) -> None:

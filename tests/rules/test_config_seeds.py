@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.config.seeds import lacks_scheme, listed, seed
+from archiver.config.own import SeedSetting, listed, read, unknown
+from archiver.config.seeds import lacks_scheme, seed
 from archiver.errors import ConfigError
 
 
@@ -88,12 +89,60 @@ def test_only_what_was_added_is_said() -> None:
 def test_list_with_comments_and_blank_lines() -> None:
     text = "\ufeff# seeds\r\n\r\nhttp://a.org/#part\r\n  b.org/x # the second\n\t#end\nhttp://c.org"
     assert list(listed(text, "list")) == [
-        ("http://a.org/#part", "http://a.org/"),
-        ("b.org/x", "http://b.org/x"),
-        ("http://c.org", "http://c.org/"),
+        ("http://a.org/#part", "http://a.org/", None),
+        ("b.org/x", "http://b.org/x", None),
+        ("http://c.org", "http://c.org/", None),
     ]
 
 
 def test_list_names_the_line() -> None:
     with pytest.raises(ConfigError, match=r"^list:3: 'htp://x': htp: is not crawled"):
         list(listed("# a\nhttp://a.org\nhtp://x\n", "list"))
+
+
+def test_settings_of_a_seed() -> None:
+    text = "http://a.org scope=prefix max-depth=none exclude=/tag/ exclude=x=1 # why\nhttp://b.org/#x\n"
+    own = SeedSetting(
+        "http://a.org/", (("scope", "prefix"), ("max-depth", None), ("exclude", "/tag/"), ("exclude", "x=1"))
+    )
+    assert list(listed(text, "list")) == [
+        ("http://a.org", "http://a.org/", own),
+        ("http://b.org/#x", "http://b.org/", None),
+    ]
+    assert str(own) == "http://a.org/ scope=prefix max-depth=none exclude=/tag/ exclude=x=1"
+    assert read(str(own)) == (own.url, own)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("http://a.org max-depht=3", "'max-depht=3' behind the URL is no setting of a seed; did you mean max-depth=…?"),
+        ("http://a.org max_depth=3", "did you mean max-depth=…?"),
+        ("http://a.org rate=3", "right would be one of scope=…, max-depth=…, max-hops=…, include=…, exclude=…"),
+        ("http://a.org max-depth 3", "'max-depth' behind the URL is no setting"),
+        ("http://a.org http://b.org", "give one URL at a time"),
+        ("http://a.org/a b", "%20 for a space"),
+        ("http://a.org max-depth=-1", "max-depth: '-1' is not a whole number of 0 or more"),
+        ("http://a.org scope=site", "scope: 'site' is not one of host, domain, prefix, page, any"),
+        ("http://a.org exclude=(", "exclude: '(' is not a regular expression"),
+        ("http://a.org exclude=", "exclude: there is no value"),
+        ("http://a.org scope=page scope=host", "scope: given twice"),
+        ("scope=page http://a.org", "has no URL before it"),
+        ("ftp://a.org scope=page", "ftp: is not crawled"),
+        ("http://seed.org max-depth=3", "has other settings on line 1"),
+    ],
+)
+def test_settings_of_a_seed_that_are_wrong(line: str, words: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        list(listed(f"http://seed.org max-depth=2\n# two\n{line}\n", "list"))
+    message = str(refused.value)
+    assert message.startswith("list:3: ")
+    assert words in message
+    assert len(message.splitlines()) == 1
+
+
+def test_settings_for_no_seed() -> None:
+    own = SeedSetting("http://a.org/", (("scope", "page"),))
+    assert unknown(["http://a.org/"], [own]) == ""
+    assert "http://a.org/ is no seed" in unknown(["http://b.org/"], [own])
+    assert "stands there twice" in unknown(["http://a.org/"], [own, own])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import toml
+from archiver.config.own import SeedSetting
 from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
 from archiver.config.values import HostLimit, Kind, Rate
 from archiver.errors import ConfigError
@@ -30,6 +31,9 @@ from archiver.errors import ConfigError
         ("include = [1]", "f:1: include: the value is not a list of strings"),
         ('include = [\n  "a",\n  "("\n]', "f:1: include: '(' is not a regular expression (missing )"),
         ('seeds = ["htp://x"]', "f:1: seeds: 'htp://x': htp: is not crawled"),
+        ('seeds = ["a.org scope=page"]', "f:1: seeds: settings of a seed have a key of their own; right would"),
+        ('seed-setting = ["a.org"]', "f:1: seed-setting: 'a.org' is not the URL of a seed and its own settings (https"),
+        ('seed-setting = ["a.org scope=all"]', "f:1: seed-setting: scope: 'all' is not one of host, domain, prefix"),
         ("[crawl]\nrate = 3", "f:1: [crawl]: there are no tables"),
         ("rate = 1\n[scope]\nmax-depth = 3", "f:2: scope: the value is a table"),
         ("scope.max-depth = 3", "f:1: scope: the value is a table"),
@@ -116,6 +120,11 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "REGEX": st.sampled_from(["", "/calendar/", r"\d+\.(?:png|gif)$", '"""', "'''", "\\\\", "#", "ž"]),
     "'NAME: VALUE'": LINES.map(lambda text: f"X-Y: {text.strip()}"),
     "NAME": st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"),
+    "'URL KEY=VALUE …'": st.builds(
+        SeedSetting,
+        st.sampled_from(["http://a/", "https://b/x?y=1&z"]),
+        st.sampled_from([(("scope", "prefix"),), (("max-depth", None), ("exclude", "a=b"), ("exclude", "#"))]),
+    ),
     "PREFIX": st.sampled_from(["(org,example,", "(org,example,)/docs/"]),
     "EXT[,EXT]": st.sampled_from(["zip", "zip,iso", "tar.gz"]),
     "SET[,SET]": st.sampled_from(["wikis", "wikis,shops"]),

@@ -1,4 +1,4 @@
-"""Scope: what belongs to the archive, and by which rule. Pure: no network, no lists of its own.
+"""One set of settings, and the seeds that have it: what belongs to the archive, and by which rule.
 
 Every refusal names the rule that made it, in the words of the settings. What is refused never enters the queue.
 The order: exclude, exclude-ext and the sets, redirects in a row, hops and depth, include and the scope itself, then
@@ -17,6 +17,8 @@ from archiver.model import Claim, Hop, Link, NewUrl, Refusal
 
 MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
 PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
+Moved = tuple[str, str]  # where a redirect of a seed led, and the seed
+
 REMEMBERED = 16_384  # URLs: those that a site names on each of its pages are not judged anew for each
 
 PRIORITY_PREREQUISITE = -1
@@ -82,7 +84,13 @@ class Step(NamedTuple):
 class Scope:
     """Judges links by one set of settings and seeds. *registered_domain* maps a host name to its domain."""
 
-    def __init__(self, settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        settings: ScopeSettings,
+        seeds: Iterable[str],
+        registered_domain: Callable[[str], str],
+        remembered: int = REMEMBERED,
+    ) -> None:
         self._settings = settings
         self._include = [Pattern(f"include[{n}]: {text}", text) for n, text in enumerate(settings.include)]
         self._exclude = [Pattern(f"exclude[{n}]: {text}", text) for n, text in enumerate(settings.exclude)]
@@ -97,16 +105,16 @@ class Scope:
         self._domains: set[str] = set()
         self._prefixes: tuple[str, ...] = ()
         self._pages: set[str] = set()
-        self.welcomed: tuple[str, ...] = ()  # where seeds have moved to
-        self._about = lru_cache(maxsize=REMEMBERED)(self._worked_out)
+        self.welcomed: tuple[Moved, ...] = ()  # where seeds have moved to
+        self._about = lru_cache(maxsize=remembered)(self._worked_out)
         self._step = lru_cache(maxsize=1024)(self._stepped)
         self._add(tuple(seeds))
 
-    def welcome(self, addresses: Iterable[str]) -> None:
-        """Seeds have moved to *addresses*: from now on the scope is as if these were seeds too."""
-        new = tuple(address for address in addresses if address not in self.welcomed)
+    def welcome(self, moved: Iterable[Moved]) -> None:
+        """Seeds have moved: from now on the scope is as if the places where they are now were seeds too."""
+        new = tuple(one for one in moved if one not in self.welcomed)
         self.welcomed += new
-        self._add(new)
+        self._add(tuple(address for address, _ in new))
         self._about.cache_clear()
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
@@ -130,10 +138,18 @@ class Scope:
         """Whether *address* lies in the scope itself, or is included by a pattern."""
         return self._about(address, True).inside
 
+    def excludes(self, address: str) -> bool:
+        """Whether a rule refuses *address* wherever it stands."""
+        return bool(self._about(address, True).rule)
+
+    def at_home(self, address: str) -> bool:
+        """Whether *address* lies on a host that the seeds stand for, be it within the scope or not."""
+        return self._about(address, True).at_home
+
     def _add(self, seeds: tuple[str, ...]) -> None:
         self._sites.update(map(site, seeds))
         self._domains.update(self._domain_of(url.host(seed)) for seed in seeds)
-        self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(_prefix, seeds))))
+        self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(folder, seeds))))
         self._pages.update(seeds)
 
     def _worked_out(self, given: str, as_it_is: bool) -> About:  # noqa: FBT001  a key of the memory
@@ -151,11 +167,11 @@ class Scope:
             return True
         match self._settings.scope:
             case "any":
-                return True
+                return bool(self._pages)
             case "host" | "domain":
                 return home
             case "prefix":
-                return _bare(address).startswith(self._prefixes)
+                return bare(address).startswith(self._prefixes)
             case _:
                 return address in self._pages
 
@@ -215,7 +231,7 @@ class Scope:
         if link.hop is not Hop.REDIRECT or start[-1:] not in {"", Hop.LINK} or self._settings.redirects == "follow":
             return ""
         if self._settings.redirects == "seeds" and not start:
-            self.welcome((link.url,))
+            self.welcome(((link.url, parent.seed or parent.url),))
             return ""
         return f"redirects: {self._settings.redirects}"
 
@@ -242,9 +258,11 @@ def _slowly(about: About) -> str:
     return f" ({about.slow} took too long on this URL)" if about.slow else ""
 
 
-def _bare(address: str) -> str:
+def bare(address: str) -> str:
+    """*address* without what `site` does not look at."""
     return site(address) + url.target(address)
 
 
-def _prefix(seed: str) -> str:
+def folder(seed: str) -> str:
+    """What URLs below the path of *seed* begin with, behind the scheme and `www.`."""
     return site(seed) + url.path(seed).rpartition("/")[0] + "/"
