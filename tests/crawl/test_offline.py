@@ -162,7 +162,7 @@ def test_signals_while_the_network_is_lost(tmp_path: Path) -> None:
 
 def test_too_many_open_files(tmp_path: Path) -> None:
     """Descriptors that run out while it crawls are our own fault: fewer requests at once, and everything is there."""
-    slow = {f"/{number}": trickle(message("200 OK", b"x" * 40), 0.02, size=20) for number in range(80)}
+    slow = {f"/{number}": trickle(message("200 OK", b"x" * 40), 0.02, size=20) for number in range(300)}
     with RawServer({"/": ok(page("Start", list(slow))), **slow}) as server:
         with running(
             *("crawl", server.url(), "-o", "c", "--rate", "0", "--host-concurrency", "32", "--timeout", "5"),
@@ -174,5 +174,5 @@ def test_too_many_open_files(tmp_path: Path) -> None:
             code, err = ended(process)
         assert code == ExitCode.DONE, err
         assert "Too many open files; from now on at most 16 requests at once" in err
-    assert rows(tmp_path / "c", "SELECT state, count(*) FROM urls GROUP BY state") == [("archived", 82)]
+    assert rows(tmp_path / "c", "SELECT state, count(*) FROM urls GROUP BY state") == [("archived", 302)]
     assert rows(tmp_path / "c", "SELECT max(tries) FROM urls") == [(1,)]
