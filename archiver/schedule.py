@@ -221,6 +221,15 @@ class Schedule:
         queue.later, queue.waiting = later, waiting
         self._look(host, queue, now)
 
+    def clear(self, host: int) -> None:
+        """What is in the window of *host* is not handed out any more; it is to be filled again."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.outstanding.difference_update(claim.id for claim in queue.aside)
+            queue.aside.clear()
+            queue.window.clear()
+            self.refresh(host)
+
     def pick(self, now: float) -> Claim | None:
         """The next URL to fetch; it is active until `fetched` and outstanding until `settled`."""
         if max(self._promised, self._open(now)) > now:

@@ -66,7 +66,7 @@ class Feed:
                 await self._ask_again(host)
             window = await self._window(host, now)
             self._schedule.fill(host, window.claims, window.later, window.waiting, now)
-        self._stop_sated(now)
+        self._stop_sated()
 
     async def _window(self, host: int, now: float) -> Window:
         """The next URLs of *host*, no more than it is allowed."""
@@ -88,13 +88,10 @@ class Feed:
         beyond = set(new[max(0, left) :])
         return replace(window, claims=tuple(claim for claim in window.claims if claim.id not in beyond))
 
-    def _stop_sated(self, now: float) -> None:
+    def _stop_sated(self) -> None:
         """Nothing more of what is in the windows of hosts that have sent enough."""
         for host in self._sated:
-            if self._schedule.queue(host) is not None:
-                self._schedule.begin_fill(host)
-                self._schedule.fill(host, (), NEVER, 0, now)
-                self._schedule.refresh(host)
+            self._schedule.clear(host)
         self._sated.clear()
 
     async def ended(self) -> bool:
@@ -134,14 +131,13 @@ class Feed:
         self._schedule.returned(claim.host, claim.id)
         self._schedule.refresh(claim.host)
 
-    async def reread(self, now: float) -> None:
+    async def reread(self) -> None:
         """Somebody else has written: any leased host may have other URLs, or a robots.txt to be asked for again."""
         self._look = True
         leased = tuple(self._schedule.leased())
         for host in await self._frontier.robots_to_ask(leased) if self._rulebook.asks else ():
             self._rulebook.forget(host)
-            self._schedule.begin_fill(host)
-            self._schedule.fill(host, (), NEVER, 0, now)  # nothing that was let through by the old rules
+            self._schedule.clear(host)  # nothing that was let through by the old rules
             await self._frontier.ask_robots(host)
         for host in leased:
             self._schedule.refresh(host)

@@ -426,6 +426,20 @@ def test_what_is_set_aside_comes_back_when_another_is_settled(concurrency: int) 
     assert list(picked(schedule, 2.0)) == [1, 2]
 
 
+def test_what_is_cleared_is_not_handed_out_until_it_is_filled_in_again() -> None:
+    schedule = Schedule(Rate(0), 9)
+    claims = [claim(number, 1) for number in range(4)]
+    filled(schedule, 1, claims)
+    assert schedule.pick(0.0) == claims[0]
+    _set_aside(schedule)
+    schedule.clear(1)
+    schedule.settled(1, 0)
+    assert schedule.pick(0.0) is None
+    assert schedule.wanting(9) == [1]
+    filled(schedule, 1, claims[1:])
+    assert list(picked(schedule, 0.0)) == [1, 2, 3]
+
+
 def test_setting_aside_costs_no_pace() -> None:
     schedule = Schedule(Rate(1), 3)
     filled(schedule, 1, [claim(number, 1) for number in range(4)])
