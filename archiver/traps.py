@@ -37,8 +37,8 @@ POOR = 1 << 16  # pages that brought nothing, likewise …
 KNOWN = 1 << 18  # … and pages that were linked to
 ORDERS = 1 << 15  # queries of which the order taken is remembered
 LONGEST_PATTERN = 400
-READ = 64 << 10  # bytes of a page that are looked at, from its beginning …
-READ_LAST = 16 << 10  # … and from its end
+READ = 16 << 10  # bytes of a page that are looked at, from its beginning …
+READ_ON = 8 << 10  # … and from its middle and its end, for some begin with long menus
 MOST_RUNS = 1000
 LONGEST_RUN = 160
 SHORTEST_RUN = 5  # letters, where numbers are nothing new; less is a label
@@ -145,8 +145,9 @@ def _made_up(address: str) -> bool:
 
 def runs(body: bytes) -> tuple[bytes, ...]:
     """The runs of text in an HTML page outside of its links, each once, as words of letters and digits; linear."""
-    read = body if len(body) <= READ + READ_LAST else b">".join((body[:READ], body[-READ_LAST:]))
-    text = b"<".join(map(_before_link, _without_hidden(read.lower()).split(b"</a")))
+    middle = len(body) // 2
+    read = body[:READ], body[max(READ, middle) : max(READ, middle) + READ_ON], body[max(READ, len(body) - READ_ON) :]
+    text = b"<".join(map(_before_link, _without_hidden(b">".join(read).lower()).split(b"</a")))
     words = (run[: 4 * LONGEST_RUN].translate(_WORDS).split() for run in _RUN_OF_TEXT.findall(text))
     found = dict.fromkeys(b" ".join(run)[:LONGEST_RUN] for run in words if run)
     return tuple(islice(found, MOST_RUNS))
