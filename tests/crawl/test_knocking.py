@@ -18,4 +18,4 @@ def test_connections_that_are_refused_keep_to_the_rate(tmp_path: Path) -> None:
     assert ending.code is ExitCode.NO_SEED
     times = sorted(float(str(row[0])) for row in rows(tmp_path, "SELECT settled FROM urls WHERE tries > 0"))
     assert len(times) == ENOUGH - 1  # and then it is given up, with all the others
-    assert times[-1] - times[0] > 0.5
+    assert times[-1] - times[0] > 0.3  # a fifth of a second apart each; when they were settled is a little later
