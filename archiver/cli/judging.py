@@ -18,7 +18,7 @@ from archiver.fetch.client import user_agent
 from archiver.frontier.answers import HostState, Known
 from archiver.model import Claim, Hop, Link, NewUrl, Refusal, State
 from archiver.robots import Rules, product_token
-from archiver.scope import Scope
+from archiver.scope import Scope, is_guess
 from archiver.visit import judged
 
 MOST_PARENTS = 1000  # seeds whose pages are tried as the place of a link
@@ -81,6 +81,8 @@ class Judge:
             return Verdict(Decision.TOOK, "seeds")
         if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
             return Verdict(Decision.TOOK, self._robots(), "it says what may be fetched from its host")
+        if is_guess(row.path):
+            return Verdict(Decision.TOOK, f"speculative: {scope.speculative}", "only a script names it")
         if home := self._home_rule(row.url):
             return Verdict(Decision.TOOK, home)
         return Verdict(Decision.TOOK, *_outside(row, scope))
@@ -142,7 +144,7 @@ def _outside(row: Known, scope: ScopeSettings) -> tuple[str, str]:
             return f"redirects: {scope.redirects}", "a page of the crawl redirects to it"
         case Hop.REDIRECT:
             return f"max-redirects: {scope.max_redirects}", "what a page of the crawl needs redirects to it"
-        case Hop.REQUISITE | Hop.SPECULATIVE:
+        case Hop.REQUISITE:
             return f"page-requisites: {str(scope.page_requisites).lower()}", "a page of the crawl needs it to be shown"
         case Hop.MANIFEST:
             return f"scope: {scope.scope}", "a sitemap of the site names it"
