@@ -4,10 +4,12 @@ import gzip
 import re
 from pathlib import Path
 
+from archiver.frontier import account
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
+from fixtures.command import archiver
 from fixtures.lifetimes import crawl
-from fixtures.rawserver import RawServer, Route, keep
+from fixtures.rawserver import Answer, End, RawServer, Route, keep
 from fixtures.sites import message, ok, page
 
 JS = "text/javascript"
@@ -78,3 +80,24 @@ def test_a_site_where_guesses_are_wrong_is_soon_left_alone(tmp_path: Path) -> No
         assert 21 <= sum(target.endswith(".png") for target in server.log.targets()) < 60
     failed = rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'failed'")
     assert failed == [(0,)]
+
+
+def test_a_guess_without_an_answer_is_told_apart(tmp_path: Path) -> None:
+    routes: dict[str, Route] = {
+        "/": ok("<script>f('/never.json', '/late.json')</script>"),
+        "/never.json": Answer((), End.CLOSE),
+    }
+    with RawServer(routes, GONE) as server:
+        done = archiver("crawl", server.url(), "-o", str(tmp_path / "c"), "--retries", "0", cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        never = server.url("/never.json")
+    assert rows(tmp_path / "c", "SELECT url, state, failure FROM urls WHERE state NOT IN ('archived')") == [
+        (never, "excluded", "disconnect")
+    ]
+    asked = archiver("explain", str(tmp_path / "c"), never, cwd=tmp_path)
+    assert "speculative, and no answer came" in asked.stdout
+    asked = archiver("explain", str(tmp_path / "c"), never.replace("never", "late"), cwd=tmp_path)
+    assert "speculative: site" in asked.stdout
+    with account.opened(tmp_path / "c") as db:
+        assert account.failures(db) == [("speculative, disconnect", 1)]
+        assert account.totals(db).failed == 0
