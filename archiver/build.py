@@ -41,6 +41,7 @@ from archiver.fetch.guard import Guard
 from archiver.fetch.lookup import address
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
+from archiver.guesses import MARK, Guesses
 from archiver.model import PatternTally
 from archiver.outage import Outage
 from archiver.outcome import LONGEST_PARK, ONCE
@@ -215,7 +216,8 @@ def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Terms:
         nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
     )
     scope = scope_of(settings.scope, settings.seeds, domain_of)
-    return Terms(scope, settings.fetch.retries, Traps(settings.traps, known), rules)
+    traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith(MARK)))
+    return Terms(scope, settings.fetch.retries, traps, rules, Guesses(settings.scope, known))
 
 
 async def _learned_terms(settings: Settings, frontier: Frontier) -> Terms:

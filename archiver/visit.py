@@ -12,6 +12,7 @@ from threading import Lock
 
 from archiver import extract, outcome, robots, url
 from archiver.errors import Failure, FetchError
+from archiver.guesses import Guesses
 from archiver.http import Dechunker, transfer_codings, unread
 from archiver.model import (
     OUTSIDE,
@@ -28,7 +29,7 @@ from archiver.model import (
     Settlement,
     Truncation,
 )
-from archiver.scope import Scope, Scopes, redirects_in_a_row
+from archiver.scope import Scope, Scopes, is_guess, redirects_in_a_row
 from archiver.traps import Page, Traps, runs
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
@@ -41,6 +42,7 @@ ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for what robot
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
 
 YEAR = 31_556_952  # seconds
+GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
 _OPAQUE = ("image/", "video/", "audio/", "font/")
@@ -77,6 +79,7 @@ class Terms:
     retries: int
     traps: Traps | None = None
     rules: RobotsTerms = RobotsTerms()
+    guesses: Guesses | None = None
     turn: Lock = field(default_factory=Lock)  # for one thread at a time counts what pages brought
 
 
@@ -121,6 +124,8 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
             return Links(tuple(named), nofollow=nofollow)
     body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
     document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
+    if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
+        return Links(note=note)
     links = extract.links(document)
     if media_type in PAGES and _is_page(claim):
         links = replace(links, runs=runs(body))
@@ -174,19 +179,27 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
     nofollow = _nofollow(terms.rules.nofollow.lower(), links)
     found: list[NewUrl] = []
     refused: list[Refusal] = []
+    named = {link.url for link in links.links if link.hop is not Hop.SPECULATIVE}
+    guesses = 0
     notes = [result.note, unread.reason(exchange.notes)]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
     for link in links.links:
+        if link.hop is Hop.SPECULATIVE and link.url in named:
+            continue
         rule = nofollow(link)
         verdict = Refusal(link.url, rule) if rule else judged(terms, link, claim, now)
+        if link.hop is Hop.SPECULATIVE and isinstance(verdict, NewUrl):
+            guesses += 1
+            verdict = _within(terms, verdict, guesses)
         if link.hop is Hop.REDIRECT:
             notes.append(_redirect_note(terms.scope, claim, link, verdict))
         if isinstance(verdict, Refusal):
             refused.append(verdict)
         elif verdict.url != claim.url:
             found.append(verdict)
+    tallies += _guessed(terms, claim, result.event, there=_is_there(exchange))
     answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
         claim=claim,
@@ -227,11 +240,34 @@ def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
 def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
     """Whether *link*, found in the document of *claim*, is taken, and as what; or which rule refuses it."""
     verdict = terms.scope.judge(link, claim)
-    if terms.traps is None or isinstance(verdict, Refusal):
+    if isinstance(verdict, Refusal):
+        return verdict
+    if link.hop is Hop.SPECULATIVE and terms.guesses is not None and (rule := terms.guesses.refusal(verdict.url)):
+        return Refusal(verdict.url, rule)
+    if terms.traps is None:
         return verdict
     hop = link.hop if link.hop is not Hop.REDIRECT or _is_page(claim) else Hop.REQUISITE
     rule = terms.traps.refusal(verdict.url, hop, int(now / YEAR) + 1970)
     return Refusal(verdict.url, rule) if rule else verdict
+
+
+def _within(terms: Terms, new: NewUrl, number: int) -> NewUrl | Refusal:
+    """*new*, unless so many guesses from one document are too many."""
+    most = terms.guesses.per_page if terms.guesses is not None else 0
+    return Refusal(new.url, f"speculative-per-page: {most}") if 0 < most < number else new
+
+
+def _is_there(exchange: Exchange) -> bool:
+    """Whether a guess was right: many sites answer with a page, and status 200, where there is nothing."""
+    return 200 <= exchange.framing.status < 400 and exchange.framing.media_type not in PAGES
+
+
+def _guessed(terms: Terms, claim: Claim, event: Event, *, there: bool) -> tuple[PatternTally, ...]:
+    """What is to be remembered of the guesses on this host, where *claim* was one and this is the last word on it."""
+    if terms.guesses is None or event is Event.RETRY or not is_guess(claim.path):
+        return ()
+    with terms.turn:
+        return (terms.guesses.saw(claim.url, there=there),)
 
 
 def _is_page(claim: Claim) -> bool:
@@ -251,6 +287,8 @@ def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ..
 
 def held(terms: Terms, claim: Claim) -> str:
     """The budget that was used up while *claim* waited, "" where none was; a seed has none."""
+    if terms.guesses is not None and claim.hop is Hop.SPECULATIVE:
+        return terms.guesses.refusal(claim.url)
     if terms.traps is None or not claim.path or not _is_page(claim):
         return ""
     return terms.traps.held(claim.url, Hop.LINK)
@@ -268,18 +306,21 @@ def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
     claim, error = visited.claim, visited.error
     if error is None:
         raise ValueError(f"the visit of {claim.url} did not fail")
-    retries = 0 if visited.final else terms.retries
+    guess = is_guess(claim.path)
+    retries = 0 if visited.final else min(terms.retries, GUESS_RETRIES) if guess else terms.retries
     if is_robots(claim) and not visited.final:
         limits = retries, terms.rules.patience
         result = outcome.after_no_rules(error.failure, error.reason, claim.tries, limits, now)
     else:
         result = outcome.after_failure(error.failure, error.reason, claim.tries, retries, now)
     gone = is_robots(claim) and result.event is not Event.RETRY
+    nothing = guess and result.event is Event.GIVE_UP  # no fault of the site: nobody said that there is something
     return Settlement(
         claim=claim,
-        event=result.event,
+        event=Event.FORBID if nothing else result.event,
         failure=error.failure.value,
-        note=result.note,
+        note=f"speculative, and no answer came ({result.note})" if nothing else result.note,
+        tallies=_guessed(terms, claim, result.event, there=False),
         due=result.due,
         robots=Robots(0, f"{error.failure.value}: {error.reason}".encode()) if gone else None,
         settled=now,

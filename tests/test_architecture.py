@@ -18,7 +18,7 @@ FLOORS = (
     "url",
     "model",
     "config",
-    "http warc extract addresses scope traps robots politeness allowance adapting slumber outcome outage",
+    "http warc extract addresses scope guesses traps robots politeness allowance adapting slumber outcome outage",
     "schedule",  # keeps a pace for each host
     "disk",  # what the file system says when it takes no more, in words for all who write
     "frontier fetch archive stats",

@@ -20,7 +20,7 @@ from archiver.fetch.guard import Guard
 from archiver.frontier.answers import HostState, Known
 from archiver.model import Claim, Hop, Link, NewUrl, PatternTally, Refusal, State
 from archiver.robots import Rules, product_token
-from archiver.scope import Moved, Scope, Scopes
+from archiver.scope import Moved, Scope, Scopes, is_guess
 from archiver.visit import held, judged
 
 NOT_NAMED = "allow-private: does not name it"
@@ -101,6 +101,8 @@ class Judge:
             return Verdict(Decision.TOOK, "seeds")
         if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
             return Verdict(Decision.TOOK, self._robots(), "it says what may be fetched from its host")
+        if is_guess(row.path):
+            return Verdict(Decision.TOOK, f"speculative: {scope.speculative}", "only a script names it")
         if home := self._home_rule(row.url, row.depth):
             return Verdict(Decision.TOOK, home)
         return Verdict(Decision.TOOK, *_outside(row, scope))
@@ -183,7 +185,7 @@ def _outside(row: Known, scope: ScopeSettings) -> tuple[str, str]:
             return f"redirects: {scope.redirects}", "a page of the crawl redirects to it"
         case Hop.REDIRECT:
             return f"max-redirects: {scope.max_redirects}", "what a page of the crawl needs redirects to it"
-        case Hop.REQUISITE | Hop.SPECULATIVE:
+        case Hop.REQUISITE:
             return f"page-requisites: {str(scope.page_requisites).lower()}", "a page of the crawl needs it to be shown"
         case Hop.MANIFEST:
             return f"scope: {scope.scope}", "a sitemap of the site names it"

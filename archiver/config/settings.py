@@ -90,6 +90,23 @@ class ScopeSettings:
     requisite_hops: int = setting(
         2, NUMBER, "Take what a page needs at most N hops outside of the scope: a foreign style sheet, and its fonts."
     )
+    speculative: str = setting(
+        "site",
+        choice("site", "any", "off"),
+        "Whether to ask for files that only a script names (strings that are surely files, imports, what loaders put "
+        "together): on the hosts of the site, anywhere, or not. docs/extraction.md tells which.",
+    )
+    source_maps: bool = setting(
+        False,
+        BOOLEAN,
+        "Ask also for the source maps that scripts name; only developers look at them, and many sites have none.",
+    )
+    speculative_per_page: int = setting(
+        100, NUMBER, "Take at most N files that only a script names from one page or script. 0: no limit."
+    )
+    speculative_per_host: int = setting(
+        2000, NUMBER, "Ask one host for at most N files that only a script names. 0: no limit."
+    )
     max_redirects: int = setting(10, NUMBER, "Follow at most N redirects in a row.")
     redirects: str = setting(
         "follow",

@@ -2,13 +2,13 @@
 
 `links` chooses the grammar and never raises, whatever the bytes are; each medium is a module of its own
 with one function `read(document) -> Links`. Time and memory are linear in the size of the body, and all
-sizes are bounded; a bound that was reached, or data that is broken, is said in the note. Scripts are not
-guessed at: a URL comes from a place where the format has one.
+sizes are bounded; a bound that was reached, or data that is broken, is said in the note. What a script names
+is a guess, and says so by its hop; everywhere else a URL comes from a place where the format has one.
 """
 
 from collections.abc import Callable
 
-from archiver.extract import css, html, sitemap, xml
+from archiver.extract import css, html, script, sitemap, xml
 from archiver.extract.coding import decoded
 from archiver.extract.document import Document
 from archiver.extract.fields import from_fields, nofollow, redirect
@@ -16,19 +16,25 @@ from archiver.extract.found import NOFOLLOW
 from archiver.extract.kind import Kind, kind_of
 from archiver.model import Links
 
-__all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "links", "nofollow", "readable", "redirect"]
+__all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "is_page", "links", "nofollow", "readable", "redirect"]
 
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: html.read,
     Kind.XML: xml.read,
     Kind.CSS: css.read,
     Kind.SITEMAP: sitemap.read,
+    Kind.SCRIPT: script.read,
 }
 
 
 def readable(document: Document) -> bool:
     """Whether there is a grammar for *document*; its beginning is enough to tell."""
     return kind_of(document) in _READERS
+
+
+def is_page(document: Document) -> bool:
+    """Whether *document* is read as a page, whatever it was reached as."""
+    return kind_of(document) is Kind.HTML
 
 
 def links(document: Document) -> Links:

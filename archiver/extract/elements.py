@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from archiver.extract import css, refresh, srcset
+from archiver.extract import css, refresh, script, srcset
 from archiver.extract.found import NOFOLLOW, Found
 from archiver.model import Hop
 
@@ -153,6 +153,12 @@ class Elements:
         """Take in the text of a style element, or of an attribute."""
         for reference, context in css.references(text):
             self.found.add(reference, Hop.REQUISITE, f"{where}/{context}")
+
+    def script(self, attributes: Attributes, text: str) -> None:
+        """Take in the text of a script element with these *attributes*."""
+        if text and "src" not in attributes and script.is_inline(attributes.get("type", "")):
+            for reference, context in script.references(text, inline=True):
+                self.found.add(reference, Hop.SPECULATIVE, context)
 
     def candidates(self, value: str | None, context: str) -> None:
         """Take in a srcset."""

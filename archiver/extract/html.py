@@ -26,7 +26,7 @@ _MOST_PARTS = 1000  # of either
 _STYLE = re.compile(rb"style[\t\n\f\r ]*+=")
 _CONDITION = re.compile(rb"<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _CONDITIONAL = re.compile(r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
-_PLAIN_TEXT = ("style", "noframes", "noembed")
+_PLAIN_TEXT = ("style", "script", "noframes", "noembed")
 _ONCE = ("html", "head", "body")  # whether such a tag counts depends on what stands before it
 _SCANNER = markup.Scanner(NAMES)
 
@@ -80,6 +80,8 @@ def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
             elements.start_any(name, attributes)
             if name == "style":
                 elements.style(text)
+            elif name == "script":
+                elements.script(attributes, text)
 
 
 def _says_something(name: str, attributes: Attributes) -> bool:
@@ -94,7 +96,13 @@ def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
     lower = encoded.lower()
     common = b"data-" in lower or b"background" in lower or _STYLE.search(lower)
     target: object = SimpleNamespace(start=elements.start_any if common else elements.start, close=bool)
-    if b"<style" in lower or b"noframes" in lower or b"noembed" in lower or _CONDITION.search(lower):
+    if (
+        b"<style" in lower
+        or b"<script" in lower
+        or b"noframes" in lower
+        or b"noembed" in lower
+        or _CONDITION.search(lower)
+    ):
         target = _Reader(elements, hidden)
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
@@ -114,12 +122,13 @@ class _Reader:
         self._elements = elements
         self._hidden = hidden
         self._pieces: list[str] | None = None  # of the plain text that is being read
+        self._attributes: Attributes = {}  # of its element
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         self._elements.start_any(tag, attributes)
         if tag in _PLAIN_TEXT:
-            self._pieces = []
+            self._pieces, self._attributes = [], dict(attributes)
 
     def data(self, text: str) -> None:
         """Take in a piece of text."""
@@ -133,6 +142,8 @@ class _Reader:
             self._pieces = None
             if tag == "style":
                 self._elements.style(text)
+            elif tag == "script":
+                self._elements.script(self._attributes, text)
             else:
                 self._hidden.append(text)
 

@@ -7,6 +7,7 @@ import re
 from enum import Enum, auto
 
 from archiver import url
+from archiver.extract import script
 from archiver.extract.document import Document
 from archiver.model import Hop
 
@@ -18,6 +19,7 @@ class Kind(Enum):
     XML = auto()
     CSS = auto()
     SITEMAP = auto()
+    SCRIPT = auto()
     OTHER = auto()
 
 
@@ -53,6 +55,8 @@ def kind_of(document: Document) -> Kind:
         return Kind.XML
     if media == "text/css":
         return Kind.CSS
+    if media in script.TYPES:
+        return Kind.HTML if _surely_html(head) else Kind.SCRIPT
     if media == "text/plain":
         return _of_plain_text(document, head)
     return _of_unknown(document, head) if media in _UNKNOWN else Kind.OTHER
@@ -61,7 +65,7 @@ def kind_of(document: Document) -> Kind:
 def _of_plain_text(document: Document, head: bytes) -> Kind:
     if _surely_html(head):
         return Kind.HTML
-    return Kind.CSS if _is_wanted_style(document) else Kind.OTHER
+    return _wanted(document)
 
 
 def _of_unknown(document: Document, head: bytes) -> Kind:
@@ -70,11 +74,18 @@ def _of_unknown(document: Document, head: bytes) -> Kind:
         return Kind.HTML
     if head.startswith(b"<?xml", start) or _FEED.match(head, start) or head.startswith(b"<svg", start):
         return Kind.XML
-    return Kind.CSS if _is_wanted_style(document) else Kind.OTHER
+    return _wanted(document)
 
 
-def _is_wanted_style(document: Document) -> bool:
-    return document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(".css")
+def _wanted(document: Document) -> Kind:
+    """What the name says of a document that a page needs."""
+    if document.hop is Hop.REQUISITE or document.hop is Hop.SPECULATIVE:
+        name = url.path(document.url).lower()
+        if name.endswith(".css"):
+            return Kind.CSS
+        if name.endswith((".js", ".mjs")):
+            return Kind.SCRIPT
+    return Kind.OTHER
 
 
 def _surely_html(head: bytes) -> bool:

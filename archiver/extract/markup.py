@@ -15,6 +15,7 @@ COMMENT = "!--"  # stands for the name of a tag
 MOST = (
     4 << 20
 )  # characters of attributes, and 64 more for each tag: what is gathered here costs memory until it is told
+TEXTS = frozenset(("style", "script"))  # whose texts are told
 HARD = frozenset(("xmp", "noembed", "noframes", "plaintext"))  # rare, and each with a rule of its own
 
 _S = r"[\t\n\f\r ]"
@@ -42,8 +43,8 @@ _RAW["script"] = re.compile(  # a script in a comment in a script ends neither o
 )
 
 
-# A start tag: its name in lower case, its attributes (of two with one name the first), and the text of a style;
-# or COMMENT, nothing, and the text of a conditional comment.
+# A start tag: its name in lower case, its attributes (of two with one name the first), and the text of a style or
+# script; or COMMENT, nothing, and the text of a conditional comment.
 Tag = tuple[str, dict[str, str], str]
 
 
@@ -92,7 +93,7 @@ class Scanner:
                 raw = _RAW[name].match(source, position)
                 if raw is None or source[position - 2] == "/":  # parsers differ on whether <script/> is empty
                     return None
-                text = raw[1] if name == "style" else ""
+                text = raw[1] if name in TEXTS else ""
                 position = raw.end()
             tags.append((name, _attributes(inside) if inside else {}, text or ""))
         return None

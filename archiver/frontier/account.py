@@ -265,7 +265,8 @@ def media_types(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
 
 
 _REASON = """
-CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status ELSE urls.state END
+CASE WHEN urls.state = 'excluded' AND rtrim(urls.path, 'R') GLOB '*X' THEN 'speculative, ' ELSE '' END
+|| CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status ELSE urls.state END
 """
 
 

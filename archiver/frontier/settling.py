@@ -13,6 +13,7 @@ from archiver import url
 from archiver.frontier import adding, asking, tallies
 from archiver.frontier.port import Settled
 from archiver.model import LIFE, Event, FileState, Hop, Refusal, Settlement, State
+from archiver.scope import is_guess
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
 LONGEST_CHAIN = 250  # redirects looked back upon for a loop
@@ -56,6 +57,8 @@ async def settle(db: aiosqlite.Connection, settlements: Sequence[Settlement], fi
     await db.executemany(UPSERT_FILE, [_file(file) for file in files])
     await db.executemany(INSERT_CAPTURE, list(_captures(settlements)))
     await db.executemany(UPDATE_URL, [_row(each) for each in settlements])
+    given_up = (each.claim.id for each in settlements if each.event is Event.FORBID and is_guess(each.claim.path))
+    added.update(await adding.named_meanwhile(db, given_up))
     await db.executemany(
         "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
         [(each.park, each.claim.host) for each in settlements if each.park],

@@ -7,10 +7,12 @@ the settings need. Every refusal names the rule that made it, in the words of th
 from archiver.scope.scope import (
     MAX_MANIFESTS,
     PATH_KEPT,
+    PRIORITY_GUESS,
     Moved,
     Scope,
     extend,
     hops,
+    is_guess,
     priority,
     redirects_in_a_row,
 )
@@ -19,11 +21,13 @@ from archiver.scope.several import Scopes, scope_of
 __all__ = [
     "MAX_MANIFESTS",
     "PATH_KEPT",
+    "PRIORITY_GUESS",
     "Moved",
     "Scope",
     "Scopes",
     "extend",
     "hops",
+    "is_guess",
     "priority",
     "redirects_in_a_row",
     "scope_of",

@@ -24,6 +24,10 @@ REMEMBERED = 16_384  # URLs: those that a site names on each of its pages are no
 PRIORITY_PREREQUISITE = -1
 PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
 PRIORITY_PAGE = 1  # and one more for each link on the path: breadth first
+PRIORITY_GUESS = 1 << 20  # after all that is named for certain
+
+SOURCE_MAP = "script/sourcemap"
+OF_THE_SCRIPT = frozenset(("script/import", "script/url", SOURCE_MAP))  # is relative to the script, not a page
 
 
 def extend(path: str, hop: Hop) -> str:
@@ -46,6 +50,11 @@ def redirects_in_a_row(path: str) -> int:
     return len(path) - len(path.rstrip(Hop.REDIRECT))
 
 
+def is_guess(path: str) -> bool:
+    """Whether nothing but a script names what the hop *path* leads to, however often that has moved."""
+    return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
+
+
 def site(address: str) -> str:
     """What people mean by one host: no `www.`, http and https alike, the port only where it is an odd one."""
     return url.authority(address).removeprefix("www.")
@@ -56,8 +65,10 @@ def priority(path: str, depth: int) -> int:
     match path.rstrip(Hop.REDIRECT)[-1:]:
         case Hop.PREREQUISITE:
             return PRIORITY_PREREQUISITE
-        case Hop.REQUISITE | Hop.SPECULATIVE:
+        case Hop.REQUISITE:
             return PRIORITY_REQUISITE
+        case Hop.SPECULATIVE:
+            return PRIORITY_GUESS
         case _:
             return PRIORITY_PAGE + depth
 
@@ -126,6 +137,8 @@ class Scope:
         if rule:
             return Refusal(link.url, rule)
         if moved and not about.inside and (rule := self._leaving(link, parent)):
+            return Refusal(link.url, rule)
+        if rule := self._guessing(link, parent, about):
             return Refusal(link.url, rule)
         strays = self._strays(link, parent, about)
         if strays is None:
@@ -223,6 +236,8 @@ class Scope:
                 return f"sitemaps in sitemaps: at most {MAX_MANIFESTS} deep"
             case Hop.REQUISITE | Hop.SPECULATIVE if not settings.page_requisites:
                 return "page-requisites: false"
+            case Hop.SPECULATIVE if settings.speculative == "off":
+                return "speculative: off"
         return ""
 
     def _leaving(self, link: Link, parent: Claim) -> str:
@@ -234,6 +249,22 @@ class Scope:
             self.welcome(((link.url, parent.seed or parent.url),))
             return ""
         return f"redirects: {self._settings.redirects}"
+
+    def _guessing(self, link: Link, parent: Claim, about: About) -> str:
+        """The rule by which *link* is not asked for because only a script names it, "" where none is.
+
+        It may be on the site's hosts, and on the host of a script for what is named as relative to the script itself.
+        A string in a script of another host is relative to the page that runs it, which nobody knows here.
+        """
+        moved = link.hop is Hop.REDIRECT and is_guess(parent.path)
+        if not moved and link.hop is not Hop.SPECULATIVE:
+            return ""
+        if link.context == SOURCE_MAP and not self._settings.source_maps:
+            return "source-maps: false"
+        if about.inside or about.at_home or self._settings.speculative == "any":
+            return ""
+        own = (moved or link.context in OF_THE_SCRIPT) and url.origin(link.url) == url.origin(parent.url)
+        return "" if own else f"speculative: {self._settings.speculative}"
 
     def _strays(self, link: Link, parent: Claim, about: About) -> int | None:
         """Requisite hops since the scope was left; None where the scope may not be left."""

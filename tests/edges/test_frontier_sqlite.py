@@ -394,3 +394,68 @@ def test_no_question_that_is_asked_all_the_time_looks_at_every_row(path: Path, m
 
     on(path, act)
     assert len(asked) >= 9
+
+
+def test_a_guess_becomes_what_a_page_names_it_as(path: Path) -> None:
+    """A certain way is nearer than any guess, goes sooner, and takes back what was given up as a guess."""
+    image, gone = f"{SEED}a.png", f"{SEED}gone.png"
+
+    def guessed(address: str, hops: str = "X") -> NewUrl:
+        return NewUrl(address, Hop.SPECULATIVE, hops, 0, 0, 1 << 20)
+
+    def shown(address: str) -> NewUrl:
+        return NewUrl(address, Hop.REQUISITE, "LLE", 2, 0, 0)
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
+        await frontier.settle([Settlement(seed, Event.RETRY, found=(guessed(image), guessed(gone)))], [])
+        given_up = Settlement(await claim(frontier, gone), Event.FORBID, failure="timeout", note="speculative")
+        await frontier.settle([given_up], [])
+        await frontier.settle([Settlement(seed, Event.RETRY, found=(guessed(gone, "LX"),))], [])
+        assert (await frontier.counts()).excluded == 1
+        settled = await frontier.settle([Settlement(seed, Event.RETRY, found=(shown(image), shown(gone)))], [])
+        assert settled.added == 1
+        assert settled.hosts == {seed.host}
+        for address in (image, gone):
+            now = await claim(frontier, address)
+            assert (now.hop, now.path, now.depth, now.priority, now.tries) == (Hop.REQUISITE, "LLE", 2, 0, 0)
+        await frontier.settle([Settlement(seed, Event.RETRY, found=(guessed(image),))], [])
+        assert (await claim(frontier, image)).path == "LLE"
+
+    on(path, act)
+    assert rows(path, "SELECT waiting FROM hosts") == [(3,)]
+
+
+def test_of_two_ways_in_one_batch_the_certain_one_holds(path: Path) -> None:
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
+        guess = NewUrl(f"{SEED}a.png", Hop.SPECULATIVE, "X", 0, 0, 1 << 20)
+        shown = NewUrl(f"{SEED}a.png", Hop.REQUISITE, "LE", 1, 0, 0)
+        await frontier.settle([Settlement(seed, Event.RETRY, found=(guess, shown))], [])
+        now = await claim(frontier, guess.url)
+        assert (now.hop, now.path, now.priority) == (Hop.REQUISITE, "LE", 0)
+
+    on(path, act)
+
+
+def test_what_a_page_names_while_it_is_asked_for_as_a_guess_is_not_given_up(path: Path) -> None:
+    image, style = f"{SEED}a.png", f"{SEED}a.css"
+
+    async def act(frontier: SqliteFrontier) -> None:
+        await frontier.add_seeds([SEED])
+        seed = await claim(frontier, SEED)
+        found = tuple(NewUrl(address, Hop.SPECULATIVE, "X", 0, 0, 1 << 20) for address in (image, style))
+        await frontier.settle([Settlement(seed, Event.RETRY, found=found)], [])
+        asked_for, styled = await claim(frontier, image), await claim(frontier, style)
+        shown = tuple(NewUrl(address, Hop.REQUISITE, "LE", 1, 0, 0) for address in (image, style))
+        await frontier.settle([Settlement(styled, Event.CAPTURE, 200)], [])
+        await frontier.settle([Settlement(seed, Event.RETRY, found=shown)], [])
+        settled = await frontier.settle([Settlement(asked_for, Event.FORBID, failure="timeout")], [])
+        assert settled.added == 1
+        now = await claim(frontier, image)
+        assert (now.path, now.tries) == ("LE", 0)
+
+    on(path, act)
+    assert rows(path, "SELECT state, path FROM urls WHERE url LIKE '%.css'") == [("archived", "LE")]

@@ -1,0 +1,248 @@
+"""Scripts: which strings are surely files, and which never are.
+
+The second table is what other crawlers ask sites for in vain.
+"""
+
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.extract import Document, links, script
+from archiver.model import Hop
+
+PAGE = "http://host.test/dir/page.html"
+SCRIPT = "http://host.test/js/app.js"
+
+
+def named(text: str, *, inline: bool = False) -> list[str]:
+    return [reference for reference, _ in script.references(text, inline=inline)]
+
+
+def found(text: str, media_type: str = "text/javascript", hop: Hop = Hop.REQUISITE, at: str = SCRIPT) -> list[str]:
+    return [f"{link.url} {link.context}" for link in links(Document(at, media_type, None, text.encode(), hop)).links]
+
+
+SURE = [
+    ('x="/img/a.png"', "string", "/img/a.png"),
+    ("x='/fonts/a.woff2?v=4.7.0'", "string", "/fonts/a.woff2?v=4.7.0"),
+    ("x=`/css/site.css`", "string", "/css/site.css"),
+    ('$.getJSON("/data/places.geojson",f)', "string", "/data/places.geojson"),
+    ('fetch("https://cdn.test/a/b.json")', "string", "https://cdn.test/a/b.json"),
+    ('x="//cdn.test/a.js"', "string", "//cdn.test/a.js"),
+    ('use("/sprite.svg#icon-close")', "string", "/sprite.svg#icon-close"),
+    (r'x="\/a\/b.jpg"', "string", "/a/b.jpg"),
+    (r'x="\u002Fa\x2fb.jpg"', "string", "/a/b.jpg"),
+    (r'x="\u{2f}a.jpg"', "string", "/a.jpg"),
+    ('x=c?"/a.png":"/b.png"', "string", "/a.png /b.png"),
+    ("`${f(`/in.png`)}${{a:1}}`;x='/after.png'", "string", "/in.png /after.png"),
+    ('/["/]/.test(a);x="/b.png"', "string", "/b.png"),
+    ("a=b/c;x='/d.png';e/f", "string", "/d.png"),
+    ("return/[/\"']/.test(a)?'/a.png':0", "string", "/a.png"),
+    ('{files:["/files/plan.pdf","/feed.xml"]}', "string", "/files/plan.pdf /feed.xml"),
+    ('import a,{b}from"./c.js";import"./d.mjs"', "import", "./c.js ./d.mjs"),
+    ("export * from \"../e.js\"; export {f} from\n'/g.js'", "import", "../e.js /g.js"),
+    ('await import("./h.js"); import( `./i.js` ).then(j)', "import", "./h.js ./i.js"),
+    ('importScripts("sw-lib.js", "/k.js")', "import", "sw-lib.js /k.js"),
+    ('new URL("img/l.png",import.meta.url)', "url", "img/l.png"),
+    ('new Worker(new URL("m.js", "" + import.meta.url),{type:"module"})', "url", "m.js"),
+    ("a()\n//# sourceMappingURL=app.js.map\n", "sourcemap", "app.js.map"),
+    ("a()\n//@ sourceMappingURL=app.js.map", "sourcemap", "app.js.map"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "expected"), SURE, ids=[row[0][:30] for row in SURE])
+def test_what_is_surely_a_file(text: str, kind: str, expected: str) -> None:
+    assert list(script.references(text)) == [(reference, f"script/{kind}") for reference in expected.split()]
+
+
+NEVER = [
+    *("text/javascript", "application/json", "image/png", "text/css", "/text/javascript", "multipart/form-data"),
+    *(
+        "jquery.fn",
+        "/jquery.fn",
+        "/a.b",
+        "a/b",
+        "/a/b",
+        "index.js",
+        "app.min.js",
+        "Node.js",
+        "./src/index.js",
+        "a/b.js",
+    ),
+    *("1.2.3", "/1.2.3", "v4.7.0", "MM/DD/YYYY", "d.m.Y", "dd/mm/yy", "yyyy-MM-dd", "0.5", "/", "//", "./", "../"),
+    *("//div[@class='a.png']", "//a.png", "/html/body/div.png[1]", "/:id.json", "/*.js", "/**/*.css", "/{id}.json"),
+    *("/img/%s.png", "/img/$1.png", "/<b>.html", "/a b.png", "See /help.html for more.", "/.js", "/.css", "/-min.js"),
+    *(
+        "/^a.js$/",
+        "/a.js$",
+        "/a|b.js",
+        "(/a.js)",
+        "http://",
+        "https://host.test",
+        "https://host.test/a",
+        "http://a.png",
+    ),
+    *("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml", "data:image/png;base64,iVBO/a.png", "blob:/a.png"),
+    *(
+        "/a.json?id=",
+        "/a.json?",
+        "/a.html",
+        "/a.php",
+        "http://host.test/a.html",
+        "/a..png",
+        "/../a.png",
+        "/a//b.png",
+        "/node_modules/a/b.js",
+        "/package.json",
+    ),
+    *("/x/index.js", "use strict", "mailto:a@b.test/c.png", "javascript:/a.js", ".png", ".js", "*.png", "#/a.html"),
+    *("en-US", "+1/2", "r,g,b", "\\\\d+/a.js", "\\n/a.png", "/a\\n.png", "window.location.href", "a@b.test"),
+]
+
+
+@pytest.mark.parametrize("value", NEVER)
+def test_what_never_is_one(value: str) -> None:
+    assert named(f'x="{value}"') == []
+
+
+@pytest.mark.parametrize("value", [value for value in NEVER if value not in {"../", "./"}])
+def test_nor_in_a_page(value: str) -> None:
+    assert named(f'f("{value}")', inline=True) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('"/a.js"+b', 'b+"/a.js"', '"/a.js"==b', 'b==="/a.js"', 'b!="/a.js"', 'switch(a){case"/a.js":b()}'),
+        *('a.indexOf("/a.js")', 'a.endsWith("/a.js")', 'a.split("/a.js")', 'a.replace("/a.png",b)', '"/a.js".length'),
+        *('require("/a.js")', 'require("./a.js")', '{"/a.js":b}', 'f({"./a.js":1,"/b.js":2})', "gql`/a.js`"),
+        *("// '/a.js'", "/* '/a.js' */", '/\'/.test("/")', 'x=/"\\/a.js"/', "`/${a}/b.js`", "`/a.js${b}`"),
+        *('import a from "vue"', 'import "a.js"', 'import("a")', 'new URL("/a.js",b)', 'new URL("a.js",location)'),
+        *('"/a.js', "'/a.js\n'", "\"/a.js'", 'console.log("/a.js")', "//# sourceMappingURL=data:application/json,{}"),
+        *("self.webpackChunk=1;a.u=e=>e+'.js';a.p=''", "a.u=e=>({1:'b'}[e])+'.js';a.p='/'", 'Error("/a.js")'),
+    ],
+)
+def test_strings_that_are_parts_or_names(text: str) -> None:
+    assert named(text) == []
+
+
+def test_in_a_page_relative_strings_mean_the_page() -> None:
+    text = 'i.src="over.gif";f("images/a.jpg","../b.webp","app/c.js");new Worker("d.js");import("./e.js")'
+    assert named(text, inline=True) == ["over.gif", "images/a.jpg", "../b.webp", "d.js", "./e.js"]
+    assert named(text) == ["./e.js"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            """self.webpackChunk=[];r.u=e=>"js/"+({1:"home"}[e]||e)+"."+{1:"aa",22:"bb"}[e]+".js",
+            r.miniCssF=e=>"css/"+e+"."+{22:"cc"}[e]+".css",r.p="/app/",f()""",
+            "/app/js/home.aa.js /app/js/22.bb.js /app/css/22.cc.css",
+        ),
+        (
+            "webpackChunk;t.u=e=>27===e?'static/27-a.js':'static/'+(({9:'n'})[e]||e)+'.'+({9:'q'})[e]+'.js';t.p='/_next/'",
+            "/_next/static/27-a.js /_next/static/n.q.js",
+        ),
+        (
+            'webpackJsonp;function s(e){return u.p+"js/"+({0:"v"}[e]||e)+"."+{0:"h"}[e]+".js"}u.p="https://cdn.test/";',
+            "https://cdn.test/js/v.h.js",
+        ),
+        (
+            """__webpack_require__.u = (chunkId) => {
+                // return url
+                return '' + {'src_a':'x1'}[chunkId] + '.js';
+            };
+            var s = document.currentScript.src;
+            __webpack_require__.p = s + '../';""",
+            "../x1.js",
+        ),
+        (
+            'const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=["assets/a.js","assets/b.css"])))=>i',
+            "../assets/a.js ../assets/b.css",
+        ),
+    ],
+)
+def test_files_that_loaders_put_together(text: str, expected: str) -> None:
+    assert named(text) == expected.split()
+
+
+def test_a_script_is_read_as_what_it_is() -> None:
+    text = 'import "./a.js"; x = "/b.png"'
+    both = ["http://host.test/js/a.js script/import", "http://host.test/b.png script/string"]
+    for media_type in ("text/javascript", "application/javascript", "application/x-javascript"):
+        assert found(text, media_type, Hop.LINK) == both
+    for media_type in ("", "text/plain", "application/octet-stream"):
+        assert found(text, media_type) == both
+        assert found(text, media_type, Hop.SPECULATIVE) == both
+        assert found(text, media_type, Hop.LINK) == []
+    assert found("<!doctype html><a href=/c>no such script</a>") == ["http://host.test/c a/@href"]
+
+
+@pytest.mark.parametrize("broken", ["", "<p title='a'b>", "<xmp></xmp>"])
+def test_scripts_in_pages(broken: str) -> None:
+    page = (
+        f"{broken}<base href=/base/><script>f('img/a.png')</script><script type=module>import './b.js'</script>"
+        "<script src=c.js>f('/not-run.png')</script><script type=application/json>['/data.png']</script>"
+        "<script type='text/template'>'/template.png'</script>"
+    )
+    assert found(page, "text/html", Hop.LINK, PAGE) == [
+        "http://host.test/base/img/a.png script/string",
+        "http://host.test/base/b.js script/import",
+        "http://host.test/base/c.js script/@src",
+    ]
+
+
+PIECES = [
+    '"',
+    "'",
+    "`",
+    "/",
+    "\\",
+    "${",
+    "}",
+    "{",
+    "[",
+    "]",
+    "\n",
+    "//",
+    "/*",
+    "*/",
+    "=",
+    "a",
+    ".js",
+    "import(",
+    "/a.js",
+]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "importScripts(", "webpackChunk", ".u=e=>", ".p=", "{1:'a'}[e]", "+"])))
+def test_any_pieces_name_only_what_is_plain(pieces: list[str]) -> None:
+    for reference, context in script.references("".join(pieces), inline=True):
+        assert not set(reference) & set("\"'`{}[]\\\n*"), (reference, context)
+
+
+@given(st.text(), st.text())
+def test_any_text(before: str, after: str) -> None:
+    list(script.references(before + '"/a.js"' + after))
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *('"', "'", "`", "/", "\\", "`${", "`}${", "=/", "=/[a", "a/", '"/a.js",', "'/a.js'+", "import('", "/*a*/ /"),
+        *("webpackChunk.u=e=>", ".u=e=>({1:'a',", ".u=e=>'a'+", ".p='a", "__vite__mapDeps=(=[", " ", "//\n", "{"),
+    ],
+)
+def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = "webpackChunk;r.p='/';" + piece * (size // len(piece))
+        began = process_time()
+        for _ in script.references(text):
+            pass
+        return process_time() - began
+
+    assert seconds(100_000) < 20 * max(seconds(10_000), 0.005)
