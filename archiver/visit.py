@@ -43,8 +43,7 @@ _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # He
 YEAR = 31_556_952  # seconds
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
-_OPAQUE = ("image/", "video/", "audio/", "font/")
-_NOT_OPAQUE = frozenset(("image/svg+xml",))
+_OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
 
 log = logging.getLogger(__name__)
 
@@ -111,11 +110,9 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
         return Links()
     named, nofollow = extract.from_fields(claim.url, fields), extract.nofollow(fields)
     media_type = exchange.framing.media_type
-    if media_type.startswith(_OPAQUE) and media_type not in _NOT_OPAQUE:
-        return Links(tuple(named), nofollow=nofollow)
     sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
     hop = Hop.MANIFEST if sitemap else claim.hop
-    if exchange.response.length > LARGE:
+    if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
         beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
         if not extract.readable(beginning):
             return Links(tuple(named), nofollow=nofollow)

@@ -8,7 +8,7 @@ guessed at: a URL comes from a place where the format has one.
 
 from collections.abc import Callable
 
-from archiver.extract import css, html, sitemap, xml
+from archiver.extract import css, html, manifest, pdf, playlist, sitemap, text, xml
 from archiver.extract.coding import decoded
 from archiver.extract.document import Document
 from archiver.extract.fields import from_fields, nofollow, redirect
@@ -23,6 +23,11 @@ _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.XML: xml.read,
     Kind.CSS: css.read,
     Kind.SITEMAP: sitemap.read,
+    Kind.TEXT: text.read,
+    Kind.PLAYLIST: playlist.read,
+    Kind.MANIFEST: manifest.read,
+    Kind.JSON_FEED: manifest.read_feed,
+    Kind.PDF: pdf.read,
 }
 
 

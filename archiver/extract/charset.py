@@ -4,13 +4,16 @@ A byte order mark goes before the header, the header before what the document sa
 those of the Encoding standard; labels that it does not know are as good as none. Never raises.
 """
 
+import codecs
 import re
+from collections.abc import Iterator
 
 import webencodings
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _PRESCAN = 1024  # bytes in which the HTML standard looks for a meta element before it parses
 _LATE = 1 << 16  # a later one makes a browser start again; how far we go for it
+_PIECE = 1 << 16
 _S = rb"[\t\n\f\r ]"
 _TAG = re.compile(rb"(<!--)|<(meta)(?=[\t\n\f\r /])|</?[a-z][^\t\n\f\r >]*+|(<[!/?])", re.IGNORECASE)
 _NAME = re.compile(rb"[\t\n\f\r /]*+([^\t\n\f\r />][^\t\n\f\r />=]*+)" + _S + rb"*+(=?)" + _S + rb"*+")
@@ -38,6 +41,17 @@ def text(body: bytes, encoding: str) -> str:
         return body.decode("utf-8", "replace")
     found = webencodings.lookup(encoding)
     return str(found.codec_info.decode(body, "replace")[0]) if found else body.decode("latin-1")
+
+
+def pieces(body: bytes, encoding: str, most: int) -> Iterator[str]:
+    """As `text`, of the first *most* bytes, and a piece at a time."""
+    found = webencodings.lookup("utf-8" if encoding == "replacement" else encoding)
+    decoder = found.codec_info.incrementaldecoder("replace") if found else codecs.getincrementaldecoder("latin-1")()
+    start = next((len(mark) for mark, name in _MARKS if body.startswith(mark) and name == encoding), 0)
+    end = min(len(body), most)
+    for position in range(start, end, _PIECE):
+        yield decoder.decode(body[position : min(position + _PIECE, end)])
+    yield decoder.decode(b"", final=True)
 
 
 def encoded(run: str, encoding: str) -> bytes:

@@ -16,7 +16,7 @@ L, E, X = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE
     [
         ("<a>", [("a", {})]),
         ("<a>;rel=b", [("a", {"rel": "b"})]),
-        ("  <a> ; rel = \"b c\" ; x , ,\t<d>;y=", [("a", {"rel": "b c", "x": ""}), ("d", {"y": ""})]),
+        ('  <a> ; rel = "b c" ; x , ,\t<d>;y=', [("a", {"rel": "b c", "x": ""}), ("d", {"y": ""})]),
         ("<a,b;c>; rel=d, <e>", [("a,b;c", {"rel": "d"}), ("e", {})]),
         ('<a>; title="x, <y>; rel=z"; REL=b, <c>', [("a", {"title": "x, <y>; rel=z", "rel": "b"}), ("c", {})]),
         (r'<a>; title="say \"<b>\""; rel=c', [("a", {"title": 'say "<b>"', "rel": "c"})]),
@@ -53,7 +53,11 @@ def test_link_entries(value: str, expected: list[tuple[str, dict[str, str]]]) ->
         ("link", "<https://c.org>; rel=preconnect, <//d.org>; rel=dns-prefetch", []),
         ("link", "</hub>; rel=hub, </p>; rel=edit, <http://e.org/d/p>; rel=self", [("/d/p", L)]),
         ("link", "</s>; rel=stylesheet; anchor=/other", []),
-        ("link", "</s>; rel=stylesheet; anchor=#part, </t>; rel=icon; anchor=p, </u>; anchor=", [("/s", E), ("/t", E), ("/u", L)]),
+        (
+            "link",
+            "</s>; rel=stylesheet; anchor=#part, </t>; rel=icon; anchor=p, </u>; anchor=",
+            [("/s", E), ("/t", E), ("/u", L)],
+        ),
         (
             "link",
             '</i.png>; rel=preload; as=image; imagesrcset="/i1.png 1x, /i2,2.png 2x"; imagesizes=50vw',
@@ -91,12 +95,14 @@ def test_what_is_kept_of_many_is_bounded() -> None:
     assert len(from_fields(PAGE, (("link", ",".join(f"<{n}>" for n in range(10_000))),))) == 200
 
 
-@pytest.mark.parametrize("piece", [" ", ",", "<", "<a>", '"', "\\", ";", ";a", ";a=", '<a>;b="', "<a>;rel=", "x", "\\\""])
+@pytest.mark.parametrize(
+    "piece", [" ", ",", "<", "<a>", '"', "\\", ";", ";a", ";a=", '<a>;b="', "<a>;rel=", "x", '\\"']
+)
 def test_link_is_linear(piece: str) -> None:
     list(weblink.entries(piece * 200_000))  # hours, were it not
 
 
-@given(st.text("<>;,=\"\\ ab\t\n", max_size=60))
+@given(st.text('<>;,="\\ ab\t\n', max_size=60))
 def test_link_never_raises(value: str) -> None:
     for target, parameters in weblink.entries(value):
         assert f"<{target}>" in value
