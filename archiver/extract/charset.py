@@ -4,11 +4,12 @@ A byte order mark goes before the header, the header before what the document sa
 those of the Encoding standard; labels that it does not know are as good as none. Never raises.
 """
 
-import codecs
 import re
 from collections.abc import Iterator
 
 import webencodings
+
+from archiver.extract import legacy
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _PRESCAN = 1024  # bytes in which the HTML standard looks for a meta element before it parses
@@ -39,25 +40,22 @@ def text(body: bytes, encoding: str) -> str:
             body = body[len(mark) :]
     if encoding in ("utf-8", "replacement"):
         return body.decode("utf-8", "replace")
-    found = webencodings.lookup(encoding)
-    return str(found.codec_info.decode(body, "replace")[0]) if found else body.decode("latin-1")
+    return legacy.decoded(body, encoding)
 
 
 def pieces(body: bytes, encoding: str, most: int) -> Iterator[str]:
     """As `text`, of the first *most* bytes, and a piece at a time."""
-    found = webencodings.lookup("utf-8" if encoding == "replacement" else encoding)
-    decoder = found.codec_info.incrementaldecoder("replace") if found else codecs.getincrementaldecoder("latin-1")()
+    reader = legacy.reader(body, encoding)
     start = next((len(mark) for mark, name in _MARKS if body.startswith(mark) and name == encoding), 0)
     end = min(len(body), most)
     for position in range(start, end, _PIECE):
-        yield decoder.decode(body[position : min(position + _PIECE, end)])
-    yield decoder.decode(b"", final=True)
+        yield reader(body[position : min(position + _PIECE, end)], False)
+    yield reader(b"", True)
 
 
 def encoded(run: str, encoding: str) -> bytes:
     """*run* in *encoding*, a name of the standard; UnicodeEncodeError where it has no such character."""
-    found = webencodings.lookup(encoding)
-    return bytes(found.codec_info.encode(run)[0]) if found else run.encode()
+    return legacy.encoded(run, encoding)
 
 
 def of_html(body: bytes, header: str | None) -> str:
