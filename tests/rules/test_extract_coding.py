@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from pathlib import Path
 
 import brotlicffi
 import pytest
@@ -84,6 +85,25 @@ def test_what_grows_beyond_reason_ends_early(codings: tuple[str, ...], bomb: byt
 def test_what_packs_well_is_no_bomb() -> None:
     rows = b"<tr><td>0</td></tr>\n" * 400_000
     assert decoded(gzip.compress(rows, 1), ("gzip",), LIMIT) == (rows, "")
+
+
+@pytest.mark.suites
+@pytest.mark.parametrize("name", ["foo.text", "foo.octetstream", "hello.html", "big.text"])
+def test_browsers_cases(suites: Path, name: str) -> None:
+    folder = suites / "http/content-encoding"
+    texts = set()
+    for coding, suffix in (("gzip", "gz"), ("br", "br"), ("zstd", "zst")):
+        body, note = decoded((folder / coding / f"{name}.{suffix}").read_bytes(), (coding,), 1 << 20)
+        assert note == ("" if len(body) < 1 << 20 else f"only the first {1 << 20} bytes")
+        texts.add(body)
+    assert len(texts) == 1
+    assert len(texts.pop()) > 10
+
+
+@pytest.mark.suites
+def test_a_window_that_is_too_wide_is_refused(suites: Path) -> None:
+    body = (suites / "http/content-encoding/zstd/big.window.zst").read_bytes()
+    assert decoded(body, ("zstd",), LIMIT) == (b"", "broken zstd data")
 
 
 @given(st.binary(), st.integers(0, 100))

@@ -1,5 +1,7 @@
 """What the vocabularies of XML name: one document a row, and what is found in it."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -365,3 +367,40 @@ def test_nothing_raises(name: str, hop: Hop, noise: bytes, data: st.DataObject) 
     start = data.draw(st.integers(0, len(sample)))
     body = sample[:start] + noise + sample[data.draw(st.integers(start, len(sample))) :]
     assert all(link.url.startswith("http") for link in links(Document(PAGE, "text/xml", None, body, hop)).links)
+
+
+def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
+    page = b"<url><loc>http://e.org/%d</loc></url>"
+    body = b"<urlset>" + page % 1 + b" " * (8 << 20) + page % 2 + b"</urlset>"
+    tracemalloc.start()
+    try:
+        named = links(Document(PAGE, "application/xml", None, body, Hop.MANIFEST)).links
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(named) == 2
+    assert peak < 1 << 20
+
+
+def test_pages_of_a_sitemap_are_not_crowded_out() -> None:
+    beside = "".join(f"<x:link rel='alternate' href='/{number}/%d'/>" for number in range(200))
+    entries = "".join(f"<url>{beside % ((page,) * 200)}<loc>/{page}</loc></url>" for page in range(300))
+    body = f"<urlset xmlns:x='http://www.w3.org/1999/xhtml'>{entries}</urlset>".encode()
+    named = links(Document("http://e.org/", "application/xml", None, body))
+    assert [link.url for link in named.links[:300]] == [f"http://e.org/{page}" for page in range(300)]
+    assert named.note == "more than 50000 links"
+    assert len(named.links) == 50_300
+
+
+@pytest.mark.parametrize("prefix", ["image", "i", "undeclared"])
+def test_sitemap_extensions(prefix: str) -> None:
+    spaces = "xmlns:i='http://www.google.com/schemas/sitemap-image/1.1' xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'"
+    spaces += " xmlns:v='http://www.google.com/schemas/sitemap-video/1.1' xmlns:n='http://www.google.com/schemas/sitemap-news/0.9'"
+    body = (
+        f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' {spaces}><url><loc>http://e.org/1</loc>"
+        f"<{prefix}:image><{prefix}:loc>http://e.org/i.png</{prefix}:loc></{prefix}:image><n:news><n:title>http://no.org/</n:title></n:news>"
+        "<v:video><v:thumbnail_loc>/t.png</v:thumbnail_loc><v:content_loc>http://e.org/v.mp4</v:content_loc>"
+        "<v:player_loc>http://e.org/play</v:player_loc><v:tag>http://no.org/</v:tag></v:video></url></urlset>"
+    )
+    named = found(body, "application/xml", Hop.MANIFEST)
+    assert named == [("/1", L), ("/i.png", L), ("/v.mp4", L), ("/play", L)]

@@ -90,6 +90,20 @@ def test_where_nothing_is_looked_for(exchange: Exchange) -> None:
     assert read_links(_claim(), exchange).links == ()
 
 
+@pytest.mark.parametrize(
+    ("media_type", "body", "expected"),
+    [
+        (b"audio/mpegurl", b"#EXTM3U\n#EXT-X-VERSION:3\n#EXTINF:4,\n/1.ts\n", [f"{HOME}/1.ts"]),
+        (b"image/svg+xml", b"<svg><image href='/i.png'/></svg>", [f"{HOME}/i.png"]),
+        (b"video/mp4", b"\0\0\0\x20ftypisom http://no.test/", []),
+        (b"image/png", b"<svg><image href='/i.png'/></svg>", []),
+    ],
+)
+def test_of_pictures_and_sounds_only_texts_are_read(media_type: bytes, body: bytes, expected: list[str]) -> None:
+    found = read_links(_claim(), _answer(body, b"Content-Type: %b\r\n" % media_type))
+    assert [link.url for link in found.links] == expected
+
+
 def test_a_redirect_leads_where_it_says_and_its_body_says_nothing() -> None:
     exchange = _answer(PAGE, b"Location: /there\r\nContent-Type: text/html\r\n", b"302 Found")
     assert [(link.url, link.hop) for link in read_links(_claim(), exchange).links] == [(f"{HOME}/there", Hop.REDIRECT)]
