@@ -19,6 +19,7 @@ from archiver.model import Hop
 
 ROOTS = frozenset(("rss", "feed", "rdf", "entry"))
 _LONGEST_HTML = 1 << 20  # characters of one entry
+_MOST_HTML = 20_000  # texts with tags; a feed of ten thousand entries is a large one
 L, E = Hop.LINK, Hop.REQUISITE
 
 _ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
@@ -68,6 +69,7 @@ class Feed:
         self._pieces: list[str] = []
         self._length = 0
         self._outer: list[str] = []  # the elements that are open
+        self._pages = 0  # texts that were read as HTML
         self._name = ""  # by which this entry goes, if it is a URL
         self._linked = False  # this entry has a link
         self._type = ""  # of the text that is being read: what its element says of it
@@ -123,6 +125,9 @@ class Feed:
     def _text(self, name: str, text: str) -> None:
         if "<" in text:
             if self._type in _HTML_TYPES or (name in _HTML_TEXTS and self._type not in _NOT_HTML_TYPES):
+                self._pages += 1
+                if self._pages > _MOST_HTML or self.found.full:
+                    return
                 page = Document(self.bases.current, "text/html", "utf-8", text.encode("utf-8", "replace"))
                 self.bases.take(html.read(page), name)
             return

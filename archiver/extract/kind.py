@@ -58,6 +58,7 @@ _PDF_TYPES = frozenset(("application/pdf", "application/x-pdf", "application/acr
 _OLD_LISTS = frozenset(
     ("audio/x-pn-realaudio", "audio/vnd.rn-realaudio", "video/x-ms-asf", "audio/x-pn-realaudio-plugin")
 )
+_GZIP_TYPES = frozenset(("application/gzip", "application/x-gzip"))
 _PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[reference\])", re.IGNORECASE)
 _ADDRESS = re.compile(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
 _XML_ROOT = re.compile(
@@ -109,6 +110,8 @@ def _of_special(document: Document, media: str, head: bytes) -> Kind | None:
         if head.startswith(b"<", _start(head)):
             return Kind.XML
         return Kind.PLAYLIST if media in _PLAYLIST_TYPES or _ADDRESS.match(head) else Kind.OTHER
+    if head.startswith(b"\x1f\x8b") and (loose or media in _GZIP_TYPES):
+        return Kind.SITEMAP if url.path(document.url).lower().endswith(".xml.gz") else Kind.OTHER
     json = media in _JSON_TYPES or media.endswith("+json")
     if media == "application/manifest+json" or ((json or loose) and _is_wanted_manifest(document, head)):
         return Kind.MANIFEST

@@ -1,12 +1,13 @@
 """What the vocabularies of XML name: one document a row, and what is found in it."""
 
+import gzip
 import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.extract import Document, dash, links, readable
+from archiver.extract import Document, links, readable
 from archiver.model import Hop
 
 PAGE = "http://e.org/d/p"
@@ -258,108 +259,6 @@ def test_xml(name: str) -> None:
     assert found(body, "text/xml") == expected
 
 
-def mpd(inside: str, more: str = "mediaPresentationDuration='PT10S'") -> Found:
-    body = f"<MPD xmlns='urn:mpeg:dash:schema:mpd:2011' {more}>{inside}</MPD>"
-    return found(body, "application/dash+xml", E)
-
-
-@pytest.mark.parametrize(
-    ("inside", "expected"),
-    [
-        (
-            (
-                "<BaseURL>/v/</BaseURL><BaseURL>//copy.org/</BaseURL><Period><AdaptationSet><BaseURL>a/</BaseURL>"
-                "<Representation id='r' bandwidth='9'><BaseURL>f.mp4</BaseURL><SegmentBase indexRange='0-9'/>"
-                "</Representation>"
-            ),
-            ["/v/a/f.mp4"],
-        ),
-        (
-            (
-                "<Period><AdaptationSet><SegmentTemplate timescale='10' duration='40' startNumber='0' "
-                "media='$RepresentationID$/$Number%05d$-$Bandwidth$$$.m4s' "
-                "initialization='$RepresentationID$/i.mp4'/>"
-                "<Representation id='x' bandwidth='7'/><Representation id='y' bandwidth='8'/></AdaptationSet>"
-                "</Period>"
-            ),
-            [
-                *("x/i.mp4", "x/00000-7$.m4s", "x/00001-7$.m4s", "x/00002-7$.m4s"),
-                *("y/i.mp4", "y/00000-8$.m4s", "y/00001-8$.m4s", "y/00002-8$.m4s"),
-            ],
-        ),
-        (
-            (
-                "<Period><AdaptationSet><SegmentTemplate timescale='1' media='$Time$.m4s'><SegmentTimeline>"
-                "<S t='5' d='2' r='1'/><S d='3'/></SegmentTimeline></SegmentTemplate>"
-                "<Representation id='x'/></AdaptationSet></Period>"
-            ),
-            ["5.m4s", "7.m4s", "9.m4s"],
-        ),
-        (
-            (
-                "<Period><AdaptationSet><SegmentTemplate media='$Number$.m4s'><SegmentTimeline>"
-                "<S t='0' d='4' r='-1'/></SegmentTimeline></SegmentTemplate>"
-                "<Representation id='x'/></AdaptationSet></Period>"
-            ),
-            ["1.m4s", "2.m4s", "3.m4s"],
-        ),
-        (
-            (
-                "<Period><AdaptationSet><SegmentTemplate media='p-$Number$.m4s'/><Representation id='x'>"
-                "<SegmentTemplate duration='5' endNumber='3'/></Representation></AdaptationSet></Period>"
-            ),
-            ["p-1.m4s", "p-2.m4s", "p-3.m4s"],
-        ),
-        (
-            (
-                "<Period duration='PT6S'><AdaptationSet><SegmentTemplate media='$Number$' duration='6'/>"
-                "<Representation/></AdaptationSet></Period>"
-                "<Period start='PT6S'><AdaptationSet><SegmentTemplate media='b$Number$' duration='2'/>"
-                "<Representation/></AdaptationSet></Period>"
-            ),
-            ["1", "b1", "b2"],
-        ),
-        (
-            (
-                "<Period><AdaptationSet><Representation><SegmentList><Initialization sourceURL='i'/>"
-                "<SegmentURL media='1' index='1x'/><SegmentURL mediaRange='0-1'/></SegmentList></Representation>"
-            ),
-            ["i", "1", "1x"],
-        ),
-        ("<Period><AdaptationSet><Representation/></AdaptationSet></Period>", []),
-    ],
-)
-def test_dash(inside: str, expected: list[str]) -> None:
-    assert mpd(inside) == [(path if path.startswith("/") else f"/d/{path}", E) for path in expected]
-
-
-def test_dash_without_an_end_names_what_is_there() -> None:
-    template = "<SegmentTemplate media='$Number$' initialization='i' duration='2'/>"
-    inside = f"<Period><AdaptationSet>{template}<Representation/></AdaptationSet></Period>"
-    assert mpd(inside, "type='dynamic'") == [("/d/i", E)]
-
-
-@pytest.mark.parametrize(
-    "inside",
-    [
-        (
-            "<Period><AdaptationSet><SegmentTemplate media='$Number$' duration='1' timescale='1000000000'/>"
-            "<Representation/></AdaptationSet></Period>"
-        ),
-        "<Period><AdaptationSet><SegmentTemplate media='$Time$'><SegmentTimeline><S d='0' r='999999999999'/>"
-        "<S d='1' r='-1'/>"
-        "</SegmentTimeline></SegmentTemplate>" + "<Representation/>" * 20_000 + "</AdaptationSet></Period>",
-        "<Period><AdaptationSet><SegmentTemplate media='x'><SegmentTimeline>"
-        + "<S/>" * 20_000
-        + "</SegmentTimeline></SegmentTemplate>"
-        + "<Representation/>" * 20_000,
-    ],
-)
-def test_dash_is_bounded(inside: str) -> None:
-    named, _ = dash.read(f"<MPD mediaPresentationDuration='P9999999Y'>{inside}", PAGE)
-    assert len(named.links(PAGE, "utf-8").links) <= dash.MOST
-
-
 @settings(max_examples=100)
 @given(st.sampled_from((*FEEDS, *XML)), st.sampled_from(Hop), st.binary(max_size=20), st.data())
 def test_nothing_raises(name: str, hop: Hop, noise: bytes, data: st.DataObject) -> None:
@@ -380,6 +279,12 @@ def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
         tracemalloc.stop()
     assert len(named) == 2
     assert peak < 1 << 20
+
+
+def test_a_packed_sitemap_that_somebody_links_to() -> None:
+    body = gzip.compress(b"<urlset><url><loc>http://e.org/1</loc></url></urlset>")
+    assert found(body, "application/x-gzip", address="http://e.org/sitemap.xml.gz") == [("/1", L)]
+    assert found(body, "application/gzip", address="http://e.org/data.gz") == []
 
 
 def test_pages_of_a_sitemap_are_not_crowded_out() -> None:
