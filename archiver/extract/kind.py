@@ -7,7 +7,7 @@ import re
 from enum import Enum, auto
 
 from archiver import url
-from archiver.extract import text
+from archiver.extract import signs, text
 from archiver.extract.document import Document
 from archiver.model import Hop
 
@@ -31,36 +31,13 @@ _HEAD = 1024
 _UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream"))
 _XML_TYPES = frozenset(
     (
-        *("application/xml", "text/xml", "text/xsl", "application/xslt", "text/x-opml", "application/smil"),
-        *(
-            "application/x-rss",
-            "application/x-asx",
-            "application/x-ms-asx",
-            "video/x-ms-asx",
-            "audio/x-ms-wax",
-            "video/x-ms-wvx",
-        ),
+        *("application/xml", "text/xml", "application/xhtml+xml", "image/svg+xml", "text/xsl", "application/xslt"),
+        *("text/x-opml", "application/x-rss", "application/smil", "application/x-asx", "application/x-ms-asx"),
+        *("video/x-ms-asx", "audio/x-ms-wax", "video/x-ms-wvx"),
     )
 )
-_PLAYLIST_TYPES = frozenset(
-    (
-        *("application/vnd.apple.mpegurl", "application/x-mpegurl", "application/mpegurl", "vnd.apple.mpegurl"),
-        *("audio/mpegurl", "audio/x-mpegurl", "video/mpegurl", "video/x-mpegurl", "audio/x-scpls", "audio/scpls"),
-        *("application/pls+xml", "application/x-scpls"),
-    )
-)
-_JSON_TYPES = frozenset(("application/json", "text/json", "application/x-json", "application/x-web-app-manifest+json"))
-_MANIFEST_NAMES = (".webmanifest", "/manifest.json")
-_FEED_VERSION = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
 _HTML_TYPES = frozenset(("text/html", "application/vnd.wap.xhtml+xml", "application/x-httpd-php"))
 _BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"OggS", b"wOF", b"ID3")
-_PDF_TYPES = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
-_OLD_LISTS = frozenset(
-    ("audio/x-pn-realaudio", "audio/vnd.rn-realaudio", "video/x-ms-asf", "audio/x-pn-realaudio-plugin")
-)
-_GZIP_TYPES = frozenset(("application/gzip", "application/x-gzip"))
-_PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[reference\])", re.IGNORECASE)
-_ADDRESS = re.compile(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
 _XML_ROOT = re.compile(
     rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|xsl:stylesheet)[\s>]", re.IGNORECASE
 )
@@ -83,9 +60,9 @@ def kind_of(document: Document) -> Kind:
     head = document.body[:_HEAD]
     if document.hop is Hop.MANIFEST:
         return Kind.HTML if _surely_html(head) else Kind.SITEMAP
-    special = _of_special(document, media, head)
-    if special:
-        return special
+    word = signs.word_of(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
+    if word:
+        return Kind[word]
     if media in _HTML_TYPES:
         if head.startswith(_BINARY):
             return Kind.OTHER
@@ -97,27 +74,6 @@ def kind_of(document: Document) -> Kind:
     if media == "text/plain":
         return _of_plain_text(document, head)
     return _of_unknown(document, head) if media in _UNKNOWN else Kind.OTHER
-
-
-def _of_special(document: Document, media: str, head: bytes) -> Kind | None:
-    """The formats that are told by their own first bytes, or by a type of their own."""
-    loose = media in _UNKNOWN or media == "text/plain"
-    if head.startswith(b"%PDF-") and (loose or media in _HTML_TYPES or media in _PDF_TYPES):
-        return Kind.PDF
-    if _PLAYLIST.match(head) and (loose or media in _PLAYLIST_TYPES or media.startswith(("audio/", "video/"))):
-        return Kind.PLAYLIST
-    if media in _PLAYLIST_TYPES or media in _OLD_LISTS:
-        if head.startswith(b"<", _start(head)):
-            return Kind.XML
-        return Kind.PLAYLIST if media in _PLAYLIST_TYPES or _ADDRESS.match(head) else Kind.OTHER
-    if head.startswith(b"\x1f\x8b") and (loose or media in _GZIP_TYPES):
-        return Kind.SITEMAP if url.path(document.url).lower().endswith(".xml.gz") else Kind.OTHER
-    json = media in _JSON_TYPES or media.endswith("+json")
-    if media == "application/manifest+json" or ((json or loose) and _is_wanted_manifest(document, head)):
-        return Kind.MANIFEST
-    if media == "application/feed+json" or ((json or loose) and _FEED_VERSION.search(head)):
-        return Kind.JSON_FEED
-    return Kind.TEXT if media == "text/uri-list" else None
 
 
 def _of_plain_text(document: Document, head: bytes) -> Kind:
@@ -139,11 +95,6 @@ def _of_unknown(document: Document, head: bytes) -> Kind:
 
 def _is_wanted_style(document: Document) -> bool:
     return document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(".css")
-
-
-def _is_wanted_manifest(document: Document, head: bytes) -> bool:
-    named = url.path(document.url).lower().endswith(_MANIFEST_NAMES)
-    return document.hop is Hop.REQUISITE and named and head.startswith(b"{", _start(head))
 
 
 def _surely_html(head: bytes) -> bool:
