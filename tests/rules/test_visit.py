@@ -1,6 +1,7 @@
 """One visit: what its answer links to, and what the frontier is told of it."""
 
 import gzip
+from dataclasses import replace
 
 import pytest
 
@@ -102,6 +103,18 @@ def test_where_nothing_is_looked_for(exchange: Exchange) -> None:
 def test_of_pictures_and_sounds_only_texts_are_read(media_type: bytes, body: bytes, expected: list[str]) -> None:
     found = read_links(_claim(), _answer(body, b"Content-Type: %b\r\n" % media_type))
     assert [link.url for link in found.links] == expected
+
+
+def test_early_hints_are_links() -> None:
+    hints = (
+        b"HTTP/1.1 100 Continue\r\nLink: </no>\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </s.css>; rel=preload\r\n\r\n"
+    )
+    exchange = replace(_answer(b"", b"Link: </t.css>; rel=preload\r\n"), interim=hints)
+    found = read_links(_claim(), exchange).links
+    assert [(link.url, link.hop) for link in found] == [
+        (f"{HOME}/t.css", Hop.REQUISITE),
+        (f"{HOME}/s.css", Hop.REQUISITE),
+    ]
 
 
 def test_a_redirect_leads_where_it_says_and_its_body_says_nothing() -> None:
