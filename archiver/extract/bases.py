@@ -7,6 +7,7 @@ from archiver.extract.found import Found
 from archiver.model import Hop, Links
 
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_LONGEST = 2048  # characters of a base; a hundred thousand elements may add to it
 _NAMESPACES = {"http://www.w3.org/1999/xlink": "xlink:"}
 
 
@@ -29,7 +30,8 @@ class Bases:
 
     def move(self, base: str) -> None:
         """The *base* that holds from here on, as it stands there."""
-        self.current = url.join(self.current, base.strip()) or self.current
+        if len(base) + len(self.current) <= _LONGEST:
+            self.current = url.join(self.current, base.strip()) or self.current
 
     def leave(self) -> None:
         """An element ends."""

@@ -20,6 +20,8 @@ from archiver.model import Hop
 MOST = 20_000  # segments: three hours in five qualities at pieces of four seconds are 13,500
 MOST_CHARACTERS = 8 << 20
 
+_LONGEST = 2048  # characters of a template, which is filled for each segment
+_MOST_MARKS = 40  # in it, two for each field; most have two fields
 _DURATION = re.compile(
     r"P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?"
 )
@@ -56,9 +58,9 @@ class _Level:
 
     def attribute(self, name: str) -> str | None:
         """The value of an attribute of SegmentTemplate, as it is inherited."""
-        return next(
-            (way.attributes[name] for way in self.said if way.kind == _TEMPLATE and name in way.attributes), None
-        )
+        told = (way.attributes[name] for way in self.said if way.kind == _TEMPLATE and name in way.attributes)
+        value = next(told, None)
+        return value if value and len(value) <= _LONGEST and value.count("$") <= _MOST_MARKS else None
 
 
 def read(text: str, address: str) -> tuple[Found, str]:

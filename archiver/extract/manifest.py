@@ -15,6 +15,7 @@ from archiver.extract.document import Document
 from archiver.model import Hop, Links
 
 MOST_BYTES = 16 << 20
+_MOST_ITEMS = 20_000
 _DEEPEST = 20
 _PICTURES = ("icons", "screenshots")  # wherever they stand: of the application, of shortcuts, of file handlers
 L, E = Hop.LINK, Hop.REQUISITE
@@ -45,7 +46,7 @@ def read_feed(document: Document) -> Links:
     if isinstance(feed, dict):
         _name(bases, feed, _FEED, "")
         _people(bases, feed)
-        for item in _objects(feed.get("items")):
+        for item in _objects(feed.get("items"))[:_MOST_ITEMS]:
             _name(bases, item, _ITEM, "items/")
             _people(bases, item)
             for attachment in _objects(item.get("attachments")):

@@ -23,7 +23,7 @@ from archiver.model import Hop, Links
 
 MOST_BYTES = 50 << 20
 _MARKUP = frozenset(("html", "svg", "stylesheet", "transform"))
-_ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
+_ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
 _XSL = "{http://www.w3.org/1999/XSL/Transform}"
 _DOCUMENT = re.compile(r"\bdocument\(\s*+(?:'([^'{}]++)'|\"([^\"{}]++)\")")
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"

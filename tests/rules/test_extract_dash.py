@@ -102,11 +102,17 @@ def test_dash_without_an_end_names_what_is_there() -> None:
         "<S d='1' r='-1'/>"
         "</SegmentTimeline></SegmentTemplate>" + "<Representation/>" * 20_000 + "</AdaptationSet></Period>",
         "<Period><AdaptationSet><SegmentTemplate media='x'><SegmentTimeline>"
-        + "<S/>" * 20_000
+        + "<S/>" * 10_000
         + "</SegmentTimeline></SegmentTemplate>"
-        + "<Representation/>" * 20_000,
+        + "<Representation/>" * 10_000,
     ],
 )
 def test_dash_is_bounded(inside: str) -> None:
     named, _ = dash.read(f"<MPD mediaPresentationDuration='P9999999Y'>{inside}", PAGE)
     assert len(named.links(PAGE, "utf-8").links) <= dash.MOST
+
+
+def test_a_template_of_nothing_but_fields_is_left_alone() -> None:
+    template = "$Number$" * 5000
+    inside = f"<SegmentTemplate media='{template}' duration='1'/><Representation/>"
+    assert mpd(f"<Period><AdaptationSet>{inside}</AdaptationSet></Period>") == []

@@ -268,6 +268,14 @@ def test_nothing_raises(name: str, hop: Hop, noise: bytes, data: st.DataObject) 
     assert all(link.url.startswith("http") for link in links(Document(PAGE, "text/xml", None, body, hop)).links)
 
 
+@pytest.mark.parametrize(
+    "piece", ["<!-- -", "<a xml:base='b/'>", "<", "<x:y ", "<?xml-stylesheet href=", "<![CDATA[", "&amp;"]
+)
+def test_xml_is_linear(piece: str) -> None:
+    for root in ("", "<x>", "<rss>", "<svg>", "<urlset>"):
+        links(Document(PAGE, "application/xml", None, (root + piece * 12_000).encode()))
+
+
 def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
     page = b"<url><loc>http://e.org/%d</loc></url>"
     body = b"<urlset>" + page % 1 + b" " * (8 << 20) + page % 2 + b"</urlset>"
