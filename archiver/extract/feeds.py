@@ -38,8 +38,6 @@ _ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
 _NAMES = frozenset(("about", "base", "rel", "type", "scheme", "term", "domain", "version", "role"))
 _TEXTS: dict[str, Hop | None] = {
     "link": L,
-    "comments": L,
-    "commentrss": L,
     "uri": L,
     "icon": E,
     "logo": E,

@@ -27,7 +27,7 @@ FEEDS = {
         (
             "<rss version='2.0'><channel><link>/</link><docs>http://e.org/docs</docs>"
             "<image><url>/logo.png</url><title>t</title><link>/</link></image><cloud domain='e.org' path='/rpc'/>"
-            "<item><link> /1?a&amp;b </link><comments>/1#c</comments><guid>http://e.org/1g</guid>"
+            "<item><link> /1?a&amp;b </link><comments>http://e.org/1c</comments><guid>http://e.org/1g</guid>"
             "<guid isPermaLink='false'>http://e.org/no</guid>"
             "<enclosure url='/1.mp3' type='audio/mpeg'/><enclosure url='/1.jpg' type='image/jpeg'/>"
             "<source url='http://e.org/other.xml'>o</source><category domain='http://no.org/'>c</category></item>"
@@ -38,7 +38,7 @@ FEEDS = {
                 ("/docs", L),
                 ("/logo.png", E),
                 ("/1?a&b", L),
-                ("/1", L),
+                ("/1c", L),
                 ("/1g", L),
                 ("/1.mp3", L),
                 ("/1.jpg", E),
@@ -140,6 +140,15 @@ FEEDS = {
             "<link rel='http://opds-spec.org/image/thumbnail' href='t.jpg'/></entry></feed>"
         ),
         [("/s.xml", L), ("/d/b.epub", L), ("/d/b.jpg", E), ("/d/t.jpg", E)],
+    ),
+    "numbers are no addresses": (
+        (
+            "<rss xmlns:slash='http://purl.org/rss/1.0/modules/slash/' "
+            "xmlns:wfw='http://wellformedweb.org/CommentAPI/'><channel>"
+            "<item><slash:comments>12</slash:comments><wfw:commentRss>http://e.org/c</wfw:commentRss></item>"
+            "</channel></rss>"
+        ),
+        [("/c", L)],
     ),
     "styled": ("<?xml-stylesheet type='text/xsl' href=\"/f.xsl?a&amp;b\"?><rss/>", [("/f.xsl?a&b", E)]),
     "a comment first": ("<!-- <html><a href='/no'> --><rss><channel><link>/x</link></channel></rss>", [("/x", L)]),
