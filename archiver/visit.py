@@ -5,6 +5,7 @@ settlement. No network, no disk of its own, no database; the time is an argument
 """
 
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +14,7 @@ from threading import Lock
 from archiver import extract, outcome, robots, url
 from archiver.errors import Failure, FetchError
 from archiver.guesses import Guesses
-from archiver.http import Dechunker, transfer_codings, unread
+from archiver.http import Dechunker, read_head, transfer_codings, unread
 from archiver.model import (
     OUTSIDE,
     Claim,
@@ -45,8 +46,9 @@ YEAR = 31_556_952  # seconds
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
-_OPAQUE = ("image/", "video/", "audio/", "font/")
-_NOT_OPAQUE = frozenset(("image/svg+xml",))
+_OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 log = logging.getLogger(__name__)
 
@@ -112,13 +114,12 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
         return _sitemaps(claim, exchange)
     if not (200 <= status < 300 or status == 0):
         return Links()
-    named, nofollow = extract.from_fields(claim.url, fields), extract.nofollow(fields)
+    named = extract.from_fields(claim.url, (*fields, *_hints(exchange.interim)))
+    nofollow = extract.nofollow(fields)
     media_type = exchange.framing.media_type
-    if media_type.startswith(_OPAQUE) and media_type not in _NOT_OPAQUE:
-        return Links(tuple(named), nofollow=nofollow)
     sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
     hop = Hop.MANIFEST if sitemap else claim.hop
-    if exchange.response.length > LARGE:
+    if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
         beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
         if not extract.readable(beginning):
             return Links(tuple(named), nofollow=nofollow)
@@ -132,6 +133,12 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values())
     note = "; ".join(filter(None, (note, links.note)))
     return replace(links, links=merged, note=note, nofollow=(*nofollow, *links.nofollow))
+
+
+def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
+    """The Link fields of early hints: a browser loads what they name before the answer itself has come."""
+    heads = [read_head(head + b"\r\n\r\n") for head in _HEAD_END.split(interim) if head.strip()]
+    return tuple(field for head in heads if head.status == 103 for field in head.fields if field[0] == "link")
 
 
 def _sitemaps(claim: Claim, exchange: Exchange) -> Links:

@@ -8,7 +8,7 @@ is a guess, and says so by its hop; everywhere else a URL comes from a place whe
 
 from collections.abc import Callable
 
-from archiver.extract import css, html, script, sitemap, xml
+from archiver.extract import css, html, manifest, pdf, playlist, script, sitemap, text, xml
 from archiver.extract.coding import decoded
 from archiver.extract.document import Document
 from archiver.extract.fields import from_fields, nofollow, redirect
@@ -24,6 +24,11 @@ _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.CSS: css.read,
     Kind.SITEMAP: sitemap.read,
     Kind.SCRIPT: script.read,
+    Kind.TEXT: text.read,
+    Kind.PLAYLIST: playlist.read,
+    Kind.MANIFEST: manifest.read,
+    Kind.JSON_FEED: manifest.read_feed,
+    Kind.PDF: pdf.read,
 }
 
 

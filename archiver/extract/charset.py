@@ -5,12 +5,16 @@ those of the Encoding standard; labels that it does not know are as good as none
 """
 
 import re
+from collections.abc import Iterator
 
 import webencodings
+
+from archiver.extract import legacy
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _PRESCAN = 1024  # bytes in which the HTML standard looks for a meta element before it parses
 _LATE = 1 << 16  # a later one makes a browser start again; how far we go for it
+_PIECE = 1 << 16
 _S = rb"[\t\n\f\r ]"
 _TAG = re.compile(rb"(<!--)|<(meta)(?=[\t\n\f\r /])|</?[a-z][^\t\n\f\r >]*+|(<[!/?])", re.IGNORECASE)
 _NAME = re.compile(rb"[\t\n\f\r /]*+([^\t\n\f\r />][^\t\n\f\r />=]*+)" + _S + rb"*+(=?)" + _S + rb"*+")
@@ -36,14 +40,22 @@ def text(body: bytes, encoding: str) -> str:
             body = body[len(mark) :]
     if encoding in ("utf-8", "replacement"):
         return body.decode("utf-8", "replace")
-    found = webencodings.lookup(encoding)
-    return str(found.codec_info.decode(body, "replace")[0]) if found else body.decode("latin-1")
+    return legacy.decoded(body, encoding)
+
+
+def pieces(body: bytes, encoding: str, most: int) -> Iterator[str]:
+    """As `text`, of the first *most* bytes, and a piece at a time."""
+    reader = legacy.reader(body, encoding)
+    start = next((len(mark) for mark, name in _MARKS if body.startswith(mark) and name == encoding), 0)
+    end = min(len(body), most)
+    for position in range(start, end, _PIECE):
+        yield reader(body[position : min(position + _PIECE, end)], False)
+    yield reader(b"", True)
 
 
 def encoded(run: str, encoding: str) -> bytes:
     """*run* in *encoding*, a name of the standard; UnicodeEncodeError where it has no such character."""
-    found = webencodings.lookup(encoding)
-    return bytes(found.codec_info.encode(run)[0]) if found else run.encode()
+    return legacy.encoded(run, encoding)
 
 
 def of_html(body: bytes, header: str | None) -> str:

@@ -2,7 +2,8 @@
 
 One pass by a regular expression that knows comments, strings, escapes and broken tokens as the CSS
 Syntax standard has them, and steps over all the rest. It looks at tokens, not at grammar: what stands in
-a rule that a browser would drop is found as well. URLs are resolved against the sheet, in UTF-8.
+a rule that a browser would drop is found as well (an `@import` that comes too late, say: archives outlive
+browsers). `@namespace` and `@document` only compare URLs. URLs are resolved against the sheet, in UTF-8.
 """
 
 import re
@@ -56,22 +57,25 @@ _TOKEN = re.compile(
     rf"|{_START}(?P<set>(?:-webkit-)?{_word('image-set')}\()"
     rf"|(?P<import>@{_word('import')}{_END}(?:[ \t\n\r\f]|{_COMMENT})*+)"
     rf"|@{_word('namespace')}{_END}[^;\"'(){{}}]*+"
+    rf"|@(?:-moz-)?{_word('document')}{_END}(?:[^;\"'{{}}]|\"{_inside(chr(34))}\"|'{_inside(chr(39))}')*+"
     r"|(?P<open>\()|(?P<close>\))"
     rf"|{_ESCAPED_WORD})",
     re.IGNORECASE | re.ASCII,
 )
 _UNESCAPE = re.compile(rf"\\(?:([0-9a-fA-F]{{1,6}}){_HEX_TAIL}|(\r\n|[\n\r\f])|([\s\S])|\Z)")
 _HINTS = (b"url(", b"@import", b"src(")
+_LOADER = re.compile(r"AlphaImageLoader\s{0,9}\(([^(){};]{0,2000})\)", re.IGNORECASE)
+_LOADED = re.compile(r"\bsrc\s{0,9}=\s{0,9}\\?(?:\"([^\"\\]*+)|'([^'\\]*+)|([^\s,\"'\\]++))", re.IGNORECASE)
 _ESCAPED_LETTER = re.compile(rb"\\(?:0*+(?:[4-7]|2d)|[g-z_-])")  # a name may be spelled with these
 
 # What is passed over in one go, where no name is spelled with escapes and there is no image-set, in which any string
-# is a URL. It ends before `@import`, `@namespace`, and the parenthesis of `url(` or `src(`.
+# is a URL. It ends before `@import`, `@namespace`, `@document`, and the parenthesis of `url(` or `src(`.
 _DULL = re.compile(
     r"(?:[^/\"'(@\\]++"
     rf"|{_COMMENT}|/"
     rf"|\"{_inside(chr(34))}\"?+|'{_inside(chr(39))}'?+"
     r"|(?<!url)(?<!src)\("
-    r"|@(?!import|namespace)"
+    r"|@(?!import|namespace|(?:-moz-)?document)"
     rf"|{_ESCAPED_WORD}\(?+)*+",
     re.IGNORECASE | re.ASCII,
 )
@@ -88,12 +92,22 @@ def read(document: Document) -> Links:
 
 
 def references(text: str) -> Iterator[tuple[str, str]]:
-    """Each reference in *text* and what it stands in: `url()`, `@import` or `image-set()`."""
+    """Each reference in *text* and what it stands in: `url()`, `@import`, `image-set()` or `AlphaImageLoader()`."""
     lower = text.encode("utf-8", "replace").lower()
     if b"image-set" in lower or (b"\\" in lower and _ESCAPED_LETTER.search(lower)):
         yield from _told(text, _TOKEN.finditer(text))
     elif any(hint in lower for hint in _HINTS):
         yield from _told(text, _leaping(text))
+    if b"alphaimageloader" in lower:
+        yield from _filters(text)
+
+
+def _filters(text: str) -> Iterator[tuple[str, str]]:
+    """The pictures that old Internet Explorers load by a filter: not CSS, so it is looked for as it stands."""
+    for loader in _LOADER.finditer(text):
+        loaded = _LOADED.search(loader[1])
+        if loaded:
+            yield loaded[1] or loaded[2] or loaded[3] or "", "AlphaImageLoader()"
 
 
 def _told(text: str, tokens: Iterable[re.Match[str]]) -> Iterator[tuple[str, str]]:

@@ -4,9 +4,11 @@ A page is a LINK, another sitemap is a MANIFEST. Pictures, films and other langu
 well: they belong to pages that the crawl may not want, so they are no requisites.
 """
 
+from functools import lru_cache
+
 from archiver.extract.elements import Attributes
 from archiver.extract.found import Found
-from archiver.model import Hop
+from archiver.model import Hop, Links
 
 ROOTS = ("urlset", "sitemapindex")
 LONGEST = 1 << 14  # characters; a text that is longer is no address
@@ -17,20 +19,21 @@ class Entries:
     """What libxml2's parser talks to while it reads a sitemap."""
 
     def __init__(self) -> None:
-        self.found = Found()
+        self._pages = Found()
+        self._beside = Found()  # what is named with them must not crowd them out
         self._hop = Hop.LINK
         self._pieces: list[str] = []
         self._length = 0
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
-        name = tag.rpartition("}")[2].lower()
+        name, _ = _local(tag)
         if name in ("sitemap", "sitemapindex"):
             self._hop = Hop.MANIFEST
         elif name == "urlset":
             self._hop = Hop.LINK
         elif name == "link":
-            self.found.add(as_written(attributes.get("href", "")), Hop.LINK, "link/@href")
+            self._beside.add(as_written(attributes.get("href", "")), Hop.LINK, "link/@href")
         self._forget()
 
     def data(self, text: str) -> None:
@@ -41,20 +44,34 @@ class Entries:
 
     def end(self, tag: str) -> None:
         """Take in an end tag."""
-        name = tag.rpartition("}")[2].lower()
+        name, beside = _local(tag)
         if name in _PLACES and self._pieces:
             text = "".join(self._pieces).strip()
             if name == "loc" or "://" in text:  # an address may stand in the entry itself, with no loc around it
-                self.found.add(text, self._hop, name)
+                (self._beside if beside else self._pages).add(text, Hop.LINK if beside else self._hop, name)
         self._forget()
 
     def close(self) -> None:
         """Nothing is left to do: everything was told as it came."""
 
+    def links(self, address: str, encoding: str, note: str) -> Links:
+        """What was named, the entries themselves first, in a sitemap found at *address*."""
+        pages = self._pages.links(address, encoding, note, queries="utf-8")
+        beside = self._beside.links(address, encoding, queries="utf-8")
+        known = {(link.url, link.hop): link for link in (*pages.links, *beside.links)}
+        return Links(tuple(known.values()), encoding, "; ".join(filter(None, (pages.note, beside.note))))
+
     def _forget(self) -> None:
         if self._length:
             self._pieces = []
             self._length = 0
+
+
+@lru_cache(maxsize=100)  # a sitemap has ten names and a million tags
+def _local(tag: str) -> tuple[str, bool]:
+    """The name without its namespace, or a prefix that stands for none; and whether it names what is beside a page."""
+    name = tag.rpartition("}")[2].rpartition(":")[2].lower()
+    return name, name.endswith("_loc") or "image" in tag.lower()
 
 
 def as_written(value: str) -> str:

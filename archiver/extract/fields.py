@@ -1,13 +1,16 @@
-"""What the header of an answer names: Location, Refresh and Link fields.
+"""What the header of an answer names: Location, Content-Location, Refresh, Link and SourceMap fields.
 
 Values come as the bytes of the wire read as latin-1; bytes that are not ASCII are escaped as they are, which
-is what browsers send back.
+is what browsers send back. Content-Location is another name of the same document, so a link at most. A source
+map is asked for by a developer's tools alone, so it is speculative. Where reports go (Report-To, NEL,
+Content-Security-Policy) there is nothing to fetch.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 
-from archiver.extract import refresh
+from archiver import url
+from archiver.extract import refresh, srcset, weblink
 from archiver.extract.elements import MOST_TOLD, REFUSE, relation_hop
 from archiver.extract.found import Joiner
 from archiver.model import Hop, Link
@@ -18,8 +21,9 @@ _TOKEN = re.compile(r"[\w.-]{1,60}", re.ASCII)
 _WITH_VALUE = frozenset(("max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"))
 _MOST = 200  # Link fields are repeated, but not without end
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_ENTRY = re.compile(r"[\s,]*+<([^<>]*+)>((?:[^\",<]|\"(?:[^\"\\]|\\.)*+\"?)*+)", re.DOTALL)
-_RELATION = re.compile(r";\s*+rel\s*+=\s*+(?:\"([^\"]*+)\"?|([^\s;\",]++))", re.IGNORECASE)
+_ENDPOINTS = frozenset(  # for programs that write, and a dictionary, which no answer to us is packed with
+    ("authorization_endpoint", "compression-dictionary", "edit", "edit-media", "hub", "micropub", "token_endpoint")
+)
 
 
 def redirect(address: str, fields: Fields) -> Link | None:
@@ -32,16 +36,18 @@ def redirect(address: str, fields: Fields) -> Link | None:
 
 
 def from_fields(address: str, fields: Fields) -> tuple[Link, ...]:
-    """Everything that *fields* name: the redirect, a refresh, and Link fields by their relation; each once."""
+    """Everything that *fields* name, links by their relation; each once."""
     known = tuple(fields)
     joiner = Joiner(address)
     links: dict[tuple[str, Hop], Link] = {}
     first = redirect(address, known)
     if first:
         links[first.url, first.hop] = first
-    for reference, hop, context in _references(known):
+    for reference, hop, context in _references(address, known):
+        if len(links) >= _MOST:
+            break
         target = joiner.join(_escaped(reference))
-        if target and len(links) < _MOST:
+        if target:
             links.setdefault((target, hop), Link(target, hop, context))
     return tuple(links.values())
 
@@ -61,16 +67,34 @@ def nofollow(fields: Fields) -> tuple[str, ...]:
     return tuple(told)[:MOST_TOLD]
 
 
-def _references(fields: Fields) -> Iterator[tuple[str, Hop, str]]:
+def _references(address: str, fields: Fields) -> Iterator[tuple[str, Hop, str]]:
+    mapped = False
     for name, value in fields:
         if name == "refresh":
             yield refresh.target(value) or "", Hop.LINK, "refresh"
+        elif name == "content-location":
+            yield value, Hop.LINK, "content-location"
+        elif name in ("sourcemap", "x-sourcemap") and not mapped:
+            mapped = True
+            yield value, Hop.SPECULATIVE, name
         elif name == "link":
-            for entry in _ENTRY.finditer(value):
-                relation = _RELATION.search(entry[2])
-                hop = relation_hop((relation[1] or relation[2] or "") if relation else "")
-                if hop:
-                    yield entry[1], hop, "link"
+            for target, parameters in weblink.entries(value):
+                yield from _linked(address, target, parameters)
+
+
+def _linked(address: str, target: str, parameters: dict[str, str]) -> Iterator[tuple[str, Hop, str]]:
+    """What one link leads to; a link whose anchor is another document says nothing of this one."""
+    anchor = parameters.get("anchor")
+    if anchor and not anchor.startswith("#") and Joiner(address).join(_escaped(anchor)) != url.canonical(address):
+        return
+    relations = parameters.get("rel", "").lower().split()
+    left = [relation for relation in relations if relation not in _ENDPOINTS]
+    hop = relation_hop(" ".join(left)) if left or not relations else None
+    if hop:
+        yield target, hop, "link"
+    if hop is Hop.REQUISITE:  # what a browser takes of a set, it takes in place of the target
+        for candidate in srcset.candidates(parameters.get("imagesrcset", "")):
+            yield candidate, hop, "link/imagesrcset"
 
 
 def _escaped(value: str) -> str:

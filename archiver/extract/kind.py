@@ -7,7 +7,7 @@ import re
 from enum import Enum, auto
 
 from archiver import url
-from archiver.extract import script
+from archiver.extract import script, signs, text
 from archiver.extract.document import Document
 from archiver.model import Hop
 
@@ -20,14 +20,28 @@ class Kind(Enum):
     CSS = auto()
     SITEMAP = auto()
     SCRIPT = auto()
+    TEXT = auto()
+    PLAYLIST = auto()
+    MANIFEST = auto()
+    JSON_FEED = auto()
+    PDF = auto()
     OTHER = auto()
 
 
 _HEAD = 1024
 _UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream"))
-_XML_TYPES = frozenset(("application/xml", "text/xml", "application/xhtml+xml", "image/svg+xml"))
+_XML_TYPES = frozenset(
+    (
+        *("application/xml", "text/xml", "application/xhtml+xml", "image/svg+xml", "text/xsl", "application/xslt"),
+        *("text/x-opml", "application/x-rss", "application/smil", "application/x-asx", "application/x-ms-asx"),
+        *("video/x-ms-asx", "audio/x-ms-wax", "video/x-ms-wvx"),
+    )
+)
 _HTML_TYPES = frozenset(("text/html", "application/vnd.wap.xhtml+xml", "application/x-httpd-php"))
 _BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"OggS", b"wOF", b"ID3")
+_XML_ROOT = re.compile(
+    rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|xsl:stylesheet)[\s>]", re.IGNORECASE
+)
 _LEAD = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
 _SURELY_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 _MARKUP = re.compile(
@@ -47,6 +61,9 @@ def kind_of(document: Document) -> Kind:
     head = document.body[:_HEAD]
     if document.hop is Hop.MANIFEST:
         return Kind.HTML if _surely_html(head) else Kind.SITEMAP
+    word = signs.word_of(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
+    if word:
+        return Kind[word]
     if media in _HTML_TYPES:
         if head.startswith(_BINARY):
             return Kind.OTHER
@@ -65,14 +82,14 @@ def kind_of(document: Document) -> Kind:
 def _of_plain_text(document: Document, head: bytes) -> Kind:
     if _surely_html(head):
         return Kind.HTML
-    return _wanted(document)
+    return Kind.TEXT if text.begins_as_list(head) else _wanted(document)
 
 
 def _of_unknown(document: Document, head: bytes) -> Kind:
     start = _start(head)
     if _MARKUP.match(head, start):
         return Kind.HTML
-    if head.startswith(b"<?xml", start) or _FEED.match(head, start) or head.startswith(b"<svg", start):
+    if head.startswith(b"<?xml", start) or _FEED.match(head, start) or _XML_ROOT.match(head, start):
         return Kind.XML
     return _wanted(document)
 

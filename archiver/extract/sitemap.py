@@ -3,9 +3,13 @@
 How it is named and what type it is said to have does not count; its bytes do.
 """
 
+from dataclasses import replace
+from itertools import chain
+
 from archiver.extract import charset, coding, xml
 from archiver.extract.document import Document
 from archiver.extract.found import Found
+from archiver.extract.text import lines
 from archiver.model import Hop, Links
 
 MOST_BYTES = 50 << 20  # sitemaps.org's own bound
@@ -17,14 +21,18 @@ def read(document: Document) -> Links:
     if body.startswith(b"\x1f\x8b"):
         body, note = coding.decoded(body, ("gzip",), MOST_BYTES)
     elif len(body) > MOST_BYTES:
-        body, note = body[:MOST_BYTES], f"only the first {MOST_BYTES} bytes"
+        note = f"only the first {MOST_BYTES} bytes"
     encoding = charset.of_xml(body, document.charset)
-    text = charset.text(body, encoding)
-    if text[:1024].lstrip().startswith("<"):
-        return xml.of_text(text, document.url, encoding, note)
+    pieces = charset.pieces(body, encoding, MOST_BYTES)
+    first = next(pieces, "")
+    text = chain((first,), pieces)
+    if first.lstrip().startswith("<"):
+        return xml.of_text(text, replace(document, body=body), encoding, note)
     found = Found()
-    for line in text.splitlines():
+    for line in lines(text):
         address = line.strip()
         if address[:8].lower().startswith(("http://", "https://")):
             found.add(address, Hop.LINK, "line")
+        if found.full:
+            break
     return found.links(document.url, encoding, note, queries="utf-8")

@@ -1,58 +1,77 @@
-"""What an XML document names: XHTML and SVG as HTML does, sitemaps their entries, anything else its whole URLs.
+"""What an XML document names, by the vocabulary of its root; each has a module of its own.
 
-In feeds and other vocabularies a text or an attribute that is, as a whole, an absolute http(s) URL is a
-link; in feeds relative ones are as well. libxml2 reports what it meets without building a tree; it reads
-no other file, expands no entity of the document and goes on after faults.
+XHTML and SVG are read as HTML is, an XSL style sheet as the HTML that it makes. libxml2 reports what it meets
+without building a tree, and the text goes to it in pieces; it reads no other file, expands no entity of the
+document and goes on after faults. XHTML that is not well-formed is read as HTML too: servers and pages lie.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 
 from lxml import etree
 
 from archiver import url
-from archiver.extract import charset
+from archiver.extract import charset, css, dash, feeds, html, vocabularies
+from archiver.extract.bases import plain
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
-from archiver.extract.entries import LONGEST, ROOTS, Entries, as_written
-from archiver.extract.found import Found
+from archiver.extract.entries import ROOTS, Entries, as_written
 from archiver.model import Hop, Links
 
 MOST_BYTES = 50 << 20
-_ROOT = re.compile(r"(?:[^<]|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
-_WHOLE = re.compile(r"https?://[^\s<>\"]++", re.IGNORECASE)
-_SHEET = re.compile(r"href\s*=\s*[\"']([^\"'<]*)[\"']")
-_NAMES_ONLY = frozenset(("rel", "scheme", "type", "term", "domain", "about", "profile"))  # URLs that are but names
-_FEED_ATTRIBUTES = (("link", "href"), ("content", "src"), ("enclosure", "url"))
-_NAMESPACES = {"http://www.w3.org/1999/xlink": "xlink:"}
+_MARKUP = frozenset(("html", "svg", "stylesheet", "transform"))
+_ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
+_XSL = "{http://www.w3.org/1999/XSL/Transform}"
+_DOCUMENT = re.compile(r"\bdocument\(\s*+(?:'([^'{}]++)'|\"([^\"{}]++)\")")
+_INCLUDE = "{http://www.w3.org/2001/XInclude}include"
 
 
 def read(document: Document) -> Links:
     """What the document names, by the vocabulary of its root."""
     encoding = charset.of_xml(document.body, document.charset)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
-    return of_text(charset.text(document.body[:MOST_BYTES], encoding), document.url, encoding, note)
+    return of_text(charset.pieces(document.body, encoding, MOST_BYTES), document, encoding, note)
 
 
-def of_text(text: str, address: str, encoding: str, note: str = "") -> Links:
-    """As `read`, of a *text* that was found at *address*."""
-    root = _ROOT.match(text, 0, 1 << 16)
+def of_text(pieces: Iterator[str], document: Document, encoding: str, note: str = "") -> Links:
+    """As `read`, of a text that comes in *pieces*: the *document*'s, whatever its own body is."""
+    first = next(pieces, "").lstrip()
+    root = _ROOT.match(first)
     name = root[1].lower() if root else ""
+    text = chain((first,), pieces)
     if name in ROOTS:
         entries = Entries()
         _tell(text, entries)
-        return entries.found.links(address, encoding, note, queries="utf-8")
-    if name in ("html", "svg"):
-        markup = _Markup()
-        _tell(text, markup)
-        base = (markup.elements.base and url.join(address, markup.elements.base)) or address
-        return markup.elements.found.links(base, encoding, note)
-    anything = _Anything(feed=name in ("rss", "feed", "rdf"))
-    _tell(text, anything)
-    return anything.found.links(address, encoding, note, queries="utf-8")
+        return entries.links(document.url, encoding, note)
+    if name in _MARKUP:
+        return _markup(text, document, encoding, note)
+    if name == "mpd":
+        found, left_out = dash.read("".join(text), document.url)
+        return found.links(document.url, encoding, note or left_out, queries="utf-8")
+    known = vocabularies.terms(name, document.hop)
+    told = feeds.Feed(document.url) if name in feeds.ROOTS else vocabularies.Anything(document.url, known)
+    _tell(text, told)
+    return told.found.links(document.url, encoding, note, queries="utf-8")
 
 
-def _tell(text: str, target: object) -> None:
+def _markup(text: Iterable[str], document: Document, encoding: str, note: str) -> Links:
+    markup = _Markup()
+    whole = _tell(text, markup)
+    elements = markup.elements
+    base = (elements.base and url.join(document.url, elements.base)) or document.url
+    links = elements.found.links(base, encoding, note)
+    links = replace(links, nofollow=tuple(elements.nofollow))
+    if whole or not markup.page:
+        return links
+    mended = html.read(document)
+    return links if len(links.links) > len(mended.links) else mended  # an empty script hides all behind it from HTML
+
+
+def _tell(text: Iterable[str], target: object) -> bool:
+    """Tell *target* of what is in *text*; whether that is well-formed."""
     parser = etree.XMLParser(
         target=target,
         encoding="utf-8",
@@ -64,22 +83,51 @@ def _tell(text: str, target: object) -> None:
         huge_tree=True,
     )
     with suppress(etree.LxmlError):  # past mending: what was told before stays
-        etree.fromstring(text.lstrip().encode("utf-8", "replace"), parser)
+        for piece in text:
+            parser.feed(piece.encode("utf-8", "replace"))
+        parser.close()
+        return not any(entry.level == etree.ErrorLevels.FATAL for entry in parser.feed_error_log)
+    return False
 
 
 class _Markup:
-    """XHTML or SVG, told tag by tag."""
+    """XHTML, SVG or XSL, told tag by tag."""
 
     def __init__(self) -> None:
         self.elements = Elements()
+        self.page = False  # a root of XHTML
+        self._begun = False
         self._style: list[str] | None = None  # the style element that is being read
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         name = tag.rpartition("}")[2].lower()
-        self.elements.start_any(name, {_plain(key): as_written(value) for key, value in attributes.items()})
+        if not self._begun:
+            self._begun, self.page = True, name == "html"
+        if tag.startswith(_XSL):
+            self._instruction(name, attributes)
+            return
+        if tag == _INCLUDE:
+            self.elements.found.add(as_written(attributes.get("href", "")), Hop.REQUISITE, "include/@href")
+        if attributes:
+            values = {plain(key): as_written(value) for key, value in attributes.items()}
+            self.elements.start_any(
+                name, {key: value for key, value in values.items() if "{" not in value or key == "style"}
+            )
+            for key, value in values.items():
+                if "url(" in value and key != "style":  # fill, filter, mask, marker-end …
+                    for reference, _ in css.references(value):
+                        self.elements.found.add(reference, Hop.REQUISITE, f"{name}/@{key}")
         if name == "style":
             self._style = []
+
+    def _instruction(self, name: str, attributes: Attributes) -> None:
+        """Take in an element of XSL itself."""
+        if name in ("import", "include"):
+            self.elements.found.add(as_written(attributes.get("href", "")), Hop.REQUISITE, f"xsl:{name}/@href")
+        for key in ("select", "match", "test"):
+            for called in _DOCUMENT.finditer(as_written(attributes.get(key, ""))):
+                self.elements.found.add(called[1] or called[2], Hop.REQUISITE, f"xsl:{name}/document()")
 
     def data(self, text: str) -> None:
         """Take in a piece of text."""
@@ -94,62 +142,7 @@ class _Markup:
 
     def pi(self, target: str, content: str | None = None) -> None:
         """Take in a processing instruction."""
-        _sheet(self.elements.found, target, content)
+        vocabularies.sheet(self.elements.found, target, content)
 
     def close(self) -> None:
         """Nothing is left to do: everything was told as it came."""
-
-
-class _Anything:
-    """A vocabulary that is a feed's or unknown, told tag by tag."""
-
-    def __init__(self, *, feed: bool) -> None:
-        self.found = Found()
-        self._feed = feed
-        self._pieces: list[str] = []
-        self._length = 0
-
-    def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
-        name = tag.rpartition("}")[2]
-        for key, escaped in attributes.items():
-            value = as_written(escaped)
-            plain = key.rpartition("}")[2]
-            whole = plain not in _NAMES_ONLY and _WHOLE.fullmatch(value.strip())
-            if whole or (self._feed and (name, plain) in _FEED_ATTRIBUTES):
-                self.found.add(value, Hop.LINK, f"{name}/@{plain}")
-        self._pieces, self._length = [], 0
-
-    def data(self, text: str) -> None:
-        """Take in a piece of text."""
-        self._length += len(text)
-        if self._length <= LONGEST:
-            self._pieces.append(text)
-
-    def end(self, tag: str) -> None:
-        """Take in an end tag."""
-        if self._pieces:
-            name = tag.rpartition("}")[2]
-            text = "".join(self._pieces).strip()
-            if self._length <= LONGEST and (_WHOLE.fullmatch(text) or (self._feed and name == "link")):
-                self.found.add(text, Hop.LINK, name)
-            self._pieces, self._length = [], 0
-
-    def pi(self, target: str, content: str | None = None) -> None:
-        """Take in a processing instruction."""
-        _sheet(self.found, target, content)
-
-    def close(self) -> None:
-        """Nothing is left to do: everything was told as it came."""
-
-
-def _sheet(found: Found, target: str, content: str | None) -> None:
-    """An xml-stylesheet instruction: what the document is shown by."""
-    sheet = _SHEET.search(content or "") if target == "xml-stylesheet" else None
-    if sheet:
-        found.add(sheet[1].replace("&amp;", "&"), Hop.REQUISITE, "xml-stylesheet")
-
-
-def _plain(name: str) -> str:
-    space, _, local = name.rpartition("}")
-    return _NAMESPACES.get(space[1:], "") + local if space else name

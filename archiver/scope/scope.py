@@ -26,8 +26,8 @@ PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
 PRIORITY_PAGE = 1  # and one more for each link on the path: breadth first
 PRIORITY_GUESS = 1 << 20  # after all that is named for certain
 
-SOURCE_MAP = "script/sourcemap"
-OF_THE_SCRIPT = frozenset(("script/import", "script/url", SOURCE_MAP))  # is relative to the script, not a page
+SOURCE_MAPS = frozenset(("script/sourcemap", "sourcemap", "x-sourcemap"))
+OF_THE_SCRIPT = SOURCE_MAPS | {"script/import", "script/url"}  # is relative to the script, not a page
 
 
 def extend(path: str, hop: Hop) -> str:
@@ -259,7 +259,7 @@ class Scope:
         moved = link.hop is Hop.REDIRECT and is_guess(parent.path)
         if not moved and link.hop is not Hop.SPECULATIVE:
             return ""
-        if link.context == SOURCE_MAP and not self._settings.source_maps:
+        if link.context in SOURCE_MAPS and not self._settings.source_maps:
             return "source-maps: false"
         if about.inside or about.at_home or self._settings.speculative == "any":
             return ""

@@ -66,6 +66,7 @@ def test_no_more_wrong_guesses_than_right_ones() -> None:
         (f"{CDN}/a.png", "script/string", HOME, "any", ""),
         (f"{HOME}/a.png", "script/string", HOME, "off", "speculative: off"),
         (f"{HOME}/a.js.map", "script/sourcemap", HOME, "any", "source-maps: false"),
+        (f"{HOME}/a.js.map", "sourcemap", HOME, "any", "source-maps: false"),
     ],
 )
 def test_where_guesses_lead(address: str, context: str, parent: str, setting: str, rule: str) -> None:

@@ -1,6 +1,7 @@
 """One visit: what its answer links to, and what the frontier is told of it."""
 
 import gzip
+from dataclasses import replace
 
 import pytest
 
@@ -88,6 +89,32 @@ def test_links_are_found_under_each_coding(exchange: Exchange) -> None:
 )
 def test_where_nothing_is_looked_for(exchange: Exchange) -> None:
     assert read_links(_claim(), exchange).links == ()
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "expected"),
+    [
+        (b"audio/mpegurl", b"#EXTM3U\n#EXT-X-VERSION:3\n#EXTINF:4,\n/1.ts\n", [f"{HOME}/1.ts"]),
+        (b"image/svg+xml", b"<svg><image href='/i.png'/></svg>", [f"{HOME}/i.png"]),
+        (b"video/mp4", b"\0\0\0\x20ftypisom http://no.test/", []),
+        (b"image/png", b"<svg><image href='/i.png'/></svg>", []),
+    ],
+)
+def test_of_pictures_and_sounds_only_texts_are_read(media_type: bytes, body: bytes, expected: list[str]) -> None:
+    found = read_links(_claim(), _answer(body, b"Content-Type: %b\r\n" % media_type))
+    assert [link.url for link in found.links] == expected
+
+
+def test_early_hints_are_links() -> None:
+    hints = (
+        b"HTTP/1.1 100 Continue\r\nLink: </no>\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </s.css>; rel=preload\r\n\r\n"
+    )
+    exchange = replace(_answer(b"", b"Link: </t.css>; rel=preload\r\n"), interim=hints)
+    found = read_links(_claim(), exchange).links
+    assert [(link.url, link.hop) for link in found] == [
+        (f"{HOME}/t.css", Hop.REQUISITE),
+        (f"{HOME}/s.css", Hop.REQUISITE),
+    ]
 
 
 def test_a_redirect_leads_where_it_says_and_its_body_says_nothing() -> None:

@@ -1,0 +1,238 @@
+"""What a DASH manifest (MPD, ISO/IEC 23009-1) lets a player load: the segments of every representation, as requisites.
+
+Segments come from templates, numbered as far as the duration or the timeline bounds them, from lists, or
+from a representation's one file. Where the end is not known (a live stream) only what is named now counts. Of
+several base URLs, which are copies of the same, the first is taken. No more than `MOST` segments are named.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from lxml import etree
+
+from archiver import url
+from archiver.extract.found import Found
+from archiver.model import Hop
+
+MOST = 20_000  # segments: three hours in five qualities at pieces of four seconds are 13,500
+MOST_CHARACTERS = 8 << 20
+
+_LONGEST = 2048  # characters of a template, which is filled for each segment
+_MOST_MARKS = 40  # in it, two for each field; most have two fields
+_DURATION = re.compile(
+    r"P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?"
+)
+_UNITS = (31_536_000, 2_592_000, 86_400, 3_600, 60, 1)  # seconds
+_FIELD = re.compile(r"\$(?:(RepresentationID|Number|Bandwidth|Time|SubNumber)(?:%0(\d{1,2})d)?)?\$")
+_EACH = re.compile(r"\$(?:Number|Time)")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+_TEMPLATE = "segmenttemplate"
+_WAYS = ("segmentbase", "segmentlist", _TEMPLATE)
+_SOURCES = ("initialization", "representationindex", "bitstreamswitching")
+
+Element = Any  # lxml ships no types
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A SegmentBase, SegmentList or SegmentTemplate element, read once however many representations share it."""
+
+    kind: str
+    attributes: Mapping[str, str]
+    sources: Mapping[str, str]  # the files for all its segments: the name of the element, and its sourceURL
+    runs: tuple[tuple[int | None, int | None, int, int], ...] | None  # of the timeline: time, number, length, repeats
+    listed: tuple[tuple[str, str], ...]  # attribute and value, in order
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """What a period, an adaptation set and a representation have said up to here."""
+
+    base: str
+    said: tuple[_Way, ...] = ()  # the innermost first
+    own: bool = False  # there was a BaseURL
+
+    def attribute(self, name: str) -> str | None:
+        """The value of an attribute of SegmentTemplate, as it is inherited."""
+        told = (way.attributes[name] for way in self.said if way.kind == _TEMPLATE and name in way.attributes)
+        value = next(told, None)
+        return value if value and len(value) <= _LONGEST and value.count("$") <= _MOST_MARKS else None
+
+
+def read(text: str, address: str) -> tuple[Found, str]:
+    """What the manifest *text*, found at *address*, names, and what was left out ("": nothing)."""
+    found = Found()
+    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False, encoding="utf-8")
+    try:
+        root = etree.fromstring(text[:MOST_CHARACTERS].encode("utf-8", "replace"), parser)
+    except etree.LxmlError:
+        return found, "no DASH manifest"
+    if root is None:
+        return found, "no DASH manifest"
+    named = 0
+    for target, context in islice(_named(root, _level(_Level(address), root)), MOST + 1):
+        named += 1
+        if named <= MOST:
+            found.add(target, Hop.REQUISITE, context)
+    return found, f"more than {MOST} segments" if named > MOST else ""
+
+
+def _named(root: Element, level: _Level) -> Iterator[tuple[str | None, str]]:
+    whole = _seconds(root.get("mediaPresentationDuration"))
+    for location in _children(root, "location"):
+        yield url.join(level.base, _text(location)), "Location"
+    periods = list(_children(root, "period"))
+    starts = [_seconds(period.get("start")) for period in periods]
+    for index, period in enumerate(periods):
+        if period.get(_XLINK):
+            yield url.join(level.base, period.get(_XLINK)), "Period/@xlink:href"
+        ends = starts[index + 1] if index + 1 < len(periods) else whole
+        lasts = _seconds(period.get("duration")) or (ends - (starts[index] or 0.0) if ends is not None else None)
+        inside = _level(level, period)
+        for group in _children(period, "adaptationset"):
+            shared = _level(inside, group)
+            if group.get(_XLINK):
+                yield url.join(level.base, group.get(_XLINK)), "AdaptationSet/@xlink:href"
+            for representation in _children(group, "representation"):
+                yield from _represented(representation, _level(shared, representation), lasts)
+
+
+def _level(outer: _Level, element: Element) -> _Level:
+    """What holds inside of *element*."""
+    base = next((_text(child) for child in _children(element, "baseurl")), "")
+    joined = url.join(outer.base, base) if base else None
+    level = replace(outer, base=joined, own=True) if joined else outer
+    said: dict[str, _Way] = {}
+    for child in element:
+        kind = _name(child)
+        if kind in _WAYS and kind not in said:
+            said[kind] = _way(kind, child)
+    return replace(level, said=(*said.values(), *outer.said))
+
+
+def _way(kind: str, element: Element) -> _Way:
+    sources: dict[str, str] = {}
+    runs: tuple[tuple[int | None, int | None, int, int], ...] | None = None
+    listed: list[tuple[str, str]] = []
+    for child in element:
+        name = _name(child)
+        if name in _SOURCES and child.get("sourceURL"):
+            sources.setdefault(name, child.get("sourceURL"))
+        elif name == "segmenttimeline" and runs is None:
+            runs = tuple(
+                (_number(run.get("t")), _number(run.get("n")), _number(run.get("d")) or 0, _number(run.get("r")) or 0)
+                for run in islice(_children(child, "s"), MOST)
+            )
+        elif name == "segmenturl" and len(listed) < MOST:
+            listed += [(key, child.get(key)) for key in ("media", "index") if child.get(key)]
+    return _Way(kind, dict(element.attrib), sources, runs, tuple(listed))
+
+
+def _represented(representation: Element, level: _Level, lasts: float | None) -> Iterator[tuple[str | None, str]]:
+    """The segments of one representation, which *lasts* so many seconds, if that is known."""
+    values: dict[str, str | int] = {
+        "RepresentationID": representation.get("id", ""),
+        "Bandwidth": _number(representation.get("bandwidth")) or 0,
+    }
+    for name in _SOURCES:
+        source = next((way.sources[name] for way in level.said if name in way.sources), None)
+        if source:
+            yield url.join(level.base, source), f"{name}/@sourceURL"
+    if level.attribute("media"):
+        yield from _templated(level, lasts, values)
+        return
+    listed = next((way.listed for way in level.said if way.listed), ())
+    for name, reference in listed:
+        yield url.join(level.base, reference), f"SegmentURL/@{name}"
+    if level.own and not listed:
+        yield level.base, "BaseURL"
+
+
+def _templated(level: _Level, lasts: float | None, values: dict[str, str | int]) -> Iterator[tuple[str | None, str]]:
+    """What the templates of one representation name: the files for all its segments, then each segment."""
+    templates = [
+        (name, level.attribute(name) or "") for name in ("initialization", "bitstreamSwitching", "index", "media")
+    ]
+    for name, template in templates:
+        if template and not _EACH.search(template):
+            yield url.join(level.base, _filled(template, values)), f"SegmentTemplate/@{name}"
+    each = [(name, template) for name, template in templates if _EACH.search(template)]
+    for number, time in _segments(level, lasts) if each else ():
+        values |= {"Number": number, "Time": time}
+        for name, template in each:
+            yield url.join(level.base, _filled(template, values)), f"SegmentTemplate/@{name}"
+
+
+def _segments(level: _Level, lasts: float | None) -> Iterator[tuple[int, int]]:
+    """Number and time of each segment of a template."""
+    first = _number(level.attribute("startNumber"))
+    first = 1 if first is None else first
+    scale = max(_number(level.attribute("timescale")) or 1, 1)
+    runs = next((way.runs for way in level.said if way.runs is not None), None)
+    if runs is not None:
+        yield from _on_timeline(runs, first, int(lasts * scale) if lasts is not None else 0)
+        return
+    length = _number(level.attribute("duration")) or 0
+    last = _number(level.attribute("endNumber"))
+    if last is None and length > 0 and lasts is not None:
+        last = first + int(-(-lasts * scale // length)) - 1
+    for number in range(first, min(last or 0, first + MOST) + 1):
+        yield number, (number - first) * length
+
+
+def _on_timeline(
+    runs: tuple[tuple[int | None, int | None, int, int], ...], number: int, end: int
+) -> Iterator[tuple[int, int]]:
+    time = 0
+    for index, (at, numbered, length, repeats) in enumerate(runs):
+        time = time if at is None else at
+        number = number if numbered is None else numbered
+        if repeats < 0:  # up to the next one that has a time, or to the end
+            until = runs[index + 1][0] if index + 1 < len(runs) else end
+            count = -(-((until or 0) - time) // length) if length > 0 else 1
+        else:
+            count = repeats + 1
+        for _ in range(min(max(count, 1), MOST + 1)):
+            yield number, time
+            number += 1
+            time += length
+
+
+def _filled(template: str, values: Mapping[str, str | int]) -> str:
+    def value(field: re.Match[str]) -> str:
+        if field[1] is None:
+            return "$"
+        known = values.get(field[1], field[0])
+        return f"{known:0{min(int(field[2]), 20)}d}" if field[2] and isinstance(known, int) else str(known)
+
+    return _FIELD.sub(value, template)
+
+
+def _children(element: Element, name: str) -> Iterator[Element]:
+    return (child for child in element if _name(child) == name)
+
+
+def _name(element: Element) -> str:
+    """The local name in lower case; comments and instructions have none."""
+    return element.tag.rpartition("}")[2].lower() if isinstance(element.tag, str) else ""
+
+
+def _text(element: Element) -> str:
+    return (element.text or "").strip()
+
+
+def _number(text: str | None) -> int | None:
+    """The whole number that *text* is, if any; no clock counts further than 2**63."""
+    return int(text) if text and _NUMBER.fullmatch(text) else None
+
+
+def _seconds(text: str | None) -> float | None:
+    """The seconds of a duration; None where *text* is none."""
+    found = _DURATION.fullmatch(text.strip()) if text else None
+    if found is None:
+        return None
+    return sum(float(part) * unit for part, unit in zip(found.groups(), _UNITS, strict=True) if part)

@@ -1,0 +1,162 @@
+"""What a feed names: RSS of all versions, Atom with its extensions (Media RSS, OPDS, podcasts), told tag by tag.
+
+Entries, comments, enclosures and further feeds are links; pictures of the feed and of its entries are
+requisites. The HTML that entries hold, escaped or not, is read as a page is. An identifier is a link only
+where it says that it is one, or the entry has no other. Relative URLs start at xml:base, else at the feed.
+What is there for programs that write (rssCloud, hubs, rel=edit) and templates name nothing to fetch.
+"""
+
+import re
+
+from archiver.extract import html
+from archiver.extract.bases import Bases
+from archiver.extract.document import Document
+from archiver.extract.elements import Attributes, relation_hop
+from archiver.extract.entries import LONGEST, as_written
+from archiver.extract.found import Found
+from archiver.extract.vocabularies import WHOLE, XHTML, sheet
+from archiver.model import Hop
+
+ROOTS = frozenset(("rss", "feed", "rdf", "entry"))
+_LONGEST_HTML = 1 << 20  # characters of one entry
+_MOST_HTML = 20_000  # texts with tags; a feed of ten thousand entries is a large one
+L, E = Hop.LINK, Hop.REQUISITE
+
+_ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
+    ("enclosure", "url"): L,
+    ("content", "url"): L,
+    ("content", "src"): L,
+    ("player", "url"): L,
+    ("source", "url"): L,
+    ("thumbnail", "url"): E,
+    ("image", "href"): E,
+    ("category", "scheme"): None,
+    ("category", "domain"): None,
+    ("category", "term"): None,
+    ("scheme", "uri"): None,
+}
+_NAMES = frozenset(("about", "base", "rel", "type", "scheme", "term", "domain", "version", "role"))
+_TEXTS: dict[str, Hop | None] = {
+    "link": L,
+    "uri": L,
+    "icon": E,
+    "logo": E,
+    "cloud": None,
+    "generatoragent": None,
+}
+_FOR_PROGRAMS = re.compile(r"edit|edit-media|hub|pingback|replies#post|service|http://schemas\.google\.com/.*+")
+_PICTURE = re.compile(
+    r"icon|logo|image|(?:apple-touch-)?icon|http://opds-spec\.org/(?:image|cover|thumbnail).*+|x-stanza-cover-image.*+"
+)
+_HTML_TEXTS = frozenset(
+    ("description", "encoded", "summary", "content", "subtitle", "title", "rights", "tagline", "copyright")
+)
+_ENTRIES = frozenset(("item", "entry"))
+_HTML_TYPES = frozenset(("html", "text/html"))
+_NOT_HTML_TYPES = frozenset(("text", "text/plain", "plain", "xhtml"))
+_TAGS = frozenset(
+    ("a", "p", "div", "span", "img", "iframe", "figure", "table", "ul", "ol", "br", "blockquote", "video")
+)
+
+
+class Feed:
+    """A feed, told tag by tag."""
+
+    def __init__(self, address: str) -> None:
+        self.bases = Bases(address)
+        self._pieces: list[str] = []
+        self._length = 0
+        self._outer: list[str] = []  # the elements that are open
+        self._pages = 0  # texts that were read as HTML
+        self._name = ""  # by which this entry goes, if it is a URL
+        self._linked = False  # this entry has a link
+        self._type = ""  # of the text that is being read: what its element says of it
+
+    @property
+    def found(self) -> Found:
+        """What was named up to here."""
+        return self.bases.found
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
+        self._pieces, self._length = [], 0
+        self.bases.enter(attributes)
+        name = tag.rpartition("}")[2].lower()
+        self._outer.append(name)
+        self._type = ""
+        if name in _ENTRIES:
+            self._name, self._linked = "", False
+        if not attributes:
+            return
+        if tag.startswith(XHTML) or name in _TAGS:
+            self.bases.embed(name, attributes)
+            return
+        plain = {key.rpartition("}")[2].lower(): as_written(value).strip() for key, value in attributes.items()}
+        self._type = plain.get("ispermalink", plain.get("type", "")).lower()
+        picture = plain.get("medium") == "image" or self._type.startswith("image/")
+        if name == "link" and "href" in plain:
+            self._linked = True
+            self.bases.add(plain["href"], _linked(plain.get("rel", ""), plain["href"], picture=picture), "link/@href")
+            return
+        for key, value in plain.items():
+            hop = _ATTRIBUTES.get((name, key), L if key not in _NAMES and WHOLE.fullmatch(value) else None)
+            self.bases.add(value, E if hop and picture else hop, f"{name}/@{key}")
+
+    def data(self, text: str) -> None:
+        """Take in a piece of text."""
+        self._length += len(text)
+        if self._length <= _LONGEST_HTML:
+            self._pieces.append(text)
+
+    def end(self, tag: str) -> None:
+        """Take in an end tag."""
+        name = tag.rpartition("}")[2].lower()
+        if self._outer:
+            self._outer.pop()
+        if self._pieces and self._length <= _LONGEST_HTML:
+            self._text(name, "".join(self._pieces))
+        self._pieces, self._length = [], 0
+        if name in _ENTRIES and not self._linked:
+            self.bases.add(self._name, L, f"{name}/id")
+        self.bases.leave()
+
+    def _text(self, name: str, text: str) -> None:
+        if "<" in text:
+            if self._type in _HTML_TYPES or (name in _HTML_TEXTS and self._type not in _NOT_HTML_TYPES):
+                self._pages += 1
+                if self._pages > _MOST_HTML or self.found.full:
+                    return
+                page = Document(self.bases.current, "text/html", "utf-8", text.encode("utf-8", "replace"))
+                self.bases.take(html.read(page), name)
+            return
+        text = text.strip()
+        if len(text) > LONGEST:
+            return
+        whole = WHOLE.fullmatch(text)
+        parent = self._outer[-1] if self._outer else ""
+        if name == "id" or (name == "guid" and self._type == "false"):
+            self._name = text if whole else ""
+        elif name == "guid":
+            self.bases.add(text, L if whole else None, name)
+        elif name == "url" and parent == "image":
+            self.bases.add(text, E, "image/url")
+        elif name in _TEXTS or whole:
+            self._linked |= name == "link"
+            self.bases.add(text, E if name == "image" else _TEXTS.get(name, L), name)
+
+    def pi(self, target: str, content: str | None = None) -> None:
+        """Take in a processing instruction."""
+        sheet(self.found, target, content)
+
+    def close(self) -> None:
+        """Nothing is left to do: everything was told as it came."""
+
+
+def _linked(relation: str, reference: str, *, picture: bool) -> Hop | None:
+    """How a link of this *relation* leads on; a *picture* is shown with its entry."""
+    relation = relation.strip().lower()
+    if "{" in reference or _FOR_PROGRAMS.fullmatch(relation):
+        return None
+    if _PICTURE.fullmatch(relation) or (picture and relation in ("enclosure", "preview", "")):
+        return E
+    return relation_hop(relation)

@@ -1,0 +1,118 @@
+"""What a PDF leads to: the targets of its URI actions, as links.
+
+The file is not taken apart by its tables, which are often broken and take no bounded time: its bytes are
+searched for the strings after `/URI`, and so are those of the packed streams that hold objects. So links of
+earlier revisions are found as well, and those of an encrypted file are not. One pass, linear in the size;
+what unpacked streams may come to is bounded.
+"""
+
+import re
+import zlib
+from collections.abc import Iterator
+
+from archiver.extract.document import Document
+from archiver.extract.found import Found
+from archiver.model import Hop, Links
+
+MOST_BYTES = 64 << 20
+MOST_UNPACKED = 64 << 20  # of all object streams together
+_ONE_STREAM = 8 << 20  # most hold a hundred objects
+_S = rb"[\x00\t\n\f\r ]"
+_TEXT = rb"\(([^()\\]*+(?:(?:\\[\s\S]|\([^()\\]*+\))[^()\\]*+)*+)\)"  # parentheses in pairs, one deep
+_ACTION = re.compile(
+    rb"/(?P<key>URI|Base)"
+    + _S
+    + rb"*+(?:"
+    + _TEXT
+    + rb"|<(?P<hex>[0-9a-fA-F\x00\t\n\f\r ]*+)>|(?P<object>\d{1,10})"
+    + _S
+    + rb"++\d{1,5}"
+    + _S
+    + rb"++R)"
+)
+_STRING_OBJECT = re.compile(rb"(?<!\d)(?P<object>\d{1,10})" + _S + rb"++\d{1,5}" + _S + rb"++obj" + _S + rb"*+" + _TEXT)
+_STREAM = re.compile(rb"stream\r?\n")
+_OBJECTS = re.compile(rb"/Type" + _S + rb"*+/ObjStm")
+_ENCRYPTED = re.compile(rb"/Encrypt" + _S + rb"*+(?:\d{1,10}" + _S + rb"++\d{1,5}" + _S + rb"++R|<<)")
+_BITE = 1 << 14
+_HEADER = 400  # bytes before a stream in which its dictionary stands
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(\r\n|[\r\n])|([\s\S]))")
+_MEANT = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
+_LONGEST = 1 << 14  # bytes of an address
+
+
+def read(document: Document) -> Links:
+    """The links of the PDF, resolved against its own base where it says one."""
+    body = document.body[:MOST_BYTES]
+    if _ENCRYPTED.search(body):
+        return Links(note="an encrypted PDF: its links were not read")
+    found = Found()
+    base = ""
+    referred: set[bytes] = set()
+    note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
+    for part in (body, *_unpacked(body)):
+        for action in _ACTION.finditer(part):
+            if action["object"]:
+                referred.add(action["object"])
+                continue
+            target = _string(action[2]) if action["hex"] is None else _from_hex(action["hex"])
+            if action["key"] == b"Base":
+                base = base or _address(target)
+            else:
+                found.add(_address(target), Hop.LINK, "URI")
+    for string in _STRING_OBJECT.finditer(body) if referred else ():
+        if string["object"] in referred:
+            found.add(_address(_string(string[2])), Hop.LINK, "URI")
+    links = found.links(document.url, "utf-8", note)
+    return found.links(base, "utf-8", note) if base.startswith(("http://", "https://")) else links
+
+
+def _unpacked(body: bytes) -> Iterator[bytes]:
+    """The contents of the streams that hold objects."""
+    left = MOST_UNPACKED
+    for start in _STREAM.finditer(body):
+        if left > 0 and _OBJECTS.search(body, max(0, start.start() - _HEADER), start.start()):
+            content, cost = _inflated(body, start.end(), min(left, _ONE_STREAM))
+            left -= cost
+            yield content
+
+
+def _inflated(body: bytes, position: int, limit: int) -> tuple[bytes, int]:
+    """What is packed from *position* on, and the bytes it cost: what went in, or came out if that is more."""
+    content = bytearray()
+    engine = zlib.decompressobj()
+    start = position
+    while not engine.eof and position < len(body) and max(len(content), position - start) < limit:
+        try:
+            content += engine.decompress(engine.unconsumed_tail or body[position : position + _BITE], limit)
+        except zlib.error:
+            break
+        position += 0 if engine.unconsumed_tail else _BITE
+    return bytes(content), max(len(content), position - start)
+
+
+def _string(written: bytes) -> bytes:
+    return _ESCAPE.sub(_unescape, written) if b"\\" in written else written
+
+
+def _unescape(escape: re.Match[bytes]) -> bytes:
+    if escape[1]:
+        return bytes((int(escape[1], 8) & 0xFF,))
+    return b"" if escape[2] else _MEANT.get(escape[3], escape[3])
+
+
+def _from_hex(digits: bytes) -> bytes:
+    digits = bytes(digit for digit in digits if digit > 0x20)
+    return bytes.fromhex((digits + b"0" * (len(digits) % 2)).decode("ascii"))
+
+
+def _address(target: bytes) -> str:
+    """The bytes as text: by their mark, else UTF-8 where they are that."""
+    if len(target) > _LONGEST:
+        return ""
+    if target.startswith((b"\xfe\xff", b"\xff\xfe")):
+        return target.decode("utf-16", "replace").strip()
+    try:
+        return target.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return target.decode("latin-1").strip()

@@ -1,0 +1,112 @@
+"""zstd, and bombs; the other codings are in test_extract_others.py."""
+
+import gzip
+import zlib
+from pathlib import Path
+
+import brotlicffi
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.extract import decoded
+
+try:
+    from compression import zstd
+except ImportError:
+    from backports import zstd
+
+TEXT = b" ".join(b"%d" % (number * 7919 % 10007) for number in range(2000))
+LIMIT = 40_000_000
+PACKED = zstd.compress(TEXT)
+NO_DATA = b"\x5a\x2a\x4d\x18\x04\0\0\0abcd"  # a frame for programs, without content
+
+
+@pytest.mark.parametrize(
+    ("codings", "body", "text"),
+    [
+        (("zstd",), PACKED, TEXT),
+        (("ZSTD ", "identity"), PACKED, TEXT),
+        (("zstd",), PACKED + NO_DATA + PACKED, TEXT + TEXT),
+        (("zstd",), NO_DATA + PACKED, TEXT),
+        (("zstd",), b"", b""),
+        (("gzip", "zstd"), zstd.compress(gzip.compress(TEXT)), TEXT),
+        (("zstd", "br", "deflate"), zlib.compress(brotlicffi.compress(PACKED)), TEXT),
+    ],
+)
+def test_zstd(codings: tuple[str, ...], body: bytes, text: bytes) -> None:
+    assert decoded(body, codings, LIMIT) == (text, "")
+
+
+def test_a_cut_or_broken_frame_gives_what_came_before() -> None:
+    body, note = decoded(zstd.compress(TEXT) + PACKED[:-20], ("zstd",), LIMIT)
+    assert body.startswith(TEXT)
+    assert note == "zstd data is cut"
+    body, note = decoded(PACKED + PACKED[:9] + b"\xff" * 99, ("zstd",), LIMIT)
+    assert body.startswith(TEXT)
+    assert note == "broken zstd data"
+
+
+def test_frames_are_counted() -> None:
+    assert decoded(zstd.compress(b"") * 20_000, ("zstd",), LIMIT) == (b"", "more than 10000 zstd frames")
+
+
+def test_a_dictionary_is_not_at_hand() -> None:
+    words = zstd.ZstdDict(TEXT, is_raw=True)
+    trained = zstd.train_dict([b"sample %d of a text" % number * 9 for number in range(2000)], 1000)
+    assert decoded(zstd.compress(TEXT, zstd_dict=trained), ("zstd",), LIMIT) == (b"", "broken zstd data")
+    assert decoded(zstd.compress(TEXT, zstd_dict=words), ("zstd",), LIMIT)[1] == "broken zstd data"
+
+
+@pytest.mark.parametrize("label", ["gzip", "deflate", "br", "zstd"])
+@pytest.mark.parametrize("packed", [gzip.compress(TEXT), PACKED])
+def test_first_bytes_go_before_a_label_that_lies(label: str, packed: bytes) -> None:
+    assert decoded(packed, (label,), LIMIT)[0] == TEXT
+
+
+ZEROS = bytes(30_000_000)
+
+
+@pytest.mark.parametrize(
+    ("codings", "bomb"),
+    [
+        (("br",), brotlicffi.compress(ZEROS, quality=4)),
+        (("zstd",), zstd.compress(ZEROS)),
+        (("gzip", "gzip"), gzip.compress(gzip.compress(ZEROS))),
+        (("zstd", "br"), brotlicffi.compress(zstd.compress(ZEROS))),
+    ],
+)
+def test_what_grows_beyond_reason_ends_early(codings: tuple[str, ...], bomb: bytes) -> None:
+    body, note = decoded(bomb, codings, LIMIT)
+    assert len(body) == max(4 << 20, 500 * len(bomb)) < len(ZEROS)
+    assert note.endswith("the rest is a bomb")
+
+
+def test_what_packs_well_is_no_bomb() -> None:
+    rows = b"<tr><td>0</td></tr>\n" * 400_000
+    assert decoded(gzip.compress(rows, 1), ("gzip",), LIMIT) == (rows, "")
+
+
+@pytest.mark.suites
+@pytest.mark.parametrize("name", ["foo.text", "foo.octetstream", "hello.html", "big.text"])
+def test_browsers_cases(suites: Path, name: str) -> None:
+    folder = suites / "http/content-encoding"
+    texts = set()
+    for coding, suffix in (("gzip", "gz"), ("br", "br"), ("zstd", "zst")):
+        body, note = decoded((folder / coding / f"{name}.{suffix}").read_bytes(), (coding,), 1 << 20)
+        assert note == ("" if len(body) < 1 << 20 else f"only the first {1 << 20} bytes")
+        texts.add(body)
+    assert len(texts) == 1
+    assert len(texts.pop()) > 10
+
+
+@pytest.mark.suites
+def test_a_window_that_is_too_wide_is_refused(suites: Path) -> None:
+    body = (suites / "http/content-encoding/zstd/big.window.zst").read_bytes()
+    assert decoded(body, ("zstd",), LIMIT) == (b"", "broken zstd data")
+
+
+@given(st.binary(), st.integers(0, 100))
+def test_zstd_never_raises(body: bytes, limit: int) -> None:
+    for packed in (body, PACKED[:9] + body, PACKED[: len(body)] + body):
+        assert len(decoded(packed, ("zstd",), limit)[0]) <= limit

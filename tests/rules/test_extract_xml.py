@@ -1,0 +1,328 @@
+"""What the vocabularies of XML name: one document a row, and what is found in it."""
+
+import gzip
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archiver.extract import Document, links, readable
+from archiver.model import Hop
+
+PAGE = "http://e.org/d/p"
+L, E, X, M = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.MANIFEST
+Found = list[tuple[str, Hop]]
+
+
+def found(body: str | bytes, media_type: str, hop: Hop = L, address: str = PAGE) -> Found:
+    body = body.encode() if isinstance(body, str) else body
+    document = Document(address, media_type, None, body, hop)
+    assert readable(Document(address, media_type, None, body[:1024], hop)) or not links(document).links
+    return [(link.url.removeprefix("http://e.org"), link.hop) for link in links(document).links]
+
+
+FEEDS = {
+    "rss 2.0": (
+        (
+            "<rss version='2.0'><channel><link>/</link><docs>http://e.org/docs</docs>"
+            "<image><url>/logo.png</url><title>t</title><link>/</link></image><cloud domain='e.org' path='/rpc'/>"
+            "<item><link> /1?a&amp;b </link><comments>http://e.org/1c</comments><guid>http://e.org/1g</guid>"
+            "<guid isPermaLink='false'>http://e.org/no</guid>"
+            "<enclosure url='/1.mp3' type='audio/mpeg'/><enclosure url='/1.jpg' type='image/jpeg'/>"
+            "<source url='http://e.org/other.xml'>o</source><category domain='http://no.org/'>c</category></item>"
+        ),
+        [
+            *(
+                ("/", L),
+                ("/docs", L),
+                ("/logo.png", E),
+                ("/1?a&b", L),
+                ("/1c", L),
+                ("/1g", L),
+                ("/1.mp3", L),
+                ("/1.jpg", E),
+            ),
+            ("/other.xml", L),
+        ],
+    ),
+    "no link but a name": (
+        (
+            "<rss><channel><item><guid isPermaLink='false'>http://e.org/only</guid></item>"
+            "<item><guid isPermaLink='false'>abc</guid></item></channel></rss>"
+        ),
+        [("/only", L)],
+    ),
+    "rss 1.0": (
+        (
+            "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://purl.org/rss/1.0/'>"
+            "<channel rdf:about='http://e.org/about'><link>http://e.org/</link><items><rdf:Seq>"
+            "<rdf:li rdf:resource='http://e.org/1'/></rdf:Seq></items></channel>"
+            "<item rdf:about='http://e.org/1x'><link>/2</link></item></rdf:RDF>"
+        ),
+        [("/", L), ("/1", L), ("/2", L)],
+    ),
+    "media rss": (
+        (
+            "<rss xmlns:media='http://search.yahoo.com/mrss/'><channel><item>"
+            "<media:content url='/v.mp4' type='video/mp4'>"
+            "<media:thumbnail url='/t.jpg'/><media:player url='/play'/></media:content>"
+            "<media:content url='/i.png' medium='image'/></item></channel></rss>"
+        ),
+        [("/v.mp4", L), ("/t.jpg", E), ("/play", L), ("/i.png", E)],
+    ),
+    "podcast": (
+        (
+            "<rss xmlns:itunes='http://www.itunes.com/dtds/podcast-1.0.dtd'><channel><itunes:image href='/c.jpg'/>"
+            "</channel></rss>"
+        ),
+        [("/c.jpg", E)],
+    ),
+    "html in rss": (
+        (
+            "<rss xmlns:content='http://purl.org/rss/1.0/modules/content/'><channel><item>"
+            "<description>&lt;a href='x'&gt;y&lt;/a&gt;&lt;img src=/i.png srcset='/i2.png 2x'&gt;</description>"
+            "<content:encoded><![CDATA[<p><a href='/z?a&amp;b' rel=nofollow>z</a><iframe src='//v.org/'>"
+            "</iframe>]]></content:encoded></item>"
+        ),
+        [("/d/x", L), ("/i.png", E), ("/i2.png", E), ("/z?a&b", L), ("http://v.org/", E)],
+    ),
+    "html not escaped": (
+        (
+            "<rss><channel><item><description><p>a <a href='/x'>y</a><img src='/i.png'/></p></description></item>"
+            "</channel></rss>"
+        ),
+        [("/x", L), ("/i.png", E)],
+    ),
+    "atom": (
+        (
+            "<feed xmlns='http://www.w3.org/2005/Atom' xml:base='http://e.org/b/'><id>http://e.org/id</id>"
+            "<icon>i.ico</icon><logo>l.png</logo>"
+            "<link rel='self' href='self'/><link rel='hub' href='hub'/><link rel='next' href='?page=2'/>"
+            "<link rel='edit' href='edit'/>"
+            "<generator uri='http://g.org/'>g</generator><author><uri>/me</uri></author>"
+            "<category term='t' scheme='http://no.org/'/>"
+            "<entry xml:base='2020/'><id>tag:e.org,2020:1</id><link href='1'/>"
+            "<link rel='enclosure' type='image/png' href='1.png'/>"
+            "<link rel='enclosure' type='audio/mpeg' href='1.mp3'/><link rel='related' href='//r.org'/>"
+            "<content src='1.html' type='text/html'/></entry>"
+            "<entry><link href='last'/></entry></feed>"
+        ),
+        [
+            *(("/b/i.ico", E), ("/b/l.png", E), ("/b/self", L), ("/b/?page=2", L), ("http://g.org/", L), ("/me", L)),
+            *(
+                ("/b/2020/1", L),
+                ("/b/2020/1.png", E),
+                ("/b/2020/1.mp3", L),
+                ("http://r.org/", L),
+                ("/b/2020/1.html", L),
+            ),
+            ("/b/last", L),
+        ],
+    ),
+    "html in atom": (
+        (
+            "<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='/1'/>"
+            "<title type='text'>&lt;a href='/no'></title>"
+            "<content type='html' xml:base='/c/'>&lt;img src='i.png'></content><summary type='xhtml'>"
+            "<div xmlns='http://www.w3.org/1999/xhtml'>a <a href='x'>b <img src='j.png' srcset='k.png 2x'/></a>"
+            "</div></summary></entry></feed>"
+        ),
+        [("/1", L), ("/c/i.png", E), ("/d/x", L), ("/d/j.png", E), ("/d/k.png", E)],
+    ),
+    "an entry alone": ("<entry xmlns='http://www.w3.org/2005/Atom'><link href='/1'/></entry>", [("/1", L)]),
+    "opds": (
+        (
+            "<feed xmlns='http://www.w3.org/2005/Atom'><link rel='search' href='/s.xml'/>"
+            "<link rel='search' href='/s?q={searchTerms}'/>"
+            "<entry><link rel='http://opds-spec.org/acquisition' href='b.epub'/>"
+            "<link rel='http://opds-spec.org/image' href='b.jpg' type='image/jpeg'/>"
+            "<link rel='http://opds-spec.org/image/thumbnail' href='t.jpg'/></entry></feed>"
+        ),
+        [("/s.xml", L), ("/d/b.epub", L), ("/d/b.jpg", E), ("/d/t.jpg", E)],
+    ),
+    "numbers are no addresses": (
+        (
+            "<rss xmlns:slash='http://purl.org/rss/1.0/modules/slash/' "
+            "xmlns:wfw='http://wellformedweb.org/CommentAPI/'><channel>"
+            "<item><slash:comments>12</slash:comments><wfw:commentRss>http://e.org/c</wfw:commentRss></item>"
+            "</channel></rss>"
+        ),
+        [("/c", L)],
+    ),
+    "styled": ("<?xml-stylesheet type='text/xsl' href=\"/f.xsl?a&amp;b\"?><rss/>", [("/f.xsl?a&b", E)]),
+    "a comment first": ("<!-- <html><a href='/no'> --><rss><channel><link>/x</link></channel></rss>", [("/x", L)]),
+}
+
+
+@pytest.mark.parametrize("name", FEEDS)
+def test_feeds(name: str) -> None:
+    body, expected = FEEDS[name]
+    assert found(body, "application/xml") == expected
+
+
+XML = {
+    "svg": (
+        (
+            "<svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'>"
+            "<style>@import 'a.css';</style>"
+            "<image xlink:href='i.png'/><a href='/x'>"
+            "<rect fill='url(defs.svg#f)' mask='url(#m)' style='filter:url(f.svg#x)'/></a><use href='#u'/></svg>"
+        ),
+        [("/d/a.css", E), ("/d/i.png", E), ("/x", L), ("/d/f.svg", E), ("/d/defs.svg", E)],
+    ),
+    "svg with a style sheet": ("<?xml version='1.0'?><?xml-stylesheet href='s.css'?><svg/>", [("/d/s.css", E)]),
+    "xhtml": (
+        (
+            "<html xmlns='http://www.w3.org/1999/xhtml'><head><base href='/b/'/></head><body><a href='x'/>"
+            "<img src='i.png'/></body></html>"
+        ),
+        [("/b/x", L), ("/b/i.png", E)],
+    ),
+    "xhtml with a bare ampersand": (
+        "<html xmlns='http://www.w3.org/1999/xhtml'><a href='/x?a&b'>y</a><br/>&nbsp;<img src='i.png'/></html>",
+        [("/x?a&b", L), ("/d/i.png", E)],
+    ),
+    "xhtml, broken behind an empty script": (
+        (
+            "<html xmlns='http://www.w3.org/1999/xhtml'><script src='s.js'/><a href='/x'>y</a>"
+            "<a href='/z'>&nbsp;</a></html>"
+        ),
+        [("/d/s.js", E), ("/x", L), ("/z", L)],
+    ),
+    "xhtml that is none": ("<html><p><a href=/x>y</a><br><img src=i.png></html>", [("/x", L), ("/d/i.png", E)]),
+    "xsl": (
+        (
+            "<xsl:stylesheet xmlns:xsl='http://www.w3.org/1999/XSL/Transform'><xsl:import href='a.xsl'/>"
+            "<xsl:include href='b.xsl'/>"
+            "<xsl:template match=\"document('c.xml')/x\"><link rel='stylesheet' href='/s.css'/><img src='{@src}'/>"
+            "<a href='/{@id}'/>"
+            "<a><xsl:attribute name='href'>http://no.org/</xsl:attribute></a></xsl:template></xsl:stylesheet>"
+        ),
+        [("/d/a.xsl", E), ("/d/b.xsl", E), ("/d/c.xml", E), ("/s.css", E)],
+    ),
+    "xinclude": ("<x><i:include xmlns:i='http://www.w3.org/2001/XInclude' href='part.xml'/></x>", [("/d/part.xml", E)]),
+    "xlink": (
+        (
+            "<x xmlns:l='http://www.w3.org/1999/xlink' xml:base='/b/'><y l:href='z'/>"
+            "<y l:href='i.png' l:show='embed' l:role='http://no.org/'/></x>"
+        ),
+        [("/b/z", L), ("/b/i.png", E)],
+    ),
+    "html in anything": (
+        (
+            "<x xmlns:h='http://www.w3.org/1999/xhtml'><h:a href='y'/><h:style>b{c:url(d.png)}</h:style>"
+            "<a href='no'/></x>"
+        ),
+        [("/d/y", L), ("/d/d.png", E)],
+    ),
+    "schemas": (
+        "<x xmlns:s='http://www.w3.org/2001/XMLSchema-instance' s:noNamespaceSchemaLocation='http://no.org/'/>",
+        [],
+    ),
+    "browserconfig": (
+        (
+            "<browserconfig><msapplication><tile><square70x70logo src='/t.png'/><TileImage src='u.png'/></tile>"
+            "<notification><polling-uri src='/poll'/></notification></msapplication></browserconfig>"
+        ),
+        [("/t.png", E), ("/d/u.png", E)],
+    ),
+    "opensearch": (
+        (
+            "<OpenSearchDescription xmlns='http://a9.com/-/spec/opensearch/1.1/' "
+            "xmlns:moz='http://www.mozilla.org/2006/browser/search/'>"
+            "<Url template='http://e.org/s?q={searchTerms}'/><Url rel='self' template='/os.xml'/>"
+            "<Image>/f.ico</Image><moz:SearchForm>/s</moz:SearchForm></OpenSearchDescription>"
+        ),
+        [("/os.xml", L), ("/f.ico", E), ("/s", L)],
+    ),
+    "opml": ("<opml><outline htmlUrl='/h' xmlUrl='/x.xml'/></opml>", [("/h", L), ("/x.xml", L)]),
+    "xbel": ("<xbel><bookmark href='/h'><info/></bookmark></xbel>", [("/h", L)]),
+    "smil": (
+        (
+            "<smil><head><meta name='base' content='/m/'/></head><par><video src='v.mp4'/><img src='i.gif'/>"
+            "<a href='/x'/></par></smil>"
+        ),
+        [("/m/v.mp4", E), ("/m/i.gif", E), ("/x", L)],
+    ),
+    "xspf": (
+        (
+            "<playlist xmlns='http://xspf.org/ns/0/'><info>/about</info><trackList><track><location>/1.ogg</location>"
+            "<identifier>http://e.org/id</identifier><image>/c.jpg</image></track></trackList></playlist>"
+        ),
+        [("/about", L), ("/1.ogg", L), ("/c.jpg", E)],
+    ),
+    "asx": (
+        (
+            "<ASX VERSION='3'><Base HREF='/m/'/><Entry><Ref HREF='1.wmv'/><Ref href='mms://e.org/2'>"
+            "<MoreInfo href='/more'></entry></asx>"
+        ),
+        [("/m/1.wmv", L), ("/more", L)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", XML)
+def test_xml(name: str) -> None:
+    body, expected = XML[name]
+    assert found(body, "text/xml") == expected
+
+
+@settings(max_examples=100)
+@given(st.sampled_from((*FEEDS, *XML)), st.sampled_from(Hop), st.binary(max_size=20), st.data())
+def test_nothing_raises(name: str, hop: Hop, noise: bytes, data: st.DataObject) -> None:
+    sample = (FEEDS | XML)[name][0].encode()
+    start = data.draw(st.integers(0, len(sample)))
+    body = sample[:start] + noise + sample[data.draw(st.integers(start, len(sample))) :]
+    assert all(link.url.startswith("http") for link in links(Document(PAGE, "text/xml", None, body, hop)).links)
+
+
+@pytest.mark.parametrize(
+    "piece", ["<!-- -", "<a xml:base='b/'>", "<", "<x:y ", "<?xml-stylesheet href=", "<![CDATA[", "&amp;"]
+)
+def test_xml_is_linear(piece: str) -> None:
+    for root in ("", "<x>", "<rss>", "<svg>", "<urlset>"):
+        links(Document(PAGE, "application/xml", None, (root + piece * 12_000).encode()))
+
+
+def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
+    page = b"<url><loc>http://e.org/%d</loc></url>"
+    body = b"<urlset>" + page % 1 + b" " * (8 << 20) + page % 2 + b"</urlset>"
+    tracemalloc.start()
+    try:
+        named = links(Document(PAGE, "application/xml", None, body, Hop.MANIFEST)).links
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(named) == 2
+    assert peak < 1 << 20
+
+
+def test_a_packed_sitemap_that_somebody_links_to() -> None:
+    body = gzip.compress(b"<urlset><url><loc>http://e.org/1</loc></url></urlset>")
+    assert found(body, "application/x-gzip", address="http://e.org/sitemap.xml.gz") == [("/1", L)]
+    assert found(body, "application/gzip", address="http://e.org/data.gz") == []
+
+
+def test_pages_of_a_sitemap_are_not_crowded_out() -> None:
+    beside = "".join(f"<x:link rel='alternate' href='/{number}/%d'/>" for number in range(200))
+    entries = "".join(f"<url>{beside % ((page,) * 200)}<loc>/{page}</loc></url>" for page in range(300))
+    body = f"<urlset xmlns:x='http://www.w3.org/1999/xhtml'>{entries}</urlset>".encode()
+    named = links(Document("http://e.org/", "application/xml", None, body))
+    assert [link.url for link in named.links[:300]] == [f"http://e.org/{page}" for page in range(300)]
+    assert named.note == "more than 50000 links"
+    assert len(named.links) == 50_300
+
+
+@pytest.mark.parametrize("prefix", ["image", "i", "undeclared"])
+def test_sitemap_extensions(prefix: str) -> None:
+    spaces = "xmlns:i='http://www.google.com/schemas/sitemap-image/1.1' xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'"
+    spaces += " xmlns:v='http://www.google.com/schemas/sitemap-video/1.1' xmlns:n='http://www.google.com/schemas/sitemap-news/0.9'"
+    body = (
+        f"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9' {spaces}><url><loc>http://e.org/1</loc>"
+        f"<{prefix}:image><{prefix}:loc>http://e.org/i.png</{prefix}:loc></{prefix}:image><n:news><n:title>http://no.org/</n:title></n:news>"
+        "<v:video><v:thumbnail_loc>/t.png</v:thumbnail_loc><v:content_loc>http://e.org/v.mp4</v:content_loc>"
+        "<v:player_loc>http://e.org/play</v:player_loc><v:tag>http://no.org/</v:tag></v:video></url></urlset>"
+    )
+    named = found(body, "application/xml", Hop.MANIFEST)
+    assert named == [("/1", L), ("/i.png", L), ("/v.mp4", L), ("/play", L)]
