@@ -20,6 +20,9 @@ _PLAIN = re.compile(
     r"(?:\?(?:[\w~!$&()*+,;=@./?:-]++|%[0-9A-F]{2})*+)?)(?:#.*+)?",
     re.ASCII | re.DOTALL,
 )
+_FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")  # a script or a server was to put something in its place
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_NO_BASE = ("http", "https", "data", "javascript")  # with one of these, what cannot be joined is no base
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _IN_QUERY = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
 
@@ -52,7 +55,7 @@ class Found:
         joiner = Joiner(base, queries or encoding)
         links: dict[tuple[str, Hop], Link] = {}
         for (reference, hop), context in self._references.items():
-            target = joiner.join(reference)
+            target = None if ("{" in reference or "<" in reference) and blank(reference) else joiner.join(reference)
             if target is not None:
                 known = links.get((target, hop))
                 if known is None or (known.context.endswith(NOFOLLOW) and not context.endswith(NOFOLLOW)):
@@ -60,6 +63,25 @@ class Found:
         if self.full:
             note = f"{note}; " * bool(note) + f"more than {MOST_LINKS} links"
         return Links(tuple(links.values()), encoding, note)
+
+
+def blank(reference: str) -> bool:
+    """Whether *reference* is the address of a template, with places that are still to be filled in."""
+    return _FILLED_IN.search(reference) is not None
+
+
+def base_of(address: str, href: str | None) -> str:
+    """Where the references of a document at *address* start, whose first base element has this *href*.
+
+    By the HTML standard: the address itself, where the href cannot be parsed or is data or a script. A base of any
+    other scheme holds, so that relative references lead to nothing that can be fetched.
+    """
+    if not href:
+        return address
+    base = url.join(address, href)
+    if base is None and (scheme := _SCHEME.match(href.strip())) and scheme[1].lower() not in _NO_BASE:
+        return href.strip()
+    return base or address
 
 
 class Joiner:

@@ -2,8 +2,8 @@
 
 Markup that is written as it should be is read by `markup`, all other by libxml2's parser, which reports tags,
 comments and text as it meets them. No tree is built, so that neither depth nor the number of attributes costs
-more than its bytes. What only some browsers take for markup is read too: conditional comments, noframes, and
-the documents in srcdoc attributes; each three deep.
+more than its bytes. What only some browsers, or scripts, take for markup is read too: conditional comments,
+noframes, templates in scripts, and the documents in srcdoc attributes; each three deep.
 """
 
 import re
@@ -12,22 +12,23 @@ from types import SimpleNamespace
 
 from lxml import etree
 
-from archiver import url
 from archiver.extract import charset, markup
 from archiver.extract.document import Document
 from archiver.extract.elements import NAMES, Attributes, Elements
-from archiver.extract.found import MOST_LINKS
+from archiver.extract.found import MOST_LINKS, base_of
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 32 << 20
 _DEEPEST = 3  # documents in documents, comments in comments
 _MOST_PARTS = 1000  # of either
 
-_STYLE = re.compile(rb"style[\t\n\f\r ]*+=")
-_CONDITION = re.compile(rb"<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
+_TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _CONDITIONAL = re.compile(r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
-_PLAIN_TEXT = ("style", "noframes", "noembed")
+_PLAIN_TEXT = ("style", "script", "noframes", "noembed")
 _ONCE = ("html", "head", "body")  # whether such a tag counts depends on what stands before it
+_INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript))(?![\w-])", re.IGNORECASE | re.ASCII)
+_BASE = re.compile(r"(?<=<)base(?![\w-])", re.IGNORECASE | re.ASCII)
+_ENDS = {name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII) for name in ("script", "template", "noscript")}
 _SCANNER = markup.Scanner(NAMES)
 
 
@@ -42,7 +43,7 @@ def read(document: Document) -> Links:
         framed: list[tuple[str, str]] = []
         for source, address in pages:
             elements = _elements(source)
-            base = (elements.base and url.join(address, elements.base)) or address
+            base = base_of(address, elements.base)
             links = elements.found.links(base, encoding)
             nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
             for link in links.links:
@@ -56,15 +57,44 @@ def read(document: Document) -> Links:
 
 
 def _elements(source: str) -> Elements:
-    """The elements of *source*, and of the markup in its comments and plain texts."""
-    elements = Elements()
-    parts = [source]
-    for _ in range(_DEEPEST):
-        hidden: list[str] = []
+    """The elements of *source*, and of the markup in its comments, plain texts and templates."""
+    elements, hidden = _told(source)
+    if elements.base and (live := _with_live_bases(source)) is not source:
+        elements, hidden = _told(live)
+    elements.base = elements.base or ""  # one that is hidden does not count
+    for _ in range(_DEEPEST - 1):
+        parts, hidden = [*hidden, *elements.templates][:_MOST_PARTS], []
+        elements.templates = []
         for part in parts:
             _parse(part, elements, hidden)
-        parts = hidden[:_MOST_PARTS]
     return elements
+
+
+def _told(source: str) -> tuple[Elements, list[str]]:
+    elements, hidden = Elements(), list[str]()
+    _parse(source, elements, hidden)
+    return elements, hidden
+
+
+def _with_live_bases(source: str) -> str:
+    """*source* without the base elements in templates, and in what is shown only where scripts do not run."""
+    pieces: list[str] = []
+    position = kept = 0
+    while start := _INERT.search(source, position):
+        name = start[2] or start[3]
+        end = source.find("-->", start.end()) if start[1] else _end_of(name, source, start.end())
+        if end < 0:
+            break
+        if start[3]:
+            pieces += (source[kept : start.end()], _BASE.sub("bdo", source[start.end() : end]))
+            kept = end
+        position = end
+    return "".join((*pieces, source[kept:])) if pieces else source
+
+
+def _end_of(name: str, source: str, start: int) -> int:
+    end = _ENDS[name.lower()].search(source, start)
+    return end.start() if end else -1
 
 
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
@@ -80,6 +110,8 @@ def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
             elements.start_any(name, attributes)
             if name == "style":
                 elements.style(text)
+            elif text:
+                elements.script(attributes, text)
 
 
 def _says_something(name: str, attributes: Attributes) -> bool:
@@ -91,10 +123,8 @@ def _says_something(name: str, attributes: Attributes) -> bool:
 def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
     """As `_parse`, by libxml2's parser, which makes sense of everything."""
     encoded = source.encode("utf-8", "replace")
-    lower = encoded.lower()
-    common = b"data-" in lower or b"background" in lower or _STYLE.search(lower)
-    target: object = SimpleNamespace(start=elements.start_any if common else elements.start, close=bool)
-    if b"<style" in lower or b"noframes" in lower or b"noembed" in lower or _CONDITION.search(lower):
+    target: object = SimpleNamespace(start=elements.start_any, close=bool)
+    if _TEXTS.search(encoded.lower()):
         target = _Reader(elements, hidden)
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
@@ -114,12 +144,14 @@ class _Reader:
         self._elements = elements
         self._hidden = hidden
         self._pieces: list[str] | None = None  # of the plain text that is being read
+        self._attributes: Attributes = {}  # of the element that it stands in
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         self._elements.start_any(tag, attributes)
         if tag in _PLAIN_TEXT:
             self._pieces = []
+            self._attributes = dict(attributes)
 
     def data(self, text: str) -> None:
         """Take in a piece of text."""
@@ -133,6 +165,8 @@ class _Reader:
             self._pieces = None
             if tag == "style":
                 self._elements.style(text)
+            elif tag == "script":
+                self._elements.script(self._attributes, text)
             else:
                 self._hidden.append(text)
 
