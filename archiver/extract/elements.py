@@ -241,17 +241,23 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
     name = name.strip().lower()
     if len(content) < _LONGEST_DIRECTIVES and not REFUSE.isdisjoint(_APART.split(content.lower())):
         elements.tell(name)
-    item = _item_hop(attributes) if "itemprop" in attributes else None
+    for reference, hop in _content(name, content, _item_hop(attributes) if "itemprop" in attributes else None):
+        elements.found.add(reference, hop, "meta/@content")
+
+
+def _content(name: str, content: str, item: Hop | None) -> Iterator[tuple[str, Hop]]:
+    """What the *content* of a meta element of this *name* leads to; *item* says what it is as a property."""
     if name in META_REQUISITES or item is Hop.REQUISITE:
         if surely_a_url(content) or like_a_url(content) or a_file(content, near=True):
-            elements.found.add(content, Hop.REQUISITE, "meta/@content")
+            yield content, Hop.REQUISITE
     elif name in META_LINKS or item is Hop.LINK:
         if content.lstrip().lower().startswith(("http:", "https:")):
-            elements.found.add(content, Hop.LINK, "meta/@content")
+            yield content, Hop.LINK
     elif name == "msapplication-task":
         for what, reference in _TASK.findall(content[:4096]):
-            hop = Hop.LINK if what.lower() == "action" else Hop.REQUISITE
-            elements.found.add(reference, hop, "meta/@content")
+            yield reference, Hop.LINK if what.lower() == "action" else Hop.REQUISITE
+    elif a_file(content):
+        yield content, Hop.SPECULATIVE
 
 
 def _form(elements: Elements, attributes: Attributes) -> None:

@@ -7,6 +7,7 @@ noframes, templates in scripts, and the documents in srcdoc attributes; each thr
 """
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -21,13 +22,15 @@ from archiver.model import Hop, Link, Links
 MOST_BYTES = 32 << 20
 _DEEPEST = 3  # documents in documents, comments in comments
 _MOST_PARTS = 1000  # of either
+_DEEPEST_ELEMENT = 5000  # libxml2 looks through all that are open for the one that a tag ends; browsers stop at 512
+_PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themselves
 
 _TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _CONDITIONAL = re.compile(r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
 _PLAIN_TEXT = ("style", "script", "noframes", "noembed")
 _ONCE = ("html", "head", "body")  # whether such a tag counts depends on what stands before it
 _INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript))(?![\w-])", re.IGNORECASE | re.ASCII)
-_BASE = re.compile(r"(?<=<)base(?![\w-])", re.IGNORECASE | re.ASCII)
+_BASE = re.compile(r"<base(?![\w-])[^<>]*+>?+", re.IGNORECASE | re.ASCII)
 _ENDS = {name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII) for name in ("script", "template", "noscript")}
 _SCANNER = markup.Scanner(NAMES)
 
@@ -86,7 +89,7 @@ def _with_live_bases(source: str) -> str:
         if end < 0:
             break
         if start[3]:
-            pieces += (source[kept : start.end()], _BASE.sub("bdo", source[start.end() : end]))
+            pieces += (source[kept : start.end()], _BASE.sub("", source[start.end() : end]))
             kept = end
         position = end
     return "".join((*pieces, source[kept:])) if pieces else source
@@ -124,11 +127,34 @@ def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
     """As `_parse`, by libxml2's parser, which makes sense of everything."""
     encoded = source.encode("utf-8", "replace")
     target: object = SimpleNamespace(start=elements.start_any, close=bool)
-    if _TEXTS.search(encoded.lower()):
+    if len(encoded) > _PIECE or _TEXTS.search(encoded.lower()):
         target = _Reader(elements, hidden)
+    try:
+        _feed(encoded, target)
+    except _TooDeepError:
+        for piece in _pieces(encoded):
+            _feed(piece, _Reader(elements, hidden, piece=True))
+
+
+def _feed(encoded: bytes, target: object) -> None:
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
-        etree.fromstring(encoded, parser)
+        if len(encoded) <= _PIECE:
+            etree.fromstring(encoded, parser)
+            return
+        for start in range(0, len(encoded), _PIECE):  # what the target raises ends it between two of these only
+            parser.feed(encoded[start : start + _PIECE])
+        parser.close()
+
+
+def _pieces(encoded: bytes) -> Iterator[bytes]:
+    """*encoded* in pieces that begin with a tag, where there is one."""
+    start = 0
+    while start < len(encoded):
+        end = encoded.rfind(b"<", start + 1, start + _PIECE)
+        end = end if end > 0 and start + _PIECE < len(encoded) else start + _PIECE
+        yield encoded[start:end]
+        start = end
 
 
 def _conditional(comment: str) -> list[str]:
@@ -137,17 +163,26 @@ def _conditional(comment: str) -> list[str]:
     return [comment[condition.end() :]] if condition else []
 
 
+class _TooDeepError(Exception):
+    """Elements in elements beyond all sense."""
+
+
 class _Reader:
     """What libxml2's parser talks to where texts and comments matter: each further callback costs time."""
 
-    def __init__(self, elements: Elements, hidden: list[str]) -> None:
+    def __init__(self, elements: Elements, hidden: list[str], *, piece: bool = False) -> None:
         self._elements = elements
         self._hidden = hidden
+        self._piece = piece  # of a document: it is short, and may be as deep as it likes
+        self._depth = 0
         self._pieces: list[str] | None = None  # of the plain text that is being read
         self._attributes: Attributes = {}  # of the element that it stands in
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
+        self._depth += 1
+        if self._depth > _DEEPEST_ELEMENT and not self._piece:
+            raise _TooDeepError
         self._elements.start_any(tag, attributes)
         if tag in _PLAIN_TEXT:
             self._pieces = []
@@ -160,6 +195,7 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         """Take in an end tag."""
+        self._depth -= 1
         if tag in _PLAIN_TEXT and self._pieces is not None:
             text = "".join(self._pieces)
             self._pieces = None

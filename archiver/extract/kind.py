@@ -55,7 +55,7 @@ def kind_of(document: Document) -> Kind:
         return Kind.CSS
     if media == "text/plain":
         return _of_plain_text(document, head)
-    return _of_unknown(document, head) if media in _UNKNOWN else Kind.OTHER
+    return _of_unknown(document, head) if media in _UNKNOWN or "/" not in media else Kind.OTHER
 
 
 def _of_plain_text(document: Document, head: bytes) -> Kind:

@@ -59,7 +59,9 @@ def of_param(attributes: Mapping[str, str]) -> Named:
     name, value = attributes.get("name", "").strip().lower(), attributes.get("value", "")
     if name == "flashvars":
         yield from ((file, Hop.SPECULATIVE, "value") for file in _flash(value))
-    elif name in PARAMETERS and (like_a_url(value) or a_file(value, near=True)):
+        return
+    meant = attributes.get("valuetype", "").strip().lower() == "ref"
+    if meant or (name in PARAMETERS and (like_a_url(value) or a_file(value, near=True))):
         yield value, Hop.REQUISITE, "value"
 
 

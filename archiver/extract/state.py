@@ -17,7 +17,7 @@ _DEEPEST = 64  # objects and arrays whose keys are remembered
 _NESTED = 3  # texts in strings in texts
 
 # A string that is not closed ends with the text, so that no place is come to twice.
-_TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)|([{}\[\]:,])', re.DOTALL)
+_TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:(")|\\?\Z)|([{}\[\]:,])', re.DOTALL)
 _STRING = re.compile(r"\"((?:[^\"\\]++|\\.)*+)(?:\"|\\?\Z)|'((?:[^'\\\n]++|\\.)*+)'?+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ASSIGNED = re.compile(
@@ -80,31 +80,51 @@ def assigned(script: str) -> Iterator[tuple[str, Hop]]:
 
 def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
     """Each string that is a value, behind its key and the key that the object around it stands under."""
-    stack: list[str] = []
-    beyond = 0
+    around = _Around()
     key = ""
     string: str | None = None
     for token in _TOKEN.finditer(text):
-        sign = token[2]
+        sign = token[3]
         if sign is None:
-            string = token[1]
+            string = token[1] if token[2] else None  # the end of a torn one is not known
             continue
-        if string is not None:
-            if sign == ":":
-                key = _unescaped(string)
-            else:
-                yield key, stack[-1] if stack else "", _unescaped(string)
-            string = None
+        if string is not None and sign == ":":
+            key = _unescaped(string)
+        elif string is not None:
+            yield key, around.key, _unescaped(string)
+        string = None
         if sign in "{[":
-            if len(stack) < _DEEPEST:
-                stack.append(key)
-            else:
-                beyond += 1
+            around.enter(key)
         elif sign in "}]":
-            if beyond:
-                beyond -= 1
-            elif stack:
-                key = stack.pop()
+            key = around.leave(key)
+    if string is not None:
+        yield key, around.key, _unescaped(string)
+
+
+class _Around:
+    """The keys that the objects and arrays around a place stand under, of the outermost `_DEEPEST` ones."""
+
+    def __init__(self) -> None:
+        self._keys: list[str] = []
+        self._depth = 0
+
+    @property
+    def key(self) -> str:
+        """The key of the innermost one that is known."""
+        return self._keys[-1] if self._keys else ""
+
+    def enter(self, key: str) -> None:
+        """One begins that stands under *key*."""
+        self._depth += 1
+        if self._depth <= _DEEPEST:
+            self._keys.append(key)
+
+    def leave(self, key: str) -> str:
+        """One ends; what follows stands under the key that is returned, or still under *key*."""
+        if self._depth == 0:
+            return key
+        self._depth -= 1
+        return self._keys.pop() if self._depth < _DEEPEST else key
 
 
 def _unescaped(string: str) -> str:

@@ -10,12 +10,11 @@ from contextlib import suppress
 
 from lxml import etree
 
-from archiver import url
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
 from archiver.extract.entries import LONGEST, ROOTS, Entries, as_written
-from archiver.extract.found import Found
+from archiver.extract.found import Found, base_of
 from archiver.model import Hop, Links
 
 MOST_BYTES = 50 << 20
@@ -45,8 +44,7 @@ def of_text(text: str, address: str, encoding: str, note: str = "") -> Links:
     if name in ("html", "svg"):
         markup = _Markup()
         _tell(text, markup)
-        base = (markup.elements.base and url.join(address, markup.elements.base)) or address
-        return markup.elements.found.links(base, encoding, note)
+        return markup.elements.found.links(base_of(address, markup.elements.base), encoding, note)
     anything = _Anything(feed=name in ("rss", "feed", "rdf"))
     _tell(text, anything)
     return anything.found.links(address, encoding, note, queries="utf-8")
@@ -72,25 +70,32 @@ class _Markup:
 
     def __init__(self) -> None:
         self.elements = Elements()
-        self._style: list[str] | None = None  # the style element that is being read
+        self._text: list[str] | None = None  # of the style or script that is being read
+        self._attributes: Attributes = {}  # of that element
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         name = tag.rpartition("}")[2].lower()
-        self.elements.start_any(name, {_plain(key): as_written(value) for key, value in attributes.items()})
-        if name == "style":
-            self._style = []
+        plain = {_plain(key): as_written(value) for key, value in attributes.items()}
+        self.elements.start_any(name, plain)
+        if name in ("style", "script"):
+            self._text, self._attributes = [], plain
 
     def data(self, text: str) -> None:
         """Take in a piece of text."""
-        if self._style is not None:
-            self._style.append(text)
+        if self._text is not None:
+            self._text.append(text)
 
     def end(self, tag: str) -> None:
         """Take in an end tag."""
-        if self._style is not None and tag.rpartition("}")[2].lower() == "style":
-            self.elements.style("".join(self._style))
-            self._style = None
+        name = tag.rpartition("}")[2].lower()
+        if self._text is not None and name in ("style", "script"):
+            text = "".join(self._text)
+            self._text = None
+            if name == "style":
+                self.elements.style(text)
+            else:
+                self.elements.script(self._attributes, text)
 
     def pi(self, target: str, content: str | None = None) -> None:
         """Take in a processing instruction."""
