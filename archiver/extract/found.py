@@ -20,7 +20,7 @@ _PLAIN = re.compile(
     r"(?:\?(?:[\w~!$&()*+,;=@./?:-]++|%[0-9A-F]{2})*+)?)(?:#.*+)?",
     re.ASCII | re.DOTALL,
 )
-_FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")  # a script or a server was to put something in its place
+_FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _NO_BASE = ("http", "https", "data", "javascript")  # with one of these, what cannot be joined is no base
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -33,10 +33,13 @@ class Found:
     def __init__(self) -> None:
         self._references: dict[tuple[str, Hop], str] = {}
         self.full = False  # there were more than are kept
+        self.in_template = False  # what comes is shown only after a script has filled it in
 
     def add(self, reference: str | None, hop: Hop, context: str) -> None:
         """Keep *reference* if it may name something to fetch."""
         if not reference or reference.startswith(_USELESS):
+            return
+        if ("{" in reference or "<" in reference) and (self.in_template or hop is Hop.LINK) and _blank(reference):
             return
         if len(self._references) >= MOST_LINKS:
             self.full = True
@@ -55,7 +58,7 @@ class Found:
         joiner = Joiner(base, queries or encoding)
         links: dict[tuple[str, Hop], Link] = {}
         for (reference, hop), context in self._references.items():
-            target = None if ("{" in reference or "<" in reference) and blank(reference) else joiner.join(reference)
+            target = joiner.join(reference)
             if target is not None:
                 known = links.get((target, hop))
                 if known is None or (known.context.endswith(NOFOLLOW) and not context.endswith(NOFOLLOW)):
@@ -65,9 +68,9 @@ class Found:
         return Links(tuple(links.values()), encoding, note)
 
 
-def blank(reference: str) -> bool:
-    """Whether *reference* is the address of a template, with places that are still to be filled in."""
-    return _FILLED_IN.search(reference) is not None
+def _blank(reference: str) -> bool:
+    """Whether *reference* has places in its path that are still to be filled in, by a script or a server."""
+    return _FILLED_IN.search(reference.partition("?")[0]) is not None
 
 
 def base_of(address: str, href: str | None) -> str:

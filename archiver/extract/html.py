@@ -66,10 +66,14 @@ def _elements(source: str) -> Elements:
         elements, hidden = _told(live)
     elements.base = elements.base or ""  # one that is hidden does not count
     for _ in range(_DEEPEST - 1):
-        parts, hidden = [*hidden, *elements.templates][:_MOST_PARTS], []
+        parts, templates, hidden = hidden, elements.templates, []
         elements.templates = []
-        for part in parts:
+        for part in parts[:_MOST_PARTS]:
             _parse(part, elements, hidden)
+        elements.found.in_template = True
+        for template in templates[:_MOST_PARTS]:
+            _parse(template, elements, hidden)
+        elements.found.in_template = False
     return elements
 
 

@@ -215,7 +215,7 @@ def test_each_name(html: str, hop: Hop | None, context: str) -> None:
         "<div src=/x>",
         "<div data-id=/x data-x=/y.z data-bg-color=#fff data-video=true>",
         "<div data-href=x data-url=/x.html>",
-        "<a href='{{ url }}'><img src='/a/${x}.png'><a href='/<%= x %>'>",
+        "<a href='{{ url }}'><a href='/a/${x}'><a href='/<%= x %>'>",
         "<div onclick=\"location = '/x' + y; go('/x'); open(x)\">",
         "<script type=application/ld+json>{'image': '/x.png'}</script>",
         '<script type=application/ld+json>{"@id": "/x", "sameAs": ["/x"], "name": "/x", "url": "x"}</script>',
@@ -307,6 +307,13 @@ def test_scripts_in_xhtml() -> None:
     assert told(f"{head}<script>window.__A__ = '<![CDATA[http://e.org/x.js]]>'</script></html>", "text/xml") == [
         ("/x.js", X)
     ]
+
+
+def test_a_browser_asks_for_requisites_that_nobody_filled_in() -> None:
+    html = (
+        "<img src='/{{x}}'><a href='/?{{x}}'><script type=text/template><img src='/{{y}}'></script><img src='/{{z}}'>"
+    )
+    assert [target for target, _ in told(html)] == ["/%7B%7Bx%7D%7D", "/?{{x}}", "/%7B%7Bz%7D%7D"]
 
 
 def test_guesses_are_bounded() -> None:
