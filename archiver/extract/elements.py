@@ -1,109 +1,49 @@
-"""What the elements of HTML and SVG name, whichever parser met them.
+"""What the elements of HTML, SVG and MathML name, whichever parser met them.
 
-`Elements` is told each start tag with its attributes, in order, and knows which of them are links, which
-are requisites of the page, and where the base is. Names are in lower case, without namespaces but for
-`xlink:href`.
+`Elements` is told each start tag with its attributes, and the texts of styles and scripts, in order, and knows
+which of them are links, which are requisites of the page, and where the base is. Names are in lower case,
+without namespaces but for `xlink:href`. The tables are in `vocabulary`.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
-from urllib.parse import unquote
 
-from archiver.extract import css, refresh, script, srcset
+from archiver.extract import css, late, plugins, refresh, script, srcset, state
 from archiver.extract.found import NOFOLLOW, Found
+from archiver.extract.guess import a_file, like_a_url, surely_a_url
+from archiver.extract.vocabulary import (
+    ITEM_FILES,
+    ITEM_PAGES,
+    LATE_ON_IMAGES,
+    MATHML,
+    META_LINKS,
+    META_REQUISITES,
+    PRESENTATION,
+    RELATIONS,
+    URLS,
+)
 from archiver.model import Hop
 
 Attributes = Mapping[str, str]
 
-_URLS: dict[str, tuple[tuple[str, Hop], ...]] = {
-    "a": (("href", Hop.LINK), ("xlink:href", Hop.LINK)),
-    "area": (("href", Hop.LINK),),
-    "amp-anim": (("src", Hop.REQUISITE),),
-    "amp-audio": (("src", Hop.REQUISITE),),
-    "amp-iframe": (("src", Hop.REQUISITE),),
-    "amp-img": (("src", Hop.REQUISITE),),
-    "amp-video": (("src", Hop.REQUISITE), ("poster", Hop.REQUISITE)),
-    "audio": (("src", Hop.REQUISITE),),
-    "bgsound": (("src", Hop.REQUISITE),),
-    "blockquote": (("cite", Hop.LINK),),
-    "del": (("cite", Hop.LINK),),
-    "embed": (("src", Hop.REQUISITE),),
-    "feimage": (("href", Hop.REQUISITE), ("xlink:href", Hop.REQUISITE)),
-    "frame": (("src", Hop.REQUISITE), ("longdesc", Hop.LINK)),
-    "html": (("manifest", Hop.REQUISITE),),
-    "iframe": (("src", Hop.REQUISITE), ("longdesc", Hop.LINK)),
-    "image": (("src", Hop.REQUISITE), ("href", Hop.REQUISITE), ("xlink:href", Hop.REQUISITE)),
-    "img": (
-        ("src", Hop.REQUISITE),
-        ("lowsrc", Hop.REQUISITE),
-        ("dynsrc", Hop.REQUISITE),
-        ("longdesc", Hop.LINK),
-    ),
-    "input": (("src", Hop.REQUISITE),),
-    "ins": (("cite", Hop.LINK),),
-    "object": (("data", Hop.REQUISITE),),
-    "q": (("cite", Hop.LINK),),
-    "script": (("src", Hop.REQUISITE), ("href", Hop.REQUISITE), ("xlink:href", Hop.REQUISITE)),
-    "source": (("src", Hop.REQUISITE),),
-    "track": (("src", Hop.REQUISITE),),
-    "use": (("href", Hop.REQUISITE), ("xlink:href", Hop.REQUISITE)),
-    "video": (("src", Hop.REQUISITE), ("poster", Hop.REQUISITE)),
-}
-
-RELATIONS = {
-    "stylesheet": Hop.REQUISITE,
-    "icon": Hop.REQUISITE,
-    "apple-touch-icon": Hop.REQUISITE,
-    "apple-touch-icon-precomposed": Hop.REQUISITE,
-    "apple-touch-startup-image": Hop.REQUISITE,
-    "fluid-icon": Hop.REQUISITE,
-    "mask-icon": Hop.REQUISITE,
-    "image_src": Hop.REQUISITE,
-    "manifest": Hop.REQUISITE,
-    "preload": Hop.REQUISITE,
-    "modulepreload": Hop.REQUISITE,
-    "prefetch": Hop.REQUISITE,
-    "import": Hop.REQUISITE,
-    "prerender": Hop.LINK,
-    # No document stands behind these: a host to greet, an endpoint for programs, a name for a vocabulary.
-    "preconnect": None,
-    "dns-prefetch": None,
-    "pingback": None,
-    "webmention": None,
-    "edituri": None,
-    "wlwmanifest": None,
-    "profile": None,
-    "expect": None,
-    "shortlink": None,  # another address of the same page
-}
-
-_META_REQUISITES = frozenset(
-    (
-        *("og:image", "og:image:url", "og:image:secure_url", "image", "thumbnail", "thumbnailurl"),
-        *("og:video", "og:video:url", "og:video:secure_url", "og:audio", "og:audio:url", "og:audio:secure_url"),
-        *("twitter:image", "twitter:image:src", "twitter:image0", "twitter:image1", "twitter:player:stream"),
-        *("msapplication-config", "msapplication-tileimage", "msapplication-square70x70logo"),
-        *("msapplication-square150x150logo", "msapplication-square310x310logo", "msapplication-wide310x150logo"),
-    )
-)
-_META_LINKS = frozenset(("og:url", "twitter:player", "al:web:url", "article:author", "article:publisher", "url"))
-_NOT_FETCHED = ("post", "dialog")  # what a form does with these methods leaves no address behind
-_PARAMETERS = frozenset(("src", "movie", "data", "filename", "url", "source"))
-
-_COMMON = frozenset(("alt", "class", "content", "height", "href", "id", "name", "rel", "src", "title", "type", "width"))
-_LAZY = re.compile(
-    r"data-[\w-]*?(?:srcset|src|original|original-set|poster|bgset|bg|background|image|thumb|thumbnail|lazy|lazyload"
-    r"|echo|-file)|data-(?:lazy|src|original)-[\w-]+"
-)
 REFUSE = frozenset(("nofollow", "none"))  # what a page says where its links are not to be followed
 MOST_TOLD = 20  # products to which one document says so
 _LONGEST_DIRECTIVES = 500
 _APART = re.compile(r"[\s,]+")
 _PRODUCT = re.compile(r"[\w.-]{1,60}", re.ASCII)
-_NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
-_PATH = re.compile(r"/|\.[a-zA-Z]\w")
-_FLASH_FILE = re.compile(r"[^\s&=?#]+\.(?:xml|swf|flv|f4v|mp[34]|m4[av]|jpe?g|png|gif|json|txt|css)", re.IGNORECASE)
+_NOT_FETCHED = ("post", "dialog")  # what a form does with these methods leaves no address behind
+
+_COMMON = frozenset(("alt", "class", "content", "height", "href", "id", "name", "rel", "src", "title", "type", "width"))
+_PAINT = re.compile(r"[\t\n\f\r ]*+url\(", re.IGNORECASE)
+_BLANK = re.compile(r"\S\s+\S")
+_OPENED = re.compile(  # what a script surely opens: a plain string, and nothing else, is assigned or handed over
+    r"(?:\blocation(?:\.href)?\s*=|\blocation\.(?:assign|replace)\s*\(|\bopen\s*\()"
+    r"\s*(['\"])([^'\"\\<>+\s]{1,2000})\1(?=\s*[,;)}]|\s*\Z)"
+)
+_TASK = re.compile(r"(action|icon)-uri=([^;\s]+)", re.IGNORECASE)
+_JAVASCRIPT = frozenset(("", "module", "javascript"))
+_TEMPLATE = re.compile(r"template|handlebars|mustache|tmpl|underscore|jsrender|text/html\Z")
 
 
 class Elements:
@@ -113,52 +53,68 @@ class Elements:
         self.found = Found()
         self.base: str | None = None  # the first base element's href
         self.framed: list[str] = []  # documents that stand in an attribute (srcdoc)
+        self.templates: list[str] = []  # markup in scripts that others will fill in
         self.nofollow: dict[str, None] = {}  # where and to whom it says not to follow its links
         self.posting = False  # the form that was opened last sends by POST
 
-    def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in one start tag: what its attributes mean on this element."""
-        known = _ELEMENTS.get(tag)
-        if known is None or not attributes:
-            return
-        mark = NOFOLLOW if "rel" in attributes and "nofollow" in attributes["rel"].lower().split() else ""
-        for name, hop, context in known.urls:
-            if name in attributes:
-                self.found.add(attributes[name], hop, context + mark)
-        if known.more:
-            known.more(self, attributes)
-
     def start_any(self, tag: str, attributes: Attributes) -> None:
-        """As `start`, and what attributes mean on every element: styles, backgrounds, addresses kept for a script."""
-        self.start(tag, attributes)
+        """Take in one start tag: what its attributes mean on this element, and what they mean on any."""
+        if not attributes:
+            return
+        known = _ELEMENTS.get(tag)
+        mark = NOFOLLOW if "rel" in attributes and "nofollow" in attributes["rel"].lower().split() else ""
+        if known is None:
+            self._unknown(tag, attributes, mark)
+        else:
+            for name, hop, context in known.urls:
+                if name in attributes:
+                    self.found.add(attributes[name], hop, context + mark)
+            if known.more:
+                known.more(self, attributes)
+        if not attributes.keys() <= _COMMON:
+            self._everywhere(tag, attributes, mark)
+        if "content" in attributes and tag != "meta":
+            self._described(tag, attributes)
+
+    def _everywhere(self, tag: str, attributes: Attributes, mark: str) -> None:
+        """What attributes mean on every element."""
         for name, value in attributes.items():
-            if name in _COMMON:
-                continue
-            if name == "style":
-                self.style(value, "@style")
-            elif name == "background":
-                self.found.add(value, Hop.REQUISITE, f"{tag}/@background")
-            elif name.startswith("data-") and _LAZY.fullmatch(name):
-                if "set" in name[5:]:
-                    self.candidates(value, f"{tag}/@{name}")
-                elif _like_a_url(value):
-                    self.found.add(value, Hop.REQUISITE, f"{tag}/@{name}")
+            meaning = _ANYWHERE.get(name)
+            if meaning:
+                meaning(self, tag, name, value)
+            elif name.startswith("data-"):
+                for reference, hop in late.kept(tag, name, value):
+                    self.found.add(reference, hop, f"{tag}/@{name}" + mark * (hop is Hop.LINK))
+
+    def style(self, text: str, where: str = "style") -> None:
+        """Take in the text of a style element, or of an attribute."""
+        for reference, context in css.references(text):
+            self.found.add(reference, Hop.REQUISITE, f"{where}/{context}" if where == "style" else where)
+
+    def script(self, attributes: Attributes, text: str) -> None:
+        """Take in the text of a script element: data, markup to be filled in, or the state of a framework."""
+        kind = attributes.get("type", "").partition(";")[0].strip().lower()
+        if attributes.get("src"):
+            return
+        if kind in _JAVASCRIPT or kind.endswith(("/javascript", "/ecmascript", "/babel")):
+            self._all(state.assigned(text), "script/state")
+            for reference, context in script.references(text, inline=True):
+                self.found.add(reference, Hop.SPECULATIVE, context)
+        elif kind == "application/ld+json":
+            self._all(state.linked_data(text), "script/ld+json")
+        elif kind == "importmap":
+            self._all(state.modules(text), "script/importmap")
+        elif kind == "speculationrules":
+            self._all(state.next_pages(text), "script/speculationrules")
+        elif kind.endswith("json"):
+            self._all(state.files(text), "script/json")
+        elif _TEMPLATE.search(kind):
+            self.templates.append(text)
 
     def tell(self, name: str) -> None:
         """A meta element of this *name* says not to follow links: `robots`, or the product it speaks to."""
         if _PRODUCT.fullmatch(name) and len(self.nofollow) < MOST_TOLD:
             self.nofollow[f"meta {name}"] = None
-
-    def style(self, text: str, where: str = "style") -> None:
-        """Take in the text of a style element, or of an attribute."""
-        for reference, context in css.references(text):
-            self.found.add(reference, Hop.REQUISITE, f"{where}/{context}")
-
-    def script(self, attributes: Attributes, text: str) -> None:
-        """Take in the text of a script element with these *attributes*."""
-        if text and "src" not in attributes and script.is_inline(attributes.get("type", "")):
-            for reference, context in script.references(text, inline=True):
-                self.found.add(reference, Hop.SPECULATIVE, context)
 
     def candidates(self, value: str | None, context: str) -> None:
         """Take in a srcset."""
@@ -166,9 +122,92 @@ class Elements:
             for reference in srcset.candidates(value):
                 self.found.add(reference, Hop.REQUISITE, context)
 
+    def _all(self, references: Iterator[tuple[str, Hop]], context: str) -> None:
+        for reference, hop in references:
+            self.found.add(reference, hop, context)
 
-def _srcset(elements: Elements, attributes: Attributes) -> None:
-    elements.candidates(attributes.get("srcset"), "@srcset")
+    def _unknown(self, tag: str, attributes: Attributes, mark: str) -> None:
+        """What an element names that HTML gives no meaning: a script's own, or one of another vocabulary."""
+        own = "-" in tag
+        for name in ("src", "poster"):
+            value = attributes.get(name, "")
+            if own and like_a_url(value):
+                self.found.add(value, Hop.REQUISITE, f"{tag}/@{name}")
+            elif a_file(value, near=True):
+                self.found.add(value, Hop.SPECULATIVE, f"{tag}/@{name}")
+        if own:
+            self.candidates(attributes.get("srcset"), f"{tag}/@srcset")
+        for name in ("href", "xlink:href"):
+            value = attributes.get(name, "")
+            if value and (tag in MATHML or like_a_url(value)):
+                self.found.add(value, Hop.LINK, f"{tag}/@{name}{mark}")
+
+    def _described(self, tag: str, attributes: Attributes) -> None:
+        """A property in microdata or RDFa whose value stands in `content`."""
+        hop = _item_hop(attributes)
+        value = attributes["content"]
+        if (hop is Hop.REQUISITE and like_a_url(value)) or (hop is Hop.LINK and surely_a_url(value)):
+            self.found.add(value, hop, f"{tag}/@content")
+
+
+def _styled(elements: Elements, tag: str, name: str, value: str) -> None:
+    elements.style(value, f"{tag}/@{name}")
+
+
+def _painted(elements: Elements, tag: str, name: str, value: str) -> None:
+    if _PAINT.match(value):  # most are colours
+        elements.style(value, f"{tag}/@{name}")
+
+
+def _background(elements: Elements, tag: str, name: str, value: str) -> None:
+    elements.found.add(value, Hop.REQUISITE, f"{tag}/@{name}")
+
+
+def _reference(elements: Elements, tag: str, name: str, value: str) -> None:
+    if not _BLANK.search(value[:1000]):  # in practice many hold a sentence
+        elements.found.add(value, Hop.LINK, f"{tag}/@{name}")
+
+
+def _map(elements: Elements, tag: str, name: str, value: str) -> None:
+    if "#" in value[1:]:  # a map in another document; without a mark it is a name
+        elements.found.add(value, Hop.LINK, f"{tag}/@{name}")
+
+
+def _clicked(elements: Elements, tag: str, name: str, value: str) -> None:
+    for _, reference in _OPENED.findall(value):
+        elements.found.add(reference, Hop.LINK, f"{tag}/@{name}")
+
+
+_Meaning = Callable[[Elements, str, str, str], None]
+_ANYWHERE: dict[str, _Meaning] = {
+    "style": _styled,
+    "background": _background,
+    "cite": _reference,
+    "longdesc": _reference,
+    "usemap": _map,
+    "onclick": _clicked,
+    **dict.fromkeys(PRESENTATION, _painted),
+}
+
+
+def _anchor(elements: Elements, attributes: Attributes) -> None:
+    href = attributes.get("href")
+    if href and href[0] in "jJ" and href[:11].lower() == "javascript:":
+        _clicked(elements, "a", "href", href)
+
+
+def _image(elements: Elements, attributes: Attributes) -> None:
+    elements.candidates(attributes.get("srcset"), "img/@srcset")
+    for name in LATE_ON_IMAGES.intersection(attributes):
+        if like_a_url(attributes[name]):
+            elements.found.add(attributes[name], Hop.REQUISITE, f"img/@{name}")
+
+
+def _other_image(tag: str) -> "_More":
+    def more(elements: Elements, attributes: Attributes) -> None:
+        elements.candidates(attributes.get("srcset"), f"{tag}/@srcset")
+
+    return more
 
 
 def _iframe(elements: Elements, attributes: Attributes) -> None:
@@ -182,7 +221,13 @@ def _base(elements: Elements, attributes: Attributes) -> None:
 
 
 def _link(elements: Elements, attributes: Attributes) -> None:
-    hop = relation_hop(attributes.get("rel", ""))
+    relations = attributes.get("rel")
+    if relations is None and ("itemprop" in attributes or "property" in attributes):
+        hop = _item_hop(attributes)
+    else:
+        hop = relation_hop(relations or "")
+    if hop is Hop.REQUISITE and (relations or "").strip().lower() == "prefetch" and attributes.get("as") == "document":
+        hop = Hop.LINK
     if hop:
         elements.found.add(attributes.get("href"), hop, "link/@href")
         elements.candidates(attributes.get("imagesrcset"), "link/@imagesrcset")
@@ -198,10 +243,23 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
     name = name.strip().lower()
     if len(content) < _LONGEST_DIRECTIVES and not REFUSE.isdisjoint(_APART.split(content.lower())):
         elements.tell(name)
-    if name in _META_REQUISITES:
-        elements.found.add(content, Hop.REQUISITE, "meta/@content")
-    elif name in _META_LINKS and content.lstrip().lower().startswith(("http:", "https:")):
-        elements.found.add(content, Hop.LINK, "meta/@content")
+    for reference, hop in _content(name, content, _item_hop(attributes) if "itemprop" in attributes else None):
+        elements.found.add(reference, hop, "meta/@content")
+
+
+def _content(name: str, content: str, item: Hop | None) -> Iterator[tuple[str, Hop]]:
+    """What the *content* of a meta element of this *name* leads to; *item* says what it is as a property."""
+    if name in META_REQUISITES or item is Hop.REQUISITE:
+        if surely_a_url(content) or like_a_url(content) or a_file(content, near=True):
+            yield content, Hop.REQUISITE
+    elif name in META_LINKS or item is Hop.LINK:
+        if content.lstrip().lower().startswith(("http:", "https:")):
+            yield content, Hop.LINK
+    elif name == "msapplication-task":
+        for what, reference in _TASK.findall(content[:4096]):
+            yield reference, Hop.LINK if what.lower() == "action" else Hop.REQUISITE
+    elif a_file(content):
+        yield content, Hop.SPECULATIVE
 
 
 def _form(elements: Elements, attributes: Attributes) -> None:
@@ -210,45 +268,62 @@ def _form(elements: Elements, attributes: Attributes) -> None:
         elements.found.add(attributes.get("action"), Hop.LINK, "form/@action")
 
 
-def _submit(elements: Elements, attributes: Attributes) -> None:
+def _button(elements: Elements, attributes: Attributes) -> None:
+    _submit(elements, "button", attributes)
+
+
+def _input(elements: Elements, attributes: Attributes) -> None:
+    if attributes.get("type", "image").strip().lower() == "image":
+        elements.found.add(attributes.get("src"), Hop.REQUISITE, "input/@src")
+    _submit(elements, "input", attributes)
+
+
+def _submit(elements: Elements, tag: str, attributes: Attributes) -> None:
     method = attributes.get("formmethod", "post" if elements.posting else "get").strip().lower()
     if method not in _NOT_FETCHED:
-        elements.found.add(attributes.get("formaction"), Hop.LINK, "@formaction")
+        elements.found.add(attributes.get("formaction"), Hop.LINK, f"{tag}/@formaction")
 
 
-def _parameter(elements: Elements, attributes: Attributes) -> None:
-    name, value = attributes.get("name", "").strip().lower(), attributes.get("value", "")
-    if name == "flashvars":
-        _flash(elements, value)
-    elif name in _PARAMETERS and _like_a_url(value):
-        elements.found.add(value, Hop.REQUISITE, "param/@value")
+def _animation(tag: str) -> "_More":
+    """An SVG animation that changes what is shown by changing a reference."""
+
+    def more(elements: Elements, attributes: Attributes) -> None:
+        target = attributes.get("attributename") or attributes.get("attributeName") or ""
+        if target.strip().lower() in ("href", "xlink:href"):
+            for name in ("from", "to", "values"):
+                for reference in attributes.get(name, "").split(";", 1000):
+                    elements.found.add(reference.strip(), Hop.REQUISITE, f"{tag}/@{name}")
+
+    return more
 
 
-def _embed(elements: Elements, attributes: Attributes) -> None:
-    _flash(elements, attributes.get("flashvars", ""))
+def _plugin(tag: str, named: Callable[[Attributes], plugins.Named]) -> "_More":
+    def more(elements: Elements, attributes: Attributes) -> None:
+        for reference, hop, name in named(attributes):
+            elements.found.add(reference, hop, f"{tag}/@{name}")
+
+    return more
 
 
-def _flash(elements: Elements, variables: str) -> None:
-    """Files that a Flash film is told of by name: old sites hold whole galleries that way."""
-    for pair in variables.split("&", 1000):
-        value = unquote(pair.partition("=")[2])
-        if _FLASH_FILE.fullmatch(value):
-            elements.found.add(value, Hop.SPECULATIVE, "@flashvars")
-
-
-_MORE: dict[str, Callable[[Elements, Attributes], None]] = {
-    "amp-img": _srcset,
+_More = Callable[[Elements, Attributes], None]
+_MORE: dict[str, _More] = {
+    "a": _anchor,
+    "amp-img": _other_image("amp-img"),
+    "animate": _animation("animate"),
+    "applet": _plugin("applet", plugins.of_applet),
     "base": _base,
-    "button": _submit,
-    "embed": _embed,
+    "button": _button,
+    "embed": _plugin("embed", plugins.of_embed),
     "form": _form,
     "iframe": _iframe,
-    "img": _srcset,
-    "input": _submit,
+    "img": _image,
+    "input": _input,
     "link": _link,
     "meta": _meta,
-    "param": _parameter,
-    "source": _srcset,
+    "object": _plugin("object", plugins.of_object),
+    "param": _plugin("param", plugins.of_param),
+    "set": _animation("set"),
+    "source": _other_image("source"),
 }
 
 
@@ -256,22 +331,36 @@ class _Known(NamedTuple):
     """All that is known of one element."""
 
     urls: tuple[tuple[str, Hop, str], ...]  # attribute, what it names, and both in words
-    more: Callable[[Elements, Attributes], None] | None
+    more: _More | None
 
 
 _ELEMENTS = {
-    tag: _Known(tuple((name, hop, f"{tag}/@{name}") for name, hop in _URLS.get(tag, ())), _MORE.get(tag))
-    for tag in (*_URLS, *_MORE)
+    tag: _Known(tuple((name, hop, f"{tag}/@{name}") for name, hop in URLS.get(tag, ())), _MORE.get(tag))
+    for tag in (*URLS, *_MORE)
 }
-NAMES = frozenset(_ELEMENTS)  # the elements that are told apart
+NAMES = frozenset((*_ELEMENTS, "blockquote", "del", "ins", "q"))  # the elements that are told apart
 
 
 def relation_hop(relations: str) -> Hop | None:
     """How a link with these *relations* (as `rel` has them) leads on; None where no document stands behind it."""
-    hops = [RELATIONS.get(relation, Hop.LINK) for relation in relations.lower().split()] or [Hop.LINK]
-    return Hop.REQUISITE if Hop.REQUISITE in hops else next((hop for hop in hops if hop), None)
+    words = relations.lower().split()
+    hops = [_of_relation(word) for word in words if word != "prefetch"]
+    if Hop.REQUISITE in hops:
+        return Hop.REQUISITE
+    fallback = RELATIONS["prefetch"] if "prefetch" in words else None if words else Hop.LINK
+    return next((hop for hop in hops if hop), fallback)
 
 
-def _like_a_url(value: str) -> bool:
-    bare = value.strip()
-    return len(bare) < 2048 and bool(_PATH.search(bare)) and not _NEVER_IN_URL.search(bare)
+def _of_relation(word: str) -> Hop | None:
+    return None if word.startswith("schema.") else RELATIONS.get(word, Hop.LINK)
+
+
+def _item_hop(attributes: Attributes) -> Hop | None:
+    """How the property of a thing leads on whose name stands in `itemprop` or `property`."""
+    for written in (attributes.get("itemprop") or attributes.get("property") or "").lower().split():
+        name = written.rpartition("/")[2].rpartition(":")[2]
+        if name in ITEM_FILES:
+            return Hop.REQUISITE
+        if name in ITEM_PAGES:
+            return Hop.LINK
+    return None

@@ -20,6 +20,9 @@ _PLAIN = re.compile(
     r"(?:\?(?:[\w~!$&()*+,;=@./?:-]++|%[0-9A-F]{2})*+)?)(?:#.*+)?",
     re.ASCII | re.DOTALL,
 )
+_FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_NO_BASE = ("http", "https", "data", "javascript")  # with one of these, what cannot be joined is no base
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _IN_QUERY = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
 
@@ -30,10 +33,13 @@ class Found:
     def __init__(self) -> None:
         self._references: dict[tuple[str, Hop], str] = {}
         self.full = False  # there were more than are kept
+        self.in_template = False  # what comes is shown only after a script has filled it in
 
     def add(self, reference: str | None, hop: Hop, context: str) -> None:
         """Keep *reference* if it may name something to fetch."""
         if not reference or reference.startswith(_USELESS):
+            return
+        if ("{" in reference or "<" in reference) and (self.in_template or hop is Hop.LINK) and _blank(reference):
             return
         if len(self._references) >= MOST_LINKS:
             self.full = True
@@ -60,6 +66,25 @@ class Found:
         if self.full:
             note = f"{note}; " * bool(note) + f"more than {MOST_LINKS} links"
         return Links(tuple(links.values()), encoding, note)
+
+
+def _blank(reference: str) -> bool:
+    """Whether *reference* has places in its path that are still to be filled in, by a script or a server."""
+    return _FILLED_IN.search(reference.partition("?")[0]) is not None
+
+
+def base_of(address: str, href: str | None) -> str:
+    """Where the references of a document at *address* start, whose first base element has this *href*.
+
+    By the HTML standard: the address itself, where the href cannot be parsed or is data or a script. A base of any
+    other scheme holds, so that relative references lead to nothing that can be fetched.
+    """
+    if not href:
+        return address
+    base = url.join(address, href)
+    if base is None and (scheme := _SCHEME.match(href.strip())) and scheme[1].lower() not in _NO_BASE:
+        return href.strip()
+    return base or address
 
 
 class Joiner:

@@ -2,32 +2,36 @@
 
 Markup that is written as it should be is read by `markup`, all other by libxml2's parser, which reports tags,
 comments and text as it meets them. No tree is built, so that neither depth nor the number of attributes costs
-more than its bytes. What only some browsers take for markup is read too: conditional comments, noframes, and
-the documents in srcdoc attributes; each three deep.
+more than its bytes. What only some browsers, or scripts, take for markup is read too: conditional comments,
+noframes, templates in scripts, and the documents in srcdoc attributes; each three deep.
 """
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from types import SimpleNamespace
 
 from lxml import etree
 
-from archiver import url
 from archiver.extract import charset, markup
 from archiver.extract.document import Document
 from archiver.extract.elements import NAMES, Attributes, Elements
-from archiver.extract.found import MOST_LINKS
+from archiver.extract.found import MOST_LINKS, base_of
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 32 << 20
 _DEEPEST = 3  # documents in documents, comments in comments
 _MOST_PARTS = 1000  # of either
+_DEEPEST_ELEMENT = 5000  # libxml2 looks through all that are open for the one that a tag ends; browsers stop at 512
+_PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themselves
 
-_STYLE = re.compile(rb"style[\t\n\f\r ]*+=")
-_CONDITION = re.compile(rb"<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
+_TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _CONDITIONAL = re.compile(r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
 _PLAIN_TEXT = ("style", "script", "noframes", "noembed")
 _ONCE = ("html", "head", "body")  # whether such a tag counts depends on what stands before it
+_INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript))(?![\w-])", re.IGNORECASE | re.ASCII)
+_BASE = re.compile(r"<base(?![\w-])[^<>]*+>?+", re.IGNORECASE | re.ASCII)
+_ENDS = {name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII) for name in ("script", "template", "noscript")}
 _SCANNER = markup.Scanner(NAMES)
 
 
@@ -42,7 +46,7 @@ def read(document: Document) -> Links:
         framed: list[tuple[str, str]] = []
         for source, address in pages:
             elements = _elements(source)
-            base = (elements.base and url.join(address, elements.base)) or address
+            base = base_of(address, elements.base)
             links = elements.found.links(base, encoding)
             nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
             for link in links.links:
@@ -56,15 +60,48 @@ def read(document: Document) -> Links:
 
 
 def _elements(source: str) -> Elements:
-    """The elements of *source*, and of the markup in its comments and plain texts."""
-    elements = Elements()
-    parts = [source]
-    for _ in range(_DEEPEST):
-        hidden: list[str] = []
-        for part in parts:
+    """The elements of *source*, and of the markup in its comments, plain texts and templates."""
+    elements, hidden = _told(source)
+    if elements.base and (live := _with_live_bases(source)) is not source:
+        elements, hidden = _told(live)
+    elements.base = elements.base or ""  # one that is hidden does not count
+    for _ in range(_DEEPEST - 1):
+        parts, templates, hidden = hidden, elements.templates, []
+        elements.templates = []
+        for part in parts[:_MOST_PARTS]:
             _parse(part, elements, hidden)
-        parts = hidden[:_MOST_PARTS]
+        elements.found.in_template = True
+        for template in templates[:_MOST_PARTS]:
+            _parse(template, elements, hidden)
+        elements.found.in_template = False
     return elements
+
+
+def _told(source: str) -> tuple[Elements, list[str]]:
+    elements, hidden = Elements(), list[str]()
+    _parse(source, elements, hidden)
+    return elements, hidden
+
+
+def _with_live_bases(source: str) -> str:
+    """*source* without the base elements in templates, and in what is shown only where scripts do not run."""
+    pieces: list[str] = []
+    position = kept = 0
+    while start := _INERT.search(source, position):
+        name = start[2] or start[3]
+        end = source.find("-->", start.end()) if start[1] else _end_of(name, source, start.end())
+        if end < 0:
+            break
+        if start[3]:
+            pieces += (source[kept : start.end()], _BASE.sub("", source[start.end() : end]))
+            kept = end
+        position = end
+    return "".join((*pieces, source[kept:])) if pieces else source
+
+
+def _end_of(name: str, source: str, start: int) -> int:
+    end = _ENDS[name.lower()].search(source, start)
+    return end.start() if end else -1
 
 
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
@@ -80,7 +117,7 @@ def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
             elements.start_any(name, attributes)
             if name == "style":
                 elements.style(text)
-            elif name == "script":
+            elif text:
                 elements.script(attributes, text)
 
 
@@ -93,20 +130,35 @@ def _says_something(name: str, attributes: Attributes) -> bool:
 def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
     """As `_parse`, by libxml2's parser, which makes sense of everything."""
     encoded = source.encode("utf-8", "replace")
-    lower = encoded.lower()
-    common = b"data-" in lower or b"background" in lower or _STYLE.search(lower)
-    target: object = SimpleNamespace(start=elements.start_any if common else elements.start, close=bool)
-    if (
-        b"<style" in lower
-        or b"<script" in lower
-        or b"noframes" in lower
-        or b"noembed" in lower
-        or _CONDITION.search(lower)
-    ):
+    target: object = SimpleNamespace(start=elements.start_any, close=bool)
+    if len(encoded) > _PIECE or _TEXTS.search(encoded.lower()):
         target = _Reader(elements, hidden)
+    try:
+        _feed(encoded, target)
+    except _TooDeepError:
+        for piece in _pieces(encoded):
+            _feed(piece, _Reader(elements, hidden, piece=True))
+
+
+def _feed(encoded: bytes, target: object) -> None:
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
-        etree.fromstring(encoded, parser)
+        if len(encoded) <= _PIECE:
+            etree.fromstring(encoded, parser)
+            return
+        for start in range(0, len(encoded), _PIECE):  # what the target raises ends it between two of these only
+            parser.feed(encoded[start : start + _PIECE])
+        parser.close()
+
+
+def _pieces(encoded: bytes) -> Iterator[bytes]:
+    """*encoded* in pieces that begin with a tag, where there is one."""
+    start = 0
+    while start < len(encoded):
+        end = encoded.rfind(b"<", start + 1, start + _PIECE)
+        end = end if end > 0 and start + _PIECE < len(encoded) else start + _PIECE
+        yield encoded[start:end]
+        start = end
 
 
 def _conditional(comment: str) -> list[str]:
@@ -115,20 +167,30 @@ def _conditional(comment: str) -> list[str]:
     return [comment[condition.end() :]] if condition else []
 
 
+class _TooDeepError(Exception):
+    """Elements in elements beyond all sense."""
+
+
 class _Reader:
     """What libxml2's parser talks to where texts and comments matter: each further callback costs time."""
 
-    def __init__(self, elements: Elements, hidden: list[str]) -> None:
+    def __init__(self, elements: Elements, hidden: list[str], *, piece: bool = False) -> None:
         self._elements = elements
         self._hidden = hidden
+        self._piece = piece  # of a document: it is short, and may be as deep as it likes
+        self._depth = 0
         self._pieces: list[str] | None = None  # of the plain text that is being read
-        self._attributes: Attributes = {}  # of its element
+        self._attributes: Attributes = {}  # of the element that it stands in
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
+        self._depth += 1
+        if self._depth > _DEEPEST_ELEMENT and not self._piece:
+            raise _TooDeepError
         self._elements.start_any(tag, attributes)
         if tag in _PLAIN_TEXT:
-            self._pieces, self._attributes = [], dict(attributes)
+            self._pieces = []
+            self._attributes = dict(attributes)
 
     def data(self, text: str) -> None:
         """Take in a piece of text."""
@@ -137,6 +199,7 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         """Take in an end tag."""
+        self._depth -= 1
         if tag in _PLAIN_TEXT and self._pieces is not None:
             text = "".join(self._pieces)
             self._pieces = None

@@ -76,7 +76,7 @@ def kind_of(document: Document) -> Kind:
         return Kind.HTML if _surely_html(head) else Kind.SCRIPT
     if media == "text/plain":
         return _of_plain_text(document, head)
-    return _of_unknown(document, head) if media in _UNKNOWN else Kind.OTHER
+    return _of_unknown(document, head) if media in _UNKNOWN or "/" not in media else Kind.OTHER
 
 
 def _of_plain_text(document: Document, head: bytes) -> Kind:

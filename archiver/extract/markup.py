@@ -15,7 +15,7 @@ COMMENT = "!--"  # stands for the name of a tag
 MOST = (
     4 << 20
 )  # characters of attributes, and 64 more for each tag: what is gathered here costs memory until it is told
-TEXTS = frozenset(("style", "script"))  # whose texts are told
+_TOLD = frozenset(("style", "script"))  # their texts matter
 HARD = frozenset(("xmp", "noembed", "noframes", "plaintext"))  # rare, and each with a rule of its own
 
 _S = r"[\t\n\f\r ]"
@@ -28,8 +28,16 @@ _VALUE = rf"(?:{_S}*+={_S}*+(?:\"{_DOUBLE}\"|'{_SINGLE}'|{_BARE}))?+"
 _CLOSE = rf"{_APART}>"
 _COMMENT = r"(?!-?>)[^-]*+(?:-(?!->|-!>)[^-]*+)*+"
 _CONDITION = r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}[iI][fF]\b"
-_EVERYWHERE = r"[sS](?i:tyle)|[bB](?i:ackground)|[dD](?i:ata-)"  # what has a meaning on any element begins so
-_LEADS = r"[hH](?i:ref)(?!=\"#)|[xX](?i:link)"  # what takes an anchor out of its page: in many, most do not
+# What has a meaning on any element, and no more than its first letters: which tags are told need not be exact, only
+# enough. A paint is most often a colour, so its value is looked at. An anchor is told for what it leads to.
+_PAINTED = rf"(?:[fF][iI]|[sS][tT][rR]|[mM][aA]|[cC](?:[lL][iI]|[uU]))[a-zA-Z-]++{_S}*+={_S}*+[\"']?+{_S}*+[uU]"
+_EVERYWHERE = (
+    r"(?=[bBcCdDfFlLmMoOsSuU])"  # most begin otherwise
+    rf"(?:[sS][tT][yY]|[bB][aA]|[dD][aA][tT][aA]-|[cC](?:[oO][nN]|[iI])|[oO][nN][cC]|[lL][oO]|[uU][sS]|{_PAINTED})"
+)
+_ELSEWHERE = r"[sS][rR][cC]|[hH][rR]|[xX][lL]|[pP][oO]"
+_MOSTLY = r"class(?==)"  # and of those that do not, this is the most common
+_LEADS = r"[hH](?i:ref)(?!=\"#)|[xX](?i:link)|[sS][rR][cC]"
 
 _ATTRIBUTE = re.compile(rf"({_NAME})(?:{_S}*+={_S}*+(?:\"({_DOUBLE})\"|'({_SINGLE})'|({_BARE})))?{_APART}")
 _REFERENCE = re.compile(r"&(?:([a-zA-Z][a-zA-Z0-9]*+)([;=]?+)|#(?:([0-9]++)|[xX]([0-9a-fA-F]++));?+)")
@@ -58,10 +66,10 @@ class Scanner:
         told = _alternatives({*names, *_RAW, *HARD})
         passed = (
             rf"/{_TAG}{_S}*+>",
-            rf"(?!(?:{told}){_ENDS})[a-z][a-z0-9:-]{{0,60}}+{_ENDS}(?:{_APART}(?!{_EVERYWHERE}){_NAME}{_VALUE})*+{_CLOSE}",
-            rf"a{_ENDS}(?:{_APART}(?!{_EVERYWHERE}|{_LEADS}){_NAME}{_VALUE})*+{_CLOSE}",
+            rf"(?!(?:{told}){_ENDS})[a-z][a-z0-9:-]{{0,60}}+{_ENDS}{_dull(f'{_EVERYWHERE}|{_ELSEWHERE}')}{_CLOSE}",
+            rf"a{_ENDS}{_dull(f'{_EVERYWHERE}|{_LEADS}')}{_CLOSE}",
             rf"!--(?!{_CONDITION}){_COMMENT}-->",
-            r"(?:\?|!(?i:doctype))[^<>]*+>",
+            r"(?:\?|!(?i:doctype|\[(?:if|endif)\b))[^<>]*+>",
             r"(?=[\t\n\f\r 0-9=])",  # only a character
         )
         self._next = re.compile(
@@ -93,10 +101,15 @@ class Scanner:
                 raw = _RAW[name].match(source, position)
                 if raw is None or source[position - 2] == "/":  # parsers differ on whether <script/> is empty
                     return None
-                text = raw[1] if name in TEXTS else ""
+                text = raw[1] if name in _TOLD else ""
                 position = raw.end()
             tags.append((name, _attributes(inside) if inside else {}, text or ""))
         return None
+
+
+def _dull(told: str) -> str:
+    """A pattern for attributes of which none is *told* of."""
+    return rf"(?:{_APART}(?:{_MOSTLY}|(?!{told}){_NAME}){_VALUE})*+"
 
 
 def _alternatives(names: Iterable[str]) -> str:

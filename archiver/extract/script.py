@@ -34,7 +34,6 @@ TYPES = frozenset(
         *("text/jscript", "text/livescript"),
     )
 )
-_INLINE = TYPES | {"", "module"}
 
 _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = _SCRIPTS | frozenset(
@@ -106,11 +105,6 @@ def read(document: Document) -> Links:
         found.add(reference, Hop.SPECULATIVE, context)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, encoding, note, queries="utf-8")
-
-
-def is_inline(kind: str) -> bool:
-    """Whether a script element of this type holds a program, and not data or a template."""
-    return kind.partition(";")[0].strip().lower() in _INLINE
 
 
 def references(text: str, *, inline: bool = False) -> Iterator[tuple[str, str]]:

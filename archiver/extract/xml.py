@@ -13,12 +13,12 @@ from itertools import chain
 
 from lxml import etree
 
-from archiver import url
-from archiver.extract import charset, css, dash, feeds, html, vocabularies
+from archiver.extract import charset, dash, feeds, html, vocabularies
 from archiver.extract.bases import plain
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
 from archiver.extract.entries import ROOTS, Entries, as_written
+from archiver.extract.found import base_of
 from archiver.model import Hop, Links
 
 MOST_BYTES = 50 << 20
@@ -61,8 +61,7 @@ def _markup(text: Iterable[str], document: Document, encoding: str, note: str) -
     markup = _Markup()
     whole = _tell(text, markup)
     elements = markup.elements
-    base = (elements.base and url.join(document.url, elements.base)) or document.url
-    links = elements.found.links(base, encoding, note)
+    links = elements.found.links(base_of(document.url, elements.base), encoding, note)
     links = replace(links, nofollow=tuple(elements.nofollow))
     if whole or not markup.page:
         return links
@@ -97,7 +96,8 @@ class _Markup:
         self.elements = Elements()
         self.page = False  # a root of XHTML
         self._begun = False
-        self._style: list[str] | None = None  # the style element that is being read
+        self._text: list[str] | None = None  # of the style or script that is being read
+        self._attributes: Attributes = {}  # of that element
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
@@ -109,17 +109,11 @@ class _Markup:
             return
         if tag == _INCLUDE:
             self.elements.found.add(as_written(attributes.get("href", "")), Hop.REQUISITE, "include/@href")
-        if attributes:
-            values = {plain(key): as_written(value) for key, value in attributes.items()}
-            self.elements.start_any(
-                name, {key: value for key, value in values.items() if "{" not in value or key == "style"}
-            )
-            for key, value in values.items():
-                if "url(" in value and key != "style":  # fill, filter, mask, marker-end …
-                    for reference, _ in css.references(value):
-                        self.elements.found.add(reference, Hop.REQUISITE, f"{name}/@{key}")
-        if name == "style":
-            self._style = []
+        values = {plain(key): as_written(value) for key, value in attributes.items()}
+        values = {key: value for key, value in values.items() if "{" not in value or key == "style"}
+        self.elements.start_any(name, values)
+        if name in ("style", "script"):
+            self._text, self._attributes = [], values
 
     def _instruction(self, name: str, attributes: Attributes) -> None:
         """Take in an element of XSL itself."""
@@ -131,14 +125,19 @@ class _Markup:
 
     def data(self, text: str) -> None:
         """Take in a piece of text."""
-        if self._style is not None:
-            self._style.append(text)
+        if self._text is not None:
+            self._text.append(text)
 
     def end(self, tag: str) -> None:
         """Take in an end tag."""
-        if self._style is not None and tag.rpartition("}")[2].lower() == "style":
-            self.elements.style("".join(self._style))
-            self._style = None
+        name = tag.rpartition("}")[2].lower()
+        if self._text is not None and name in ("style", "script"):
+            text = "".join(self._text)
+            self._text = None
+            if name == "style":
+                self.elements.style(text)
+            else:
+                self.elements.script(self._attributes, text)
 
     def pi(self, target: str, content: str | None = None) -> None:
         """Take in a processing instruction."""

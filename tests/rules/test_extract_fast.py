@@ -29,6 +29,14 @@ GOOD = """<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Stri
 <a name=n title=">">x</a><a class=x href="#a" href="no2">x</a>
 <a href="/two" href="#b">x</a><a href='#c' style=x>
 <p @click="x" :href="y" data-x=1>&nbsp;<a href=?&eacute;&frac12=&#128;&unknown;&>é</a>
+<template><base href=/no/><img src=t.png></template><noscript><base href=/no/></noscript><![if !IE]><b>y</b><![endif]>
+<svg><path d=M0 fill="none" class=x stroke='url(s.svg#a)'/>
+<linearGradient href="g.svg#b" id=g /><g mask=url(#m)></g></svg>
+<math><mi href=m class=x>x</mi></math><my-el src="own.js" href=own></my-el><p src=p.png poster="/p.png" content=x>
+<span itemprop=image content=i.png>x</span><li onclick="open('click')" cite=c longdesc='d e'><del cite=del></del>
+<object data=o.swf codebase=/o/><param name=src value=/o.swf></object><applet code=A></applet><i data-x='["/j.png"]'>
+<script type="application/ld+json">{"image": "/ld.png"}</script><script>window.__STATE__ = {"a": "/st.png"}</script>
+<script type="text/template"><a href=tp></a><a href="{{x}}"></script><img usemap=a.html#x _src=k.png>
 </body></html>
 """
 NOT_GOOD = [
@@ -60,14 +68,14 @@ NOT_GOOD = [
 PIECES = [*re.findall(r"<[^>]*>|[^<]+", GOOD), *NOT_GOOD, *"<>\"'/=&!-? \t\n\r\0\x01\x0c\u212aé", "--", "x"]
 HTML5 = etree.LIBXML_VERSION >= (2, 14)  # before, it had a grammar of its own for odd markup
 
-Told = tuple[dict[tuple[str, str], str], str | None, list[str], bool, list[str]]
+Told = tuple[dict[tuple[str, str], str], str | None, list[str], list[str], bool, list[str]]
 
 
 def told(source: str, *, thorough: bool) -> Told:
     elements, hidden = Elements(), list[str]()
     (html._mend if thorough else html._parse)(source, elements, hidden)
     references = {(reference, hop.value): context for (reference, hop), context in elements.found._references.items()}
-    return references, elements.base, elements.framed, elements.posting, hidden
+    return references, elements.base, elements.framed, elements.templates, elements.posting, hidden
 
 
 def assert_same(source: str) -> None:
@@ -79,7 +87,7 @@ def assert_same(source: str) -> None:
 def test_good_markup_needs_no_parser() -> None:
     assert Scanner(NAMES).tags(GOOD)
     references = told(GOOD, thorough=False)[0]
-    assert len(references) == 17
+    assert len(references) == 36
     assert ("no", "L") not in references
     assert ("a.css?x=1&copy=2&y=3", "E") in references
     assert ("?é&frac12=€&unknown;&", "L") in references
@@ -111,6 +119,17 @@ def test_a_page_with_one_place_changed(place: int, lost: int, gained: str) -> No
 def test_odd_character_references(reference: str, end: str) -> None:
     assert_same(f"<a href='x{reference}{end}'>")
     assert_same(f"<a href='x{reference.removesuffix(';')}{end}'>")
+
+
+@pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
+@pytest.mark.parametrize("before", [0, 1, 777, 1778, 2779])
+def test_a_long_page_reaches_the_parser_in_pieces(before: int) -> None:
+    assert_same("é" * before + GOOD * 30)
+
+
+def test_beyond_all_depth_the_pieces_are_read() -> None:
+    references = told("<b '=x>" * 6000 + "</i><a href=in>" * 6000 + "<a href=end>", thorough=True)[0]
+    assert list(references) == [("in", "L"), ("end", "L")]
 
 
 @pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")

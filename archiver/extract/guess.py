@@ -1,0 +1,46 @@
+"""Whether a value that may be anything is an address: for places in which pages keep addresses among other things.
+
+Each function looks at one string, in time linear in its length.
+"""
+
+import re
+
+LONGEST = 2048
+
+_NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
+_PATH = re.compile(r"/|\.[a-zA-Z]\w")
+_SURE = re.compile(r"https?://[^\s/]|//[\w-]+(?:\.[\w-]+)+(?:[/:?]|$)|/(?![/*])", re.IGNORECASE)
+_EXTENSIONS = (
+    r"apng|avif|bmp|cur|gif|heic|ico|jfif|jpe?g|jxl|png|svgz?|tiff?|webp"
+    r"|css|m?js|cjs|json|wasm|webmanifest|woff2?|[ot]tf|eot|glb|gltf"
+    r"|3gp|aac|flac|flv|m3u8|m4[av]|mov|mp3|mp4|mpd|mpe?g|og[agv]|opus|swf|vtt|wav|weba|webm"
+)
+_PATH_CHARS = r"[^\\\x00-\x1f\"'<>{}|^`*?#:]"
+_TAIL = rf"{_PATH_CHARS}++(?:[?#][^\s\"'<>{{}}\\]*+)?"
+_ENDS_AS_FILE = re.compile(rf"\.(?:{_EXTENSIONS})\Z", re.IGNORECASE)
+_WHOLE = re.compile(rf"(?:https?:)?//[\w.-]++(?::\d{{1,5}})?/(?!/){_TAIL}|/(?!/){_TAIL}", re.IGNORECASE)
+_NEAR = re.compile(rf"(?![\s/]){_TAIL}")
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+
+
+def like_a_url(value: str) -> bool:
+    """Whether *value* can well be a URL, be it relative: one word with a slash or an extension."""
+    bare = value.strip()
+    return len(bare) < LONGEST and bool(_PATH.search(bare)) and not _NEVER_IN_URL.search(bare)
+
+
+def surely_a_url(value: str) -> bool:
+    """Whether *value* is an absolute URL, or a path from the root."""
+    bare = value.strip()
+    return len(bare) < LONGEST and bool(_SURE.match(bare)) and not _NEVER_IN_URL.search(bare)
+
+
+def a_file(value: str, *, near: bool = False) -> bool:
+    """Whether *value* is an absolute URL or a path from the root of a file as pages are made of; *near* ones too."""
+    if not 5 <= len(value) < LONGEST:
+        return False
+    found = _WHOLE.fullmatch(value) or (_NEAR.fullmatch(value) if near else None)
+    if not found:
+        return False
+    path = value.partition("#")[0].partition("?")[0]
+    return bool(_ENDS_AS_FILE.search(path)) and not _BROKEN_ESCAPE.search(path)

@@ -1,0 +1,199 @@
+"""The words of HTML, SVG and MathML that name URLs, and what a browser does with each: tables alone.
+
+REQUISITE is what a browser asks for by itself to show the page, or what a page keeps for its script to ask for;
+LINK is what a person follows. A word that stands in neither table names nothing to fetch: `ping` is only ever
+posted to, `profile`, `itemid` and `itemtype` are names, `attributionsrc` reports on the reader, and the `value`
+of an option means what a script makes of it.
+"""
+
+import re
+
+from archiver.model import Hop
+
+_SVG_REFERENCE = "href xlink:href"
+
+_REQUISITES = {
+    "amp-anim": "src",
+    "amp-audio": "src artwork",
+    "amp-iframe": "src",
+    "amp-img": "src",
+    "amp-list": "src",
+    "amp-state": "src",
+    "amp-story": "poster-portrait-src poster-square-src poster-landscape-src publisher-logo-src background-audio",
+    "amp-story-page": "background-audio",
+    "amp-video": "src poster artwork",
+    "amp-video-iframe": "src poster",
+    "animation": _SVG_REFERENCE,
+    "audio": f"src {_SVG_REFERENCE}",
+    "bgsound": "src",
+    "color-profile": _SVG_REFERENCE,
+    "command": "icon",
+    "cursor": _SVG_REFERENCE,
+    "embed": "src qtsrc",
+    "feimage": _SVG_REFERENCE,
+    "fencedframe": "src",
+    "fig": "src",
+    "filter": _SVG_REFERENCE,
+    "font-face-uri": _SVG_REFERENCE,
+    "frame": "src",
+    "html": "manifest",
+    "iframe": "src",
+    "ilayer": "src",
+    "image": f"src {_SVG_REFERENCE}",
+    "img": "src lowsrc dynsrc",
+    "input": "lowsrc dynsrc",
+    "layer": "src",
+    "lineargradient": _SVG_REFERENCE,
+    "math": "altimg",
+    "menuitem": "icon",
+    "mglyph": "src",
+    "model": "src",
+    "mpath": _SVG_REFERENCE,
+    "overlay": "src",
+    "pattern": _SVG_REFERENCE,
+    "portal": "src",
+    "radialgradient": _SVG_REFERENCE,
+    "replay-web-page": "source",
+    "script": f"src {_SVG_REFERENCE}",
+    "source": "src",
+    "textpath": _SVG_REFERENCE,
+    "track": "src",
+    "tref": _SVG_REFERENCE,
+    "use": _SVG_REFERENCE,
+    "v:fill": "src",
+    "v:image": "src",
+    "v:imagedata": "src",
+    "video": f"src poster {_SVG_REFERENCE}",
+    "xml": "src",
+}
+_LINKS = {
+    "a": "href xlink:href src",  # the last by mistake, but what is meant is plain
+    "annotation": "src",
+    "annotation-xml": "src",
+    "area": "href",
+    "isindex": "action",
+    "nuxt-link": "to",
+    "router-link": "to",
+}
+
+URLS: dict[str, tuple[tuple[str, Hop], ...]] = {
+    tag: (
+        *((name, Hop.REQUISITE) for name in _REQUISITES.get(tag, "").split()),
+        *((name, Hop.LINK) for name in _LINKS.get(tag, "").split()),
+    )
+    for tag in sorted({*_REQUISITES, *_LINKS})
+}
+MATHML = frozenset(
+    (
+        *("math", "maction", "menclose", "merror", "mfenced", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover"),
+        *("mpadded", "mphantom", "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup"),
+        *("mtable", "mtd", "mtext", "mtr", "munder", "munderover", "semantics"),
+    )
+)
+PRESENTATION = frozenset(  # attributes of SVG that are CSS
+    (
+        *("fill", "stroke", "filter", "mask", "clip-path", "cursor"),
+        *("marker", "marker-start", "marker-mid", "marker-end"),
+    )
+)
+
+RELATIONS = {
+    "stylesheet": Hop.REQUISITE,
+    "stylesheet/less": Hop.REQUISITE,
+    "icon": Hop.REQUISITE,
+    "apple-touch-icon": Hop.REQUISITE,
+    "apple-touch-icon-precomposed": Hop.REQUISITE,
+    "apple-touch-startup-image": Hop.REQUISITE,
+    "fluid-icon": Hop.REQUISITE,
+    "mask-icon": Hop.REQUISITE,
+    "image_src": Hop.REQUISITE,
+    "video_src": Hop.REQUISITE,
+    "audio_src": Hop.REQUISITE,
+    "thumbnail": Hop.REQUISITE,
+    "manifest": Hop.REQUISITE,
+    "preload": Hop.REQUISITE,
+    "modulepreload": Hop.REQUISITE,
+    "prefetch": Hop.REQUISITE,
+    "subresource": Hop.REQUISITE,
+    "compression-dictionary": Hop.REQUISITE,
+    "serviceworker": Hop.REQUISITE,
+    "import": Hop.REQUISITE,
+    "prerender": Hop.LINK,
+    "sitemap": Hop.MANIFEST,
+    # No document stands behind these: a host to greet, an endpoint for programs, a name for a vocabulary.
+    "preconnect": None,
+    "dns-prefetch": None,
+    "pingback": None,
+    "webmention": None,
+    "edituri": None,
+    "wlwmanifest": None,
+    "hub": None,
+    "authorization_endpoint": None,
+    "token_endpoint": None,
+    "indieauth-metadata": None,
+    "micropub": None,
+    "microsub": None,
+    "openid.server": None,
+    "openid.delegate": None,
+    "openid2.provider": None,
+    "openid2.local_id": None,
+    "payment-method-manifest": None,
+    "monetization": None,
+    "profile": None,
+    "expect": None,
+    "shortlink": None,  # another address of the same page
+}
+
+META_REQUISITES = frozenset(
+    (
+        *("og:image", "og:image:url", "og:image:secure_url", "og:logo", "vk:image", "image", "image_src", "thumbnail"),
+        *("og:video", "og:video:url", "og:video:secure_url", "og:audio", "og:audio:url", "og:audio:secure_url"),
+        *("twitter:image", "twitter:image:src", "twitter:image0", "twitter:image1", "twitter:image2", "twitter:image3"),
+        *("twitter:player:stream", "parsely-image-url", "sailthru.image.full", "sailthru.image.thumb"),
+        *("msapplication-config", "msapplication-tileimage", "msapplication-square70x70logo"),
+        *("msapplication-square150x150logo", "msapplication-square310x310logo", "msapplication-wide310x150logo"),
+    )
+)
+META_LINKS = frozenset(
+    (
+        *("og:url", "og:see_also", "twitter:player", "twitter:url", "al:web:url", "article:author"),
+        *("article:publisher", "msapplication-starturl", "parsely-link", "url"),
+        *("citation_pdf_url", "citation_fulltext_html_url", "citation_abstract_html_url", "citation_public_url"),
+        *("bepress_citation_pdf_url", "eprints.document_url", "dc.identifier"),
+    )
+)
+# Properties of things, as schema.org has them, in microdata, RDFa and JSON-LD. `sameAs` and `@id` tell who a thing
+# is, and lead nowhere.
+ITEM_FILES = frozenset(
+    (
+        *("image", "images", "logo", "photo", "photos", "thumbnail", "thumbnailurl", "contenturl", "screenshot"),
+        *("primaryimageofpage", "audio", "video", "icon"),
+    )
+)
+ITEM_PAGES = frozenset(
+    (
+        *("url", "item", "embedurl", "mainentityofpage", "relatedlink", "significantlink", "discussionurl"),
+        *("downloadurl", "publishingprinciples", "archivedat", "menu", "hasmenu"),
+    )
+)
+PARAMETERS = frozenset(
+    (
+        *("src", "movie", "data", "filename", "url", "source", "qtsrc", "image", "file", "flv", "video", "audio"),
+        *("thumb", "thumbnail", "poster", "previewimage", "playlist", "skin", "archive", "cache_archive", "uri"),
+    )
+)
+
+# Attributes in which scripts keep what they will load when it comes into view.
+LATE = re.compile(
+    r"data-(?:[\w-]*?(?:src|srcset|original|original-set|poster|bgset|bg|background|image|img|picture|thumb|thumbnail"
+    r"|lazy|lazyload|echo|fallback|-file|_image|interchange)(?:[-_]?ur[li])?"
+    r"|(?:lazy|src|original|bg|background|image|img)-[\w-]+)"
+)
+LATE_FILE = re.compile(  # these hold other things as well
+    r"data-[\w-]*?(?:file|full|large|hires|hi-res|retina|at2x|rjs|[123]x|cover|avatar|logo|icon|photo|zoom|sprite|svg"
+    r"|mp4|webm|og[gva]|mp3|video|audio|sound|media|background-\w+)"
+)
+LATE_ON_IMAGES = frozenset(("lazy-src", "lazysrc", "lazy", "lazyload", "original", "ng-src", "loadlate", "real-src"))
+LATE_ON_IMAGES |= {"_src", "file", "zoomfile", "hisrc", "longsrc", "src2x", "data", "rel:animated_src"}
+LATE_LINKS = frozenset(("data-href", "data-link", "data-permalink"))  # where a click leads
+LATE_LINKS_ON_ANCHORS = LATE_LINKS | {"data-url", "data-redirect-url"}
