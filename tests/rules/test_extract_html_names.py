@@ -222,7 +222,6 @@ def test_each_name(html: str, hop: Hop | None, context: str) -> None:
         '<script type=speculationrules>{"prefetch":[{"where": {"href_matches": "/x"}}]}</script>',
         '<script type=importmap>{"imports": {"a": "bare"}, "integrity": {"/x": "sha384-x"}}</script>',
         '<script type=application/json>{"a": "/x", "b": "x.png", "c": "/a/{id}.png", "d": "text/css"}</script>',
-        "<script>var a = {b: '/x.png'}</script>",
         "<script type=text/template><img src='{{x}}'></script>",
     ],
 )

@@ -192,6 +192,7 @@ def test_scripts_in_pages(broken: str) -> None:
         "http://host.test/base/img/a.png script/string",
         "http://host.test/base/b.js script/import",
         "http://host.test/base/c.js script/@src",
+        "http://host.test/data.png script/json",
     ]
 
 

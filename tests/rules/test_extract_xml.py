@@ -169,7 +169,7 @@ XML = {
             "<image xlink:href='i.png'/><a href='/x'>"
             "<rect fill='url(defs.svg#f)' mask='url(#m)' style='filter:url(f.svg#x)'/></a><use href='#u'/></svg>"
         ),
-        [("/d/a.css", E), ("/d/i.png", E), ("/x", L), ("/d/f.svg", E), ("/d/defs.svg", E)],
+        [("/d/a.css", E), ("/d/i.png", E), ("/x", L), ("/d/defs.svg", E), ("/d/f.svg", E)],
     ),
     "svg with a style sheet": ("<?xml version='1.0'?><?xml-stylesheet href='s.css'?><svg/>", [("/d/s.css", E)]),
     "xhtml": (
