@@ -51,8 +51,9 @@ class Terms(NamedTuple):
 
 _KNOWN = {
     "browserconfig": Terms({("polling-uri", "src"): None, ("*", "src"): E}),
+    # Its image stands in a list of search engines, on no page.
     "opensearchdescription": Terms(
-        {("url", "template"): L}, {"image": E, "searchform": L, "updateurl": None, "iconupdateurl": None}
+        {("url", "template"): L}, {"image": L, "searchform": L, "updateurl": None, "iconupdateurl": None}
     ),
     "opml": Terms({("outline", "htmlurl"): L, ("outline", "xmlurl"): L, ("outline", "url"): L}),
     "xbel": Terms({("bookmark", "href"): L}),

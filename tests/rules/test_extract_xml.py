@@ -234,7 +234,7 @@ XML = {
             "<Url template='http://e.org/s?q={searchTerms}'/><Url rel='self' template='/os.xml'/>"
             "<Image>/f.ico</Image><moz:SearchForm>/s</moz:SearchForm></OpenSearchDescription>"
         ),
-        [("/os.xml", L), ("/f.ico", E), ("/s", L)],
+        [("/os.xml", L), ("/f.ico", L), ("/s", L)],
     ),
     "opml": ("<opml><outline htmlUrl='/h' xmlUrl='/x.xml'/></opml>", [("/h", L), ("/x.xml", L)]),
     "xbel": ("<xbel><bookmark href='/h'><info/></bookmark></xbel>", [("/h", L)]),
