@@ -6,6 +6,7 @@ is what browsers send back.
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from archiver.extract import refresh
 from archiver.extract.elements import MOST_TOLD, REFUSE, relation_hop
@@ -17,8 +18,9 @@ Fields = Iterable[tuple[str, str]]
 _TOKEN = re.compile(r"[\w.-]{1,60}", re.ASCII)
 _WITH_VALUE = frozenset(("max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"))
 _MOST = 200  # Link fields are repeated, but not without end
+_MOST_READ = 10 * _MOST  # the same one again, or one that leads nowhere, is work as well
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
-_ENTRY = re.compile(r"[\s,]*+<([^<>]*+)>((?:[^\",<]|\"(?:[^\"\\]|\\.)*+\"?)*+)", re.DOTALL)
+_ENTRY = re.compile(r"<([^<>]*+)>((?:[^\",<]|\"(?:[^\"\\]|\\.)*+\"?)*+)", re.DOTALL)
 _RELATION = re.compile(r";\s*+rel\s*+=\s*+(?:\"([^\"]*+)\"?|([^\s;\",]++))", re.IGNORECASE)
 
 
@@ -39,7 +41,7 @@ def from_fields(address: str, fields: Fields) -> tuple[Link, ...]:
     first = redirect(address, known)
     if first:
         links[first.url, first.hop] = first
-    for reference, hop, context in _references(known):
+    for reference, hop, context in islice(_references(known), _MOST_READ):
         target = joiner.join(_escaped(reference))
         if target and len(links) < _MOST:
             links.setdefault((target, hop), Link(target, hop, context))
