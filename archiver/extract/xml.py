@@ -14,7 +14,7 @@ from archiver import url
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
-from archiver.extract.entries import LONGEST, ROOTS, Entries, as_written
+from archiver.extract.entries import LONGEST, ROOTS, Entries, as_written, plain
 from archiver.extract.found import Found
 from archiver.model import Hop, Links
 
@@ -24,6 +24,11 @@ _WHOLE = re.compile(r"https?://[^\s<>\"]++", re.IGNORECASE)
 _SHEET = re.compile(r"href\s*=\s*[\"']([^\"'<]*)[\"']")
 _NAMES_ONLY = frozenset(("rel", "scheme", "type", "term", "domain", "about", "profile"))  # URLs that are but names
 _FEED_ATTRIBUTES = (("link", "href"), ("content", "src"), ("enclosure", "url"))
+_PREDEFINED = {"amp": "&#38;", "lt": "&#60;", "gt": "&#62;", "quot": "&#34;", "apos": "&#39;"}
+_AMPERSAND = re.compile(
+    r"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+|<!--[^-]*+(?:-(?!->)[^-]*+)*+"  # where it is but a character
+    r"|&(?:(amp|lt|gt|quot|apos);|(?!#(?:[0-9]++|x[0-9a-fA-F]++);|[a-zA-Z_][\w.-]*+;))"
+)
 _NAMESPACES = {"http://www.w3.org/1999/xlink": "xlink:"}
 
 
@@ -39,9 +44,12 @@ def of_text(text: str, address: str, encoding: str, note: str = "") -> Links:
     root = _ROOT.match(text, 0, 1 << 16)
     name = root[1].lower() if root else ""
     if name in ROOTS:
-        entries = Entries()
-        _tell(text, entries)
-        return entries.found.links(address, encoding, note, queries="utf-8")
+        found = plain(text)
+        if found is None:
+            entries = Entries()
+            _tell(text, entries)
+            found = entries.found
+        return found.links(address, encoding, note, queries="utf-8")
     if name in ("html", "svg"):
         markup = _Markup()
         _tell(text, markup)
@@ -63,8 +71,21 @@ def _tell(text: str, target: object) -> None:
         dtd_validation=False,
         huge_tree=True,
     )
+    if "&" in text:
+        text = _AMPERSAND.sub(_by_number, text)
     with suppress(etree.LxmlError):  # past mending: what was told before stays
         etree.fromstring(text.lstrip().encode("utf-8", "replace"), parser)
+
+
+def _by_number(found: re.Match[str]) -> str:
+    """The character that *found* stands for, by its number: behind a fault libxml2 drops those that have names.
+
+    A single ampersand is one, too: the commonest fault of all.
+    """
+    name = found[1]
+    if name:
+        return _PREDEFINED[name]
+    return "&#38;" if found[0] == "&" else found[0]
 
 
 class _Markup:
