@@ -112,16 +112,16 @@ def tinycss2_sheets() -> Read:
 
 
 def scrapy_sitemaps() -> Read:
-    """What Scrapy's SitemapSpider reads sitemaps with."""
-    sitemap = import_module("scrapy.utils.sitemap").Sitemap
-    return lambda _, body: [entry["loc"] for entry in sitemap(body)]
+    """What Scrapy's SitemapSpider does with a sitemap: it makes a request of each entry, which mends its URL."""
+    sitemap, request = import_module("scrapy.utils.sitemap").Sitemap, import_module("scrapy.http").Request
+    return lambda _, body: [request(entry["loc"]).url for entry in sitemap(body)]
 
 
 def soup_sitemaps() -> Read:
     """BeautifulSoup on lxml's parser for XML."""
     soup = import_module("bs4").BeautifulSoup
     import_module("lxml")
-    return lambda _, body: [tag.get_text() for tag in soup(body, "lxml-xml").find_all("loc")]
+    return lambda url, body: [urljoin(url, tag.get_text()) for tag in soup(body, "lxml-xml").find_all("loc")]
 
 
 PEERS: dict[str, dict[str, tuple[str, Callable[[], Read]]]] = {  # by corpus and name: what to install, and how it reads
@@ -174,12 +174,17 @@ def readers(corpus: Corpus) -> dict[str, Read]:
 
 
 def seconds(read: Read, corpus: Corpus) -> tuple[float, int]:
-    """CPU time for the whole *corpus*, and how many different URLs, fragments aside, each body has."""
+    """CPU time for the whole *corpus*, and how many other URLs each body has."""
     gc.collect()
     began = time.process_time()
-    results = [read(url, body) for url, body in corpus.bodies]
+    results = [(url, list(read(url, body))) for url, body in corpus.bodies]
     took = time.process_time() - began
-    return took, sum(len({urldefrag(found).url for found in result}) for result in results)
+    return took, sum(len(elsewhere(url, found)) for url, found in results)
+
+
+def elsewhere(url: str, found: Iterable[str]) -> set[str]:
+    """Those of *found* that lead to other addresses on the web: anchors within the page and the like do not count."""
+    return {address for address in (urldefrag(each).url for each in found) if address.startswith("http")} - {url}
 
 
 def measure(corpus: Corpus, rounds: int) -> None:
