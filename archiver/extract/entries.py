@@ -1,9 +1,11 @@
 """The entries of an XML sitemap, told tag by tag; faults of the vocabulary are forgiven.
 
 A page is a LINK, another sitemap is a MANIFEST. Pictures, films and other languages of a page are LINKs as
-well: they belong to pages that the crawl may not want, so they are no requisites.
+well: they belong to pages that the crawl may not want, so they are no requisites. A sitemap of addresses and dates
+that is written as the format says is read in one leap (`written_plainly`), any other one by a parser.
 """
 
+import re
 from functools import lru_cache
 
 from archiver.extract.elements import Attributes
@@ -13,6 +15,46 @@ from archiver.model import Hop, Links
 ROOTS = ("urlset", "sitemapindex")
 LONGEST = 1 << 14  # characters; a text that is longer is no address
 _PLACES = frozenset(("loc", "url", "sitemap", "content_loc", "thumbnail_loc", "player_loc"))
+
+_S = r"[ \t\n\r]*+"
+_NEVER = r"<>&\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff"
+_CHARS = rf"[^{_NEVER}]*+"
+_TEXT = rf"{_CHARS}(?:&(?:amp|lt|gt|quot|apos);{_CHARS})*+"
+_CHILD = "|".join(rf"{name}>{_TEXT}</{name}" for name in ("loc", "lastmod", "changefreq", "priority"))
+_NAMED = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))  # the last makes no new one
+_ADDRESS = re.compile(r"<loc>([^<]*+)")
+
+
+def _written(root: str, entry: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"{_S}(?:<\?xml(?:[ \t\n\r]++[a-z]++=(?:\"[\w.-]*+\"|'[\w.-]*+'))*+{_S}\?>)?+{_S}"
+        rf"<{root}(?:[ \t\n\r]++[\w:.-]++=(?:\"[^\"{_NEVER}]*+\"|'[^'{_NEVER}]*+'))*+{_S}>{_S}"
+        rf"(?:<{entry}>{_S}(?:<(?:{_CHILD})>{_S})*+</{entry}>{_S})*+</{root}>{_S}",
+        re.ASCII,
+    )
+
+
+_PLAIN = ((_written("urlset", "url"), Hop.LINK), (_written("sitemapindex", "sitemap"), Hop.MANIFEST))
+
+
+def written_plainly(text: str) -> Found | None:
+    """What `Entries` finds in *text*, many times faster; None where it is not written plainly."""
+    for written, hop in _PLAIN:
+        if written.fullmatch(text):
+            found = Found()
+            addresses = _ADDRESS.findall(text)
+            if max(map(len, addresses), default=0) > LONGEST:
+                return None
+            for address in addresses:
+                found.add((_meant(address) if "&" in address else address).strip(), hop, "loc")
+            return found
+    return None
+
+
+def _meant(text: str) -> str:
+    for name, character in _NAMED:
+        text = text.replace(name, character)
+    return text
 
 
 class Entries:

@@ -8,6 +8,7 @@ Content-Security-Policy) there is nothing to fetch.
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from archiver import url
 from archiver.extract import refresh, srcset, weblink
@@ -20,6 +21,7 @@ Fields = Iterable[tuple[str, str]]
 _TOKEN = re.compile(r"[\w.-]{1,60}", re.ASCII)
 _WITH_VALUE = frozenset(("max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"))
 _MOST = 200  # Link fields are repeated, but not without end
+_MOST_READ = 10 * _MOST  # the same one again, or one that leads nowhere, is work as well
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ENDPOINTS = frozenset(  # for programs that write, and a dictionary, which no answer to us is packed with
     ("authorization_endpoint", "compression-dictionary", "edit", "edit-media", "hub", "micropub", "token_endpoint")
@@ -43,7 +45,7 @@ def from_fields(address: str, fields: Fields) -> tuple[Link, ...]:
     first = redirect(address, known)
     if first:
         links[first.url, first.hop] = first
-    for reference, hop, context in _references(address, known):
+    for reference, hop, context in islice(_references(address, known), _MOST_READ):
         if len(links) >= _MOST:
             break
         target = joiner.join(_escaped(reference))

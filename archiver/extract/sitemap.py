@@ -4,7 +4,7 @@ How it is named and what type it is said to have does not count; its bytes do.
 """
 
 from dataclasses import replace
-from itertools import chain
+from functools import partial
 
 from archiver.extract import charset, coding, xml
 from archiver.extract.document import Document
@@ -23,13 +23,11 @@ def read(document: Document) -> Links:
     elif len(body) > MOST_BYTES:
         note = f"only the first {MOST_BYTES} bytes"
     encoding = charset.of_xml(body, document.charset)
-    pieces = charset.pieces(body, encoding, MOST_BYTES)
-    first = next(pieces, "")
-    text = chain((first,), pieces)
-    if first.lstrip().startswith("<"):
-        return xml.of_text(text, replace(document, body=body), encoding, note)
+    pieces = partial(charset.pieces, body, encoding, MOST_BYTES)
+    if next(pieces(), "").lstrip().startswith("<"):
+        return xml.of_text(pieces, replace(document, body=body), encoding, note)
     found = Found()
-    for line in lines(text):
+    for line in lines(pieces()):
         address = line.strip()
         if address[:8].lower().startswith(("http://", "https://")):
             found.add(address, Hop.LINK, "line")

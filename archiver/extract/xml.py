@@ -6,10 +6,11 @@ document and goes on after faults. XHTML that is not well-formed is read as HTML
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from functools import partial
+from typing import TypeVar
 
 from lxml import etree
 
@@ -17,7 +18,7 @@ from archiver.extract import charset, dash, feeds, html, vocabularies
 from archiver.extract.bases import plain
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
-from archiver.extract.entries import ROOTS, Entries, as_written
+from archiver.extract.entries import ROOTS, Entries, as_written, written_plainly
 from archiver.extract.found import base_of
 from archiver.model import Hop, Links
 
@@ -27,39 +28,48 @@ _ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z
 _XSL = "{http://www.w3.org/1999/XSL/Transform}"
 _DOCUMENT = re.compile(r"\bdocument\(\s*+(?:'([^'{}]++)'|\"([^\"{}]++)\")")
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
+_PREDEFINED = {"amp": "&#38;", "lt": "&#60;", "gt": "&#62;", "quot": "&#34;", "apos": "&#39;"}
+_AMPERSAND = re.compile(
+    r"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+|<!--[^-]*+(?:-(?!->)[^-]*+)*+"  # where it is but a character
+    r"|&(?:(amp|lt|gt|quot|apos);|(?!#(?:[0-9]++|x[0-9a-fA-F]++);|[a-zA-Z_][\w.-]*+;))"
+)
+_AT_ONCE = 8 << 20  # bytes of a sitemap that is read in one leap if it can be
+
+Pieces = Callable[[], Iterator[str]]
+Told = TypeVar("Told")
 
 
 def read(document: Document) -> Links:
     """What the document names, by the vocabulary of its root."""
     encoding = charset.of_xml(document.body, document.charset)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
-    return of_text(charset.pieces(document.body, encoding, MOST_BYTES), document, encoding, note)
+    return of_text(partial(charset.pieces, document.body, encoding, MOST_BYTES), document, encoding, note)
 
 
-def of_text(pieces: Iterator[str], document: Document, encoding: str, note: str = "") -> Links:
+def of_text(pieces: Pieces, document: Document, encoding: str, note: str = "") -> Links:
     """As `read`, of a text that comes in *pieces*: the *document*'s, whatever its own body is."""
-    first = next(pieces, "").lstrip()
-    root = _ROOT.match(first)
+    root = _ROOT.match(next(pieces(), "").lstrip())
     name = root[1].lower() if root else ""
-    text = chain((first,), pieces)
     if name in ROOTS:
-        entries = Entries()
-        _tell(text, entries)
-        return entries.links(document.url, encoding, note)
+        found = written_plainly("".join(pieces())) if len(document.body) <= _AT_ONCE else None
+        if found is not None:
+            return found.links(document.url, encoding, note, queries="utf-8")
+        return _told(pieces, Entries)[0].links(document.url, encoding, note)
     if name in _MARKUP:
-        return _markup(text, document, encoding, note)
+        return _markup(pieces, document, encoding, note)
     if name == "mpd":
-        found, left_out = dash.read("".join(text), document.url)
+        found, left_out = dash.read("".join(pieces()), document.url)
         return found.links(document.url, encoding, note or left_out, queries="utf-8")
+    if name in feeds.ROOTS:
+        feed, _ = _told(pieces, partial(feeds.Feed, document.url))
+        return feed.found.links(document.url, encoding, note, queries="utf-8")
     known = vocabularies.terms(name, document.hop)
-    told = feeds.Feed(document.url) if name in feeds.ROOTS else vocabularies.Anything(document.url, known)
-    _tell(text, told)
+    told, _ = _told(pieces, partial(vocabularies.Anything, document.url, known))
     return told.found.links(document.url, encoding, note, queries="utf-8")
 
 
-def _markup(text: Iterable[str], document: Document, encoding: str, note: str) -> Links:
-    markup = _Markup()
-    whole = _tell(text, markup)
+def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Links:
+    markup, whole = _told(pieces, _Markup)
     elements = markup.elements
     links = elements.found.links(base_of(document.url, elements.base), encoding, note)
     links = replace(links, nofollow=tuple(elements.nofollow))
@@ -69,8 +79,24 @@ def _markup(text: Iterable[str], document: Document, encoding: str, note: str) -
     return links if len(links.links) > len(mended.links) else mended  # an empty script hides all behind it from HTML
 
 
-def _tell(text: Iterable[str], target: object) -> bool:
-    """Tell *target* of what is in *text*; whether that is well-formed."""
+def _told(pieces: Pieces, make: Callable[[], Told]) -> tuple[Told, bool]:
+    """What *make* makes, told of all that stands in *pieces*; and whether that is well-formed.
+
+    Behind a fault libxml2 drops characters that have names, so a broken text is told anew with their numbers. A
+    single ampersand, the commonest fault of all, gets one too.
+    """
+    target = make()
+    if parse(pieces(), target):
+        return target, True
+    text = "".join(pieces())
+    if "&" not in text:
+        return target, False
+    target = make()
+    return target, parse(iter((_AMPERSAND.sub(_by_number, text),)), target)
+
+
+def parse(pieces: Iterator[str], target: object) -> bool:
+    """Tell *target* of what is in *pieces*; whether that is well-formed."""
     parser = etree.XMLParser(
         target=target,
         encoding="utf-8",
@@ -82,11 +108,20 @@ def _tell(text: Iterable[str], target: object) -> bool:
         huge_tree=True,
     )
     with suppress(etree.LxmlError):  # past mending: what was told before stays
-        for piece in text:
+        parser.feed(next(pieces, "").lstrip().encode("utf-8", "replace"))
+        for piece in pieces:
             parser.feed(piece.encode("utf-8", "replace"))
         parser.close()
         return not any(entry.level == etree.ErrorLevels.FATAL for entry in parser.feed_error_log)
     return False
+
+
+def _by_number(found: re.Match[str]) -> str:
+    """The character that *found* stands for, by its number."""
+    name = found[1]
+    if name:
+        return _PREDEFINED[name]
+    return "&#38;" if found[0] == "&" else found[0]
 
 
 class _Markup:

@@ -1,5 +1,10 @@
-"""A real site that nobody here wrote, whole: Python's manual as Debian packages it, served on loopback."""
+"""A real site that nobody here wrote, whole: Python's manual as Debian packages it, served on loopback.
 
+A browser loads every fortieth page; ARCHIVER_EVERY=10 makes it every tenth. ARCHIVER_SITE names the folder of another
+site for it (what the other tests know of Python's manual does not hold there).
+"""
+
+import os
 from pathlib import Path
 
 import pytest
@@ -8,11 +13,14 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.checker import Checker
 
 from archiver.model import ExitCode
+from fixtures import browser
 from fixtures.archives import Stored, states, stored, warcs
 from fixtures.command import archiver
 from fixtures.debian import NotToBeHad, python_manual
 from fixtures.folder import content_type, files, serve_tree
 from fixtures.walk import reachable
+
+BY_ITSELF = {"/favicon.ico"}  # browsers ask for it where a page names no icon: nothing in the page leads there
 
 pytestmark = [pytest.mark.site, pytest.mark.slow]
 
@@ -21,6 +29,7 @@ class Site:
     """The site, what a crawl made of it, and which of its URLs can be reached."""
 
     def __init__(self, root: Path, folder: Path) -> None:
+        self.root = root
         self.files = files(root)
         self.directory = folder / "c"
         with serve_tree(root) as server:
@@ -43,6 +52,8 @@ class Site:
 
 @pytest.fixture(name="site", scope="module")
 def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    if named := os.environ.get("ARCHIVER_SITE"):
+        return Site(Path(named), tmp_path_factory.mktemp("crawl"))
     try:
         root = python_manual(tmp_path_factory.mktemp("manual"))
     except NotToBeHad as reason:
@@ -64,6 +75,23 @@ def test_every_payload_is_the_file(site: Site) -> None:
             assert record.status == "404"
         else:
             assert (record.status, record.body) == ("200", path.read_bytes())
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(browser.command() is None, reason="needs Chromium")
+def test_a_browser_asks_for_nothing_that_was_not_captured(site: Site, tmp_path: Path) -> None:
+    """It loads pages from the server itself and is scrolled to their ends; the server says what it asked for."""
+    captured = {site.target(record) for record in site.stored}
+    pages = sorted(target for target in captured if target.endswith(".html") and target in site.files)
+    chosen = pages[:: int(os.environ.get("ARCHIVER_EVERY", "40"))]
+    with serve_tree(site.root) as server:
+        browser.tour(map(server.url, chosen), tmp_path / "profile")
+        asked = server.log.targets()
+    print(f"{len(pages)} pages, {len(chosen)} loaded, {len(asked)} requests for {len(set(asked))} URLs")
+    assert len(chosen) > 1
+    assert set(chosen) < set(asked)
+    assert set(asked) - captured <= BY_ITSELF
 
 
 def test_others_read_every_record(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

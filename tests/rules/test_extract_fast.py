@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from archiver.extract import css, html
+from archiver.extract import css, entries, html, xml
 from archiver.extract.elements import NAMES, Elements
 from archiver.extract.markup import Scanner
 
@@ -206,3 +206,56 @@ def test_pieces_of_style_sheets(pieces: list[str]) -> None:
 def test_a_style_sheet_with_one_place_changed(place: int, lost: int, gained: str) -> None:
     text = CSS[:place] + gained + CSS[place + lost :]
     assert css_told(text, thorough=True) == css_told(text, thorough=False)
+
+
+SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:x='y'>
+<url><loc>http://e.org/a?b&amp;c</loc><lastmod>2024-01-01</lastmod></url>
+ <url> <priority>0.5</priority><loc> http://e.org/d\te </loc><loc></loc></url><url></url></urlset>
+"""
+INDEX = "<sitemapindex><sitemap><loc>http://e.org/s.xml</loc></sitemap>\n</sitemapindex>"
+SITEMAP_PIECES = [
+    *re.findall(r"<[^>]*>|[^<]+", SITEMAP + INDEX),
+    *"<>&;\"'/=? \r\0\x0b\ud800\ufffe",
+    "&#65;",
+    "&lt;",
+    "x:loc",
+]
+SITEMAP_PIECES += [
+    "<!-- http://e.org/no -->",
+    "<![CDATA[http://e.org/f]]>",
+    "<url>http://e.org/g",
+    "<loc",
+    "<!DOCTYPE a>",
+    "]]>",
+]
+
+
+def assert_same_entries(text: str) -> None:
+    fast, thorough = entries.written_plainly(text), entries.Entries()
+    if fast is not None:
+        xml.parse(iter((text,)), thorough)
+        assert fast.links("http://e.org/", "utf-8") == thorough.links("http://e.org/", "utf-8", "")
+
+
+def test_a_sitemap_needs_no_parser() -> None:
+    for text, count in ((SITEMAP, 2), (INDEX, 1)):
+        found = entries.written_plainly(text)
+        assert found
+        assert len(found.links("http://e.org/", "utf-8").links) == count
+        assert_same_entries(text)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from(SITEMAP_PIECES), max_size=30))
+def test_pieces_of_sitemaps(pieces: list[str]) -> None:
+    assert_same_entries("".join(pieces))
+    assert_same_entries(f"<urlset><url>{''.join(pieces)}</url></urlset>")
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    st.sampled_from((SITEMAP, INDEX)), st.integers(0, len(SITEMAP)), st.integers(0, 9), st.sampled_from(SITEMAP_PIECES)
+)
+def test_a_sitemap_with_one_place_changed(text: str, place: int, lost: int, gained: str) -> None:
+    assert_same_entries(text[:place] + gained + text[place + lost :])

@@ -247,3 +247,29 @@ def test_other_vocabularies_are_read_for_whole_urls() -> None:
 def test_any_bytes_have_an_encoding(body: bytes, label: str) -> None:
     for encoding in (charset.of_html(body, label), charset.of_xml(body, label), charset.of_css(body, label)):
         charset.text(body, encoding)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "expected"),
+    [
+        (
+            "text/xml",
+            "<urlset><url><loc>http://e.org/?a&b</loc></url><url><loc>http://e.org/?c&amp;d</loc></url></urlset>",
+            ["http://e.org/?a&b", "http://e.org/?c&d"],
+        ),
+        (
+            "text/xml",
+            "<urlset><url x=1><loc><![CDATA[http://e.org/?a&b&amp;]]></loc><loc>http://e.org/?c&#38;d</loc></url></urlset>",
+            ["http://e.org/?a&b&amp;", "http://e.org/?c&d"],
+        ),
+        ("application/rss+xml", "<rss><a x=1/><link>/?a&amp;b</link></rss>", ["http://e.org/?a&b"]),
+        (
+            "image/svg+xml",
+            "<svg><a x=1/><a href='/?a&amp;b'/><!-- & --><style>a{b:url('/?c&amp;d')}</style></svg>",
+            ["http://e.org/?a&b", "http://e.org/?c&d"],
+        ),
+    ],
+)
+def test_a_fault_in_xml_takes_nothing_from_what_follows(media_type: str, body: str, expected: list[str]) -> None:
+    found = links(Document("http://e.org/", media_type, None, body.encode())).links
+    assert [link.url for link in found] == expected
