@@ -121,8 +121,11 @@ class Temper:
         lesson = self._lesson
         rate = min(lesson.rate or self._most, self._borne(now))
         near = FROM * lesson.limit <= rate <= TO * lesson.limit
-        lower = max(rate * (NEAR if near else BACK), min(1 / LONGEST_GAP, self._most))
-        self._keep(replace(lesson, rate=lower, limit=rate, why=why))
+        lower = max(rate * (NEAR if near else BACK), 1 / LONGEST_GAP)
+        if lower < self._most:
+            self._keep(replace(lesson, rate=lower, limit=rate, why=why))
+        else:  # what is configured is slow enough
+            self._keep(replace(lesson, why=why))
         self._eased = now
         self._good.clear()
 

@@ -54,22 +54,22 @@ def of_text(pieces: Pieces, document: Document, encoding: str, note: str = "") -
         found = written_plainly("".join(pieces())) if len(document.body) <= _AT_ONCE else None
         if found is not None:
             return found.links(document.url, encoding, note, queries="utf-8")
-        return _told(pieces, Entries)[0].links(document.url, encoding, note)
+        return told(pieces, Entries)[0].links(document.url, encoding, note)
     if name in _MARKUP:
         return _markup(pieces, document, encoding, note)
     if name == "mpd":
         found, left_out = dash.read("".join(pieces()), document.url)
         return found.links(document.url, encoding, note or left_out, queries="utf-8")
     if name in feeds.ROOTS:
-        feed, _ = _told(pieces, partial(feeds.Feed, document.url))
+        feed, _ = told(pieces, partial(feeds.Feed, document.url))
         return feed.found.links(document.url, encoding, note, queries="utf-8")
     known = vocabularies.terms(name, document.hop)
-    told, _ = _told(pieces, partial(vocabularies.Anything, document.url, known))
-    return told.found.links(document.url, encoding, note, queries="utf-8")
+    anything, _ = told(pieces, partial(vocabularies.Anything, document.url, known))
+    return anything.found.links(document.url, encoding, note, queries="utf-8")
 
 
 def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Links:
-    markup, whole = _told(pieces, _Markup)
+    markup, whole = told(pieces, _Markup)
     elements = markup.elements
     links = elements.found.links(base_of(document.url, elements.base), encoding, note)
     links = replace(links, nofollow=tuple(elements.nofollow))
@@ -79,23 +79,23 @@ def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Lin
     return links if len(links.links) > len(mended.links) else mended  # an empty script hides all behind it from HTML
 
 
-def _told(pieces: Pieces, make: Callable[[], Told]) -> tuple[Told, bool]:
+def told(pieces: Pieces, make: Callable[[], Told]) -> tuple[Told, bool]:
     """What *make* makes, told of all that stands in *pieces*; and whether that is well-formed.
 
     Behind a fault libxml2 drops characters that have names, so a broken text is told anew with their numbers. A
     single ampersand, the commonest fault of all, gets one too.
     """
     target = make()
-    if parse(pieces(), target):
+    if _parse(pieces(), target):
         return target, True
     text = "".join(pieces())
     if "&" not in text:
         return target, False
     target = make()
-    return target, parse(iter((_AMPERSAND.sub(_by_number, text),)), target)
+    return target, _parse(iter((_AMPERSAND.sub(_by_number, text),)), target)
 
 
-def parse(pieces: Iterator[str], target: object) -> bool:
+def _parse(pieces: Iterator[str], target: object) -> bool:
     """Tell *target* of what is in *pieces*; whether that is well-formed."""
     parser = etree.XMLParser(
         target=target,
