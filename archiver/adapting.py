@@ -114,7 +114,7 @@ class Temper:
             return
         self._rest = rest
         self._slow_down(now, why)
-        self._narrow()
+        self._narrow(why)
 
     def _slow_down(self, now: float, why: str) -> None:
         """Fewer starts a second than those at which it could not cope."""
@@ -122,10 +122,8 @@ class Temper:
         rate = min(lesson.rate or self._most, self._borne(now))
         near = FROM * lesson.limit <= rate <= TO * lesson.limit
         lower = max(rate * (NEAR if near else BACK), 1 / LONGEST_GAP)
-        if lower < self._most:
+        if lower < self._most:  # else what is configured is slow enough
             self._keep(replace(lesson, rate=lower, limit=rate, why=why))
-        else:  # what is configured is slow enough
-            self._keep(replace(lesson, why=why))
         self._eased = now
         self._good.clear()
 
@@ -162,9 +160,8 @@ class Temper:
         if not slow:
             self._widen()
         elif self.width > 1:
-            self._narrow()
+            self._narrow(SLOW)
             self._eased = now
-            self._keep(replace(self._lesson, why=SLOW))
         else:
             self._slow_down(now, SLOW)
 
@@ -196,12 +193,13 @@ class Temper:
         if self._lesson.width:
             self._keep(replace(self._lesson, width=self._width if self._width < self._widest else 0.0))
 
-    def _narrow(self) -> None:
+    def _narrow(self, why: str) -> None:
         self._width = self._goal = max(1.0, self._width * BACK)
         self._relieved = True
         for seconds in self._taken.values():
             seconds.clear()
-        self._keep(replace(self._lesson, width=self._width if self._width < self._widest else 0.0))
+        width = self._width if self._width < self._widest else 0.0
+        self._keep(replace(self._lesson, width=width, why=why if width else self._lesson.why))
 
     def _keep(self, lesson: Lesson) -> None:
         """Nothing holds the host back any more: nothing needs a reason."""
