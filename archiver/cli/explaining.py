@@ -4,6 +4,7 @@ import json
 import re
 import sqlite3
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from archiver import url
@@ -11,6 +12,7 @@ from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli import wording
 from archiver.cli.judging import Judge, Learned
+from archiver.cli.places import context
 from archiver.cli.terminal import result, say
 from archiver.cli.wording import Explanation
 from archiver.config import queries
@@ -41,8 +43,21 @@ def explain(directory: Path, text: str, *, as_json: bool) -> ExitCode:
         if other := "" if _known(db, address, settings) else with_other_scheme(db, address, settings):
             say(f"archiver: {address} is not in the crawl, but {other} is")
         found = explanation(db, address, settings, time.time(), running=running)
+        found = replace(found, place=_place(db, layout, found))
     result(json.dumps(wording.as_json(found), indent=2) if as_json else "\n".join(wording.lines(found)))
     return ExitCode.DONE
+
+
+def _place(db: sqlite3.Connection, layout: Layout, found: Explanation) -> str:
+    """Where the link to it stands in the page that led to it."""
+    respelled = queries.Respelling(found.settings.scope.query, found.settings.scope.drop_query)
+    steps = found.way
+    if found.row is None:
+        return context(db, layout, steps[-1].url, lambda link: respelled(link.url) == found.url) if steps else ""
+    if len(steps) < 2:
+        return ""
+    hop, names = steps[-1].hop, found.url
+    return context(db, layout, steps[-2].url, lambda link: link.hop is hop and names in (link.url, respelled(link.url)))
 
 
 def spelled(text: str) -> str:

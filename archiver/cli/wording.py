@@ -62,6 +62,7 @@ class Explanation:
     untold: tuple[tuple[str, int], ...] = ()  # rules that refused more links to its host than the sample holds
     way: tuple[Step, ...] = ()  # to the page that names it, where it was refused
     way_cut: bool = False
+    place: str = ""  # element and attribute of the last link on the way
     captures: tuple[Stored, ...] = ()
     host: HostState | None = None
     pace: str = ""  # the setting that says how fast its host is asked
@@ -170,6 +171,8 @@ def _path(found: Explanation) -> Iterator[str]:
         yield f"{_letter(step):<13} {printable(step.url, LONGEST_URL)}"
     if steps and found.row is None:
         yield f"{f'  {REFUSED}':<13} {printable(found.url, LONGEST_URL)}"
+    if found.place:
+        yield f"{'':<13} (named by {printable(found.place)})"
 
 
 def _letter(step: Step) -> str:
@@ -258,6 +261,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "reason": why(row, found.now, found.allowance) if row else "",
         "path": _steps(found),
         "path_cut": found.way_cut,
+        "place": found.place,
         "hops": row.path if row else None,
         "depth": row.depth if row else None,
         **tried(row),

@@ -126,6 +126,15 @@ def test_every_url_names_its_rule_as_the_settings_have_it(crawled: Crawled) -> N
         assert all(line.isprintable() for line in text.splitlines()), address
 
 
+def test_where_the_link_stands(crawled: Crawled, said: Said) -> None:
+    """Element and attribute, from the archive itself; for what was refused too."""
+    directory, refused = str(crawled.directory), rows(crawled.directory, "SELECT url FROM refusals ORDER BY url LIMIT 1")
+    assert "(named by a/@href)\n" in said("explain", directory, f"{crawled.home}/c")
+    for address in (f"{crawled.home}/c", str(refused[0][0])):
+        assert json.loads(said("explain", directory, address, "--json"))["place"] == "a/@href"
+    assert json.loads(said("explain", directory, f"{crawled.home}/", "--json"))["place"] == ""
+
+
 def test_path_tries_and_captures(crawled: Crawled) -> None:
     told = wording.as_json(crawled.explained(f"{crawled.home}/c"))
     assert [(step["url"].removeprefix(crawled.home), step["hop"]) for step in told["path"]] == [
