@@ -5,6 +5,8 @@ site for it (what the other tests know of Python's manual does not hold there).
 """
 
 import os
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -50,25 +52,33 @@ class Site:
         return record.url.removeprefix(self.base)
 
 
-@pytest.fixture(name="site", scope="module")
-def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    if named := os.environ.get("ARCHIVER_SITE"):
-        return Site(Path(named), tmp_path_factory.mktemp("crawl"))
+@pytest.mark.timeout(1200)
+def test_a_real_site(tmp_path: Path) -> None:
+    """All in one test, so that the site is crawled once, and walked once by somebody else's eyes."""
+    named = os.environ.get("ARCHIVER_SITE")
     try:
-        root = python_manual(tmp_path_factory.mktemp("manual"))
+        site = Site(Path(named) if named else python_manual(tmp_path / "manual"), tmp_path)
     except NotToBeHad as reason:
         pytest.skip(str(reason))
-    return Site(root, tmp_path_factory.mktemp("crawl"))
+    if browser.command() is not None:
+        _a_browser_asks_for_nothing_that_was_not_captured(site, tmp_path)
+    if named:
+        return
+    _what_is_reachable_is_captured_and_nothing_else(site)
+    _every_payload_is_the_file(site)
+    _others_read_every_record(site)
+    _the_index_is_what_cdxj_indexer_writes(site, tmp_path)
+    _verify_finds_nothing(site)
 
 
-def test_what_is_reachable_is_captured_and_nothing_else(site: Site) -> None:
+def _what_is_reachable_is_captured_and_nothing_else(site: Site) -> None:
     assert len(site.reachable) > 400
     assert {site.target(record) for record in site.stored} == site.reachable | {"/robots.txt"}
     assert len(site.stored) == len(site.asked) == len(set(site.asked))
     assert set(states(site.directory).values()) == {"archived"}
 
 
-def test_every_payload_is_the_file(site: Site) -> None:
+def _every_payload_is_the_file(site: Site) -> None:
     for record in site.stored:
         path = site.files.get(site.target(record).partition("?")[0])
         if path is None:  # links into other packages, which are not installed
@@ -77,10 +87,7 @@ def test_every_payload_is_the_file(site: Site) -> None:
             assert (record.status, record.body) == ("200", path.read_bytes())
 
 
-@pytest.mark.browser
-@pytest.mark.timeout(1200)
-@pytest.mark.skipif(browser.command() is None, reason="needs Chromium")
-def test_a_browser_asks_for_nothing_that_was_not_captured(site: Site, tmp_path: Path) -> None:
+def _a_browser_asks_for_nothing_that_was_not_captured(site: Site, tmp_path: Path) -> None:
     """It loads pages from the server itself and is scrolled to their ends; the server says what it asked for."""
     captured = {site.target(record) for record in site.stored}
     pages = sorted(target for target in captured if target.endswith(".html") and target in site.files)
@@ -94,13 +101,15 @@ def test_a_browser_asks_for_nothing_that_was_not_captured(site: Site, tmp_path: 
     assert set(asked) - captured <= BY_ITSELF
 
 
-def test_others_read_every_record(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def _others_read_every_record(site: Site) -> None:
     paths = warcs(site.directory)
     assert len(paths) > 2
     checker = Checker(_Options([str(path) for path in paths]))
-    checker.process_all()
+    said = StringIO()
+    with redirect_stdout(said):
+        checker.process_all()
     assert checker.exit_value == 0
-    assert "fail" not in capsys.readouterr().out
+    assert "fail" not in said.getvalue()
     read = 0
     for path in paths:
         with path.open("rb") as file:
@@ -119,7 +128,7 @@ class _Options:
         self.inputs = inputs
 
 
-def test_the_index_is_what_cdxj_indexer_writes(site: Site, tmp_path: Path) -> None:
+def _the_index_is_what_cdxj_indexer_writes(site: Site, tmp_path: Path) -> None:
     """Byte for byte, order included."""
     theirs = tmp_path / "theirs.cdxj"
     CDXJIndexer(str(theirs), [str(path) for path in warcs(site.directory)], sort=True).process_all()
@@ -127,6 +136,6 @@ def test_the_index_is_what_cdxj_indexer_writes(site: Site, tmp_path: Path) -> No
     assert ours.read_bytes().splitlines() == theirs.read_bytes().splitlines()
 
 
-def test_verify_finds_nothing(site: Site) -> None:
+def _verify_finds_nothing(site: Site) -> None:
     checked = archiver("verify", str(site.directory), cwd=site.directory, timeout=300)
     assert checked.returncode == ExitCode.DONE, checked.stdout

@@ -128,7 +128,10 @@ def test_every_url_names_its_rule_as_the_settings_have_it(crawled: Crawled) -> N
 
 def test_where_the_link_stands(crawled: Crawled, said: Said) -> None:
     """Element and attribute, from the archive itself; for what was refused too."""
-    directory, refused = str(crawled.directory), rows(crawled.directory, "SELECT url FROM refusals ORDER BY url LIMIT 1")
+    directory, refused = (
+        str(crawled.directory),
+        rows(crawled.directory, "SELECT url FROM refusals ORDER BY url LIMIT 1"),
+    )
     assert "(named by a/@href)\n" in said("explain", directory, f"{crawled.home}/c")
     for address in (f"{crawled.home}/c", str(refused[0][0])):
         assert json.loads(said("explain", directory, address, "--json"))["place"] == "a/@href"
