@@ -11,6 +11,7 @@ from archiver.extract import charset
 from archiver.model import Hop, Link, Links
 
 MOST_LINKS = 50_000
+LONGEST = 100  # characters of the place where a link stands
 NOFOLLOW = " rel=nofollow"  # ends the context of a link whose element says so
 
 _USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; any other scheme ends in `url.join`
@@ -62,7 +63,7 @@ class Found:
             if target is not None:
                 known = links.get((target, hop))
                 if known is None or (known.context.endswith(NOFOLLOW) and not context.endswith(NOFOLLOW)):
-                    links[target, hop] = Link(target, hop, context)
+                    links[target, hop] = Link(target, hop, context if len(context) <= LONGEST else _short(context))
         if self.full:
             note = f"{note}; " * bool(note) + f"more than {MOST_LINKS} links"
         return Links(tuple(links.values()), encoding, note)
@@ -85,6 +86,11 @@ def base_of(address: str, href: str | None) -> str:
     if base is None and (scheme := _SCHEME.match(href.strip())) and scheme[1].lower() not in _NO_BASE:
         return href.strip()
     return base or address
+
+
+def _short(context: str) -> str:
+    """The beginning of *context*: names of elements may be as long as a document."""
+    return context[:LONGEST] + NOFOLLOW * context.endswith(NOFOLLOW)
 
 
 class Joiner:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.extract import Document, charset, css, decoded, from_fields, links, redirect
+from archiver.extract.found import LONGEST, NOFOLLOW
 from archiver.model import Hop, Link
 
 TEXT = b" ".join(b"%d" % (number * 7919 % 10007) for number in range(2000))
@@ -273,3 +274,13 @@ def test_any_bytes_have_an_encoding(body: bytes, label: str) -> None:
 def test_a_fault_in_xml_takes_nothing_from_what_follows(media_type: str, body: str, expected: list[str]) -> None:
     found = links(Document("http://e.org/", media_type, None, body.encode())).links
     assert [link.url for link in found] == expected
+
+
+def test_the_place_of_a_link_is_short() -> None:
+    name = f"x-{'a' * 5000}"
+    page = f"<{name} src=/a.png></{name}><{name} href=/b rel=nofollow></{name}>"
+    found = links(Document("http://e.org/", "text/html", None, page.encode())).links
+    assert [(link.url[12:], len(link.context), link.context.endswith(NOFOLLOW)) for link in found] == [
+        ("/a.png", LONGEST, False),
+        ("/b", LONGEST + len(NOFOLLOW), True),
+    ]
