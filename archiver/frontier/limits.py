@@ -10,8 +10,9 @@ ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'wai
              AND urls.priority < 0) END
 """
 REACHED = """
-SELECT spent >= ?1 AS by_urls, count(*), sum(waiting) FROM hosts
-WHERE waiting > 0 AND (spent >= ?1 OR received >= ?2) GROUP BY by_urls ORDER BY by_urls DESC
+WITH bounds (urls, size) AS (VALUES (?, ?))
+SELECT spent >= bounds.urls AS by_urls, count(*), sum(waiting) FROM hosts, bounds
+WHERE waiting > 0 AND (spent >= bounds.urls OR received >= bounds.size) GROUP BY by_urls ORDER BY by_urls DESC
 """  # given: bounds
 
 
