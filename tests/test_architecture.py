@@ -6,6 +6,8 @@ stands: at the top, in a function, under TYPE_CHECKING. Names on one line do not
 
 import ast
 import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -269,3 +271,19 @@ def test_a_fault_is_found(where: str, text: str, fault: str) -> None:
 )
 def test_what_is_right_passes(where: str, text: str) -> None:
     assert faults(Path(where), GOOD + text) == []
+
+
+def test_what_is_imported_is_installed_with_the_program() -> None:
+    """Another distribution's modules are those of a dependency; pywb's alone come with an extra."""
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["replay"]]
+    brought = {re.split(r"[<>=;.\s]", line)[0].lower().replace("-", "_") for line in wanted}
+    imported = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported.add(node.module.partition(".")[0])
+    brought |= {"yarl", "gevent"}  # by aiohttp and pywb, whose interfaces they are part of
+    assert imported - sys.stdlib_module_names - {"archiver"} - brought <= {"compression"}  # of Python 3.14
