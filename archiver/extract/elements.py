@@ -42,7 +42,6 @@ _OPENED = re.compile(  # what a script surely opens: a plain string, and nothing
     r"\s*(['\"])([^'\"\\<>+\s]{1,2000})\1(?=\s*[,;)}]|\s*\Z)"
 )
 _TASK = re.compile(r"(action|icon)-uri=([^;\s]+)", re.IGNORECASE)
-_JAVASCRIPT = frozenset(("", "module", "javascript"))
 _TEMPLATE = re.compile(r"template|handlebars|mustache|tmpl|underscore|jsrender|text/html\Z")
 
 
@@ -96,7 +95,7 @@ class Elements:
         kind = attributes.get("type", "").partition(";")[0].strip().lower()
         if attributes.get("src"):
             return
-        if kind in _JAVASCRIPT or kind.endswith(("/javascript", "/ecmascript", "/babel")):
+        if script.is_program(kind):
             self._all(state.assigned(text), "script/state")
             for reference, context in script.references(text, inline=True):
                 self.found.add(reference, Hop.SPECULATIVE, context)

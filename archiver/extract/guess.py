@@ -6,18 +6,24 @@ Each function looks at one string, in time linear in its length.
 import re
 
 LONGEST = 2048
+FILES = frozenset(  # endings of the files that pages are made of
+    (
+        *("css", "js", "mjs", "cjs", "json", "wasm", "webmanifest", "glb", "gltf"),
+        *("apng", "avif", "bmp", "cur", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"),
+        *("woff", "woff2", "ttf", "otf", "eot"),
+        *("flac", "m3u8", "m4a", "m4v", "mp3", "mp4", "mpd", "oga", "ogg", "ogv", "opus", "vtt", "wav", "webm"),
+    )
+)
 
 _NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
 _PATH = re.compile(r"/|\.[a-zA-Z]\w")
 _SURE = re.compile(r"https?://[^\s/]|//[\w-]+(?:\.[\w-]+)+(?:[/:?]|$)|/(?![/*])", re.IGNORECASE)
-_EXTENSIONS = (
-    r"apng|avif|bmp|cur|gif|heic|ico|jfif|jpe?g|jxl|png|svgz?|tiff?|webp"
-    r"|css|m?js|cjs|json|wasm|webmanifest|woff2?|[ot]tf|eot|glb|gltf"
-    r"|3gp|aac|flac|flv|m3u8|m4[av]|mov|mp3|mp4|mpd|mpe?g|og[agv]|opus|swf|vtt|wav|weba|webm"
+_EXTENSIONS = FILES | frozenset(
+    ("3gp", "aac", "flv", "heic", "jfif", "jxl", "mov", "mpeg", "mpg", "svgz", "swf", "tif", "tiff", "weba")
 )
 _PATH_CHARS = r"[^\\\x00-\x1f\"'<>{}|^`*?#:]"
 _TAIL = rf"{_PATH_CHARS}++(?:[?#][^\s\"'<>{{}}\\]*+)?"
-_ENDS_AS_FILE = re.compile(rf"\.(?:{_EXTENSIONS})\Z", re.IGNORECASE)
+_ENDS_AS_FILE = re.compile(rf"\.(?:{'|'.join(sorted(_EXTENSIONS))})\Z", re.IGNORECASE)
 _WHOLE = re.compile(rf"(?:https?:)?//[\w.-]++(?::\d{{1,5}})?/(?!/){_TAIL}|/(?!/){_TAIL}", re.IGNORECASE)
 _NEAR = re.compile(rf"(?![\s/]){_TAIL}")
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")

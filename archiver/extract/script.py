@@ -13,6 +13,7 @@ from enum import Enum, auto
 from archiver.extract import charset, chunks
 from archiver.extract.document import Document
 from archiver.extract.found import Found
+from archiver.extract.guess import FILES
 from archiver.model import Hop, Links
 
 MOST_BYTES = 16 << 20
@@ -35,15 +36,10 @@ TYPES = frozenset(
     )
 )
 
+_PROGRAMS = TYPES | {"", "module", "javascript"}  # types of script elements
+
 _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
-_FILES = _SCRIPTS | frozenset(
-    (
-        *("png", "jpg", "jpeg", "gif", "webp", "avif", "svg", "ico", "bmp", "apng", "cur"),
-        *("woff", "woff2", "ttf", "otf", "eot"),
-        *("mp3", "mp4", "m4a", "m4v", "webm", "ogg", "ogv", "oga", "opus", "wav", "flac", "m3u8", "mpd", "vtt"),
-        *("webmanifest", "glb", "gltf", "xml", "csv", "geojson", "topojson", "kml", "pdf"),
-    )
-)
+_FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))
 _ENDING = re.compile(rf"\.(?:{'|'.join(sorted(_FILES))})(?![\w.-])", re.IGNORECASE)
 # Names and places that stand in programs which look for files on a disk, not on a site.
 _NOT_SERVED = re.compile(
@@ -105,6 +101,11 @@ def read(document: Document) -> Links:
         found.add(reference, Hop.SPECULATIVE, context)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, encoding, note, queries="utf-8")
+
+
+def is_program(kind: str) -> bool:
+    """Whether a script element of this type, in lower case, holds a program, and not data or a template."""
+    return kind in _PROGRAMS or kind.endswith(("/javascript", "/ecmascript", "/babel"))
 
 
 def references(text: str, *, inline: bool = False) -> Iterator[tuple[str, str]]:

@@ -187,12 +187,14 @@ def test_scripts_in_pages(broken: str) -> None:
         f"{broken}<base href=/base/><script>f('img/a.png')</script><script type=module>import './b.js'</script>"
         "<script src=c.js>f('/not-run.png')</script><script type=application/json>['/data.png']</script>"
         "<script type='text/template'>'/template.png'</script>"
+        "<script type='application/x-javascript'>f('/old.png')</script>"
     )
     assert found(page, "text/html", Hop.LINK, PAGE) == [
         "http://host.test/base/img/a.png script/string",
         "http://host.test/base/b.js script/import",
         "http://host.test/base/c.js script/@src",
         "http://host.test/data.png script/json",
+        "http://host.test/old.png script/string",
     ]
 
 
