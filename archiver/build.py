@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from archiver import __version__
@@ -49,7 +50,7 @@ from archiver.politeness import Whole
 from archiver.recover import Rebuilding, Rebuilt, Recovery, Tell, replace_database
 from archiver.robots import product_token
 from archiver.schedule import Schedule
-from archiver.scope import scope_of
+from archiver.scope import Scope, Scopes, scope_of
 from archiver.stats import duration
 from archiver.traps import MOST_PATTERNS, Traps
 from archiver.visit import RobotsTerms, Terms
@@ -157,9 +158,9 @@ def _renewal(layout: Layout, settings: Settings, in_force: InForce, guard: Guard
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
         guard.welcome(newest)
-        renewed = await asyncio.to_thread(lambda: terms_of(_with_seeds(settings, further, layout)))
-        renewed.scope.welcome(in_force.terms.scope.welcomed)
-        in_force.terms = replace(in_force.terms, scope=renewed.scope)
+        scope = await asyncio.to_thread(lambda: _scope(_with_seeds(settings, further, layout)))
+        scope.welcome(in_force.terms.scope.welcomed)
+        in_force.terms = replace(in_force.terms, scope=scope)
 
     return renew
 
@@ -208,16 +209,18 @@ async def rebuilt(directory: Path, settings: Settings, tell: Tell, text: str = "
 
 def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Terms:
     """By what visits of this crawl are judged; *known*: what patterns of its URLs have brought so far."""
-    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed_setting)}
-    domain_of = registered_domains() if "domain" in reaches else str
     politeness = settings.politeness
     rules = RobotsTerms(
         patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
         nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
     )
-    scope = scope_of(settings.scope, settings.seeds, domain_of)
     traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith(MARK)))
-    return Terms(scope, settings.fetch.retries, traps, rules, Guesses(settings.scope, known))
+    return Terms(_scope(settings), settings.fetch.retries, traps, rules, Guesses(settings.scope, known))
+
+
+def _scope(settings: Settings) -> Scope | Scopes:
+    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed_setting)}
+    return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
 
 
 async def _learned_terms(settings: Settings, frontier: Frontier) -> Terms:
@@ -228,6 +231,7 @@ async def _learned_terms(settings: Settings, frontier: Frontier) -> Terms:
     return terms
 
 
+@cache
 def registered_domains() -> Callable[[str], str]:
     """Host name to registered domain, by the list that comes with tldextract; the network is never asked."""
     import tldextract  # noqa: PLC0415 - a fifth of a second, for those only who crawl a domain

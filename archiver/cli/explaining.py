@@ -5,6 +5,7 @@ import re
 import sqlite3
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from archiver import url
@@ -105,38 +106,23 @@ def explanation(db: sqlite3.Connection, address: str, settings: Settings, now: f
     judge = Judge(settings, Learned(moved, answers.learned(db, MOST_PATTERNS)), now)
     host = answers.host(db, url.origin(address))
     delay = judge.delay(host) if host is not None and settings.politeness.robots == "obey" else 0.0
+    common = partial(
+        Explanation, address, now, running=running, settings=settings, host=host, pace=judge.pace(address), delay=delay
+    )
     row = answers.known(db, address)
     if row is None:
         refused = answers.refused(db, address)
         above = answers.known(db, refused.via) if refused is not None and refused.via else None
         steps, cut = answers.way(db, above) if above is not None else ([], False)
-        return Explanation(
-            address,
-            now,
-            judge.of_unknown(address, host),
-            running,
-            settings,
-            refused=refused,
-            way=tuple(steps),
-            way_cut=cut,
-            untold=tuple(answers.refused_without_trace(db, url.origin(address))),
-            host=host,
-            pace=judge.pace(address),
-            delay=delay,
-        )
+        untold = tuple(answers.refused_without_trace(db, url.origin(address)))
+        verdict = judge.of_unknown(address, host)
+        return common(verdict, refused=refused, untold=untold, way=tuple(steps), way_cut=cut)
     steps, cut = answers.way(db, row)
-    return Explanation(
-        address,
-        now,
+    return common(
         judge.of_known(row, host),
-        running,
-        settings,
         row=row,
         way=tuple(steps),
         way_cut=cut,
         captures=tuple(answers.captures(db, row)),
-        host=host,
-        pace=judge.pace(address),
-        delay=delay,
         ahead=answers.ahead(db, row) if row.state is State.WAITING else 0,
     )

@@ -24,22 +24,11 @@ from fixtures.archives import rows, states
 from fixtures.flag import Flag, Gate
 from fixtures.lifetimes import settings
 from fixtures.log import Row
-from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable, keep
+from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable, in_turn, keep
 from fixtures.sites import message, ok, page
 
 FOREIGN = "127.0.0.2"
 NOTHING: tuple[str, ...] = ()
-
-
-def in_turn(*answers: Route) -> Callable[[Row], Sendable]:
-    """The first request is answered by the first of *answers*, and so on; the last one stays."""
-    left = list(answers)
-
-    def answer(row: Row) -> Sendable:
-        route = left.pop(0) if len(left) > 1 else left[0]
-        return route(row) if callable(route) else route
-
-    return answer
 
 
 def raising(flag: Flag, route: Route) -> Callable[[Row], Sendable]:

@@ -3,7 +3,6 @@
 import socket
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,23 +16,12 @@ from fixtures.command import archiver
 from fixtures.flag import Flag, Gate
 from fixtures.lifetimes import crawl
 from fixtures.log import Row
-from fixtures.rawserver import Answer, End, RawServer, Route, Sendable, keep
+from fixtures.rawserver import Answer, End, RawServer, Route, Sendable, in_turn, keep
 from fixtures.sites import message, oddities, ok, page, redirect, tree
 
 
 def _notes(directory: Path) -> dict[str, str]:
     return {str(url): str(note) for url, note in rows(directory, "SELECT url, note FROM urls")}
-
-
-def in_turn(*answers: Route) -> Callable[[Row], Sendable]:
-    """The first request is answered by the first of *answers*, and so on; the last one stays."""
-    left = list(answers)
-
-    def answer(row: Row) -> Sendable:
-        route = left.pop(0) if len(left) > 1 else left[0]
-        return route(row) if callable(route) else route
-
-    return answer
 
 
 def test_breadth_first_and_requisites_before_further_pages(tmp_path: Path) -> None:

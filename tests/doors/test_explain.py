@@ -23,30 +23,10 @@ from fixtures import crawls
 from fixtures.archives import rows
 from fixtures.lifetimes import settings
 from fixtures.rawserver import NOT_FOUND, RawServer, Route, keep
-from fixtures.rules import CALENDAR, FOREIGN, WANTED, Crawled, crawled_site, expected, run
+from fixtures.rules import CALENDAR, FOREIGN, WANTED, Crawled, expected, run
 from fixtures.sites import message, ok, page
 
 Said = Callable[..., str]
-
-
-@pytest.fixture(name="said")
-def command(capsys: pytest.CaptureFixture[str]) -> Said:
-    """What `archiver ARGUMENTS` prints; carried out in this process, for its speed."""
-
-    def run_it(*arguments: str) -> str:
-        assert carried_out(arguments) == ExitCode.DONE
-        out, err = capsys.readouterr()
-        assert err == ""
-        return out
-
-    return run_it
-
-
-@pytest.fixture(name="crawled", scope="module")
-def crawled_once(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
-    directory = tmp_path_factory.mktemp("explained") / "crawl"
-    directory.mkdir()
-    return crawled_site(directory)
 
 
 def stands_in(written: dict[str, Any], rule: str) -> bool:

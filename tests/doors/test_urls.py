@@ -18,29 +18,9 @@ from archiver.model import ExitCode
 from fixtures import crawls
 from fixtures.command import ROOT
 from fixtures.lifetimes import settings
-from fixtures.rules import FOREIGN, Crawled, crawled_site, expected
+from fixtures.rules import FOREIGN, Crawled, expected
 
 Said = Callable[..., str]
-
-
-@pytest.fixture(name="said")
-def command(capsys: pytest.CaptureFixture[str]) -> Said:
-    """What `archiver ARGUMENTS` prints; carried out in this process, for its speed."""
-
-    def run_it(*arguments: str) -> str:
-        assert carried_out(arguments) == ExitCode.DONE
-        out, err = capsys.readouterr()
-        assert err == ""
-        return out
-
-    return run_it
-
-
-@pytest.fixture(name="crawled", scope="module")
-def crawled_once(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
-    directory = tmp_path_factory.mktemp("explained") / "crawl"
-    directory.mkdir()
-    return crawled_site(directory)
 
 
 Listed = Callable[..., list[str]]

@@ -2,8 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,20 +13,10 @@ from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Settlement, Span
 from fixtures.archives import rows
+from fixtures.waiting import SEEDS, two_hosts
 
-SEEDS = [f"http://h{host}.example/{page}" for host in range(2) for page in range(5)]
 LATER = 1000.0
 BY_URLS = "--max-urls-per-host 3 is reached by 1 host, for which 3 URLs wait"
-
-
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[SqliteFrontier]:
-    frontier = await SqliteFrontier.open(folder / "crawl.db")
-    try:
-        await frontier.add_seeds(SEEDS)
-        yield frontier
-    finally:
-        await frontier.close()
 
 
 async def visit(frontier: SqliteFrontier, host: int, events: dict[int, Event], size: int = 100) -> None:
@@ -66,13 +55,13 @@ def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: A
     """Its visited URLs count, failed and waiting for another try; what was forbidden does not."""
 
     async def run() -> None:
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             await visit(frontier, 1, {0: Event.CAPTURE, 1: Event.RETRY}, 150)
             await visit(frontier, 1, {1: Event.GIVE_UP, 2: Event.FORBID})
             await visit(frontier, 2, {0: Event.CAPTURE})
             await visit(frontier, 1, {0: Event.GIVE_UP})
             await frontier.add_seeds([f"http://h0.example/more{number}" for number in range(2)])
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             held = [number for number in (1, 2) if f"{'34'[number - 1]} URLs" in words]
             assert await due(frontier, allowance) == [number for number in (1, 2) if number not in held]
             assert await frontier.held_back(allowance) == words
@@ -85,7 +74,7 @@ def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: A
 
 def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
     async def run() -> None:
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             await visit(frontier, 1, {0: Event.GIVE_UP, 1: Event.GIVE_UP})
             assert await due(frontier, Allowance(urls=2)) == [2]
             assert await frontier.again(Selection(failures=("connect",))) == 2
@@ -114,7 +103,7 @@ def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
         )
 
     async def run() -> None:
-        async with opened(tmp_path):
+        async with two_hosts(tmp_path):
             pass
 
     asyncio.run(run())

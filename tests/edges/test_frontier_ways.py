@@ -1,39 +1,26 @@
 """What hosts have taught us and how they fail, in a real database."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from archiver.adapting import UNTAUGHT, Lesson
 from archiver.frontier import account, ways
-from archiver.frontier.sqlite import SqliteFrontier
 from archiver.slumber import AWAKE, Slumber
 from fixtures.archives import rows, states
+from fixtures.waiting import SEEDS, two_hosts
 
-SEEDS = [f"http://h{host}.example/{page}" for host in range(2) for page in range(5)]
 LESSON = Lesson(1.5, 2.0, 3.5, "503")
-
-
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[SqliteFrontier]:
-    frontier = await SqliteFrontier.open(folder / "crawl.db")
-    try:
-        await frontier.add_seeds(SEEDS)
-        yield frontier
-    finally:
-        await frontier.close()
 
 
 def test_lessons_come_with_the_lease(tmp_path: Path) -> None:
     async def run() -> None:
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             first, second = await frontier.due_hosts(1000.0, 9, ())
             assert (first.lesson, first.slumber) == (UNTAUGHT, AWAKE)
             await frontier.settle((), (), {second.id: LESSON})
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             first, second = await frontier.due_hosts(1000.0, 9, ())
             assert (first.lesson, second.lesson) == (UNTAUGHT, LESSON)
 
@@ -44,12 +31,12 @@ def test_lessons_come_with_the_lease(tmp_path: Path) -> None:
 
 def test_a_host_that_sleeps_is_not_due(tmp_path: Path) -> None:
     async def run() -> None:
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             await frontier.doze(1, Slumber(900.0, 40.0, 1040.0))
         with account.opened(tmp_path) as db:
             host = next(account.hosts(db, 1000.0))
             assert (host.why, host.until) == ("asleep, next probe", 1040.0)
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             assert [row.id for row in await frontier.due_hosts(1000.0, 9, ())] == [2]
             assert await frontier.next_due(1000.0) == 1040.0
             assert (await frontier.host(1)).slumber == Slumber(900.0, 40.0, 1040.0)
@@ -66,7 +53,7 @@ def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
     monkeypatch.setattr(ways, "AT_ONCE", 2)
 
     async def run() -> None:
-        async with opened(tmp_path) as frontier:
+        async with two_hosts(tmp_path) as frontier:
             await frontier.ask_robots(1)
             await frontier.doze(1, Slumber(900.0, 40.0, 1040.0))
             assert await frontier.give_up(1, "connect", "gone", 1000.0) == 5
@@ -89,7 +76,7 @@ def test_a_database_from_before_can_be_looked_at(tmp_path: Path) -> None:
     """`archiver status` reads a crawl that no crawl of this version has opened."""
 
     async def run() -> None:
-        async with opened(tmp_path):
+        async with two_hosts(tmp_path):
             pass
 
     asyncio.run(run())

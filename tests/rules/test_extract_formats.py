@@ -7,19 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.extract import Document, links, readable
+from archiver.extract import Document, links
 from archiver.model import Hop
+from fixtures.finding import PAGE, Found, found
 
-PAGE = "http://e.org/d/p"
 L, E, X, M = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.MANIFEST
-Found = list[tuple[str, Hop]]
-
-
-def found(body: str | bytes, media_type: str, hop: Hop = L, address: str = PAGE) -> Found:
-    body = body.encode() if isinstance(body, str) else body
-    document = Document(address, media_type, None, body, hop)
-    assert readable(Document(address, media_type, None, body[:1024], hop)) or not links(document).links
-    return [(link.url.removeprefix("http://e.org"), link.hop) for link in links(document).links]
 
 
 def test_lists_that_a_page_plays_are_played() -> None:
