@@ -8,7 +8,7 @@ the exit codes; the documents and the database are held to both by tests.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class ExitCode(IntEnum):
@@ -77,8 +77,7 @@ class Truncation(StrEnum):
     UNSPECIFIED = "unspecified"  # the framing is broken, so nobody can know where the message ended
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(NamedTuple):
     """A reference found in a document: an absolute canonical URL, how it leads there, and where it stood."""
 
     url: str
@@ -119,8 +118,7 @@ class Claim:
         return self.tries == 0 and self.priority >= 0
 
 
-@dataclass(frozen=True, slots=True)
-class NewUrl:
+class NewUrl(NamedTuple):
     """A link that scope took, ready for the frontier."""
 
     url: str
@@ -131,8 +129,7 @@ class NewUrl:
     priority: int
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A link that scope did not take, and the rule that said so."""
 
     url: str
@@ -224,8 +221,7 @@ class Exchange:
     waited: float = 0.0  # seconds from sending the request to the first byte of the answer; 0: not known
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Where one record lies in its file: the whole gzip member."""
 
     offset: int

@@ -8,7 +8,6 @@ something names it for certain, and waits again if it was given up as a guess. R
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 import aiosqlite
 
@@ -83,7 +82,7 @@ def _best(one: Found, other: Found) -> Found:
     """The nearer of two ways to a URL, and the sooner of their priorities."""
     near = other if _far(other[0]) < _far(one[0]) else one
     sooner = min(one[0].priority, other[0].priority)
-    return near if near[0].priority == sooner else (replace(near[0], priority=sooner), near[1])
+    return near if near[0].priority == sooner else (near[0]._replace(priority=sooner), near[1])
 
 
 def _far(new: NewUrl) -> tuple[bool, int, int]:
