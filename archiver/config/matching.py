@@ -8,8 +8,6 @@ import re
 from enum import Enum
 from typing import Final, Literal
 
-import regex
-
 LONGEST_EASY = 2000  # characters of a URL on which one repetition cannot take long: some milliseconds at worst
 PATIENCE = 0.1  # seconds of computing for one pattern on one URL …
 TRIES = 20  # … so often …
@@ -30,6 +28,8 @@ class Pattern:
     """One pattern, and the *rule* that it stands for."""
 
     def __init__(self, rule: str, text: str) -> None:
+        import regex  # noqa: PLC0415 - half as large as all of this package, for those only who give a pattern
+
         self.rule = rule
         easy = len(_REPEATS.findall(text)) <= 1 and not _LOOKS_BACK.search(text)
         self._easy = re.compile(text) if easy else None

@@ -5,7 +5,8 @@ sets cost little; the pattern is found anywhere in the URL, in any case.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +16,16 @@ class Entry:
     needle: str
     pattern: str
     what: str
-    compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "compiled", re.compile(self.pattern, re.IGNORECASE))
 
     def hits(self, address: str, lower: str) -> bool:
         """Whether *address* is of this kind; *lower* is the same in lower case."""
-        return self.needle in lower and self.compiled.search(address) is not None
+        return self.needle in lower and _compiled(self.pattern).search(address) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Most crawls switch no set on, and need none of the patterns."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from decimal import Decimal
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-import regex
-
 from archiver import url
 from archiver.config import queries, sets, surts
 from archiver.errors import ConfigError
@@ -162,6 +160,8 @@ def _text(given: Any) -> str:
 
 
 def _pattern(given: Any) -> str:
+    import regex  # noqa: PLC0415 - half as large as all of this package, for those only who give a pattern
+
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)  # Python's word for what a later version will read differently
         re.compile(_text(given))
