@@ -36,6 +36,7 @@ class Committer:
         self._hurry: Callable[[], bool] = lambda: True
         self._lessons: Callable[[], Mapping[int, Lesson]] = lambda: NOTHING_NEW
         self._room = asyncio.Condition()
+        self._queueing = 0  # visits for which there is no room yet
         self._bytes = 0
         self._visits = 0
         self._large_ones = 0
@@ -55,14 +56,16 @@ class Committer:
     async def put(self, visited: Visited) -> None:
         """Hand a visit in; returns at once unless too much is waiting to be written."""
         held, large = _weight(visited)
-        async with self._room:
-            await self._room.wait_for(lambda: self._fits(held, large))
-            self._bytes += held
-            self._large_ones += large
-            self._visits += 1
+        if self._queueing or not self._fits(held, large):
+            await self._wait_for_room(held, large)
+        self._bytes += held
+        self._large_ones += large
+        self._visits += 1
         lane = self._large if large else self._small
         lane.queue.append(visited)
         lane.arrived.set()
+        if len(lane.queue) >= BATCH or self._hurry():
+            lane.enough.set()
 
     async def run(self) -> None:
         """Commit until `close`; any error of storage ends it, and with it the crawl."""
@@ -75,6 +78,15 @@ class Committer:
         self._closing = True
         for lane in (self._small, self._large):
             lane.arrived.set()
+            lane.enough.set()
+
+    async def _wait_for_room(self, held: int, large: int) -> None:
+        self._queueing += 1
+        try:
+            async with self._room:
+                await self._room.wait_for(lambda: self._fits(held, large))
+        finally:
+            self._queueing -= 1
 
     def _fits(self, held: int, large: int) -> bool:
         return (
@@ -107,18 +119,14 @@ class Committer:
 
     async def _gather(self, lane: Lane, most: int) -> None:
         """An idle crawl does not wait for a batch to fill, a busy one a moment."""
-        end = asyncio.get_running_loop().time() + GATHER
-        while len(lane.queue) < most and not self._closing and not self._hurry():
-            left = end - asyncio.get_running_loop().time()
-            if left <= 0:
-                return
-            lane.arrived.clear()
-            try:
-                async with asyncio.timeout(left):
-                    await lane.arrived.wait()
-            except TimeoutError:
-                lane.arrived.set()
-                return
+        lane.enough.clear()
+        if len(lane.queue) >= most or self._closing or self._hurry():
+            return
+        timer = asyncio.get_running_loop().call_later(GATHER, lane.enough.set)
+        try:
+            await lane.enough.wait()
+        finally:
+            timer.cancel()
 
     async def _commit(self, lane: Lane, batch: Sequence[Visited]) -> None:
         weights = [_weight(visited) for visited in batch]

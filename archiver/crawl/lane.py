@@ -98,6 +98,7 @@ class Lane:
     def __init__(self, archive: Archive, books: Books, in_force: InForce, clock: Clock) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()
+        self.enough = asyncio.Event()  # a batch need not wait for more
         self._archive = archive
         self._books = books
         self._in_force = in_force
