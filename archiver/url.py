@@ -23,12 +23,30 @@ _PLAIN = re.compile(
     r"(?:#[^\ud800-\udfff]*+)?+"
 )
 
+_PLAIN_PATH = re.compile(rf"(/{_TAIL})(?:#[^\ud800-\udfff]*+)?+")
+_LONGEST_ROOT = 200  # characters
+
 _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 
 
 def canonical(text: str) -> str | None:
     """The canonical form of an absolute URL; None where it is not one that can be fetched."""
+    slash = text.find("/", 8)
+    if slash > 0 and len(text) <= MAX_LENGTH and is_root(text[: slash + 1]):
+        plain = _PLAIN_PATH.fullmatch(text, slash)
+        if plain is not None:
+            return text[:slash] + plain[1]
     return _finish(text, None)
+
+
+def is_root(text: str) -> bool:
+    """Whether *text* is the canonical address of a whole host, as `https://example.org/` is."""
+    return len(text) <= _LONGEST_ROOT and _is_root(text)
+
+
+@lru_cache(maxsize=1024)
+def _is_root(text: str) -> bool:
+    return text.find("/", 8) == len(text) - 1 and _finish(text, None) == text
 
 
 def join(base: str, reference: str) -> str | None:

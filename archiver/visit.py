@@ -130,7 +130,7 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     links = extract.links(document)
     if media_type in PAGES and _is_page(claim):
         links = replace(links, runs=runs(body))
-    merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values())
+    merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values()) if named else links.links
     note = "; ".join(filter(None, (note, links.note)))
     return replace(links, links=merged, note=note, nofollow=(*nofollow, *links.nofollow))
 

@@ -6,12 +6,14 @@ those of the Encoding standard; labels that it does not know are as good as none
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import webencodings
 
 from archiver.extract import legacy
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
+_BEGIN_MARKS = frozenset(mark[:1] for mark, _ in _MARKS)
 _PRESCAN = 1024  # bytes in which the HTML standard looks for a meta element before it parses
 _LATE = 1 << 16  # a later one makes a browser start again; how far we go for it
 _PIECE = 1 << 16
@@ -23,21 +25,39 @@ _IN_CONTENT = re.compile(
     rb"charset" + _S + rb"*+=" + _S + rb"*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*+))",
     re.IGNORECASE,
 )
+_AT_ONCE = re.compile(  # a plain meta element, and nothing before it but what nearly all pages begin with
+    _S
+    + rb"*+(?:<!doctype[^<>]*+>"
+    + _S
+    + rb"*+)?+(?:<html(?:"
+    + _S
+    + rb"++[a-z:-]++=\"[^\"<>]*+\")*+>"
+    + _S
+    + rb"*+)?+"
+    rb"(?:<head>" + _S + rb"*+)?+<meta" + _S + rb"++charset=\"([a-z0-9-]++)\"" + _S + rb"*+/?+>",
+    re.IGNORECASE,
+)
 _XML_DECLARATION = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(?:\"([^\"<>]*)\"|'([^'<>]*)')")
 _CSS_CHARSET = re.compile(rb'@charset "([\x00-\x21\x23-\x7f]*)";')
 
 
 def named(label: str | None) -> str | None:
     """The standard's name of the encoding that *label* means; None where it means none."""
-    found = webencodings.lookup(label) if label and len(label) < 64 else None
+    return _named(label) if label and len(label) < 64 else None
+
+
+@lru_cache(maxsize=256)
+def _named(label: str) -> str | None:
+    found = webencodings.lookup(label)
     return str(found.name) if found else None
 
 
 def text(body: bytes, encoding: str) -> str:
     """*body* as text without its byte order mark; what cannot be read becomes U+FFFD."""
-    for mark, name in _MARKS:
-        if body.startswith(mark) and name == encoding:
-            body = body[len(mark) :]
+    if body[:1] in _BEGIN_MARKS:
+        for mark, name in _MARKS:
+            if body.startswith(mark) and name == encoding:
+                body = body[len(mark) :]
     if encoding in ("utf-8", "replacement"):
         return body.decode("utf-8", "replace")
     return legacy.decoded(body, encoding)
@@ -82,6 +102,8 @@ def of_text(body: bytes, header: str | None) -> str:
 
 def marked(body: bytes) -> str | None:
     """The encoding that a byte order mark tells."""
+    if body[:1] not in _BEGIN_MARKS:
+        return None
     return next((name for mark, name in _MARKS if body.startswith(mark)), None)
 
 
@@ -103,6 +125,9 @@ def _from_xml(body: bytes) -> str | None:
 
 def _from_meta(body: bytes) -> str | None:
     """The HTML standard's prescan, and where it finds nothing, the same for a meta element that comes late."""
+    early = _AT_ONCE.match(body, 0, _PRESCAN)
+    if early and (found := _ascii(named(early[1].decode("ascii")))):
+        return found
     for head in (body[:_PRESCAN], body[:_LATE]):
         if b"charset" in head.lower() and (found := _prescan(head)):
             return found

@@ -38,7 +38,7 @@ _LISTED = re.compile(rf"\s*+({_STRING})\s*+,?")
 def names(text: str) -> Iterator[str]:
     """The files, as the script's own address, or its host, leads to them; at most `MOST`."""
     found: dict[str, None] = {}
-    if _HINT.search(text):
+    if "webpack" in text and _HINT.search(text):
         _webpack(text, found)
     if "__vite__mapDeps" in text:
         _vite(text, found)

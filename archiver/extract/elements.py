@@ -240,10 +240,14 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
         elements.found.add(refresh.target(content), Hop.LINK, "meta/@content")
     name = attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
     name = name.strip().lower()
-    if len(content) < _LONGEST_DIRECTIVES and not REFUSE.isdisjoint(_APART.split(content.lower())):
+    if len(content) < _LONGEST_DIRECTIVES and _refuses(content.lower()):
         elements.tell(name)
     for reference, hop in _content(name, content, _item_hop(attributes) if "itemprop" in attributes else None):
         elements.found.add(reference, hop, "meta/@content")
+
+
+def _refuses(directives: str) -> bool:
+    return "no" in directives and not REFUSE.isdisjoint(_APART.split(directives))
 
 
 def _content(name: str, content: str, item: Hop | None) -> Iterator[tuple[str, Hop]]:

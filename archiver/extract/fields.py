@@ -23,6 +23,7 @@ _WITH_VALUE = frozenset(("max-image-preview", "max-snippet", "max-video-preview"
 _MOST = 200  # Link fields are repeated, but not without end
 _MOST_READ = 10 * _MOST  # the same one again, or one that leads nowhere, is work as well
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_NAMING = frozenset(("content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap"))
 _ENDPOINTS = frozenset(  # for programs that write, and a dictionary, which no answer to us is packed with
     ("authorization_endpoint", "compression-dictionary", "edit", "edit-media", "hub", "micropub", "token_endpoint")
 )
@@ -39,7 +40,9 @@ def redirect(address: str, fields: Fields) -> Link | None:
 
 def from_fields(address: str, fields: Fields) -> tuple[Link, ...]:
     """Everything that *fields* name, links by their relation; each once."""
-    known = tuple(fields)
+    known = tuple(field for field in fields if field[0] in _NAMING)
+    if not known:
+        return ()
     joiner = Joiner(address)
     links: dict[tuple[str, Hop], Link] = {}
     first = redirect(address, known)

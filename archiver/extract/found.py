@@ -5,6 +5,8 @@ cannot lead to an http(s) URL is dropped, and no more than `MOST_LINKS` are kept
 """
 
 import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from archiver import url
 from archiver.extract import charset
@@ -14,18 +16,24 @@ MOST_LINKS = 50_000
 LONGEST = 100  # characters of the place where a link stands
 NOFOLLOW = " rel=nofollow"  # ends the context of a link whose element says so
 
-_USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; any other scheme ends in `url.join`
-_PLAIN = re.compile(
-    r"(?:(?P<whole>https?://(?![^/]*xn--)(?:[a-z0-9][a-z0-9-]{0,30}\.){1,5}[a-z]{2,20}(?=/))|(?P<rooted>(?=/(?!/)))|(?=\w))"
-    r"(?P<path>(?:[\w~!$&()*+,;=@-][\w~!$&()*+,;=@.-]*+|/|%(?!2E)[0-9A-F]{2})*+"
-    r"(?:\?(?:[\w~!$&()*+,;=@./?:-]++|%[0-9A-F]{2})*+)?)(?:#.*+)?",
-    re.ASCII | re.DOTALL,
+USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; any other scheme ends in `url.join`
+_BEGIN_USELESS = frozenset(word[0] for word in USELESS)
+# What needs no rewriting below a folder: it does not begin with a slash, and no segment of it with a dot.
+_BELOW = re.compile(
+    r"(?!/)(?:[\w~!$&()*+,;=@-][\w~!$&()*+,;=@.-]*+|/|%(?!2E)[0-9A-F]{2})*+"
+    r"(?:\?(?:[\w~!$&()*+,;=@./?:-]++|%[0-9A-F]{2})*+)?",
+    re.ASCII,
 )
+_REMEMBERED = 256  # characters of a reference and its base, of which the link is remembered
 _FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _NO_BASE = ("http", "https", "data", "javascript")  # with one of these, what cannot be joined is no base
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _IN_QUERY = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
+
+
+Reference = tuple[tuple[str, Hop], str]  # as it stands there, and how it leads on; and where it stood
+Kept = tuple[Reference, ...]
 
 
 class Found:
@@ -38,7 +46,7 @@ class Found:
 
     def add(self, reference: str | None, hop: Hop, context: str) -> None:
         """Keep *reference* if it may name something to fetch."""
-        if not reference or reference.startswith(_USELESS):
+        if not reference or (reference[0] in _BEGIN_USELESS and reference.startswith(USELESS)):
             return
         if ("{" in reference or "<" in reference) and (self.in_template or hop is Hop.LINK) and _blank(reference):
             return
@@ -49,6 +57,22 @@ class Found:
             if known != context and known.endswith(NOFOLLOW):  # one that may be followed is enough
                 self._references[reference, hop] = context
 
+    def take(self, kept: Iterable[Reference]) -> None:
+        """Keep references that may name something, as `add` has them."""
+        references = self._references
+        for key, context in kept:
+            if len(references) >= MOST_LINKS:
+                self.full = True
+                return
+            known = references.setdefault(key, context)
+            if known is not context and known != context and known.endswith(NOFOLLOW):
+                references[key] = context
+
+    @property
+    def references(self) -> dict[tuple[str, Hop], str]:
+        """All that was kept, in order: what stands there and how it leads on, and where it stood."""
+        return self._references
+
     @property
     def empty(self) -> bool:
         """Whether nothing was kept."""
@@ -56,14 +80,11 @@ class Found:
 
     def links(self, base: str, encoding: str, note: str = "", *, queries: str | None = None) -> Links:
         """The links, resolved against *base*, of a text in *encoding*, which is that of the *queries* in URLs too."""
-        joiner = Joiner(base, queries or encoding)
         links: dict[tuple[str, Hop], Link] = {}
-        for (reference, hop), context in self._references.items():
-            target = joiner.join(reference)
-            if target is not None:
-                known = links.get((target, hop))
-                if known is None or (known.context.endswith(NOFOLLOW) and not context.endswith(NOFOLLOW)):
-                    links[target, hop] = Link(target, hop, context if len(context) <= LONGEST else _short(context))
+        for link in Joiner(base, queries or encoding).links(self._references):
+            known = links.setdefault(link[:2], link)
+            if known is not link and known.context.endswith(NOFOLLOW) and not link.context.endswith(NOFOLLOW):
+                links[link[:2]] = link
         if self.full:
             note = f"{note}; " * bool(note) + f"more than {MOST_LINKS} links"
         return Links(tuple(links.values()), encoding, note)
@@ -100,22 +121,70 @@ class Joiner:
         self._base = base
         self._encoding = None if encoding.startswith(("utf-", "replacement")) else encoding
         canonical = url.canonical(base)
-        self._origin = url.origin(canonical) if canonical else ""
+        self._root = f"{url.origin(canonical)}/" if canonical else ""
         self._folder = canonical.partition("?")[0].rpartition("/")[0] + "/" if canonical else ""
+        self._above: dict[str, str] = {}  # the folders above, by the steps that lead there
+        self._longest = _REMEMBERED - len(self._folder) if canonical else 0
+
+    def links(self, references: Mapping[tuple[str, Hop], str]) -> list[Link]:
+        """The links that *references* make, without those that name nothing to fetch, or nothing at all."""
+        root, folder, longest = self._root, self._folder, self._longest
+        links: list[Link] = []
+        for (reference, hop), context in references.items():
+            link = None
+            if len(reference) < longest and len(context) <= LONGEST:
+                first = reference[0]
+                plain = reference.partition("#")[0] if "#" in reference else reference
+                if first == "/":
+                    link = _below(root, plain[1:], hop, context)
+                elif first == ".":
+                    link = _below(*self._climbed(plain), hop, context)
+                elif ":" in plain:
+                    slash = plain.find("/", 8) + 1
+                    if url.is_root(plain[:slash]):
+                        link = _below(plain[:slash], plain[slash:], hop, context)
+                elif first.isalnum():
+                    link = _below(folder, plain, hop, context)
+            if link is not None:
+                links.append(link)
+            elif target := self.join(reference):
+                links.append(Link(target, hop, context if len(context) <= LONGEST else _short(context)))
+        return links
+
+    def _climbed(self, reference: str) -> tuple[str, str]:
+        """The folder that the dots before *reference* lead to, and what is left of it; "" where that is not plain."""
+        if reference.startswith("./"):
+            folder, rest = self._folder, reference[2:]
+        else:
+            end = reference.rfind("../") + 3
+            folder, rest = self._above.get(reference[:end]) or self._up(reference[:end]), reference[end:]
+        return folder if rest[:1].isalnum() else "", rest
+
+    def _up(self, steps: str) -> str:
+        """The folder that lies so many *steps* above; "" where they are anything else."""
+        if steps != "../" * (len(steps) // 3):
+            return ""
+        folder = self._folder
+        for _ in range(len(steps) // 3):
+            folder = folder[: folder.rindex("/", 0, -1) + 1] if len(folder) > len(self._root) else folder
+        self._above[steps] = folder
+        return folder
 
     def join(self, reference: str) -> str | None:
         """The canonical URL that *reference* names; None where it names nothing to fetch, or nothing at all."""
-        plain = _PLAIN.fullmatch(reference)
-        if plain and self._origin and len(reference) < 2048 > len(self._folder):
-            if whole := plain["whole"]:
-                return f"{whole}{plain['path']}"
-            return f"{self._folder if plain['rooted'] is None else self._origin}{plain['path']}"
         reference = reference.strip("\t\n\f\r ")
         if not reference or reference.startswith("#"):
             return None
         if self._encoding and not reference.isascii():
             reference = _with_query_in(self._encoding, reference)
         return url.join(self._base, reference)
+
+
+@lru_cache(maxsize=8192)
+def _below(folder: str, rest: str, hop: Hop, context: str) -> Link | None:
+    """The link to *rest*, below a *folder* that ends with a slash; None where that is not written plainly."""
+    plain = _BELOW.fullmatch(rest) if folder else None
+    return Link(folder + rest, hop, context) if plain else None
 
 
 def _with_query_in(encoding: str, reference: str) -> str:

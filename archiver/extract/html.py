@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 from lxml import etree
 
-from archiver.extract import charset, markup
+from archiver.extract import charset, markup, pieces
 from archiver.extract.document import Document
-from archiver.extract.elements import NAMES, Attributes, Elements
+from archiver.extract.elements import Attributes, Elements
 from archiver.extract.found import MOST_LINKS, base_of
 from archiver.model import Hop, Link, Links
 
@@ -26,13 +26,10 @@ _DEEPEST_ELEMENT = 5000  # libxml2 looks through all that are open for the one t
 _PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themselves
 
 _TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
-_CONDITIONAL = re.compile(r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b[^\]]{0,200}\]>", re.IGNORECASE)
 _PLAIN_TEXT = ("style", "script", "noframes", "noembed")
-_ONCE = ("html", "head", "body")  # whether such a tag counts depends on what stands before it
 _INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript))(?![\w-])", re.IGNORECASE | re.ASCII)
 _BASE = re.compile(r"<base(?![\w-])[^<>]*+>?+", re.IGNORECASE | re.ASCII)
 _ENDS = {name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII) for name in ("script", "template", "noscript")}
-_SCANNER = markup.Scanner(NAMES)
 
 
 def read(document: Document) -> Links:
@@ -49,6 +46,8 @@ def read(document: Document) -> Links:
             base = base_of(address, elements.base)
             links = elements.found.links(base, encoding)
             nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
+            if not depth and not elements.framed:
+                return Links(links.links, encoding, "; ".join(filter(None, (*notes, links.note))), nofollow)
             for link in links.links:
                 found.setdefault((link.url, link.hop), link)
             framed += ((inner, base) for inner in elements.framed)
@@ -78,14 +77,17 @@ def _elements(source: str) -> Elements:
 
 
 def _told(source: str) -> tuple[Elements, list[str]]:
-    elements, hidden = Elements(), list[str]()
-    _parse(source, elements, hidden)
-    return elements, hidden
+    try:
+        return pieces.told(source)
+    except pieces.OddError:
+        elements, hidden = Elements(), list[str]()
+        _parse(source, elements, hidden)
+        return elements, hidden
 
 
 def _with_live_bases(source: str) -> str:
     """*source* without the base elements in templates, and in what is shown only where scripts do not run."""
-    pieces: list[str] = []
+    live: list[str] = []
     position = kept = 0
     while start := _INERT.search(source, position):
         name = start[2] or start[3]
@@ -93,10 +95,10 @@ def _with_live_bases(source: str) -> str:
         if end < 0:
             break
         if start[3]:
-            pieces += (source[kept : start.end()], _BASE.sub("", source[start.end() : end]))
+            live += (source[kept : start.end()], _BASE.sub("", source[start.end() : end]))
             kept = end
         position = end
-    return "".join((*pieces, source[kept:])) if pieces else source
+    return "".join((*live, source[kept:])) if live else source
 
 
 def _end_of(name: str, source: str, start: int) -> int:
@@ -106,19 +108,12 @@ def _end_of(name: str, source: str, start: int) -> int:
 
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
     """Tell *elements* of each tag in *source*; markup that is text to the parser goes to *hidden*."""
-    tags = _SCANNER.tags(source)
-    if tags is None or any(name in _ONCE and _says_something(name, attributes) for name, attributes, _ in tags):
+    tags = pieces.SCANNER.tags(source)
+    if tags is None or any(name in pieces.ONCE and _says_something(name, attributes) for name, attributes, _ in tags):
         _mend(source, elements, hidden)
         return
-    for name, attributes, text in tags:
-        if name == markup.COMMENT:
-            hidden += _conditional(text)
-        else:
-            elements.start_any(name, attributes)
-            if name == "style":
-                elements.style(text)
-            elif text:
-                elements.script(attributes, text)
+    for tag in tags:
+        pieces.tell(tag, elements, hidden)
 
 
 def _says_something(name: str, attributes: Attributes) -> bool:
@@ -136,7 +131,7 @@ def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
     try:
         _feed(encoded, target)
     except _TooDeepError:
-        for piece in _pieces(encoded):
+        for piece in _cut(encoded):
             _feed(piece, _Reader(elements, hidden, piece=True))
 
 
@@ -151,7 +146,7 @@ def _feed(encoded: bytes, target: object) -> None:
         parser.close()
 
 
-def _pieces(encoded: bytes) -> Iterator[bytes]:
+def _cut(encoded: bytes) -> Iterator[bytes]:
     """*encoded* in pieces that begin with a tag, where there is one."""
     start = 0
     while start < len(encoded):
@@ -159,12 +154,6 @@ def _pieces(encoded: bytes) -> Iterator[bytes]:
         end = end if end > 0 and start + _PIECE < len(encoded) else start + _PIECE
         yield encoded[start:end]
         start = end
-
-
-def _conditional(comment: str) -> list[str]:
-    """The markup in a conditional comment."""
-    condition = _CONDITIONAL.match(comment)
-    return [comment[condition.end() :]] if condition else []
 
 
 class _TooDeepError(Exception):
@@ -212,7 +201,7 @@ class _Reader:
 
     def comment(self, text: str) -> None:
         """Take in a comment: keep what is in a conditional one."""
-        self._hidden += _conditional(text)
+        self._hidden += markup.conditional(text)
 
     def close(self) -> None:
         """Nothing is left to do: everything was told as it came."""

@@ -43,6 +43,7 @@ _XML_ROOT = re.compile(
     rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|xsl:stylesheet)[\s>]", re.IGNORECASE
 )
 _LEAD = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
+_DOCTYPE = b"<!doctype html"  # how most pages begin, and nothing else that calls itself a page
 _SURELY_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 _MARKUP = re.compile(
     rb"<!doctype\s+html|<(?:html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|frameset|base|link)[\s/>]",
@@ -59,6 +60,8 @@ def kind_of(document: Document) -> Kind:
     """The grammar by which *document* is to be read."""
     media = document.media_type
     head = document.body[:_HEAD]
+    if media in _HTML_TYPES and head[: len(_DOCTYPE)].lower() == _DOCTYPE:
+        return Kind.HTML
     if document.hop is Hop.MANIFEST:
         return Kind.HTML if _surely_html(head) else Kind.SITEMAP
     word = signs.word_of(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)

@@ -35,6 +35,8 @@ _NOT_WRITTEN = re.compile("[\x0e\x0f\x1b\ufffd]")
 
 def decoded(body: bytes, encoding: str) -> str:
     """*body* as text; what cannot be read becomes U+FFFD."""
+    if body.isascii() and _table(encoding):  # which have ASCII in common
+        return body.decode("ascii")
     return reader(body, encoding)(body, True)
 
 

@@ -41,6 +41,7 @@ _LEADS = r"[hH](?i:ref)(?!=\"#)|[xX](?i:link)|[sS][rR][cC]"
 
 _ATTRIBUTE = re.compile(rf"({_NAME})(?:{_S}*+={_S}*+(?:\"({_DOUBLE})\"|'({_SINGLE})'|({_BARE})))?{_APART}")
 _REFERENCE = re.compile(r"&(?:([a-zA-Z][a-zA-Z0-9]*+)([;=]?+)|#(?:([0-9]++)|[xX]([0-9a-fA-F]++));?+)")
+_CONDITIONAL = re.compile(rf"{_CONDITION}[^\]]{{0,200}}\]>")
 _RAW = {
     name: re.compile(rf"([^<]*+(?:<(?!/{name})[^<]*+)*+)</{name}{_S}*+>", re.IGNORECASE | re.ASCII)
     for name in ("style", "title", "textarea", "iframe")
@@ -63,7 +64,7 @@ class Scanner:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        told = _alternatives({*names, *_RAW, *HARD})
+        told = alternatives({*names, *_RAW, *HARD})
         passed = (
             rf"/{_TAG}{_S}*+>",
             rf"(?!(?:{told}){_ENDS})[a-z][a-z0-9:-]{{0,60}}+{_ENDS}{_dull(f'{_EVERYWHERE}|{_ELSEWHERE}')}{_CLOSE}",
@@ -107,12 +108,18 @@ class Scanner:
         return None
 
 
+def conditional(comment: str) -> list[str]:
+    """The markup in a conditional comment."""
+    condition = _CONDITIONAL.match(comment)
+    return [comment[condition.end() :]] if condition else []
+
+
 def _dull(told: str) -> str:
     """A pattern for attributes of which none is *told* of."""
     return rf"(?:{_APART}(?:{_MOSTLY}|(?!{told}){_NAME}){_VALUE})*+"
 
 
-def _alternatives(names: Iterable[str]) -> str:
+def alternatives(names: Iterable[str]) -> str:
     """A pattern for *names* that is done with most other words at their first letter."""
     heads: dict[str, list[str]] = {}
     for name in sorted(names):
@@ -125,8 +132,15 @@ def _attributes(inside: str) -> dict[str, str]:
     for name, double, single, bare in _ATTRIBUTE.findall(inside):
         attributes.setdefault(name.lower(), double or single or bare)
     if "&" in inside:
-        return {name: _REFERENCE.sub(_meant, value) for name, value in attributes.items()}
+        return {name: unescaped(value) for name, value in attributes.items()}
     return attributes
+
+
+def unescaped(value: str) -> str:
+    """What the *value* of an attribute means, in which there are character references."""
+    if value.count("&") == value.count("&amp;"):
+        return value.replace("&amp;", "&")
+    return _REFERENCE.sub(_meant, value)
 
 
 def _meant(reference: re.Match[str]) -> str:

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from archiver.extract import css, entries, html, xml
+from archiver.extract import Document, css, entries, html, links, pieces, xml
 from archiver.extract.elements import NAMES, Elements
-from archiver.extract.markup import Scanner
+from archiver.extract.markup import HARD, Scanner
 
 GOOD = """<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x.dtd">
 <html lang=en><head><meta charset="utf-8"/><base href='/b/'><title>1 < 2 & <b></title>
@@ -138,7 +138,116 @@ def test_pages_of_others(suites: Path) -> None:
     pages = sorted((suites / "links/pages").rglob("*.html"))
     for page in pages:
         assert_same(page.read_bytes().decode("utf-8", "replace"))
+        assert_same_in_pieces(page.read_bytes().decode("utf-8", "replace"))
     assert pages
+
+
+# As most pages are written: what is taken from these tags is their address alone, or nothing.
+COMMON = [
+    *('<a href="n.html">', '<a class="x" href="/n?a&amp;b" title="t" rel="next">', '<a rel="nofollow" href="n.html">'),
+    *('<a href="#top" id="t">', "<a href=\"javascript:open('/w')\">", "<a href=\"&#106;avascript:open('/w')\">"),
+    *(
+        '<a href="mailto:x">',
+        '<a href="{{x}}">',
+        '<a href="&#123;{x}}">',
+        '<a href="">',
+        '<a href="a b" data-src="d.png">',
+    ),
+    *(
+        '<img src="i.png" alt="a > b">',
+        '<img src="i.png" alt="" />',
+        '<img class="c" src="/i?&amp;#x26;" loading="lazy">',
+    ),
+    *(
+        '<href="no">',
+        '< href="no">',
+        '<a href="no"',
+        '<a href="n"title="x">',
+        '<p class="x" id="y">',
+        '<li style="url(x)">',
+    ),
+    *(
+        "<title>x</title>",
+        "<title>x",
+        "<title-x>",
+        "<script-x>",
+        "<script>",
+        "</script>",
+        "</SCRIPT >",
+        "<base href=/b/>",
+    ),
+    *("<form method=post>", "<button formaction=f>", '<body background="b">', "<body data-id=1>", "<iframe srcdoc=x>"),
+    *("<meta name=robots content=nofollow>", "</iframe>", "<STYLE>", "a{b:url(s)}", "</style>", "<!-- <a href=c> -->"),
+]
+
+
+def told_in_pieces(source: str) -> tuple[Told, dict[str, None]] | None:
+    try:
+        elements, hidden = pieces.told(source)
+    except pieces.OddError:
+        return None
+    references = {(reference, hop.value): context for (reference, hop), context in elements.found.references.items()}
+    seen = references, elements.base, elements.framed, elements.templates, elements.posting, hidden
+    return seen, elements.nofollow
+
+
+def assert_same_in_pieces(source: str) -> None:
+    found = told_in_pieces(source)
+    if found is not None:
+        whole = told(source, thorough=False)
+        assert found[0] == whole
+        assert list(found[0][0]) == list(whole[0])
+        assert told_in_pieces(source) == found  # now from memory
+        elements = Elements()
+        html._parse(source, elements, [])
+        assert found[1] == elements.nofollow
+
+
+def test_good_markup_is_read_in_pieces() -> None:
+    assert told_in_pieces("".join(COMMON[:3])) == ((
+        {("n.html", "L"): "a/@href", ("/n?a&b", "L"): "a/@href"}, None, [], [], False, []), {})  # fmt: skip
+    for source in (GOOD, "".join(COMMON)):
+        assert told_in_pieces(source) is None  # each has a quoted bracket, or what is torn
+    assert told_in_pieces(GOOD.replace('title=">"', "").replace("title='<a href=no>'", ""))
+    assert_same_in_pieces(GOOD.replace('title=">"', "").replace("title='<a href=no>'", ""))
+
+
+def test_what_is_passed_over_says_nothing() -> None:
+    assert NAMES.union(HARD, pieces.ONCE).isdisjoint(pieces.PLAIN)
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.lists(st.sampled_from(COMMON) | st.sampled_from(PIECES), max_size=20))
+def test_a_page_in_pieces_is_the_same_page(parts: list[str]) -> None:
+    assert_same_in_pieces("".join(parts))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from(COMMON), max_size=6), st.integers(0, 200), st.integers(0, 4), st.sampled_from(PIECES))
+def test_pieces_with_one_place_changed(parts: list[str], place: int, lost: int, gained: str) -> None:
+    source = "".join(parts)
+    assert_same_in_pieces(source[:place] + gained + source[place + lost :])
+
+
+@pytest.mark.parametrize(
+    "piece", ["<a ", '<a href="', "<title>", "<script>", "</script x>", "<!--", "<!-- -", "<p class="]
+)
+def test_cutting_is_linear(piece: str) -> None:
+    for source in (piece * 100_000, f'<a href="{piece * 100_000}'):
+        started = time.process_time()
+        told_in_pieces(source[: pieces.MOST])
+        assert time.process_time() - started < 2
+
+
+def test_a_page_of_a_site_after_others() -> None:
+    """What was remembered of one page means the same on another one, elsewhere."""
+    body = b'<a href="../x"><a href="/y"><a href="z"><a href="http://o.example/v"><img src="i.png"><a href="?q">'
+    for _ in range(2):
+        for folder, above in (("a/b/", "a/"), ("c/", ""), ("", "")):
+            page = f"http://e.org/{folder}p"
+            expected = [f"http://e.org/{above}x", "http://e.org/y", f"http://e.org/{folder}z", "http://o.example/v"]
+            found = [link.url for link in links(Document(page, "text/html", None, body)).links]
+            assert found == [*expected, f"http://e.org/{folder}i.png", f"{page}?q"]
 
 
 @pytest.mark.alone

@@ -309,4 +309,9 @@ def test_the_fast_way_to_join_is_the_right_one(base: str, reference: str) -> Non
         if not reference.strip("\t\n\f\r ") or reference.strip("\t\n\f\r ").startswith("#")
         else url.join(base, reference)
     )
-    assert Joiner(base).join(reference) == expected
+    joiner = Joiner(base)
+    assert joiner.join(reference) == expected
+    if reference:
+        for _ in range(2):  # the second time from memory
+            found = joiner.links({(reference, Hop.LINK): "a/@href"})
+            assert found == ([Link(expected, Hop.LINK, "a/@href")] if expected else [])

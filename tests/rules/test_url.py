@@ -106,6 +106,13 @@ def test_the_short_way_of_join_is_the_long_one(base: str, reference: str) -> Non
     assert url.join(base, reference) == url._finish(reference, base)
 
 
+@given(
+    PIECES.map("http://h/".__add__) | PIECES.map("https://".__add__) | PIECES.map("http://[::1]:8".__add__) | st.text()
+)
+def test_the_short_way_of_canonical_is_the_long_one(text: str) -> None:
+    assert url.canonical(text) == url._finish(text, None)
+
+
 @given(PIECES.map("http://h/".__add__) | PIECES.map("https://".__add__) | st.text())
 def test_canonical_is_the_end_of_it(text: str) -> None:
     found = url.canonical(text)
