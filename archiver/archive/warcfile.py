@@ -16,7 +16,8 @@ from archiver.archive.layout import OPEN, storage, sync_data, sync_folder
 from archiver.model import Span
 
 LEVEL = 3  # 3 % larger than zlib's 6 on pages, in a quarter of its time; measured in docs/performance.md
-PACKED_LEVEL = 1  # of what is compressed already: no larger, and a third of the time
+QUICK = 1  # where trying hard gains nothing: what is compressed already, or short
+SHORT = 4 << 10
 SMALL = 1 << 20  # a record below this is compressed in one call
 BUFFER = 1 << 18  # bytes handed to the system at once: the records of some forty pages
 
@@ -43,7 +44,7 @@ class WarcFile:
         *packed*: the block is compressed already, so that trying hard is in vain.
         """
         start = self.size
-        level = PACKED_LEVEL if packed else LEVEL
+        level = QUICK if packed or length < SHORT else LEVEL
         with storage(self._path, self._missing):
             if length < SMALL:
                 self._write(isal_zlib.compress(b"".join((header, *block, _END)), level, wbits=31))

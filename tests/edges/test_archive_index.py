@@ -60,7 +60,7 @@ def test_open_files_are_named_as_they_are_called_on_disk_until_they_are_closed(t
 
 def test_a_long_file_is_seen_whole_and_in_few_runs(tmp_path: Path) -> None:
     index = Index(tmp_path)
-    added = 0
+    added, runs = 0, list[list[bytes]]()
     for size in (1, RUN_LINES - 1, RUN_LINES // 2, RUN_LINES * (FOLD - 2), RUN_LINES, 3):
         index.add(capture(number) for number in range(added, added + size))
         added += size
