@@ -46,11 +46,11 @@ class _Runs:
             self._full.append((0, self._newest))
             self._serial += 1
             self._lines = []
-            self._fold()
 
     def flush(self) -> None:
         if self.dirty and self._lines:
             self._write()
+        self._fold()  # here, because a replay is told next that files are gone
         self.dirty = False
 
     def finish(self) -> None:
