@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import os
 import re
 import socket
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -54,6 +54,7 @@ from archiver.scope import Scope, Scopes, scope_of
 from archiver.stats import duration
 from archiver.traps import MOST_PATTERNS, Traps
 from archiver.visit import RobotsTerms, Terms
+from archiver.warc.records import RecordIds
 
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
 
@@ -257,7 +258,7 @@ def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, 
             identity,
             serials=lambda: next(serials),
             now=lambda: time.time_ns() // 1000,
-            new_id=lambda: f"<urn:uuid:{uuid.uuid4()}>",
+            new_id=RecordIds(os.urandom),
         )
         return Lane(archive, books, in_force, clock)
 

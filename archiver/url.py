@@ -114,7 +114,7 @@ def path(url: str) -> str:
     return target(url).partition("?")[0]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # of URLs that may be long
 def surt(url: str) -> str:
     """The key under which pywb looks *url* up: Internet Archive's canonical SURT."""
     import surt as ia_surt  # noqa: PLC0415 - brings an HTTP client with it, which takes a fifth of a second

@@ -8,16 +8,15 @@ the WARCs are the record, and a line that a crash took is not made again.
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from archiver.archive.layout import storage, sync_data, sync_folder
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(NamedTuple):
     """What one line says."""
 
     logged: float  # seconds since the epoch
@@ -34,30 +33,34 @@ class LogLine:
 
     def render(self) -> str:
         """The line, without its line end."""
-        logged = datetime.fromtimestamp(self.logged, UTC)
+        second, millis = _moment(self.logged)
+        logged = f"{_second(second, '%Y-%m-%dT%H:%M:%S')}.{millis:03}Z"
         start = "-"
         if self.started is not None:
-            moment = datetime.fromtimestamp(self.started, UTC)
-            start = f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03}+{round(self.took * 1000)}"
-        return " ".join(
-            (
-                f"{logged:%Y-%m-%dT%H:%M:%S}.{logged.microsecond // 1000:03}Z",
-                f"{self.status:5}",
-                f"{'-' if self.size is None else self.size:>10}",
-                _word(self.url),
-                self.path or "-",
-                _word(self.via or "-"),
-                self.mime or "unknown",
-                "#000",
-                start,
-                self.digest or "-",
-                "-",
-                _word(",".join(self.annotations)) or "-",
-            )
+            second, millis = _moment(self.started)
+            start = f"{_second(second, '%Y%m%d%H%M%S')}{millis:03}+{round(self.took * 1000)}"
+        return (
+            f"{logged} {self.status:5} {'-' if self.size is None else self.size:>10} {_word(self.url)} "
+            f"{self.path or '-'} {_word(self.via or '-')} {self.mime or 'unknown'} #000 {start} {self.digest or '-'} - "
+            f"{_word(','.join(self.annotations)) or '-'}"
         )
 
 
+def _moment(seconds: float) -> tuple[int, int]:
+    """Seconds and milliseconds, of *seconds* since the epoch to the nearest microsecond."""
+    whole, part = divmod(seconds, 1)
+    millis = round(part * 1e6) // 1000
+    return (int(whole), millis) if millis < 1000 else (int(whole) + 1, 0)
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int, form: str) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
 def _word(text: str) -> str:
+    if text.isprintable() and " " not in text:
+        return text
     return "".join(char if char.isprintable() and char != " " else "%20" for char in text)
 
 

@@ -1,7 +1,8 @@
 """The CDXJ of a collection: complete at every stop, and good enough for a replay while the crawl runs.
 
-While a WARC is open, its lines stand in sorted runs that name it as it is called on disk (NAME.open). When it
-gets its final name, its runs become one; when the crawl ends or is stopped, all of them become index.cdxj.
+While a WARC is open, its lines stand in sorted runs that name it as it is called on disk (NAME.open). A flush writes
+only the newest, short run; full ones are merged in steps. When the WARC gets its final name, its runs become one;
+when the crawl ends or is stopped, all of them become index.cdxj.
 Every file appears whole or not at all. Everything here can be made again from the database or the WARCs, and
 merging is idempotent: a line that stands in two files is written once.
 """
@@ -18,7 +19,8 @@ from archiver.model import Capture
 from archiver.warc import cdxj
 
 INDEX = "index.cdxj"
-RUN_LINES = 20_000  # lines kept in memory and written anew at each flush: some 6 MB
+RUN_LINES = 2_000  # lines kept in memory and written anew at each flush: some 0.6 MB
+FOLD = 16  # runs of one size that become one of the next, so that a replay has few files to look into
 MERGE_WIDTH = 64  # files merged at once; bounded so that a long crawl does not run out of open files
 
 _OPEN_END = (OPEN + '"}\n').encode()
@@ -29,30 +31,49 @@ class _Runs:
     """The lines of one open WARC."""
 
     def __init__(self, folder: Path, warc: str) -> None:
-        self.dirty = False
+        self.dirty = False  # whether a replay has not been told of everything
         self._folder = folder
         self._warc = warc
-        self._paths: list[Path] = []  # of the runs that are full
-        self._lines: list[bytes] = []
+        self._full: list[tuple[int, Path]] = []  # how often it was merged, and the file; what is largest stands first
+        self._serial = 0
+        self._lines: list[bytes] = []  # of the newest run
 
     def add(self, capture: Capture) -> None:
         self._lines.append(cdxj.line(capture, self._warc + OPEN).encode() + b"\n")
         self.dirty = True
         if len(self._lines) >= RUN_LINES:
-            self._paths.append(self.flush())
+            self._write()
+            self._full.append((0, self._newest))
+            self._serial += 1
             self._lines = []
 
-    def flush(self) -> Path:
-        path = self._folder / f"run-{self._warc}-{len(self._paths):05}.cdxj"
-        if self.dirty:
-            self._lines.sort()
-            replace_file(path, lambda file: file.writelines(self._lines), lambda: sum(map(len, self._lines)))
-            self.dirty = False
-        return path
+    def flush(self) -> None:
+        if self.dirty and self._lines:
+            self._write()
+        self._fold()  # here, because a replay is told next that files are gone
+        self.dirty = False
 
     def finish(self) -> None:
-        paths = [*self._paths, self.flush()] if self._lines else self._paths
+        self.flush()
+        paths = [path for _, path in self._full]
+        if self._lines:
+            paths.append(self._newest)
         _merge(paths, self._folder / f"run-{self._warc}.cdxj", final=True)
+
+    @property
+    def _newest(self) -> Path:
+        return self._folder / f"run-{self._warc}-{self._serial:05}.cdxj"
+
+    def _write(self) -> None:
+        self._lines.sort()
+        replace_file(self._newest, lambda file: file.writelines(self._lines), lambda: sum(map(len, self._lines)))
+
+    def _fold(self) -> None:
+        """Merge what has come to be of one size: a line is written again only each time its run grows by `FOLD`."""
+        while len(self._full) >= FOLD and self._full[-FOLD][0] == self._full[-1][0]:
+            paths = [path for _, path in self._full[-FOLD:]]
+            _merge(paths, paths[0], final=False)
+            self._full[-FOLD:] = [(self._full[-1][0] + 1, paths[0])]
 
 
 class Index:
@@ -138,7 +159,7 @@ def _write(paths: Sequence[Path], target: Path, *, final: bool) -> None:
     def fill(file: BinaryIO) -> None:
         with ExitStack() as stack:
             files = [stack.enter_context(path.open("rb")) for path in paths]
-            file.writelines(_once(_named(heapq.merge(*files), final=final)))
+            file.writelines(_once(heapq.merge(*files), final=final))
 
     replace_file(target, fill, lambda: sum(path.stat().st_size for path in paths))
 
@@ -149,14 +170,11 @@ def _remove(paths: Iterable[Path]) -> None:
             path.unlink()
 
 
-def _once(lines: Iterable[bytes]) -> Iterator[bytes]:
+def _once(lines: Iterable[bytes], *, final: bool) -> Iterator[bytes]:
+    """Each of the sorted *lines* once; *final*: with the WARC's final name."""
     last = b""
     for line in lines:
-        if line != last:
-            yield line
-            last = line
-
-
-def _named(lines: Iterable[bytes], *, final: bool) -> Iterator[bytes]:
-    for line in lines:
-        yield line[: -len(_OPEN_END)] + _END if final and line.endswith(_OPEN_END) else line
+        named = line[: -len(_OPEN_END)] + _END if final and line.endswith(_OPEN_END) else line
+        if named != last:
+            yield named
+            last = named

@@ -16,7 +16,10 @@ from archiver.archive.layout import OPEN, storage, sync_data, sync_folder
 from archiver.model import Span
 
 LEVEL = 3  # 3 % larger than zlib's 6 on pages, in a quarter of its time; measured in docs/performance.md
+QUICK = 1  # where trying hard gains nothing: what is compressed already, or short
+SHORT = 4 << 10
 SMALL = 1 << 20  # a record below this is compressed in one call
+BUFFER = 1 << 18  # bytes handed to the system at once: the records of some forty pages
 
 _END = b"\r\n\r\n"
 
@@ -32,21 +35,25 @@ class WarcFile:
         self._folder = folder
         self._path = folder / (name + OPEN)
         with storage(self._path):
-            self._file: BinaryIO = self._path.open("xb")
+            self._file: BinaryIO = self._path.open("xb", BUFFER)
             sync_folder(folder)
 
-    def append(self, header: bytes, block: Iterable[bytes], length: int) -> Span:
-        """Write one record as one member; where it lies. It is on disk only after `sync`."""
+    def append(self, header: bytes, block: Iterable[bytes], length: int, *, packed: bool = False) -> Span:
+        """Write one record as one member; where it lies. It is on disk only after `sync`.
+
+        *packed*: the block is compressed already, so that trying hard is in vain.
+        """
         start = self.size
+        level = QUICK if packed or length < SHORT else LEVEL
         with storage(self._path, self._missing):
             if length < SMALL:
-                self._write(isal_zlib.compress(b"".join((header, *block, _END)), LEVEL, wbits=31))
+                self._write(isal_zlib.compress(b"".join((header, *block, _END)), level, wbits=31))
             else:
-                self._stream(header, block)
+                self._stream(header, block, level)
         return Span(start, self.size - start)
 
-    def _stream(self, header: bytes, block: Iterable[bytes]) -> None:
-        compressor = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, 31)
+    def _stream(self, header: bytes, block: Iterable[bytes], level: int) -> None:
+        compressor = isal_zlib.compressobj(level, isal_zlib.DEFLATED, 31)
         self._write(compressor.compress(header))
         for piece in block:
             self._write(compressor.compress(piece))

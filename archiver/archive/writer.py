@@ -13,19 +13,24 @@ from pathlib import Path
 
 from archiver.archive.warcfile import WarcFile
 from archiver.http import Digester, digest_of
-from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links
+from archiver.model import Capture, Claim, Digests, Exchange, FileState, Framing, Links
 from archiver.warc.records import (
     FIELDS_TYPE,
-    REQUEST_TYPE,
-    RESPONSE_TYPE,
     BlockDigests,
     NewId,
     VisitNotes,
-    capture_fields,
+    capture_headers,
     header,
     warc_date,
     warc_fields,
 )
+
+# Bodies that say this are compressed already. Drawings (svg) and bitmaps are not.
+_PACKED_TYPES = (
+    *("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "video/", "audio/", "font/woff"),
+    *("application/zip", "application/gzip"),
+)
+_PACKED_CODINGS = frozenset(("gzip", "x-gzip", "deflate", "br", "zstd"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +139,15 @@ class Archive:
 
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
         exchange, claim = deposit.exchange, deposit.claim
+        algorithm = self._identity.algorithm
+        length = exchange.response.length
         digests = exchange.digests or self._digests(exchange)
         notes = VisitNotes.of(claim, exchange, deposit.links).block()
-        algorithm = self._identity.algorithm
         every = BlockDigests(digests, digest_of(algorithm, exchange.request), digest_of(algorithm, notes))
-        fields = capture_fields(claim.url, exchange, every, self._file_id, self._new_id)
-        length = exchange.response.length
-        head = header("response", fields.response, RESPONSE_TYPE, length)
-        response = file.append(head, exchange.response.pieces(), length)
-        size = len(exchange.request)
-        request = file.append(header("request", fields.request, REQUEST_TYPE, size), (exchange.request,), size)
-        metadata = file.append(header("metadata", fields.metadata, FIELDS_TYPE, len(notes)), (notes,), len(notes))
+        headers = capture_headers(claim.url, exchange, every, len(notes), self._file_id, self._new_id)
+        response = file.append(headers.response, exchange.response.pieces(), length, packed=_packed(exchange.framing))
+        request = file.append(headers.request, (exchange.request,), len(exchange.request))
+        metadata = file.append(headers.metadata, (notes,), len(notes))
         return Capture(
             url=claim.url,
             timestamp=exchange.started,
@@ -165,3 +168,8 @@ class Archive:
         for piece in exchange.response.pieces():
             digester.feed(piece)
         return digester.digests()
+
+
+def _packed(framing: Framing) -> bool:
+    """Whether a body says that it is compressed already. Where that is not true, its record is a little larger."""
+    return framing.media_type.startswith(_PACKED_TYPES) or framing.first("content-encoding") in _PACKED_CODINGS

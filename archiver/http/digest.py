@@ -38,9 +38,8 @@ class Digester:
         if self._head_left >= len(piece):
             self._head_left -= len(piece)
             return []
-        body = piece[self._head_left :] if self._head_left else piece
-        self._head_left = 0
-        parts = [memoryview(body)] if self._dechunker is None else self._dechunker.feed(body)
+        start, self._head_left = self._head_left, 0
+        parts = [memoryview(piece)[start:]] if self._dechunker is None else self._dechunker.feed(piece[start:])
         self._take(parts)
         return parts
 

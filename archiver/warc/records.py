@@ -8,19 +8,20 @@ Source: WARC 1.1 (ISO 28500:2017) §5 and §6; WARC-Protocol and WARC-Cipher-Sui
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
+from typing import NamedTuple
 
 from archiver.model import Claim, Digests, Exchange, Hop, Link, Links
 
-Fields = list[tuple[str, str]]
 NewId = Callable[[], str]  # "<urn:uuid:…>"
 
 RESPONSE_TYPE = "application/http;msgtype=response"
 REQUEST_TYPE = "application/http;msgtype=request"
 FIELDS_TYPE = "application/warc-fields"
+
+_PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII
 
 
 def warc_date(microseconds: int) -> str:
@@ -51,15 +52,54 @@ def header(kind: str, fields: Iterable[tuple[str, str]], content_type: str, leng
 
 def warc_fields(pairs: Iterable[tuple[str, str]]) -> bytes:
     """A block of type application/warc-fields. Values keep to one line: control characters become spaces."""
-    return "".join(f"{name}: {_one_line(value)}\r\n" for name, value in pairs).encode("utf-8", "replace")
+    return _block([f"{name}: {value}" for name, value in pairs])
 
 
-def _one_line(value: str) -> str:
-    return value if value.isprintable() else "".join(char if char.isprintable() else " " for char in value)
+def _block(lines: list[str]) -> bytes:
+    block = "\r\n".join([*lines, ""]).encode("utf-8", "replace")
+    if len(block.translate(None, _PLAIN)) == 2 * len(lines):  # beside plain bytes there are the line ends, no more
+        return block
+    return "\r\n".join([*map(_one_line, lines), ""]).encode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockDigests:
+def _one_line(line: str) -> str:
+    return line if line.isprintable() else "".join(char if char.isprintable() else " " for char in line)
+
+
+class RecordIds:
+    """Record-IDs, each a random UUID (RFC 4122, version 4), made many at once: bytes of chance in, digit by digit out.
+
+    Called by one thread at a time.
+    """
+
+    AT_ONCE = 128
+    _FORM = b"<urn:uuid:00000000-0000-0000-0000-000000000000>"
+
+    def __init__(self, chance: Callable[[int], bytes]) -> None:
+        self._chance = chance
+        self._made = ""
+        self._at = 0
+
+    def __call__(self) -> str:
+        """The next one."""
+        if self._at == len(self._made):
+            self._made, self._at = self._make(), 0
+        start, self._at = self._at, self._at + len(self._FORM)
+        return self._made[start : self._at]
+
+    def _make(self) -> str:
+        chance = bytearray(self._chance(16 * self.AT_ONCE))
+        chance[6::16] = bytes(byte & 0x0F | 0x40 for byte in chance[6::16])  # the version
+        chance[8::16] = bytes(byte & 0x3F | 0x80 for byte in chance[8::16])  # the variant
+        digits = chance.hex().encode()
+        made = bytearray(self._FORM * self.AT_ONCE)
+        places = [place for place, char in enumerate(self._FORM) if char == ord("0")]
+        for number, place in enumerate(places):
+            made[place :: len(self._FORM)] = digits[number::32]
+        return made.decode()
+
+
+class BlockDigests(NamedTuple):
     """The digests of the blocks of one capture."""
 
     response: Digests
@@ -67,41 +107,54 @@ class BlockDigests:
     metadata: str
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureFields:
-    """The fields of the three records of one capture."""
+class Headers(NamedTuple):
+    """The headers of the three records of one capture, their empty lines included."""
 
-    response: Fields
-    request: Fields
-    metadata: Fields
+    response: bytes
+    request: bytes
+    metadata: bytes
 
 
-def capture_fields(
-    address: str, exchange: Exchange, digests: BlockDigests, file_id: str, new_id: NewId
-) -> CaptureFields:
-    """The fields of response, request and metadata; *file_id* is the Record-ID of the file's warcinfo."""
+def capture_headers(
+    address: str, exchange: Exchange, digests: BlockDigests, notes: int, file_id: str, new_id: NewId
+) -> Headers:
+    """The headers of response, request and metadata.
+
+    *notes* is the length of the metadata record's block, *file_id* the Record-ID of the file's warcinfo.
+    """
     response_id = new_id()
-    common = [("WARC-Target-URI", address), ("WARC-Date", warc_date(exchange.started)), ("WARC-Warcinfo-ID", file_id)]
-    peer: Fields = [] if exchange.peer.ip is None else [("WARC-IP-Address", str(ip_address(exchange.peer.ip)))]
-    wire = [*peer, ("WARC-Protocol", exchange.framing.protocol)]
-    if exchange.peer.tls:
-        wire.append(("WARC-Protocol", exchange.peer.tls))
-    if exchange.peer.cipher:
-        wire.append(("WARC-Cipher-Suite", exchange.peer.cipher))
-    response = [("WARC-Record-ID", response_id), *common, *wire]
-    response += [("WARC-Block-Digest", digests.response.block), ("WARC-Payload-Digest", digests.response.payload)]
-    if exchange.truncated:
-        response.append(("WARC-Truncated", exchange.truncated.value))
-    together = ("WARC-Concurrent-To", response_id)
-    return CaptureFields(
-        response=response,
-        request=[("WARC-Record-ID", new_id()), together, *common, *peer, ("WARC-Block-Digest", digests.request)],
-        metadata=[("WARC-Record-ID", new_id()), together, *common, ("WARC-Block-Digest", digests.metadata)],
+    date = warc_date(exchange.started)
+    common = f"WARC-Target-URI: {address}\r\nWARC-Date: {date}\r\nWARC-Warcinfo-ID: {file_id}\r\n"
+    peer = exchange.peer
+    came_from = "" if peer.ip is None else _ip_field(peer.ip)
+    tls = f"WARC-Protocol: {peer.tls}\r\n" if peer.tls else ""
+    cipher = f"WARC-Cipher-Suite: {peer.cipher}\r\n" if peer.cipher else ""
+    cut = f"WARC-Truncated: {exchange.truncated.value}\r\n" if exchange.truncated else ""
+    response = (
+        f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: {response_id}\r\n{common}{came_from}"
+        f"WARC-Protocol: {exchange.framing.protocol}\r\n{tls}{cipher}"
+        f"WARC-Block-Digest: {digests.response.block}\r\nWARC-Payload-Digest: {digests.response.payload}\r\n{cut}"
+        f"Content-Type: {RESPONSE_TYPE}\r\nContent-Length: {exchange.response.length}\r\n\r\n"
     )
+    request = (
+        f"WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: {new_id()}\r\nWARC-Concurrent-To: {response_id}\r\n"
+        f"{common}{came_from}WARC-Block-Digest: {digests.request}\r\n"
+        f"Content-Type: {REQUEST_TYPE}\r\nContent-Length: {len(exchange.request)}\r\n\r\n"
+    )
+    metadata = (
+        f"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: {new_id()}\r\nWARC-Concurrent-To: {response_id}\r\n"
+        f"{common}WARC-Block-Digest: {digests.metadata}\r\n"
+        f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: {notes}\r\n\r\n"
+    )
+    return Headers(response.encode(), request.encode(), metadata.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class VisitNotes:
+@lru_cache(maxsize=1024)
+def _ip_field(ip: str) -> str:
+    return f"WARC-IP-Address: {ip_address(ip)}\r\n"
+
+
+class VisitNotes(NamedTuple):
     """What a metadata record says of a visit: all that cannot be read from response and request."""
 
     path: str
@@ -139,28 +192,26 @@ class VisitNotes:
 
     def block(self) -> bytes:
         """The metadata record's block. The first names are Heritrix's, so that its readers understand them."""
-        pairs: Fields = []
-        if self.via:
-            pairs.append(("via", self.via))
-        pairs += [("hopsFromSeed", self.path), ("fetchTimeMs", str(round(self.took * 1000)))]
+        lines = [f"via: {self.via}"] if self.via else []
+        lines += [f"hopsFromSeed: {self.path}", f"fetchTimeMs: {round(self.took * 1000)}"]
         if self.seed:
-            pairs.append(("seed", self.seed))
+            lines.append(f"seed: {self.seed}")
         if self.links.charset:
-            pairs.append(("charsetForLinkExtraction", self.links.charset))
+            lines.append(f"charsetForLinkExtraction: {self.links.charset}")
         if self.links.note:
-            pairs.append(("linkExtractionNote", self.links.note))
-        pairs += [("nofollow", said) for said in self.links.nofollow]
-        pairs += [("hop", self.hop.value), ("depth", str(self.depth))]
-        pairs += [("strays", str(self.strays)), ("tries", str(self.tries))]
-        pairs += [("fault", fault) for fault in self.faults]
-        pairs += [("remark", remark) for remark in self.remarks]
-        pairs += [
-            (name, b64encode(value).decode())
+            lines.append(f"linkExtractionNote: {self.links.note}")
+        lines += [f"nofollow: {said}" for said in self.links.nofollow]
+        lines += [f"hop: {self.hop.value}", f"depth: {self.depth}", f"strays: {self.strays}", f"tries: {self.tries}"]
+        lines += [f"fault: {fault}" for fault in self.faults]
+        lines += [f"remark: {remark}" for remark in self.remarks]
+        lines += [
+            f"{name}: {b64encode(value).decode()}"
             for name, value in (("interimResponse", self.interim), ("surplusBytes", self.surplus))
             if value
         ]
-        pairs += [("outlink", f"{link.url} {link.hop.value} {link.context or '-'}") for link in self.links.links]
-        return warc_fields(pairs)
+        # Most of a page's lines are these; `_value_` is what `value` returns after a call.
+        lines += [f"outlink: {address} {hop._value_} {place or '-'}" for address, hop, place in self.links.links]
+        return _block(lines)
 
     @classmethod
     def read(cls, block: bytes) -> "VisitNotes":

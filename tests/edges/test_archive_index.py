@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from archiver.archive.index import INDEX, Index
+from archiver.archive.index import FOLD, INDEX, RUN_LINES, Index
 from archiver.model import Capture, Span
 
 WARC = "w.warc.gz"
@@ -56,3 +56,30 @@ def test_open_files_are_named_as_they_are_called_on_disk_until_they_are_closed(t
     (whole,) = tmp_path.iterdir()
     assert whole.name == INDEX
     assert whole.read_text() == "".join(line.replace(".open", "") + "\n" for line in lines)
+
+
+def test_a_long_file_is_seen_whole_and_in_few_runs(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    added, runs = 0, list[list[bytes]]()
+    for size in (1, RUN_LINES - 1, RUN_LINES // 2, RUN_LINES * (FOLD - 2), RUN_LINES, 3):
+        index.add(capture(number) for number in range(added, added + size))
+        added += size
+        index.flush()
+        assert not index.dirty
+        runs = [run.read_bytes().splitlines() for run in tmp_path.iterdir()]
+        assert all(lines == sorted(lines) for lines in runs)
+        assert len({line for lines in runs for line in lines}) == sum(map(len, runs)) == added
+    assert len(runs) == 2
+    index.close_file(WARC)
+    index.finish()
+    (whole,) = tmp_path.iterdir()
+    assert whole.read_bytes().splitlines() == sorted(line.replace(b".open", b"") for lines in runs for line in lines)
+
+
+def test_a_run_that_is_full_is_told_of_too(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    index.add(capture(number) for number in range(RUN_LINES))
+    assert index.dirty
+    before = seconds(tmp_path)
+    index.flush()
+    assert seconds(tmp_path) > before

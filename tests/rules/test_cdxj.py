@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archiver import url
 from archiver.model import Capture, Span
-from archiver.warc.cdxj import line, timestamp14
+from archiver.warc.cdxj import key, line, timestamp14
 
 
 def _capture(url: str = "http://www.site.test/Page?b=2&a=1", status: int = 200, mime: str = "text/html") -> Capture:
@@ -59,3 +60,18 @@ def test_a_line_is_one_line_and_ascii(path: str, mime: str) -> None:
     assert made.isascii()
     assert "\n" not in made
     assert json.loads(made.split(" ", 2)[2])["mime"] == (mime or "unk")
+
+
+HOSTS = ["site.test", "www.site.test", "www2.a-b.test:8080", "127.0.0.1:8931", "a..b", "12", "www.1.2", "0177.0.0.1"]
+PARTS = [
+    *("a", "B", "1", "~", "-", ".", "..", "/", "//", "?", "&", "=", ";", ",", "(", "%41", "%2f", "+", "é", "/x.aspx"),
+    *("sid=", "PHPSESSID=", ";jsessionid=", "jsessionid=", "cfid=1", "cftoken=2", "ASPSESSIONIDabcdefgh="),
+    *("0123456789abcdef0123456789abcdef", "abcdefghijklmnopqrstuvwx", "(S(abcdefghijklmnopqrstuvwx))/", "http://"),
+]
+
+
+@settings(max_examples=600)
+@given(st.sampled_from(["http", "https"]), st.sampled_from(HOSTS), st.lists(st.sampled_from(PARTS), max_size=9))
+def test_a_plain_url_has_the_key_that_the_library_makes(scheme: str, host: str, parts: list[str]) -> None:
+    address = f"{scheme}://{host}/{''.join(parts)}"
+    assert key(address) == url.surt(address)

@@ -2,6 +2,8 @@
 
 import io
 from itertools import count
+from os import urandom
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -12,10 +14,12 @@ from archiver.model import Claim, Digests, Exchange, Framing, Hop, Link, Links, 
 from archiver.warc.reader import read
 from archiver.warc.records import (
     FIELDS_TYPE,
+    REQUEST_TYPE,
     RESPONSE_TYPE,
     BlockDigests,
+    RecordIds,
     VisitNotes,
-    capture_fields,
+    capture_headers,
     header,
     parse_date,
     warc_date,
@@ -78,11 +82,22 @@ def test_header_bytes() -> None:
     )
 
 
+TYPES = (RESPONSE_TYPE, REQUEST_TYPE, FIELDS_TYPE)
+
+
 def _fields(exchange: Exchange) -> dict[str, list[tuple[str, str]]]:
     ids = count(1)
     digests = BlockDigests(Digests("sha1:B", "sha1:P", 0), "sha1:R", "sha1:M")
-    made = capture_fields(URL, exchange, digests, "<urn:uuid:file>", lambda: f"<urn:uuid:{next(ids)}>")
-    return {"response": made.response, "request": made.request, "metadata": made.metadata}
+    made = capture_headers(URL, exchange, digests, 7, "<urn:uuid:file>", lambda: f"<urn:uuid:{next(ids)}>")
+    sizes = exchange.response.length, len(exchange.request), 7
+    ends = [(("Content-Type", kind), ("Content-Length", str(size))) for kind, size in zip(TYPES, sizes, strict=True)]
+    fields: dict[str, list[tuple[str, str]]] = {}
+    for header_bytes, end in zip(made, ends, strict=True):
+        version, kind, *lines = header_bytes.decode().removesuffix("\r\n\r\n").split("\r\n")
+        pairs = [(name, value) for name, _, value in (line.partition(": ") for line in lines)]
+        assert (version, tuple(pairs[-2:])) == ("WARC/1.1", end)
+        fields[kind.removeprefix("WARC-Type: ")] = pairs[:-2]
+    return fields
 
 
 def test_the_fields_of_a_capture() -> None:
@@ -135,6 +150,19 @@ def test_what_is_known_of_the_peer_and_the_end(
 ) -> None:
     found = _fields(_exchange(peer, truncated))["response"]
     assert [pair for pair in found if pair[0] in {name for name, _ in expected}] == expected
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_record_ids_are_random_uuids(chance: bytes) -> None:
+    """All of the chance that a UUID of version 4 can hold stands in them."""
+    new_id = RecordIds(lambda size: chance * (size // 16))
+    for _ in range(RecordIds.AT_ONCE + 1):
+        assert new_id() == f"<{UUID(bytes=chance, version=4).urn}>"
+
+
+def test_no_chance_is_used_twice() -> None:
+    new_id = RecordIds(urandom)
+    assert len({new_id() for _ in range(3 * RecordIds.AT_ONCE)}) == 3 * RecordIds.AT_ONCE
 
 
 def _notes(**values: object) -> VisitNotes:
@@ -212,6 +240,13 @@ def test_any_bytes_are_notes_or_a_value_error(block: bytes) -> None:
 @given(st.lists(st.tuples(WORD, st.text()), max_size=5))
 def test_a_block_of_fields_has_a_line_for_each(pairs: list[tuple[str, str]]) -> None:
     assert warc_fields(pairs).count(b"\n") == len(pairs)
+
+
+@given(st.lists(st.tuples(WORD, st.text(st.sampled_from("a \r\n\0\x7f\x85\u2028é"))), max_size=4))
+def test_what_is_no_part_of_a_line_becomes_a_space(pairs: list[tuple[str, str]]) -> None:
+    values = ["".join(char if char.isprintable() else " " for char in value) for _, value in pairs]
+    lines = [f"{name}: {value}\r\n" for (name, _), value in zip(pairs, values, strict=True)]
+    assert warc_fields(pairs) == "".join(lines).encode()
 
 
 def test_the_reader_reads_what_is_written() -> None:

@@ -1,0 +1,54 @@
+"""Lines of crawl.log: every field in its place, and times to the millisecond."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from archiver.archive.crawllog import LogLine
+
+LINE = LogLine(
+    logged=1_795_000_000.25,
+    status=200,
+    size=12_455,
+    url="http://site.test/page",
+    path="LLE",
+    via="http://site.test/",
+    mime="text/html",
+    started=1_795_000_000.123456,
+    took=0.0316,
+    digest="sha256:00",
+    annotations=("retry", "timeTrunc"),
+)
+
+
+def test_a_line() -> None:
+    assert LINE.render() == (
+        "2026-11-18T11:06:40.250Z   200      12455 http://site.test/page LLE http://site.test/ text/html #000 "
+        "20261118110640123+32 sha256:00 - retry,timeTrunc"
+    )
+
+
+def test_what_is_not_known() -> None:
+    line = LINE._replace(size=None, path="", via=None, mime="", started=None, digest="", annotations=())
+    assert line.render() == "2026-11-18T11:06:40.250Z   200          - http://site.test/page - - unknown #000 - - - -"
+
+
+@pytest.mark.parametrize("said", ["a b", "a\nb", "a\x7fb", "a\u2028b"])
+def test_no_field_holds_a_space_or_a_line_end(said: str) -> None:
+    line = LINE._replace(url=said, via=said, annotations=(said,)).render()
+    assert line.split(" ")[-1] == "a%20b"
+    assert line.count("a%20b") == 3
+
+
+@given(st.floats(0, 253_402_300_799))
+@example(1_795_000_000.9999996)
+@example(1_795_000_000.9994999)
+@example(0.0005)
+def test_times(seconds: float) -> None:
+    moment = datetime.fromtimestamp(seconds, UTC)
+    millis = moment.microsecond // 1000
+    line = LINE._replace(logged=seconds, started=seconds).render()
+    assert line.split()[0] == f"{moment:%Y-%m-%dT%H:%M:%S}.{millis:03}Z"
+    assert f"#000 {moment:%Y%m%d%H%M%S}{millis:03}+32 " in line
