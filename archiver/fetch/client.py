@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from archiver.errors import Failure, FetchError
 from archiver.fetch.guard import Guard
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.tap import Lines, Wire, routed
-from archiver.http import Extent, Framer, Wanted
+from archiver.http import Framer, Wanted
+from archiver.http.endless import WHOLE
 from archiver.http.head import may_be_head
 from archiver.model import Exchange, Framing, Truncation
 
@@ -75,12 +75,13 @@ class Fetcher:
         *needed*: its body is read whatever media types are wanted.
         """
         bounds = self._needed if needed else self._bounds
+        origin = url.origin(address)
         request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
-            url.target(address).encode(),
-            url.authority(address).encode(),
+            address[len(origin) :].encode(),
+            origin[origin.index("//") + 2 :].encode(),
             self._fields,
         )
-        origin, first = url.origin(address), True
+        first = True
         while True:
             wire = await self._lines.connect(origin, fresh=not first)
             reusable = False
@@ -143,6 +144,19 @@ class Bounds:
 class _Attempt:
     """One request on one connection, and whatever comes back."""
 
+    __slots__ = (
+        "_answered",
+        "_bounds",
+        "_extent",
+        "_headed",
+        "_received",
+        "_remarks",
+        "_request",
+        "_spool",
+        "_wire",
+        "framer",
+    )
+
     def __init__(self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds) -> None:
         self.framer = Framer()
         self._wire = wire
@@ -151,7 +165,7 @@ class _Attempt:
         self._bounds = bounds
         self._received = False
         self._answered = 0.0  # `time.monotonic()` of the first byte
-        self._extent = Extent()  # how far the body is read, as the head says …
+        self._extent = WHOLE  # how far the body is read, as the head says …
         self._headed = math.inf  # … counted from then on
         self._remarks: tuple[str, ...] = ()
 
@@ -200,7 +214,8 @@ class _Attempt:
         framer, awake = self.framer, self._wire.awake
         began = awake.now()
         while not framer.done:
-            timeout, left = self._bounds.timeout, self._left(awake.now())
+            timeout = self._bounds.timeout
+            left = math.inf if self._extent is WHOLE else self._left(awake.now())
             try:
                 data = await self._wire.read(min(timeout, left))
             except TimeoutError:
@@ -214,33 +229,34 @@ class _Attempt:
             if not self._received:
                 self._received, self._answered = True, time.monotonic()
             piece = framer.feed(data)
+            now = awake.now()
             if self._headed == math.inf and framer.framing is not None:
-                self._extent, self._headed = self._bounds.wanted.extent(framer.framing), awake.now()
+                self._extent, self._headed = self._bounds.wanted.extent(framer.framing), now
             await self._keep(piece)
-            if self._is_enough(awake.now() - self._headed):
+            if self._extent is not WHOLE and self._is_enough(now - self._headed):
                 await self._leave()
-            if self._too_slow(awake.now() - began):
+            if self._too_slow(now - began):
                 await self._cut(Truncation.TIME)
 
     async def _settle(self) -> None:
         """Hear what the server says beyond the end of the message, and whether it does."""
         end = time.monotonic() + LONGEST_SETTLE
-        with suppress(TimeoutError):
-            while time.monotonic() < end and (data := await self._wire.read(SETTLE)):
-                self.framer.feed(data)
+        while time.monotonic() < end and (data := await self._wire.overhear(SETTLE)):
+            self.framer.feed(data)
 
     async def _keep(self, piece: bytes) -> None:
         """Store *piece* of the block, as far as the bounds allow."""
         framing, size = self.framer.framing, self._extent.size
-        sample = framing.head_length + size if framing is not None and size else math.inf
-        limit = min(self._bounds.max_size or math.inf, sample)
-        if self._spool.length + len(piece) > limit:
-            piece = piece[: int(limit) - self._spool.length]
-            self.framer.cut(Truncation.LENGTH)
-            if limit == sample:
-                self._remarks = (self._extent.remark,)
-        if piece:
-            await self._spool.add(piece, self.framer.framing)
+        if size or self._bounds.max_size:
+            sample = framing.head_length + size if framing is not None and size else math.inf
+            limit = min(self._bounds.max_size or math.inf, sample)
+            if self._spool.length + len(piece) > limit:
+                piece = piece[: int(limit) - self._spool.length]
+                self.framer.cut(Truncation.LENGTH)
+                if limit == sample:
+                    self._remarks = (self._extent.remark,)
+        if piece and self._spool.add(piece) and framing is not None:
+            await self._spool.flush(framing)
 
     def _left(self, now: float) -> float:
         """Seconds for which a sample is still to be taken; infinity where none is."""
