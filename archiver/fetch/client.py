@@ -5,6 +5,7 @@ at the very moment before its first byte goes out. Raises `FetchError` only if n
 came; a broken or cut answer is an `Exchange` that says so.
 """
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
@@ -29,6 +30,7 @@ SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
 SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
 SETTLE = 0.002  # seconds of silence after a message, until nothing more is expected of the server …
 LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
+GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones are under way
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
@@ -65,6 +67,7 @@ class Fetcher:
         self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
         self._lines = Lines(settings.timeout, guard)
+        self._crowd = _Crowd()
         self._spool_folder = SpoolFolder(spool_folder)
         self._algorithm = algorithm
         self._writer = writer
@@ -90,7 +93,7 @@ class Fetcher:
                 if first and wire.stale:
                     first = False  # it died while we waited
                     continue
-                attempt = _Attempt(wire, request, self._spool(), bounds)
+                attempt = _Attempt(wire, request, self._spool(), bounds, self._crowd)
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
@@ -141,14 +144,31 @@ class Bounds:
     wanted: Wanted
 
 
+class _Crowd:
+    """The answers that are read at once. One that is large and fast could keep a processor busy by itself."""
+
+    __slots__ = ("all", "large")
+
+    def __init__(self) -> None:
+        self.all = 0
+        self.large = 0  # of these: so large that they are written to the disk as they come
+
+    async def give_way(self, spent: float) -> None:
+        """A large answer has taken *spent* seconds of a processor: small ones go first, if there are any."""
+        if self.all > self.large:
+            await asyncio.sleep(GIVE_WAY * spent)
+
+
 class _Attempt:
     """One request on one connection, and whatever comes back."""
 
     __slots__ = (
         "_answered",
         "_bounds",
+        "_crowd",
         "_extent",
         "_headed",
+        "_large",
         "_received",
         "_remarks",
         "_request",
@@ -157,12 +177,14 @@ class _Attempt:
         "framer",
     )
 
-    def __init__(self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds) -> None:
+    def __init__(self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds, crowd: _Crowd) -> None:
         self.framer = Framer()
         self._wire = wire
         self._request = request
         self._spool = spool
         self._bounds = bounds
+        self._crowd = crowd
+        self._large = False
         self._received = False
         self._answered = 0.0  # `time.monotonic()` of the first byte
         self._extent = WHOLE  # how far the body is read, as the head says …
@@ -173,6 +195,7 @@ class _Attempt:
         """The exchange; None where no answer came that is certain to be this request's."""
         started = time.time_ns() // 1000
         clock = time.monotonic()
+        self._crowd.all += 1
         try:
             self._wire.send(self._request)
             await self._receive()
@@ -198,6 +221,8 @@ class _Attempt:
                 notes=self._wire.notes + self._remarks,
             )
         finally:
+            self._crowd.all -= 1
+            self._crowd.large -= self._large
             self._spool.discard()
 
     @property
@@ -256,7 +281,9 @@ class _Attempt:
                 if limit == sample:
                     self._remarks = (self._extent.remark,)
         if piece and self._spool.add(piece) and framing is not None:
-            await self._spool.flush(framing)
+            self._crowd.large += not self._large
+            self._large = True
+            await self._crowd.give_way(await self._spool.flush(framing))
 
     def _left(self, now: float) -> float:
         """Seconds for which a sample is still to be taken; infinity where none is."""
