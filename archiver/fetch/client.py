@@ -12,17 +12,21 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archiver import __version__, url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
 from archiver.fetch.guard import Guard
+from archiver.fetch.lookup import routed
 from archiver.fetch.spool import Spool, SpoolFolder
-from archiver.fetch.tap import Lines, Wire, routed
 from archiver.http import Framer, Wanted
 from archiver.http.endless import WHOLE
 from archiver.http.head import may_be_head
 from archiver.model import Exchange, Framing, Truncation
+
+if TYPE_CHECKING:
+    from archiver.fetch.tap import Wire
 
 Gate = Callable[[], Awaitable[None]]
 
@@ -63,6 +67,8 @@ class Fetcher:
     def __init__(
         self, settings: FetchSettings, guard: Guard, spool_folder: Path, algorithm: str, writer: ThreadPoolExecutor
     ) -> None:
+        from archiver.fetch.tap import Lines  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
+
         self._fields = request_fields(settings)
         self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
@@ -177,7 +183,7 @@ class _Attempt:
         "framer",
     )
 
-    def __init__(self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds, crowd: _Crowd) -> None:
+    def __init__(self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, crowd: _Crowd) -> None:
         self.framer = Framer()
         self._wire = wire
         self._request = request

@@ -13,7 +13,6 @@ be told from an answer by anybody who speaks HTTP/1.)
 import asyncio
 import math
 import select
-import socket
 import sys
 import time
 from collections import OrderedDict
@@ -33,8 +32,9 @@ from archiver.errors import Failure, FetchError, ShortageError
 from archiver.fetch.awake import Awake, Pauses
 from archiver.fetch.ciphers import iana_cipher
 from archiver.fetch.failures import translated
-from archiver.fetch.guard import Guard, GuardedResolver
+from archiver.fetch.guard import Guard
 from archiver.fetch.idle import Idle
+from archiver.fetch.resolver import GuardedResolver
 from archiver.model import Peer
 
 Kept = TypeVar("Kept")
@@ -372,15 +372,6 @@ def _remember(known: "OrderedDict[str, Kept]", key: str, value: Kept, most: int 
     known[key] = value
     if len(known) > most:
         known.popitem(last=False)
-
-
-def routed() -> bool:
-    """Whether this machine has a route to anywhere; nothing is sent."""
-    for family, address in ((socket.AF_INET, "198.51.100.1"), (socket.AF_INET6, "2001:db8::1")):  # RFC 5737, RFC 3849
-        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9))
-            return True
-    return False
 
 
 def _peer(protocol: TapProtocol) -> Peer:
