@@ -8,7 +8,7 @@ import time
 from collections import deque
 
 TICK = 1.0  # seconds between two looks
-NEARLY = 0.0005  # seconds that make no difference to who waits for some milliseconds
+TOGETHER = 0.0005  # seconds by which a short wait may be longer, so that many end with one timer
 TARDY = 1.0  # seconds by which a look may be late; beyond that the process stood still
 
 
@@ -40,7 +40,7 @@ class Awake:
 
 
 class Pauses:
-    """Wakes those who wait for the same short while, many with one timer; close it."""
+    """Wakes those who wait for the same short while, many with one timer and never early; close it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -52,7 +52,7 @@ class Pauses:
         end = self._loop.time() + seconds
         self._waiting.append((end, waiter))
         if self._timer is None:
-            self._timer = self._loop.call_at(end, self._ring)
+            self._timer = self._loop.call_at(end + TOGETHER, self._ring)
 
     def close(self) -> None:
         """Wake nobody any more."""
@@ -62,14 +62,12 @@ class Pauses:
 
     def _ring(self) -> None:
         self._timer = None
-        now = self._loop.time() + NEARLY
+        now = self._loop.time()
         while self._waiting:
             end, waiter = self._waiting[0]
-            if waiter.done():
-                pass
-            elif end > now:
-                self._timer = self._loop.call_at(end, self._ring)
+            if end > now and not waiter.done():
+                self._timer = self._loop.call_at(end + TOGETHER, self._ring)
                 return
-            else:
+            if not waiter.done():
                 waiter.set_result(None)
             self._waiting.popleft()

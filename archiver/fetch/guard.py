@@ -1,8 +1,9 @@
 """The guard of a crawl's connections: a page of the public web does not reach inside.
 
 Asked three times: for a host that is written as an address, for every answer of the name servers, and for the address
-at the other end of a connection, before a byte of a request is sent on it. A seed's own host may be inside, as far as
-it was when it was first looked up: a name that was public then stays public, however its addresses change.
+at the other end of a connection, before a byte of a request is sent on it. Whom it lets pass once, it always will. A
+seed's own host may be inside, as far as it was when it was first looked up: a name that was public then stays public,
+however its addresses change.
 """
 
 from collections.abc import Iterable
