@@ -8,7 +8,16 @@ whose end cannot be known runs to the end of the connection. Pure.
 from dataclasses import replace
 
 from archiver.http.chunks import Dechunker
-from archiver.http.head import BODYLESS, MAX_HEAD, body_length, head_end, leading_blank, may_be_head, read_head
+from archiver.http.head import (
+    BODYLESS,
+    MAX_HEAD,
+    BodyLength,
+    head_end,
+    leading_blank,
+    may_be_head,
+    read_head,
+    read_message,
+)
 from archiver.model import Framing, Truncation
 
 MAX_INTERIM = 64 << 10  # of all 1xx responses together
@@ -75,25 +84,26 @@ class Framer:
 
     def _feed_head(self, data: bytes) -> bytes:
         if not self._held and data.startswith(b"HTTP/") and 0 < (end := head_end(data)) <= MAX_HEAD:
-            framing = read_head(data[:end])
+            framing, length = read_message(data[:end])
             if not _is_interim(framing.status):  # nearly always: the first piece holds the whole head
-                return self._start(framing, data)
+                return self._start(framing, length, data)
         self._held += data
         while True:
             self._blank = leading_blank(self._held, self._blank)
             if not may_be_head(self._held, self._blank):
-                return self._start(read_head(bytes(self._held[: self._blank + 5])), self._release())
+                return self._start(*read_message(bytes(self._held[: self._blank + 5])), self._release())
             end = head_end(self._held, max(self._searched, self._blank))
             self._searched = len(self._held) - 2  # an end may begin in the last two bytes
             if end > MAX_HEAD or (end < 0 and len(self._held) > MAX_HEAD):
                 return self._overflow()
             if end < 0:
                 return b""
-            framing = read_head(bytes(self._held[:end]))
+            framing, length = read_message(bytes(self._held[:end]))
             if not _is_interim(framing.status):
-                return self._start(framing, self._release())
+                return self._start(framing, length, self._release())
             if len(self._interim) + end > MAX_INTERIM:
-                return self._start(replace(framing, faults=(*framing.faults, "too-many-interim")), self._release())
+                named = replace(framing, faults=(*framing.faults, "too-many-interim"))
+                return self._start(named, length, self._release())
             self._interim += self._held[:end]
             del self._held[:end]
             self._blank = self._searched = 0
@@ -111,7 +121,7 @@ class Framer:
         self._held.clear()
         return held
 
-    def _start(self, framing: Framing, held: bytes) -> bytes:
+    def _start(self, framing: Framing, length: BodyLength, held: bytes) -> bytes:
         """The final response begins: *held* is its head, and what of its body came with it."""
         self.framing = framing
         if self._bodyless or framing.status in BODYLESS:
@@ -121,7 +131,6 @@ class Framer:
         elif framing.chunked:
             self._dechunker = Dechunker()
         else:
-            length = body_length(framing.fields)
             self._left = length.size
             if length.faults:
                 self.truncated = Truncation.UNSPECIFIED  # nobody can say where this message ends

@@ -58,13 +58,16 @@ def may_be_head(data: bytes | bytearray, start: int = 0) -> bool:
 
 def read_head(data: bytes) -> Framing:
     """What the head at the beginning of *data* says; without one, all of it is a body (HTTP/0.9)."""
+    return read_message(data)[0]
+
+
+def read_message(data: bytes) -> tuple[Framing, BodyLength]:
+    """What the head at the beginning of *data* says, and how its body ends."""
     end = data.find(b"\r\n\r\n") + 4
-    if end > 3 and (framing := _read_regular(data[:end])) is not None:
-        return framing
-    return _read_any(data)
+    return (_read_regular(data[:end]) if end > 3 else None) or _read_any(data)
 
 
-def _read_regular(head: bytes) -> Framing | None:
+def _read_regular(head: bytes) -> tuple[Framing, BodyLength] | None:
     """What *head* says if it is one as it should be, which the other way of reading would read the same."""
     lines = head.split(b"\r\n", MAX_FIELDS + 3)
     ends = len(lines) - 1
@@ -78,7 +81,7 @@ def _read_regular(head: bytes) -> Framing | None:
     sound = cast("tuple[Field, ...]", fields)
     status, protocol, faults = _status(lines[0]) if len(lines[0]) <= SHORT else _read_status(lines[0])
     body = body_length(sound)
-    return Framing(
+    framing = Framing(
         status=status,
         head_length=len(head),
         chunked=body.chunked,
@@ -87,12 +90,14 @@ def _read_regular(head: bytes) -> Framing | None:
         protocol=protocol,
         faults=faults + body.faults,
     )
+    return framing, body
 
 
-def _read_any(data: bytes) -> Framing:
+def _read_any(data: bytes) -> tuple[Framing, BodyLength]:
     start = leading_blank(data)
     if not may_be_head(data) or len(data) < start + 5:
-        return Framing(0, 0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
+        bare = Framing(0, 0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
+        return bare, BodyLength(None, chunked=False)
     end = head_end(data, start)
     length = len(data) if end < 0 else end
     status_line, *lines = _LINE_END.split(data[start:length], MAX_FIELDS + 3)
@@ -110,7 +115,7 @@ def _read_any(data: bytes) -> Framing:
     if end < 0:
         faults += ("no-head-end",)
     body = body_length(fields)
-    return Framing(
+    framing = Framing(
         status=status,
         head_length=length,
         chunked=body.chunked,
@@ -119,6 +124,7 @@ def _read_any(data: bytes) -> Framing:
         protocol=protocol,
         faults=faults + body.faults,
     )
+    return framing, body
 
 
 def read_stored(data: bytes) -> Framing:
