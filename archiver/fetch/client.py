@@ -34,7 +34,8 @@ SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
 SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
 SETTLE = 0.002  # seconds of silence after a message, until nothing more is expected of the server …
 LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
-GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones are under way
+GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones come …
+LOOK = 0.002  # … which is looked at after so many seconds
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
@@ -153,16 +154,10 @@ class Bounds:
 class _Crowd:
     """The answers that are read at once. One that is large and fast could keep a processor busy by itself."""
 
-    __slots__ = ("all", "large")
+    __slots__ = ("came",)
 
     def __init__(self) -> None:
-        self.all = 0
-        self.large = 0  # of these: so large that they are written to the disk as they come
-
-    async def give_way(self, spent: float) -> None:
-        """A large answer has taken *spent* seconds of a processor: small ones go first, if there are any."""
-        if self.all > self.large:
-            await asyncio.sleep(GIVE_WAY * spent)
+        self.came = 0  # pieces of those that are not large
 
 
 class _Attempt:
@@ -178,6 +173,7 @@ class _Attempt:
         "_received",
         "_remarks",
         "_request",
+        "_seen",
         "_spool",
         "_wire",
         "framer",
@@ -191,6 +187,7 @@ class _Attempt:
         self._bounds = bounds
         self._crowd = crowd
         self._large = False
+        self._seen = 0  # of what came for others
         self._received = False
         self._answered = 0.0  # `time.monotonic()` of the first byte
         self._extent = WHOLE  # how far the body is read, as the head says …
@@ -201,7 +198,6 @@ class _Attempt:
         """The exchange; None where no answer came that is certain to be this request's."""
         started = time.time_ns() // 1000
         clock = time.monotonic()
-        self._crowd.all += 1
         try:
             self._wire.send(self._request)
             await self._receive()
@@ -227,8 +223,6 @@ class _Attempt:
                 notes=self._wire.notes + self._remarks,
             )
         finally:
-            self._crowd.all -= 1
-            self._crowd.large -= self._large
             self._spool.discard()
 
     @property
@@ -259,6 +253,7 @@ class _Attempt:
                 return
             if not self._received:
                 self._received, self._answered = True, time.monotonic()
+            self._crowd.came += not self._large
             piece = framer.feed(data)
             now = awake.now()
             if self._headed == math.inf and framer.framing is not None:
@@ -287,9 +282,15 @@ class _Attempt:
                 if limit == sample:
                     self._remarks = (self._extent.remark,)
         if piece and self._spool.add(piece) and framing is not None:
-            self._crowd.large += not self._large
             self._large = True
-            await self._crowd.give_way(await self._spool.flush(framing))
+            await self._give_way(await self._spool.flush(framing))
+
+    async def _give_way(self, spent: float) -> None:
+        """A piece of this large answer took *spent* seconds of a processor: small ones go first, while any come."""
+        end = time.monotonic() + GIVE_WAY * spent
+        while self._seen != self._crowd.came and (left := end - time.monotonic()) > 0:
+            self._seen = self._crowd.came
+            await asyncio.sleep(min(left, max(spent, LOOK)))
 
     def _left(self, now: float) -> float:
         """Seconds for which a sample is still to be taken; infinity where none is."""
