@@ -18,6 +18,7 @@ from archiver.progress import Face, followed
 from archiver.stats import Snapshot
 
 THIRD = 3
+LOOKUPS = "128"  # threads of uvloop, half of which look names up; with its own 4 a slow name server holds up all
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -157,4 +158,5 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         import uvloop  # noqa: PLC0415 - not on every system
     except ImportError:
         return None
+    os.environ.setdefault("UV_THREADPOOL_SIZE", LOOKUPS)
     return uvloop.new_event_loop

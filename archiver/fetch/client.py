@@ -5,23 +5,28 @@ at the very moment before its first byte goes out. Raises `FetchError` only if n
 came; a broken or cut answer is an `Exchange` that says so.
 """
 
+import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archiver import __version__, url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
 from archiver.fetch.guard import Guard
+from archiver.fetch.lookup import routed
 from archiver.fetch.spool import Spool, SpoolFolder
-from archiver.fetch.tap import Lines, Wire, routed
-from archiver.http import Extent, Framer, Wanted
+from archiver.http import Framer, Wanted
+from archiver.http.endless import WHOLE
 from archiver.http.head import may_be_head
 from archiver.model import Exchange, Framing, Truncation
+
+if TYPE_CHECKING:
+    from archiver.fetch.tap import Wire
 
 Gate = Callable[[], Awaitable[None]]
 
@@ -29,6 +34,8 @@ SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
 SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
 SETTLE = 0.002  # seconds of silence after a message, until nothing more is expected of the server …
 LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
+GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones come …
+LOOK = 0.002  # … which is looked at after so many seconds
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
@@ -61,10 +68,13 @@ class Fetcher:
     def __init__(
         self, settings: FetchSettings, guard: Guard, spool_folder: Path, algorithm: str, writer: ThreadPoolExecutor
     ) -> None:
+        from archiver.fetch.tap import Lines  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
+
         self._fields = request_fields(settings)
         self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
         self._lines = Lines(settings.timeout, guard)
+        self._crowd = _Crowd()
         self._spool_folder = SpoolFolder(spool_folder)
         self._algorithm = algorithm
         self._writer = writer
@@ -75,12 +85,13 @@ class Fetcher:
         *needed*: its body is read whatever media types are wanted.
         """
         bounds = self._needed if needed else self._bounds
+        origin = url.origin(address)
         request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
-            url.target(address).encode(),
-            url.authority(address).encode(),
+            address[len(origin) :].encode(),
+            origin[origin.index("//") + 2 :].encode(),
             self._fields,
         )
-        origin, first = url.origin(address), True
+        first = True
         while True:
             wire = await self._lines.connect(origin, fresh=not first)
             reusable = False
@@ -89,7 +100,7 @@ class Fetcher:
                 if first and wire.stale:
                     first = False  # it died while we waited
                     continue
-                attempt = _Attempt(wire, request, self._spool(), bounds)
+                attempt = _Attempt(wire, request, self._spool(), bounds, self._crowd)
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
@@ -140,18 +151,46 @@ class Bounds:
     wanted: Wanted
 
 
+class _Crowd:
+    """The answers that are read at once. One that is large and fast could keep a processor busy by itself."""
+
+    __slots__ = ("came",)
+
+    def __init__(self) -> None:
+        self.came = 0  # pieces of those that are not large
+
+
 class _Attempt:
     """One request on one connection, and whatever comes back."""
 
-    def __init__(self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds) -> None:
+    __slots__ = (
+        "_answered",
+        "_bounds",
+        "_crowd",
+        "_extent",
+        "_headed",
+        "_large",
+        "_received",
+        "_remarks",
+        "_request",
+        "_seen",
+        "_spool",
+        "_wire",
+        "framer",
+    )
+
+    def __init__(self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, crowd: _Crowd) -> None:
         self.framer = Framer()
         self._wire = wire
         self._request = request
         self._spool = spool
         self._bounds = bounds
+        self._crowd = crowd
+        self._large = False
+        self._seen = 0  # of what came for others
         self._received = False
         self._answered = 0.0  # `time.monotonic()` of the first byte
-        self._extent = Extent()  # how far the body is read, as the head says …
+        self._extent = WHOLE  # how far the body is read, as the head says …
         self._headed = math.inf  # … counted from then on
         self._remarks: tuple[str, ...] = ()
 
@@ -200,7 +239,8 @@ class _Attempt:
         framer, awake = self.framer, self._wire.awake
         began = awake.now()
         while not framer.done:
-            timeout, left = self._bounds.timeout, self._left(awake.now())
+            timeout = self._bounds.timeout
+            left = math.inf if self._extent is WHOLE else self._left(awake.now())
             try:
                 data = await self._wire.read(min(timeout, left))
             except TimeoutError:
@@ -213,34 +253,44 @@ class _Attempt:
                 return
             if not self._received:
                 self._received, self._answered = True, time.monotonic()
+            self._crowd.came += not self._large
             piece = framer.feed(data)
+            now = awake.now()
             if self._headed == math.inf and framer.framing is not None:
-                self._extent, self._headed = self._bounds.wanted.extent(framer.framing), awake.now()
+                self._extent, self._headed = self._bounds.wanted.extent(framer.framing), now
             await self._keep(piece)
-            if self._is_enough(awake.now() - self._headed):
+            if self._extent is not WHOLE and self._is_enough(now - self._headed):
                 await self._leave()
-            if self._too_slow(awake.now() - began):
+            if self._too_slow(now - began):
                 await self._cut(Truncation.TIME)
 
     async def _settle(self) -> None:
         """Hear what the server says beyond the end of the message, and whether it does."""
         end = time.monotonic() + LONGEST_SETTLE
-        with suppress(TimeoutError):
-            while time.monotonic() < end and (data := await self._wire.read(SETTLE)):
-                self.framer.feed(data)
+        while time.monotonic() < end and (data := await self._wire.overhear(SETTLE)):
+            self.framer.feed(data)
 
     async def _keep(self, piece: bytes) -> None:
         """Store *piece* of the block, as far as the bounds allow."""
         framing, size = self.framer.framing, self._extent.size
-        sample = framing.head_length + size if framing is not None and size else math.inf
-        limit = min(self._bounds.max_size or math.inf, sample)
-        if self._spool.length + len(piece) > limit:
-            piece = piece[: int(limit) - self._spool.length]
-            self.framer.cut(Truncation.LENGTH)
-            if limit == sample:
-                self._remarks = (self._extent.remark,)
-        if piece:
-            await self._spool.add(piece, self.framer.framing)
+        if size or self._bounds.max_size:
+            sample = framing.head_length + size if framing is not None and size else math.inf
+            limit = min(self._bounds.max_size or math.inf, sample)
+            if self._spool.length + len(piece) > limit:
+                piece = piece[: int(limit) - self._spool.length]
+                self.framer.cut(Truncation.LENGTH)
+                if limit == sample:
+                    self._remarks = (self._extent.remark,)
+        if piece and self._spool.add(piece) and framing is not None:
+            self._large = True
+            await self._give_way(await self._spool.flush(framing))
+
+    async def _give_way(self, spent: float) -> None:
+        """A piece of this large answer took *spent* seconds of a processor: small ones go first, while any come."""
+        end = time.monotonic() + GIVE_WAY * spent
+        while self._seen != self._crowd.came and (left := end - time.monotonic()) > 0:
+            self._seen = self._crowd.came
+            await asyncio.sleep(min(left, max(spent, LOOK)))
 
     def _left(self, now: float) -> float:
         """Seconds for which a sample is still to be taken; infinity where none is."""

@@ -1,18 +1,20 @@
 """The guard of a crawl's connections: a page of the public web does not reach inside.
 
 Asked three times: for a host that is written as an address, for every answer of the name servers, and for the address
-at the other end of a connection, before a byte of a request is sent on it. A seed's own host may be inside, as far as
-it was when it was first looked up: a name that was public then stays public, however its addresses change.
+at the other end of a connection, before a byte of a request is sent on it. Whom it lets pass once, it always will. A
+seed's own host may be inside, as far as it was when it was first looked up: a name that was public then stays public,
+however its addresses change.
 """
 
-import socket
 from collections.abc import Iterable
-
-from aiohttp.abc import AbstractResolver, ResolveResult
+from typing import TYPE_CHECKING
 
 from archiver import url
 from archiver.addresses import Allowed, is_inside, named, read
 from archiver.errors import Failure, FetchError
+
+if TYPE_CHECKING:
+    from aiohttp.abc import ResolveResult
 
 REMEDY = "--allow-private {host} would take it"
 
@@ -45,7 +47,7 @@ class Guard:
             at = "" if read(host) is not None else f"{host} leads inside: "
             raise FetchError(Failure.PRIVATE, f"{at}{refusal}; {REMEDY.format(host=named(host))}")
 
-    def choose(self, host: str, found: list[ResolveResult]) -> list[ResolveResult]:
+    def choose(self, host: str, found: "list[ResolveResult]") -> "list[ResolveResult]":
         """Those of *found* at which *host* may be asked; there is one at least, or *host* is refused."""
         name = named(host)
         places = [read(each["host"]) for each in found]
@@ -61,21 +63,3 @@ class Guard:
         if found and not allowed:
             self.check(host, found[0]["host"])
         return allowed
-
-
-class GuardedResolver(AbstractResolver):
-    """Another resolver, whose answers the guard has seen: nobody connects to the others."""
-
-    def __init__(self, guard: Guard, resolver: AbstractResolver) -> None:
-        self._guard = guard
-        self._resolver = resolver
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """The addresses of *host* at which it may be asked."""
-        return self._guard.choose(host, await self._resolver.resolve(host, port, family))
-
-    async def close(self) -> None:
-        """Close the other one."""
-        await self._resolver.close()

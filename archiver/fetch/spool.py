@@ -7,6 +7,7 @@ thread. The file has no name, so a crash leaves nothing behind. An error of the 
 import asyncio
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
@@ -136,7 +137,7 @@ def _nameless(folder: SpoolFolder) -> BinaryIO:
 
 
 class Spool:
-    """Collects one response block: `add` until the end, then `block` and `digests`; `discard` if it is not wanted."""
+    """Collects one response block: `add` and `flush`, at the end `block` and `digests`; or `discard`."""
 
     def __init__(self, folder: SpoolFolder, algorithm: str, writer: Executor) -> None:
         self.length = 0
@@ -148,27 +149,32 @@ class Spool:
         self._held = 0
         self._file: BinaryIO | None = None
         self._digester: Digester | None = None
-        self._writing: Future[None] | None = None  # what a thread is doing, even if nobody waits for it any more
+        self._writing: Future[float] | None = None  # what a thread is doing, even if nobody waits for it any more
 
-    async def add(self, piece: bytes, framing: Framing | None) -> None:
-        """Take the next *piece*; past the memory bound it is on disk when this returns."""
+    def add(self, piece: bytes) -> bool:
+        """Take the next *piece*; whether memory now holds as much as it may: then `flush`."""
         self._pieces.append(piece)
         self._held += len(piece)
         self.length += len(piece)
-        if self._held > IN_MEMORY and framing is not None:
-            await self._flush(framing)
+        return self._held > IN_MEMORY
+
+    async def flush(self, framing: Framing) -> float:
+        """Bring what memory holds to the disk; it is there when this returns. The seconds of a processor it took."""
+        pieces, self._pieces, self._held = self._pieces, [], 0
+        self._writing = self._writer.submit(self._write, pieces, framing)
+        return await asyncio.wrap_future(self._writing)
 
     async def finish(self, framing: Framing) -> None:
         """The message is over."""
         if self._file is not None and self._pieces:
-            await self._flush(framing)
+            await self.flush(framing)
 
     def block(self) -> MemoryBlock | FileBlock:
         """The whole block; the spool is given away with it."""
         if self._file is not None:
             file, self._file = self._file, None
             return FileBlock(file, self.length, self._folder)
-        return MemoryBlock(b"".join(self._pieces))
+        return MemoryBlock(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
 
     def digests(self) -> Digests | None:
         """The digests, where they were computed on the way."""
@@ -189,12 +195,8 @@ class Spool:
             self._file = None
             self._folder.hold(-self._written)
 
-    async def _flush(self, framing: Framing) -> None:
-        pieces, self._pieces, self._held = self._pieces, [], 0
-        self._writing = self._writer.submit(self._write, pieces, framing)
-        await asyncio.wrap_future(self._writing)
-
-    def _write(self, pieces: list[bytes], framing: Framing) -> None:
+    def _write(self, pieces: list[bytes], framing: Framing) -> float:
+        began = time.thread_time()
         if self._file is None:
             self._file = _nameless(self._folder)
             self._digester = Digester(self._algorithm, framing)
@@ -207,3 +209,4 @@ class Spool:
             self._file.flush()
         self._written += size
         self._folder.hold(size)
+        return time.thread_time() - began

@@ -1,9 +1,9 @@
-"""Connections out of aiohttp's pool, tapped where their bytes arrive. The only file that knows aiohttp's inside.
+"""Connections made by aiohttp, tapped where their bytes arrive. The only file that knows aiohttp's inside.
 
-aiohttp resolves, connects (happy eyeballs), does TLS and keeps idle connections; its HTTP parser never
-sees a byte, because it refuses answers that real servers give and can hand one URL the answer of another.
-The seams: `TCPConnector._factory` builds our protocol, `connect()` lends it, `Connection.release()` takes
-it back. `tests/edges/test_aiohttp_seams.py` fails when an upgrade moves one of them.
+aiohttp resolves, connects (happy eyeballs) and does TLS; its HTTP parser never sees a byte, because it refuses answers
+that real servers give and can hand one URL the answer of another. What is idle waits in a pool of ours (`idle`).
+The seams: `TCPConnector._factory` builds our protocol, `connect()` lends it, `Connection.close()` ends
+it. `tests/edges/test_aiohttp_seams.py` fails when an upgrade moves one of them.
 
 Invariants: no connection is lent whose other end the guard refuses. Bytes that reach a used connection while no request
 is open belong to nobody, and end it. (What is sent in the moment between a new request's leaving and its arrival cannot
@@ -11,15 +11,13 @@ be told from an answer by anybody who speaks HTTP/1.)
 """
 
 import asyncio
-import os
+import math
 import select
-import socket
-import ssl
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar, cast
 
@@ -30,33 +28,23 @@ from aiohttp.connector import Connection
 from yarl import URL
 
 from archiver import url
-from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
-from archiver.fetch.awake import Awake
+from archiver.errors import Failure, FetchError, ShortageError
+from archiver.fetch.awake import Awake, Pauses
 from archiver.fetch.ciphers import iana_cipher
-from archiver.fetch.guard import Guard, GuardedResolver
+from archiver.fetch.failures import translated
+from archiver.fetch.guard import Guard
+from archiver.fetch.idle import Idle
+from archiver.fetch.resolver import GuardedResolver
 from archiver.model import Peer
 
 Kept = TypeVar("Kept")
 
 HIGH_WATER = 512 << 10  # bytes held for a slow reader before the server is made to wait
 DNS_TTL = 300  # seconds; as long as browsers keep an address at most
-IDLE = 15.0  # seconds an unused connection is kept; servers commonly close theirs after 5 to 75
 TOLERANCE = 0.01  # seconds by which a timer of ours may be early …
 THEIRS = 0.5  # … and one of aiohttp's
-MAX_KNOWN = 4096  # origins whose connection settings are kept
-
-_FAILURES: Mapping[type[Exception], Failure] = {
-    aiohttp.ClientConnectorDNSError: Failure.DNS,
-    aiohttp.ClientConnectorCertificateError: Failure.TLS,
-    aiohttp.ClientSSLError: Failure.TLS,
-    ssl.SSLError: Failure.TLS,
-    aiohttp.ConnectionTimeoutError: Failure.TIMEOUT,
-    TimeoutError: Failure.TIMEOUT,
-    aiohttp.ClientConnectorError: Failure.CONNECT,
-    ConnectionResetError: Failure.DISCONNECT,
-    OSError: Failure.CONNECT,
-    UnicodeError: Failure.DNS,  # a label that no name server could be asked for: empty, or longer than 63 bytes
-}
+MAX_KNOWN = 4096  # origins of which something is remembered …
+MAX_REQUESTS = 256  # … and those whose connection settings are kept: some KB each, quickly made anew
 
 
 class TapProtocol(ResponseHandler):
@@ -105,29 +93,60 @@ class TapProtocol(ResponseHandler):
 
 
 class Wire:
-    """One connection, borrowed for one exchange."""
+    """One connection, lent for one exchange after another."""
+
+    __slots__ = (
+        "_connection",
+        "_end",
+        "_held",
+        "_lines",
+        "_loop",
+        "_over",
+        "_paused",
+        "_pieces",
+        "_poll",
+        "_protocol",
+        "_timer",
+        "_transport",
+        "_waiter",
+        "awake",
+        "error",
+        "notes",
+        "peer",
+        "reused",
+    )
 
     def __init__(self, connection: Connection, protocol: TapProtocol, notes: tuple[str, ...]) -> None:
-        self.reused = protocol.exchanges > 0
+        self.reused = False
         self.error: BaseException | None = None
         self.notes = notes
         self.peer = _peer(protocol)
+        self.awake = protocol.lines.awake
+        self._lines = protocol.lines
         self._connection = connection
         self._protocol = protocol
         self._transport = cast(asyncio.Transport, protocol.transport)
         self._loop = asyncio.get_running_loop()
-        self.awake = protocol.lines.awake
+        self._poll: select.poll | None = None
         self._pieces: list[bytes] = []
         self._held = 0
         self._over = False
         self._paused = False
         self._waiter: asyncio.Future[None] | None = None
+        self._end = 0.0  # in the time of `awake`: until then the waiter waits
         self._timer: asyncio.TimerHandle | None = None
+
+    def lend(self) -> "Wire":
+        """It carries an exchange from now on: the next one."""
+        protocol = self._protocol
         protocol.wire = self
+        self.reused = protocol.exchanges > 0
         protocol.exchanges += 1
-        for data in protocol.early:
-            self.received(data)
-        protocol.early.clear()
+        if protocol.early:
+            for data in protocol.early:
+                self.received(data)
+            protocol.early.clear()
+        return self
 
     @property
     def closed(self) -> bool:
@@ -137,7 +156,7 @@ class Wire:
     @property
     def stale(self) -> bool:
         """Whether no request may be sent on it: the server has gone, or has said something that nobody asked for."""
-        return self.closed or (self.reused and (bool(self._pieces) or _readable(self._transport)))
+        return self.closed or (self.reused and (bool(self._pieces) or self._readable()))
 
     def send(self, request: bytes) -> None:
         """Write *request*; these are exactly the bytes that go out (or into TLS)."""
@@ -147,28 +166,39 @@ class Wire:
         """What has arrived, waiting for it up to *timeout* seconds (TimeoutError); b"" at the end."""
         if not self._pieces and not self._over:
             self._waiter = self._loop.create_future()
-            self._set_timer(timeout, self._waiter, self.awake.now() + timeout)
+            self._watch(timeout)
             try:
                 await self._waiter
             finally:
-                self._stop_timer()
                 self._waiter = None
-        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        self._held = 0
-        if self._paused:
-            self._paused = False
-            if not self._transport.is_closing():
-                self._transport.resume_reading()
-        return data
+        return self._taken()
+
+    async def overhear(self, seconds: float) -> bytes:
+        """What arrives within *seconds*, always the same few; b"" where nothing does."""
+        if not self._pieces and not self._over:
+            self._waiter = self._loop.create_future()
+            self._end = math.inf
+            self._lines.pauses.wake(self._waiter, seconds)
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return self._taken()
 
     def give_back(self, *, reusable: bool) -> None:
-        """The exchange is over; the connection goes back to the pool only if it can carry another."""
+        """The exchange is over; the connection waits for another only if it can carry one."""
         self._protocol.wire = None
-        idle = not self.closed and not self._pieces and not self._paused
-        if reusable and idle and self._protocol.lines.trusts(self._protocol.origin):
-            self._connection.release()
-            return
+        origin = self._protocol.origin
+        if reusable and not self.closed and not self._pieces and not self._paused and self._lines.trusts(origin):
+            self._lines.idle.put(origin, self)
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """The connection is used no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self.peer.tls is not None:  # closing in order would wait for the server's consent
             self._protocol.abort()
         self._connection.close()
@@ -188,23 +218,48 @@ class Wire:
         self.error = self.error or error
         self._wake()
 
+    def _taken(self) -> bytes:
+        data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces.clear()
+        self._held = 0
+        if self._paused:
+            self._paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+        return data
+
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _set_timer(self, seconds: float, waiter: "asyncio.Future[None]", end: float) -> None:
-        self._timer = self._loop.call_later(seconds, self._expire, waiter, end)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
+    def _watch(self, seconds: float) -> None:
+        """End the wait after *seconds*. A timer that rings earlier is left alone, and set anew when it does."""
+        self._end = self.awake.now() + seconds
+        if self._timer is not None and self._timer.when() > self._loop.time() + seconds:
             self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_later(seconds, self._expire)
 
-    def _expire(self, waiter: "asyncio.Future[None]", end: float) -> None:
-        left = end - self.awake.now()
-        if left > TOLERANCE:  # the process stood still meanwhile, and what came may not be read yet
-            self._set_timer(left, waiter, end)
-        elif not waiter.done():
-            waiter.set_exception(TimeoutError())
+    def _expire(self) -> None:
+        self._timer = None
+        if self._waiter is None or self._end == math.inf:
+            return
+        left = self._end - self.awake.now()
+        if left > TOLERANCE:  # what it was set for came; or the process stood still, and what came is not read yet
+            self._timer = self._loop.call_later(left, self._expire)
+        elif not self._waiter.done():
+            self._waiter.set_exception(TimeoutError())
+
+    def _readable(self) -> bool:
+        """Whether bytes, or the end, wait in the socket for the loop to look at them."""
+        number = self._transport.get_extra_info("socket").fileno() if self._poll is None else -1
+        if sys.platform == "win32":
+            return bool(select.select([number], [], [], 0)[0])
+        if self._poll is None:
+            self._poll = select.poll()  # select() refuses descriptors from 1024 on
+            self._poll.register(number, select.POLLIN)
+        return bool(self._poll.poll(0))
 
 
 class Lines:
@@ -214,16 +269,18 @@ class Lines:
         self._guard = guard
         self._patience = timeout
         self._timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_connect=timeout)
-        self.awake = Awake(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self.awake = Awake(loop)
+        self.pauses = Pauses(loop)
+        self.idle: Idle[Wire] = Idle(loop)
         self.heard = float("-inf")  # `time.monotonic()` when anything last came over the network
         self._connector = aiohttp.TCPConnector(
             limit=0,
             ttl_dns_cache=DNS_TTL,
-            keepalive_timeout=IDLE,
             resolver=GuardedResolver(guard, aiohttp.ThreadedResolver()),
         )
         self.alive: set[TapProtocol] = set()
-        make: Callable[[], ResponseHandler] = partial(TapProtocol, asyncio.get_running_loop(), self)
+        make: Callable[[], ResponseHandler] = partial(TapProtocol, loop, self)
         self._connector._factory = make  # type: ignore[assignment]  # noqa: SLF001  the seam
         self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
         self._unverified: OrderedDict[str, None] = OrderedDict()
@@ -239,14 +296,21 @@ class Lines:
                 stood_still = self.awake.now() - began < self._patience - THEIRS
                 if error.failure is not Failure.TIMEOUT or not stood_still:
                     raise
+            except ShortageError:
+                if not self.idle:
+                    raise
+                self.idle.close()  # what is used has more right to a descriptor than what waits
+                await asyncio.sleep(0)
 
     async def _connect(self, origin: str, *, fresh: bool) -> Wire:
-        with _translated():
-            wire = await self._borrow_anyway(origin)
-            while wire.reused and (fresh or wire.stale or not self.trusts(origin)):
-                wire.give_back(reusable=False)  # what is idle beside a dead one is seldom any better
-                wire = await self._borrow_anyway(origin)
-            return wire
+        if fresh or not self.trusts(origin):
+            self.idle.drop(origin)  # what is idle beside a dead one is seldom any better
+        while (wire := self.idle.take(origin)) is not None:
+            if not wire.lend().stale:
+                return wire
+            wire.give_back(reusable=False)
+        with translated():
+            return await self._make_anyway(origin)
 
     def distrust(self, origin: str) -> None:
         """*origin* was caught saying what nobody asked for: its connections carry one exchange each from now on."""
@@ -259,6 +323,8 @@ class Lines:
     async def close(self) -> None:
         """Close every connection; not one is left when this returns."""
         self.awake.close()
+        self.pauses.close()
+        self.idle.close()
         await self._connector.close(abort_ssl=True)
         leaving = [protocol.closed for protocol in self.alive]
         for protocol in self.alive:
@@ -266,16 +332,16 @@ class Lines:
                 protocol.wiring.abort()
         await asyncio.gather(*filter(None, leaving), return_exceptions=True)
 
-    async def _borrow_anyway(self, origin: str) -> Wire:
+    async def _make_anyway(self, origin: str) -> Wire:
         try:
-            return await self._borrow(origin)
+            return await self._make(origin)
         except aiohttp.ClientConnectorCertificateError:
             # An archive wants what the site says, not who vouches for it; that nobody does is written down.
             _remember(self._unverified, origin, None)
             self._requests.pop(origin, None)
-            return await self._borrow(origin)
+            return await self._make(origin)
 
-    async def _borrow(self, origin: str) -> Wire:
+    async def _make(self, origin: str) -> Wire:
         host = url.host(f"{origin}/")
         self._guard.check(host)  # a name is checked when it is resolved
         request = self._requests.get(origin)
@@ -286,7 +352,7 @@ class Lines:
                 loop=asyncio.get_running_loop(),
                 ssl=origin not in self._unverified,
             )
-            _remember(self._requests, origin, request)
+            _remember(self._requests, origin, request, MAX_REQUESTS)
         connection = await self._connector.connect(request, [], self._timeout)
         protocol = connection.protocol
         if not isinstance(protocol, TapProtocol) or protocol.transport is None:
@@ -295,71 +361,17 @@ class Lines:
         protocol.origin = origin
         wire = Wire(connection, protocol, ("tls-unverified",) if origin in self._unverified else ())
         try:
-            self._guard.check(host, wire.peer.ip)
+            self._guard.check(host, wire.peer.ip)  # once: whom it lets pass, it always will
         except FetchError:
-            wire.give_back(reusable=False)
+            wire.close()
             raise
-        return wire
+        return wire.lend()
 
 
-def _remember(known: "OrderedDict[str, Kept]", key: str, value: Kept) -> None:
+def _remember(known: "OrderedDict[str, Kept]", key: str, value: Kept, most: int = MAX_KNOWN) -> None:
     known[key] = value
-    if len(known) > MAX_KNOWN:
+    if len(known) > most:
         known.popitem(last=False)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Foreign errors become `FetchError`, by the table above; anything else is a bug and passes through."""
-    try:
-        yield
-    except tuple(_FAILURES) as error:
-        if (shortage := _shortage(error)) is not None:
-            raise ShortageError(f"no connection could be opened: {os.strerror(shortage)}") from error
-        failure = next(ours for theirs, ours in _FAILURES.items() if isinstance(error, theirs))
-        raise FetchError(failure, _reason(failure, error)) from error
-
-
-def _shortage(error: Exception) -> int | None:
-    """The error number where it is not the site that failed, but this machine that has run out of something."""
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it could not ask
-        try:
-            os.close(os.open(os.devnull, os.O_RDONLY))
-        except OSError as refused:
-            cause = refused
-    return cause.errno if isinstance(cause, OSError) and cause.errno in SHORTAGES else None
-
-
-def routed() -> bool:
-    """Whether this machine has a route to anywhere; nothing is sent."""
-    for family, address in ((socket.AF_INET, "198.51.100.1"), (socket.AF_INET6, "2001:db8::1")):  # RFC 5737, RFC 3849
-        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9))
-            return True
-    return False
-
-
-def _reason(failure: Failure, error: Exception) -> str:
-    if failure is Failure.TIMEOUT:
-        return "no connection within the time limit"
-    if failure is Failure.DNS:
-        name = f" {error.host}" if isinstance(error, aiohttp.ClientConnectorError) else ""
-        return f"host name{name} does not resolve"
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
-        return os.strerror(cause.errno)
-    return str(cause)
-
-
-def _readable(transport: asyncio.BaseTransport) -> bool:
-    """Whether bytes, or the end, wait in the socket for the loop to look at them."""
-    number = transport.get_extra_info("socket").fileno()
-    if sys.platform == "win32":
-        return bool(select.select([number], [], [], 0)[0])
-    poll = select.poll()  # select() refuses descriptors from 1024 on
-    poll.register(number, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _peer(protocol: TapProtocol) -> Peer:

@@ -8,7 +8,16 @@ whose end cannot be known runs to the end of the connection. Pure.
 from dataclasses import replace
 
 from archiver.http.chunks import Dechunker
-from archiver.http.head import BODYLESS, MAX_HEAD, body_length, head_end, leading_blank, may_be_head, read_head
+from archiver.http.head import (
+    BODYLESS,
+    MAX_HEAD,
+    BodyLength,
+    head_end,
+    leading_blank,
+    may_be_head,
+    read_head,
+    read_message,
+)
 from archiver.model import Framing, Truncation
 
 MAX_INTERIM = 64 << 10  # of all 1xx responses together
@@ -74,22 +83,27 @@ class Framer:
         return rest
 
     def _feed_head(self, data: bytes) -> bytes:
+        if not self._held and data.startswith(b"HTTP/") and 0 < (end := head_end(data)) <= MAX_HEAD:
+            framing, length = read_message(data[:end])
+            if not _is_interim(framing.status):  # nearly always: the first piece holds the whole head
+                return self._start(framing, length, data)
         self._held += data
         while True:
             self._blank = leading_blank(self._held, self._blank)
             if not may_be_head(self._held, self._blank):
-                return self._start(read_head(bytes(self._held[: self._blank + 5])))
+                return self._start(*read_message(bytes(self._held[: self._blank + 5])), self._release())
             end = head_end(self._held, max(self._searched, self._blank))
             self._searched = len(self._held) - 2  # an end may begin in the last two bytes
             if end > MAX_HEAD or (end < 0 and len(self._held) > MAX_HEAD):
                 return self._overflow()
             if end < 0:
                 return b""
-            framing = read_head(bytes(self._held[:end]))
-            if not 100 <= framing.status < 200 or framing.status == 101:
-                return self._start(framing)
+            framing, length = read_message(bytes(self._held[:end]))
+            if not _is_interim(framing.status):
+                return self._start(framing, length, self._release())
             if len(self._interim) + end > MAX_INTERIM:
-                return self._start(replace(framing, faults=(*framing.faults, "too-many-interim")))
+                named = replace(framing, faults=(*framing.faults, "too-many-interim"))
+                return self._start(named, length, self._release())
             self._interim += self._held[:end]
             del self._held[:end]
             self._blank = self._searched = 0
@@ -107,14 +121,13 @@ class Framer:
         self._held.clear()
         return held
 
-    def _start(self, framing: Framing) -> bytes:
+    def _start(self, framing: Framing, length: BodyLength, held: bytes) -> bytes:
+        """The final response begins: *held* is its head, and what of its body came with it."""
         self.framing = framing
-        held = self._release()
-        head, body = held[: framing.head_length], held[framing.head_length :]
-        length = body_length(framing.fields)
         if self._bodyless or framing.status in BODYLESS:
             self._left = 0
-            self.framing = replace(framing, chunked=False)
+            if framing.chunked:
+                self.framing = replace(framing, chunked=False)
         elif framing.chunked:
             self._dechunker = Dechunker()
         else:
@@ -125,7 +138,13 @@ class Framer:
             self._fault("unasked-upgrade")
         if self._left == 0:
             self._complete()
-        return head + self._feed_body(body) if body else head
+        came = len(held) - framing.head_length
+        if self._left is not None and 0 < came <= self._left:
+            self._count(came)
+            return held
+        if came:
+            return held[: framing.head_length] + self._feed_body(held[framing.head_length :])
+        return held
 
     def _feed_body(self, data: bytes) -> bytes:
         if self.done:
@@ -135,12 +154,17 @@ class Framer:
             return self._feed_chunks(data, self._dechunker)
         if self._left is None:
             return data
-        own = data[: self._left]
-        self._left -= len(own)
-        if self._left == 0:
-            self._complete()
-            self._spare(data[len(own) :])
+        own, rest = data[: self._left], data[self._left :]
+        self._count(len(own))
+        self._spare(rest)
         return own
+
+    def _count(self, came: int) -> None:
+        """So many bytes of a body with a length have come."""
+        if self._left is not None:
+            self._left -= came
+            if self._left == 0:
+                self._complete()
 
     def _feed_chunks(self, data: bytes, dechunker: Dechunker) -> bytes:
         if dechunker.broken:
@@ -175,3 +199,7 @@ class Framer:
         if data:
             self.reusable = False
             self._surplus += data[: MAX_SURPLUS - len(self._surplus)]
+
+
+def _is_interim(status: int) -> bool:
+    return 100 <= status < 200 and status != 101

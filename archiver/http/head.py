@@ -5,7 +5,9 @@ Source: RFC 9112; RFC 9110 §5.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple, cast
 
 from archiver.model import Framing
 
@@ -14,6 +16,7 @@ LARGE_HEAD = 64 << 10  # servers' own limits lie between 8 and 64 KiB: beyond is
 BODYLESS = frozenset((101, 204, 304))  # RFC 9112 §6.3; 101 where nobody asked for an upgrade
 MAX_FIELDS = 10_000  # are read; curl refuses half as many, and real heads have some dozens
 MAX_CODINGS = 5  # curl's limit for stacked codings
+SHORT = 256  # bytes; lines up to this are remembered: a server says nearly the same ones with every answer
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
 _SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])")
@@ -21,10 +24,13 @@ _LONE_CR = re.compile(rb"\r(?!\n)")
 _LEADING = re.compile(rb"[\r\n]*")
 _HEAD_END = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
+_ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
+_LENGTH = re.compile(r"[0-9]{1,64}")
+
+Field = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLength:
+class BodyLength(NamedTuple):
     """How the end of a body is found: `size` bytes, or chunks, or (neither) the end of the connection."""
 
     size: int | None
@@ -52,13 +58,50 @@ def may_be_head(data: bytes | bytearray, start: int = 0) -> bool:
 
 def read_head(data: bytes) -> Framing:
     """What the head at the beginning of *data* says; without one, all of it is a body (HTTP/0.9)."""
+    return read_message(data)[0]
+
+
+def read_message(data: bytes) -> tuple[Framing, BodyLength]:
+    """What the head at the beginning of *data* says, and how its body ends."""
+    end = data.find(b"\r\n\r\n") + 4
+    return (_read_regular(data[:end]) if end > 3 else None) or _read_any(data)
+
+
+def _read_regular(head: bytes) -> tuple[Framing, BodyLength] | None:
+    """What *head* says if it is one as it should be, which the other way of reading would read the same."""
+    lines = head.split(b"\r\n", MAX_FIELDS + 3)
+    ends = len(lines) - 1
+    if ends > MAX_FIELDS or len(head) > LARGE_HEAD or head.count(b"\n") != ends or head.count(b"\r") != ends:
+        return None  # perhaps lines that end otherwise
+    if b"\0" in head or not head.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")):
+        return None
+    fields = tuple([_field(line) if len(line) <= SHORT else _read_field(line) for line in lines[1:-2]])
+    if None in fields:
+        return None
+    sound = cast("tuple[Field, ...]", fields)
+    status, protocol, faults = _status(lines[0]) if len(lines[0]) <= SHORT else _read_status(lines[0])
+    body = body_length(sound)
+    framing = Framing(
+        status=status,
+        head_length=len(head),
+        chunked=body.chunked,
+        media_type=_media_type(sound),
+        fields=sound,
+        protocol=protocol,
+        faults=faults + body.faults,
+    )
+    return framing, body
+
+
+def _read_any(data: bytes) -> tuple[Framing, BodyLength]:
     start = leading_blank(data)
     if not may_be_head(data) or len(data) < start + 5:
-        return Framing(0, 0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
+        bare = Framing(0, 0, chunked=False, media_type="", fields=(), protocol="http/0.9", faults=("no-status-line",))
+        return bare, BodyLength(None, chunked=False)
     end = head_end(data, start)
     length = len(data) if end < 0 else end
     status_line, *lines = _LINE_END.split(data[start:length], MAX_FIELDS + 3)
-    status, protocol, faults = _status(status_line)
+    status, protocol, faults = _read_status(status_line)
     fields, field_faults = _fields(lines[:MAX_FIELDS])
     faults += field_faults
     if b"\0" in data[:length]:
@@ -72,7 +115,7 @@ def read_head(data: bytes) -> Framing:
     if end < 0:
         faults += ("no-head-end",)
     body = body_length(fields)
-    return Framing(
+    framing = Framing(
         status=status,
         head_length=length,
         chunked=body.chunked,
@@ -81,6 +124,7 @@ def read_head(data: bytes) -> Framing:
         protocol=protocol,
         faults=faults + body.faults,
     )
+    return framing, body
 
 
 def read_stored(data: bytes) -> Framing:
@@ -89,7 +133,7 @@ def read_stored(data: bytes) -> Framing:
     return replace(framing, chunked=False) if framing.status in BODYLESS else framing
 
 
-def _status(line: bytes) -> tuple[int, str, tuple[str, ...]]:
+def _read_status(line: bytes) -> tuple[int, str, tuple[str, ...]]:
     if found := _STATUS.match(line):
         version = found[1].decode()
         status = int(found[2])
@@ -102,7 +146,19 @@ def _status(line: bytes) -> tuple[int, str, tuple[str, ...]]:
     return 0, "http/1.1", ("status-line",)
 
 
-def _fields(lines: list[bytes]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+def _read_field(line: bytes) -> Field | None:
+    """Name and value of one whole *line*; None where it is no field by itself."""
+    name, colon, value = line.partition(b":")
+    if not colon or line[:1] in (b" ", b"\t"):
+        return None
+    return name.strip().decode("latin-1").lower(), value.strip(b" \t\0").decode("latin-1").strip()
+
+
+_status = lru_cache(maxsize=64)(_read_status)
+_field = lru_cache(maxsize=2048)(_read_field)  # less than 2 MB, whatever servers send
+
+
+def _fields(lines: list[bytes]) -> tuple[tuple[Field, ...], tuple[str, ...]]:
     fields: list[tuple[str, list[str]]] = []
     faults: tuple[str, ...] = ()
     for line in lines:
@@ -118,33 +174,49 @@ def _fields(lines: list[bytes]) -> tuple[tuple[tuple[str, str], ...], tuple[str,
     return tuple((name, " ".join(parts).strip()) for name, parts in fields), faults
 
 
-def _media_type(fields: tuple[tuple[str, str], ...]) -> str:
-    value = next((value for name, value in fields if name == "content-type"), "")
+def _media_type(fields: tuple[Field, ...]) -> str:
+    for name, value in fields:
+        if name == "content-type":
+            return _essence(value) if len(value) <= SHORT else _read_essence(value)
+    return ""
+
+
+def _read_essence(value: str) -> str:
     essence = value.partition(";")[0].strip().lower()
-    return essence if re.fullmatch(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+", essence) else ""
+    return essence if _ESSENCE.fullmatch(essence) else ""
 
 
-def body_length(fields: tuple[tuple[str, str], ...]) -> BodyLength:
+_essence = lru_cache(maxsize=256)(_read_essence)
+
+
+def body_length(fields: tuple[Field, ...]) -> BodyLength:
     """How the body of a response with these *fields* ends (RFC 9112 §6.3)."""
-    if codings := _codings(fields):
+    lengths: list[str] = []
+    coded: list[str] = []
+    for name, value in fields:
+        if name == "content-length":
+            lengths.append(value)
+        elif name == "transfer-encoding":
+            coded.append(value)
+    if codings := _codings(coded):
         odd = len(codings) > MAX_CODINGS or codings[-1] != "chunked"
         return BodyLength(None, not odd, ("transfer-coding",) if odd else ())
-    lengths = {part.strip() for name, value in fields if name == "content-length" for part in value.split(",")}
     if not lengths:
         return BodyLength(None, chunked=False)
-    only = lengths.pop()
-    if lengths or not re.fullmatch(r"[0-9]{1,64}", only):
+    said = {part.strip() for value in lengths for part in value.split(",")}
+    only = said.pop()
+    if said or not _LENGTH.fullmatch(only):
         return BodyLength(None, chunked=False, faults=("content-length",))
     size = int(only)
     return BodyLength(size if size < 1 << 63 else None, chunked=False)
 
 
-def transfer_codings(fields: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def transfer_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
     """The transfer codings besides chunked, in the order in which they were applied."""
-    return tuple(coding for coding in _codings(fields) if coding != "chunked")
+    coded = [value for name, value in fields if name == "transfer-encoding"]
+    return tuple(coding for coding in _codings(coded) if coding != "chunked")
 
 
-def _codings(fields: tuple[tuple[str, str], ...]) -> list[str]:
-    lists = (value.split(",") for name, value in fields if name == "transfer-encoding")
-    words = (part.strip().lower() for parts in lists for part in parts)
+def _codings(values: list[str]) -> list[str]:
+    words = [part.strip().lower() for value in values for part in value.split(",")]
     return [word for word in words if word not in ("", "identity")]

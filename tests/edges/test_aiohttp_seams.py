@@ -39,8 +39,8 @@ def test_what_is_called_takes_what_it_is_given() -> None:
     assert parameters(TCPConnector.connect) == ["self", "req", "traces", "timeout"], "connect() has other parameters"
     wanted = {"method", "url", "loop", "ssl"}
     assert wanted <= set(parameters(ClientRequest.__init__)), f"ClientRequest no longer takes all of {wanted}"
-    assert parameters(Connection.release) == parameters(Connection.close) == ["self"]
-    assert {"limit", "ttl_dns_cache", "keepalive_timeout", "resolver"} <= {
+    assert parameters(Connection.close) == ["self"]
+    assert {"limit", "ttl_dns_cache", "resolver"} <= {
         name for kind in TCPConnector.__mro__ for name in inspect.signature(kind).parameters
     }, "TCPConnector lost a setting"
 
@@ -80,11 +80,11 @@ def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
         assert got == ANSWER, "data_received is not called with the bytes of the message"
         wire.give_back(reusable=True)
         again = await lines.connect(server.url("/").rstrip("/"))
-        assert again._protocol is protocol, "release() does not lead to the pool"
+        assert again._protocol is protocol, "what is given back is not lent again"
         assert again.reused
         again.give_back(reusable=False)
         third = await lines.connect(server.url("/").rstrip("/"))
-        assert third._protocol is not protocol, "close() leads to the pool"
+        assert third._protocol is not protocol, "what cannot be used again is lent"
         third.give_back(reusable=False)
         await lines.close()
         assert not lines.alive, "a connection outlives the connector"

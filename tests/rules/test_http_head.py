@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.http import Framer, read_head, read_stored, transfer_codings
-from archiver.http.head import LARGE_HEAD, MAX_CODINGS, MAX_FIELDS, body_length, head_end, leading_blank, may_be_head
+from archiver.http import Framer, head, read_head, read_stored, transfer_codings
+from archiver.http.head import (
+    LARGE_HEAD,
+    MAX_CODINGS,
+    MAX_FIELDS,
+    SHORT,
+    body_length,
+    head_end,
+    leading_blank,
+    may_be_head,
+)
 from archiver.model import Framing
 
 Fields = tuple[tuple[str, str], ...]
@@ -151,6 +160,32 @@ def test_nothing_raises_and_lengths_fit(data: bytes) -> None:
     assert may_be_head(data) == may_be_head(data, start)
     assert -1 <= head_end(data) <= len(data)
     assert 0 <= read_head(data).head_length <= len(data)
+
+
+PARTS = (
+    *(b"HTTP/1.1 200 OK", b"HTTP/1.0 404", b"HTTP/1.1 99 Low", b"HTTP/1.1", b"HTTP/2 200", b"ICY 200 OK"),
+    *(b"\r\n", b"\r\n", b"\r\n", b"\r\n\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b"A", b"\x85", b"\xa0", b"\x1f"),
+    *(b"Content-Length: 5", b"content-LENGTH:5, 6", b"Transfer-Encoding: chunked", b"Transfer-Encoding: gzip"),
+    *(
+        b"Content-Type: text/html",
+        b"Content-Type:\xa0Text/HTML ;x",
+        b"A: 1",
+        b"no colon",
+        b" folded",
+        b"X: " + b"y" * SHORT,
+    ),
+)
+
+
+@given(raw=st.lists(st.sampled_from(PARTS), max_size=14).map(b"".join), sound=st.booleans())
+def test_a_regular_head_is_read_as_any_other(raw: bytes, *, sound: bool) -> None:
+    data = b"HTTP/1.1 200 OK\r\n" + raw + b"\r\n\r\n" if sound else raw
+    assert head.read_message(data) == head._read_any(data)
+
+
+def test_most_heads_are_regular() -> None:
+    lines = b"Date: Sat, 21 Nov 2026 20:43:25 GMT\r\nContent-Type: text/html\r\nSet-Cookie: " + b"c" * SHORT + b"\r\n"
+    assert head._read_regular(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n") is not None
 
 
 def replies(folder: Path, name: str) -> list[dict[str, object]]:

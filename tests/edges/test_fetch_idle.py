@@ -1,0 +1,162 @@
+"""What waits: idle connections, bounded in number and time; short pauses, which end together; large answers."""
+
+import asyncio
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from archiver.errors import ShortageError
+from archiver.fetch import client, idle
+from archiver.fetch.awake import TOGETHER, Pauses
+from archiver.fetch.guard import Guard
+from archiver.fetch.idle import IDLE, Idle
+from archiver.fetch.tap import Lines
+from fixtures.fetching import CountingGate, fetching, taken
+from fixtures.rawserver import RawServer, keep
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+class Kept:
+    """Stands for a connection."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Clock:
+    """A real loop whose time is ours."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.now = 1000.0
+        self.loop.time = lambda: self.now  # type: ignore[method-assign]
+
+    def at(self, moment: float) -> None:
+        """It is *moment*: what is due runs."""
+        self.now = 1000.0 + moment
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
+
+
+@pytest.fixture(name="clock")
+def a_clock() -> Iterator[Clock]:
+    clock = Clock()
+    yield clock
+    clock.loop.close()
+
+
+def test_the_latest_is_taken_first_and_only_for_its_origin(clock: Clock) -> None:
+    waiting: Idle[Kept] = Idle(clock.loop)
+    first, second, other = Kept(), Kept(), Kept()
+    for origin, kept in (("http://a", first), ("http://b", other), ("http://a", second)):
+        waiting.put(origin, kept)
+    assert waiting.take("http://c") is None
+    assert [waiting.take("http://a"), waiting.take("http://a"), waiting.take("http://a")] == [second, first, None]
+    assert len(waiting) == 1
+    waiting.close()
+    assert (first.closed, second.closed, other.closed, len(waiting)) == (False, False, True, 0)
+
+
+def test_what_is_idle_for_too_long_is_closed(clock: Clock) -> None:
+    waiting: Idle[Kept] = Idle(clock.loop)
+    early, late, busy = Kept(), Kept(), Kept()
+    waiting.put("http://a", early)
+    clock.at(5)
+    waiting.put("http://a", late)
+    waiting.put("http://b", busy)
+    clock.at(14)
+    assert waiting.take("http://b") is busy
+    waiting.put("http://b", busy)
+    clock.at(IDLE - 0.1)
+    assert not early.closed
+    clock.at(IDLE + 0.1)
+    assert (early.closed, late.closed) == (True, False)
+    clock.at(IDLE + 5.1)
+    assert (late.closed, busy.closed) == (True, False)
+    clock.at(IDLE + 14.1)
+    assert (busy.closed, len(waiting)) == (True, 0)
+    again = Kept()
+    waiting.put("http://a", again)
+    clock.at(3 * IDLE + 0.2)
+    assert again.closed
+
+
+def test_beyond_their_number_the_longest_idle_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idle, "MOST", 3)
+    waiting: Idle[Kept] = Idle(clock.loop)
+    kept = [Kept() for _ in range(6)]
+    for number, each in enumerate(kept):
+        waiting.put(f"http://{number % 2}", each)
+    assert [each.closed for each in kept] == [True] * 3 + [False] * 3
+    waiting.drop("http://1")
+    assert [each.closed for each in kept[3:]] == [True, False, True]
+    assert waiting.take("http://0") is kept[4]
+    waiting.close()
+
+
+def test_pauses_are_never_shorter_and_end_together(clock: Clock) -> None:
+    pauses = Pauses(clock.loop)
+    waiters = [clock.loop.create_future() for _ in range(4)]
+    for number, waiter in enumerate(waiters):
+        clock.now = 1000.0 + number * TOGETHER / 4
+        pauses.wake(waiter, 1.0)
+    waiters[1].set_result(None)  # something was heard
+    waiters[2].cancel()
+    clock.at(0.9999)
+    assert not waiters[0].done()
+    clock.at(1 + TOGETHER)
+    assert waiters[0].done()
+    assert waiters[3].done()
+    last = clock.loop.create_future()
+    pauses.wake(last, 1.0)
+    clock.at(1.9)
+    assert not last.done()
+    clock.at(2.1 + TOGETHER)
+    assert last.done()
+    pauses.close()
+
+
+def test_what_waits_gives_its_descriptors_to_what_is_used() -> None:
+    async def main() -> None:
+        lines = Lines(5.0, Guard(["127.0.0.1"], []))
+        connect = lines._connector.connect
+        (await lines.connect(server.url("/").rstrip("/"))).give_back(reusable=True)
+
+        async def limited(*given: object) -> object:
+            if lines.alive:
+                raise OSError(errno.EMFILE, "as if this process could open no more")
+            return await connect(*given)  # type: ignore[arg-type]
+
+        lines._connector.connect = limited  # type: ignore[method-assign, assignment]
+        wire = await lines.connect(f"http://127.0.0.1:{other.port}")
+        with pytest.raises(ShortageError):
+            await lines.connect(server.url("/").rstrip("/"))
+        wire.give_back(reusable=False)
+        await lines.close()
+
+    with RawServer() as server, RawServer() as other:
+        asyncio.run(main())
+
+
+def test_a_large_answer_gives_way_while_small_ones_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "GIVE_WAY", 1e9)
+    monkeypatch.setattr(client, "LOOK", 1.0)
+
+    async def main() -> None:
+        async with fetching(tmp_path) as fetcher:
+            taken(await fetcher.fetch(server.url("/small"), CountingGate()))
+            held = asyncio.create_task(fetcher.fetch(server.url("/large"), CountingGate()))
+            for _ in range(20):
+                taken(await fetcher.fetch(server.url("/small"), CountingGate()))
+            assert not held.done()
+            assert len(taken(await held)) > len(large)
+
+    large = b"x" * (1 << 20)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(large)
+    with RawServer({"/large": keep(head + large), "/small": keep(ANSWER)}) as server:
+        asyncio.run(main())
