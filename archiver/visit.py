@@ -31,7 +31,8 @@ from archiver.model import (
     Truncation,
 )
 from archiver.scope import Scope, Scopes, is_guess, redirects_in_a_row
-from archiver.traps import Page, Traps, runs
+from archiver.texts import excerpt
+from archiver.traps import Page, Traps
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
 LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
@@ -47,6 +48,8 @@ GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
 _OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
+
+_LINK, _REQUISITE = Hop.LINK, Hop.REQUISITE  # looked up once, not for each link
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
@@ -127,12 +130,17 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
     if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
         return Links(note=note)
-    links = extract.links(document)
-    if media_type in PAGES and _is_page(claim):
-        links = replace(links, runs=runs(body))
-    merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values())
-    note = "; ".join(filter(None, (note, links.note)))
-    return replace(links, links=merged, note=note, nofollow=(*nofollow, *links.nofollow))
+    read = extract.links(document)
+    found = read.links
+    if named:
+        found = tuple({(link.url, link.hop): link for link in (*named, *found)}.values())
+    return Links(
+        found,
+        charset=read.charset,
+        note="; ".join(filter(None, (note, read.note))),
+        nofollow=(*nofollow, *read.nofollow),
+        page=excerpt(body) if media_type in PAGES and _is_page(claim) else None,
+    )
 
 
 def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
@@ -283,13 +291,14 @@ def _is_page(claim: Claim) -> bool:
 
 
 def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ...]:
-    if terms.traps is None or links.runs is None:
+    if terms.traps is None or links.page is None:
         return ()
     home = f"{url.origin(claim.url)}/"
-    shown = tuple(link.url for link in links.links if link.hop is Hop.REQUISITE and link.url.startswith(home))
-    leads = tuple(link.url for link in links.links if link.hop is Hop.LINK and link.url.startswith(home))
+    near = [link for link in links.links if link.url.startswith(home)]
+    shown = [link.url for link in near if link.hop is _REQUISITE]
+    leads = [link.url for link in near if link.hop is _LINK]
     with terms.turn:
-        return terms.traps.saw(Page(claim.url, links.runs, shown, leads, claim.via or "", len(claim.path)))
+        return terms.traps.saw(Page(claim.url, links.page, shown, leads, claim.via or "", len(claim.path)))
 
 
 def held(terms: Terms, claim: Claim) -> str:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1] / "archiver"
 
 FLOORS = (
     "errors",
-    "url",
+    "url likeness texts",
     "model",
     "config",
     "http warc extract addresses scope guesses traps robots politeness allowance adapting slumber outcome outage",
@@ -33,7 +33,7 @@ FLOORS = (
     "__main__",
 )
 RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split()}
-PURE = {"errors", "url", "model", *FLOORS[4].split(), "schedule"}
+PURE = {"errors", *FLOORS[1].split(), "model", *FLOORS[4].split(), "schedule"}
 
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "signal", "subprocess", "threading"),
