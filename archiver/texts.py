@@ -9,11 +9,14 @@ one process. Linear in what is read, and that is bounded.
 import re
 from collections.abc import Iterable, Sequence
 
+from archiver.shown import NUMBERS
+
 READ = 16 << 10  # bytes of a page that are looked at, from its beginning …
 READ_ON = 8 << 10  # … and from its middle and its end, for some begin with long menus
 MOST_RUNS = 1000
 LONGEST_RUN = 160
 LETTERS = 128  # of a run, by which it is known again: about as much text as that
+_NUMBER = NUMBERS - 1
 SHORTEST_RUN = 5  # letters, where numbers are nothing new; less is a label
 
 
@@ -59,13 +62,13 @@ def runs(page: bytes) -> tuple[bytes, ...]:
 def marks(page: bytes) -> Sequence[int]:
     """The runs of text in the excerpt of *page* as numbers."""
     found = _texts(excerpt(page)).translate(_WORDS, _NO_LETTERS).split(b"<")
-    numbers = [hash(run[:LETTERS]) for run in found if run]
+    numbers = [hash(run[:LETTERS]) & _NUMBER for run in found if run]
     return numbers if len(numbers) <= MOST_RUNS else tuple(dict.fromkeys(numbers))[:MOST_RUNS]
 
 
 def marks_of(words: Iterable[bytes]) -> Sequence[int]:
     """The same numbers for runs that are given as words."""
-    return [hash(run.replace(b" ", b"")[:LETTERS]) for run in words if run]
+    return [hash(run.replace(b" ", b"")[:LETTERS]) & _NUMBER for run in words if run]
 
 
 def without_numbers(run: bytes) -> bytes:

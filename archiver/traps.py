@@ -19,6 +19,7 @@ from archiver import url
 from archiver.config.settings import TrapSettings
 from archiver.likeness import directory, is_calendar, likeness, made_up, of_dates, pattern, suspect, words
 from archiver.model import Hop, PatternTally
+from archiver.shown import NUMBERS, Shown
 from archiver.texts import SHORTEST_RUN, marks, marks_of, runs, without_numbers
 
 __all__ = ["MOST_PATTERNS", "RULES", "Page", "Traps", "directory", "pattern", "runs", "suspect"]
@@ -35,9 +36,8 @@ RULES = (
 )  # with what each rule begins, in the words of the settings
 
 MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
-SEEN = 1 << 20  # things shown that are remembered, for all hosts together: eight megabytes; powers of two, all three
-POOR = 1 << 16  # pages that brought nothing, likewise: half a megabyte …
-KNOWN = 1 << 18  # … and pages that were linked to: two
+POOR = 1 << 16  # pages that brought nothing: half a megabyte; a power of two, as …
+KNOWN = 1 << 18  # … pages that were linked to: two megabytes
 ORDERS = 1 << 15  # queries of which the order taken is remembered
 GROWTH = 2  # one more page in a row is borne for so many that brought something …
 MOST_IN_A_ROW = 100  # … up to this many
@@ -93,7 +93,7 @@ class Traps:
         self._barren: defaultdict[str, set[str]] = defaultdict(set)  # page: sets of query names that are held back …
         self._fruitful: set[str] = set()  # … and pages of which some set brought much
         self._orders: list[tuple[int, int] | None] = [None] * ORDERS
-        self._seen = array("q", bytes(8 * SEEN if self._on else 8))
+        self._shown = Shown() if self._on else None
         self._poor = array("q", bytes(8 * POOR if self._on else 8))
         self._known = array("q", bytes(8 * KNOWN if self._on else 8))
         for tally in known if self._on else ():
@@ -143,7 +143,7 @@ class Traps:
 
     def saw(self, page: Page) -> tuple[PatternTally, ...]:
         """Count a page that was archived; what is to be remembered of its pattern and its directory."""
-        if not self._on:
+        if self._shown is None:
             return ()
         shape, folder, suspicious = likeness(page.url)
         came_from = likeness(page.via).pattern if page.via else ""
@@ -152,17 +152,17 @@ class Traps:
         numbers, said = _read(page, bare=strict or of_dates(page.url) or page.hops >= FAR)
         if not numbers and not said and not strict:  # nothing can be said of it
             return ()
-        things = [*numbers, *map(hash, page.shown)]
+        shown = [hash(address) % NUMBERS for address in page.shown]
         further = [lead for lead in page.leads if self._is_way_on(lead)]
         host = url.origin(page.url)
-        new_to_host = self._is_new(host, things)
-        fruitful = self._is_new(folder, things) or any(likeness(lead).directory != folder for lead in further)
+        news = self._shown.news([*numbers, *shown], host, folder, shape if shape != page.url else "")
+        fruitful = news.to_directory or any(likeness(lead).directory != folder for lead in further)
         found, poor = [self._counted(folder, barren=not fruitful, counts=poor_led, strict=False)], not fruitful
         if shape != page.url:
-            here = self._is_new(shape, things)
+            fruitful = news.to_pattern
             if strict:
-                here = new_to_host and self._says_more(host, page, said)
-            fruitful = here or any(likeness(lead).pattern != shape for lead in further)
+                fruitful = news.to_host and self._shown.is_new([*_more(page.url, said), *shown], f"{host} said")
+            fruitful = fruitful or any(likeness(lead).pattern != shape for lead in further)
             counts = poor_led or alike or made_up(page.url)
             found.append(self._counted(shape, barren=not fruitful, counts=counts, strict=strict))
             poor = poor or not fruitful
@@ -219,24 +219,6 @@ class Traps:
             self._orders[place] = known
             return "traps: on: the same query in another order is taken"
         return ""
-
-    def _says_more(self, host: str, page: Page, said: Iterable[bytes]) -> bool:
-        """Whether something is new on a suspect page besides its own address, and names of months and days."""
-        own_words = sorted(words(page.url), key=len, reverse=True)
-        own = re.compile("|".join(map(re.escape, own_words)).encode()) if own_words else None
-        more = [_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in said]
-        rest = marks_of(run for run in more if len(run) >= SHORTEST_RUN)
-        return self._is_new(f"{host} said", [*rest, *map(hash, page.shown)])
-
-    def _is_new(self, group: str, things: Iterable[int]) -> bool:
-        """Whether one of *things* was not seen in *group*; they are from now on."""
-        new, seen, where, of_group = False, self._seen, SEEN - 1, hash(group)
-        for thing in things:
-            key = thing ^ of_group
-            if seen[key & where] != key:
-                seen[key & where] = key
-                new = True
-        return new
 
     def _counted(self, name: str, *, barren: bool, counts: bool, strict: bool) -> PatternTally:
         """*name* after one more page, which brought something, or was *barren*, and *counts* then or does not."""
@@ -299,6 +281,14 @@ def _read(page: Page, *, bare: bool) -> tuple[Sequence[int], Sequence[bytes]]:
         return (marks(page.text) if isinstance(page.text, bytes) else marks_of(page.text)), ()
     said = [without_numbers(run) for run in (runs(page.text) if isinstance(page.text, bytes) else page.text)]
     return marks_of(said), said
+
+
+def _more(address: str, said: Iterable[bytes]) -> Sequence[int]:
+    """The marks of what a suspect page says besides its own address, and names of months and days."""
+    own_words = sorted(words(address), key=len, reverse=True)
+    own = re.compile("|".join(map(re.escape, own_words)).encode()) if own_words else None
+    more = (_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in said)
+    return marks_of(run for run in more if len(run) >= SHORTEST_RUN)
 
 
 def _repeats(address: str, most: int) -> bool:

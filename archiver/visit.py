@@ -7,7 +7,7 @@ settlement. No network, no disk of its own, no database; the time is an argument
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1] / "archiver"
 
 FLOORS = (
     "errors",
-    "url likeness texts",
-    "model",
+    "url likeness shown",
+    "model texts",
     "config",
     "http warc extract addresses scope guesses traps robots politeness allowance adapting slumber outcome outage",
     "schedule",  # keeps a pace for each host
@@ -33,7 +33,7 @@ FLOORS = (
     "__main__",
 )
 RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split()}
-PURE = {"errors", *FLOORS[1].split(), "model", *FLOORS[4].split(), "schedule"}
+PURE = {*" ".join(FLOORS[:3]).split(), *FLOORS[4].split(), "schedule"}
 
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "signal", "subprocess", "threading"),
