@@ -1,7 +1,7 @@
 """Shown: which things the pages of a host, of a directory and of a pattern have shown. Pure, and bounded in memory.
 
 A thing is a number below `NUMBERS`. It lies in one place, with the directory and the pattern that showed it first; only
-where others show it too does it lie in one more place for each of them. What does not fit is forgotten: it is new again.
+where others show it too does it lie in one more place for each of them. What does not fit is forgotten, and new again.
 """
 
 from array import array

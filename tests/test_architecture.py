@@ -20,10 +20,13 @@ FLOORS = (
     "url likeness shown",
     "model texts",
     "config",
-    "http warc extract addresses scope guesses traps robots politeness allowance adapting slumber outcome outage",
+    (
+        "http warc extract addresses scope guesses traps verdicts robots politeness allowance adapting slumber outcome "
+        "outage"
+    ),
     "schedule",  # keeps a pace for each host
     "disk",  # what the file system says when it takes no more, in words for all who write
-    "frontier fetch archive stats",
+    "frontier fetch archive stats reading",
     "visit",
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",

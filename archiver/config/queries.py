@@ -12,6 +12,7 @@ from fnmatch import translate
 from archiver import url
 
 NONE = "none"
+_WILD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +103,23 @@ class _Drop:
     """Takes out of a URL what one preset names."""
 
     def __init__(self, preset: Preset) -> None:
-        self._names = re.compile("|".join(map(translate, preset.names)), re.IGNORECASE) if preset.names else None
+        wild = [name for name in preset.names if _WILD.search(name)]
+        self._plain = frozenset(name.lower() for name in preset.names if name not in wild)
+        self._wild = re.compile("|".join(map(translate, wild)), re.IGNORECASE) if wild else None
         self._values = re.compile(preset.values) if preset.values else None
         self._path = re.compile(preset.path, re.IGNORECASE) if preset.path else None
 
     def __call__(self, address: str) -> str:
         page, mark, query = address.partition("?")
-        if self._path is not None:
+        if self._path is not None and (";" in page or "(" in page):  # of which all that is dropped has one
             page = self._path.sub("", page)
-        if query and self._names is not None:
-            query = "&".join(pair for pair in query.split("&") if not self._names_it(pair))
+        if query and (self._plain or self._wild is not None):
+            query = "&".join([pair for pair in query.split("&") if not self._names_it(pair)])
             mark = "?" if query else ""
         return f"{page}{mark}{query}"
 
     def _names_it(self, pair: str) -> bool:
         name, _, value = pair.partition("=")
-        if self._names is None or self._names.fullmatch(name) is None:
+        if name.lower() not in self._plain and (self._wild is None or self._wild.fullmatch(name) is None):
             return False
         return self._values is None or self._values.fullmatch(value) is not None
