@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 def is_robots(claim: Claim) -> bool:
     """Whether the answer holds (or leads to) the rules of a host."""
-    if claim.url == url.origin(claim.url) + "/robots.txt":
+    if claim.url.endswith("/robots.txt") and claim.url == url.origin(claim.url) + "/robots.txt":
         return True
     return claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == ""
 
@@ -55,7 +55,7 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
         return _sitemaps(claim, exchange)
     if not (200 <= status < 300 or status == 0):
         return Links()
-    named = extract.from_fields(claim.url, (*fields, *_hints(exchange.interim)))
+    named = extract.from_fields(claim.url, (*fields, *_hints(exchange.interim)) if exchange.interim else fields)
     nofollow = extract.nofollow(fields)
     media_type = exchange.framing.media_type
     sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
@@ -96,7 +96,10 @@ def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
 
 def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
     """The first *limit* bytes of the body, without any coding, and what could not be undone."""
-    skip = exchange.framing.head_length
+    skip, fields = exchange.framing.head_length, exchange.framing.fields
+    codings = [*_list(exchange.framing.all("content-encoding")), *transfer_codings(fields)]
+    if not codings and not exchange.framing.chunked and exchange.response.length <= limit:
+        return b"".join(exchange.response.pieces())[skip:], ""
     dechunker = Dechunker() if exchange.framing.chunked else None
     body = bytearray()
     for whole in exchange.response.pieces():
@@ -107,8 +110,6 @@ def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
             break
     if dechunker is not None:
         body += b"".join(dechunker.finish())
-    fields = exchange.framing.fields
-    codings = [*_list(exchange.framing.all("content-encoding")), *transfer_codings(fields)]
     del body[limit:]
     return extract.decoded(bytes(body), codings, limit) if codings else (bytes(body), "")
 

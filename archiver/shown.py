@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 NUMBERS = 1 << 60
-PLACES = 1 << 20  # eight megabytes
+PLACES = 1 << 19  # four megabytes
 _WHERE = PLACES - 1
 _SHORT = 1 << 16  # of directories and patterns, so many are told apart
 _WHOSE = _SHORT * _SHORT - 1  # the part of a place that says who showed a thing first …

@@ -36,7 +36,7 @@ _SKIPPED = b"|".join(
     )
 )
 _TAG_AND_TEXT = re.compile(
-    rb"<(?:(?=[aAsSnN!])(?:%b))?+[^>]*+>?+([^<]*+(?:<%b(?:-->|\Z)[^<]*+)*+)" % (_SKIPPED, _COMMENT)
+    rb"<(?:(?=[aAsSnN!])(?:%b))?+[^>]*+>?+\s*+([^<]*+(?:<%b(?:-->|\Z)[^<]*+)*+)" % (_SKIPPED, _COMMENT)
 )
 _WHOLE_COMMENT = re.compile(rb"<%b(?:-->|\Z)" % _COMMENT)
 
@@ -63,7 +63,7 @@ def marks(page: bytes) -> Sequence[int]:
     """The runs of text in the excerpt of *page* as numbers."""
     found = _texts(excerpt(page)).translate(_WORDS, _NO_LETTERS).split(b"<")
     numbers = [hash(run[:LETTERS]) & _NUMBER for run in found if run]
-    return numbers if len(numbers) <= MOST_RUNS else tuple(dict.fromkeys(numbers))[:MOST_RUNS]
+    return numbers if len(numbers) <= MOST_RUNS else list(dict.fromkeys(numbers))[:MOST_RUNS]
 
 
 def marks_of(words: Iterable[bytes]) -> Sequence[int]:

@@ -104,7 +104,7 @@ class Traps:
         if not self._on or hop is Hop.PREREQUISITE:
             return ""
         self._known[hash(address) & (KNOWN - 1)] = hash(address)
-        return self._endless(address, hop, year) or self._by_what_came(address, hop)
+        return self._endless(address, hop, year) or self.held(address, hop) or self._reordered(address, hop)
 
     def met_again(self, address: str, hop: Hop) -> str:
         """As `refusal`, where the fixed rules are known to say nothing of *address*."""
@@ -112,10 +112,7 @@ class Traps:
             return ""
         number = hash(address)
         self._known[number & (KNOWN - 1)] = number
-        return self._by_what_came(address, hop) if self._held or "&" in address else ""
-
-    def _by_what_came(self, address: str, hop: Hop) -> str:
-        return self.held(address, hop) or self._reordered(address, hop)
+        return (self._held and self.held(address, hop)) or ("&" in address and self._reordered(address, hop)) or ""
 
     def held(self, address: str, hop: Hop) -> str:
         """The budget that is used up for *address*, "" where none is; what a page needs to be shown has none."""
@@ -153,7 +150,9 @@ class Traps:
         if not numbers and not said and not strict:  # nothing can be said of it
             return ()
         shown = [hash(address) % NUMBERS for address in page.shown]
-        further = [lead for lead in page.leads if self._is_way_on(lead)]
+        known, where = self._known, KNOWN - 1
+        new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead)]  # no page has linked to them
+        further = [lead for lead in new if self._is_way_on(lead)] if new else []
         host = url.origin(page.url)
         news = self._shown.news([*numbers, *shown], host, folder, shape if shape != page.url else "")
         fruitful = news.to_directory or any(likeness(lead).directory != folder for lead in further)
@@ -175,10 +174,7 @@ class Traps:
         return address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
 
     def _is_way_on(self, address: str) -> bool:
-        """Whether a link to *address* is something new: no page has linked to it, and nothing speaks against it."""
-        number = hash(address)
-        if self._known[number & (KNOWN - 1)] == number:
-            return False
+        """Whether nothing speaks against *address*, which is new."""
         shape, _, suspicious = likeness(address)
         if suspicious:
             return False

@@ -57,7 +57,7 @@ _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # He
 YEAR = 31_556_952  # seconds
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
-_LINK, _REQUISITE, _SPECULATIVE = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE  # looked up once, not for each link
+_LINK, _REQUISITE, _SPECULATIVE, _REDIRECT = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.REDIRECT  # quick names
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
     for link, verdict in _verdicts(terms, claim, links, now):
-        if link.hop is Hop.REDIRECT:
+        if link.hop is _REDIRECT:
             notes.append(_redirect_note(terms.scope, claim, link, verdict))
         if isinstance(verdict, Refusal):
             refused.append(verdict)
@@ -137,40 +137,31 @@ def _outcome(terms: Terms, claim: Claim, exchange: Exchange, now: float) -> outc
 def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> Iterator[tuple[Link, NewUrl | Refusal]]:
     """Each of *links*, and whether it is taken; without guesses at what the document names for certain."""
     nofollow = _nofollow(terms.rules.nofollow.lower(), links) if terms.rules.nofollow else None
-    guessed = any(link.hop is _SPECULATIVE for link in links.links)
-    named = {link.url for link in links.links if link.hop is not _SPECULATIVE} if guessed else set()
-    judge, guesses = _judging(terms, claim, now), 0
+    guessed = _SPECULATIVE in [hop for _, hop, _ in links.links]
+    named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
+    pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
+    traps, guesses = terms.traps, 0
     for link in links.links:
-        if guessed and link.hop is _SPECULATIVE and link.url in named:
+        address, hop, _ = link
+        if guessed and hop is _SPECULATIVE and address in named:
             continue
         if nofollow is not None and (rule := nofollow(link)):
-            yield link, Refusal(link.url, rule)
+            yield link, Refusal(address, rule)
             continue
-        verdict = judge(link)
-        if guessed and link.hop is _SPECULATIVE and isinstance(verdict, NewUrl):
-            guesses += 1
-            verdict = _within(terms, verdict, guesses)
-        yield link, verdict
-
-
-def _judging(terms: Terms, claim: Claim, now: float) -> Callable[[Link], NewUrl | Refusal]:
-    """`judged` for the links in the document of *claim*, with what is known of them already."""
-    pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
-    traps = terms.traps
-
-    def judge(link: Link) -> NewUrl | Refusal:
-        address, hop, _ = link
         known = pages if hop is _LINK else parts if hop is _REQUISITE else None
         new = known.get(address) if known is not None else None
         if new is not None:
             rule = traps.met_again(new.url, hop) if traps is not None else ""
-            return Refusal(new.url, rule) if rule else new
+            yield link, Refusal(new.url, rule) if rule else new
+            continue
         verdict = judged(terms, link, claim, now)
-        if known is not None and isinstance(verdict, NewUrl):
-            remember(known, address, verdict)
-        return verdict
-
-    return judge
+        if isinstance(verdict, NewUrl):
+            if known is not None:
+                remember(known, address, verdict)
+            elif hop is _SPECULATIVE:
+                guesses += 1
+                verdict = _within(terms, verdict, guesses)
+        yield link, verdict
 
 
 def _year(now: float) -> int:
@@ -227,9 +218,8 @@ def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ..
     if terms.traps is None or links.page is None:
         return ()
     home = f"{url.origin(claim.url)}/"
-    near = [link for link in links.links if link.url.startswith(home)]
-    shown = [link.url for link in near if link.hop is _REQUISITE]
-    leads = [link.url for link in near if link.hop is _LINK]
+    shown = [address for address, hop, _ in links.links if hop is _REQUISITE and address.startswith(home)]
+    leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
     with terms.turn:
         return terms.traps.saw(Page(claim.url, links.page, shown, leads, claim.via or "", len(claim.path)))
 

@@ -83,7 +83,7 @@ class Respelling:
         self._others = [_Drop(preset) for preset in presets if not preset.replayed]
 
     def __call__(self, address: str) -> str:
-        """*address*, which is canonical, as it is asked for; so is what comes out."""
+        """*address*, which is canonical, as it is asked for; so is what comes out, on the same host."""
         if "?" not in address and ";" not in address and "(" not in address:
             return address
         asked = address
@@ -112,7 +112,8 @@ class _Drop:
     def __call__(self, address: str) -> str:
         page, mark, query = address.partition("?")
         if self._path is not None and (";" in page or "(" in page):  # of which all that is dropped has one
-            page = self._path.sub("", page)
+            start = page.index("/", 8)
+            page = page[:start] + self._path.sub("", page[start:])
         if query and (self._plain or self._wild is not None):
             query = "&".join([pair for pair in query.split("&") if not self._names_it(pair)])
             mark = "?" if query else ""

@@ -137,10 +137,9 @@ class Scope:
         if self._by_host_alone and link.hop is Hop.LINK:  # the same as below, in short: most links are of this kind
             if step.rule:
                 return Refusal(link.url, step.rule)
-            address = self._respelled(link.url)
-            if not self._is_home(address):
+            if not self._is_home(link.url):  # another spelling would have the same host
                 return Refusal(link.url, self._outside)
-            return NewUrl(address, link.hop, step.path, step.depth, 0, step.priority)
+            return NewUrl(self._respelled(link.url), link.hop, step.path, step.depth, 0, step.priority)
         moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
         about = self._about(link.url, moved)
         rule = about.rule or step.rule
