@@ -45,6 +45,8 @@ class Shown:
                 new = True
             else:
                 shown_by_others.append((thing, found ^ mine))
+        if not shown_by_others:
+            return News(new, new, new)
         to_directory = self.is_new([thing for thing, other in shown_by_others if other >= _SHORT], directory)
         to_pattern = self.is_new([thing for thing, other in shown_by_others if other % _SHORT], pattern)
         return News(new, new or to_directory, new or to_pattern)

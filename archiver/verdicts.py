@@ -1,6 +1,6 @@
 """Verdicts: links that were taken, remembered by where they stood; most links of a page were on another page before.
 
-Pure. A verdict is kept as long as nothing changes by which it was given. Bounded: some five megabytes where URLs are as
+Pure. A verdict is kept as long as nothing changes by which it was given. Bounded: some four megabytes where URLs are as
 usual, twenty at most; what is not remembered is judged again, with the same result. Two threads may use it at once.
 """
 
