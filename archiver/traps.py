@@ -280,11 +280,11 @@ def _read(page: Page, *, bare: bool) -> tuple[Sequence[int], Sequence[bytes]]:
 
 
 def _more(address: str, said: Iterable[bytes]) -> Sequence[int]:
-    """The marks of what a suspect page says besides its own address, and names of months and days."""
+    """Numbers for what a suspect page says besides its own address, and names of months and days."""
     own_words = sorted(words(address), key=len, reverse=True)
     own = re.compile("|".join(map(re.escape, own_words)).encode()) if own_words else None
     more = (_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in said)
-    return marks_of(run for run in more if len(run) >= SHORTEST_RUN)
+    return [hash(run) % NUMBERS for run in more if len(run) >= SHORTEST_RUN]
 
 
 def _repeats(address: str, most: int) -> bool:
