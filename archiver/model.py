@@ -93,7 +93,7 @@ class Links:
     charset: str = ""  # by which text was read; "" where none was needed
     note: str = ""  # why there may be more that was not read: a bound that was reached, broken coding
     nofollow: tuple[str, ...] = ()  # where it says not to follow its links, and to whom: "meta robots"
-    runs: tuple[bytes, ...] | None = None  # of text in a page, outside of its links; None where no page was read
+    page: bytes | None = None  # where one was read: the part of it by whose text it is told from others
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,16 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from dataclasses import dataclass
 
 from archiver import url
 from archiver.config.settings import TrapSettings
+from archiver.likeness import directory, is_calendar, likeness, made_up, of_dates, pattern, suspect, words
 from archiver.model import Hop, PatternTally
+from archiver.shown import NUMBERS, Shown
+from archiver.texts import SHORTEST_RUN, marks, marks_of, runs, without_numbers
+
+__all__ = ["MOST_PATTERNS", "RULES", "Page", "Traps", "directory", "pattern", "runs", "suspect"]
 
 RULES = (
     "max-repeats",
@@ -32,48 +36,23 @@ RULES = (
 )  # with what each rule begins, in the words of the settings
 
 MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
-SEEN = 1 << 20  # things shown that are remembered, for all hosts together: eight megabytes
-POOR = 1 << 16  # pages that brought nothing, likewise …
-KNOWN = 1 << 18  # … and pages that were linked to
+POOR = 1 << 16  # pages that brought nothing: half a megabyte; a power of two, as …
+KNOWN = 1 << 18  # … pages that were linked to: two megabytes
 ORDERS = 1 << 15  # queries of which the order taken is remembered
-LONGEST_PATTERN = 400
-READ = 16 << 10  # bytes of a page that are looked at, from its beginning …
-READ_ON = 8 << 10  # … and from its middle and its end, for some begin with long menus
-MOST_RUNS = 1000
-LONGEST_RUN = 160
-SHORTEST_RUN = 5  # letters, where numbers are nothing new; less is a label
 GROWTH = 2  # one more page in a row is borne for so many that brought something …
 MOST_IN_A_ROW = 100  # … up to this many
 ENOUGH_CHOICES = 3  # sets of query names that brought nothing speak for all others of the same page
 SUSPICION = 4  # so many times fewer are borne where the URL looks as if a program made any number of them
-DEEP = 8  # segments, from which on a path is suspect
 FAR = 200  # links from a seed, from where on numbers are nothing new
 
 _ESCAPED_AGAIN = "%2525"  # an address within an address within an address: it grows with each step
-_RUN_OF_TEXT = re.compile(rb">\s*+([^<>\s][^<>]*+)(?=<)")
-_LINK = re.compile(rb"<a[\s>]")
-_HIDDEN = re.compile(rb"<(?:script|style|svg|noscript)\b|<!--")
-_WORDS = bytes(code if code > 127 or chr(code).isalnum() else 32 for code in range(256))  # all else is a space
-_WITH_DIGIT = re.compile(rb"(?<![^ ])[^0-9 ]*+[0-9][^ ]*+ ?")
-_VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
-_DIGITS = re.compile("[0-9]+")
-_WORD = re.compile("[a-z]{2,}|[a-z0-9]{6,}")
-OPAQUE = 12  # characters of letters and digits mixed, which nobody writes by hand
 
 _PAGES = frozenset((Hop.LINK, Hop.REDIRECT))
 
-_YEAR = re.compile(r"(?<![0-9])[2-9][0-9]{3}(?![0-9])")
-_CALENDAR = re.compile(
-    r"cal[./?_-]|calend[aei]r|kalender|calendrier|agenda|events?\b|veranstalt|termin|diary|month|week|[?&]date=",
-    re.IGNORECASE,
-)
 _MONTH_OF_YEAR = re.compile(
     r"(?<![0-9])([2-9][0-9]{3})[-/_](?:0?[1-9]|1[0-2])(?![0-9])|[?&](?:y|yr|year|jahr)=([2-9][0-9]{3})(?![0-9])"
 )
 _DATE = re.compile(r"(?<![0-9])([2-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
-_DATED = re.compile(
-    r"(?<![0-9])[12][0-9]{3}(?:[-/_](?:0?[1-9]|1[0-2])(?![0-9])|(?:0[1-9]|1[0-2])(?:[0-3][0-9])?(?![0-9]))"
-)
 _MONTHS = re.compile(
     b"january|february|march|april|may|june|july|august|september|october|november|december|"
     b"januar|februar|m\xc3\xa4rz|mai|juni|juli|oktober|dezember|"
@@ -86,89 +65,18 @@ _MONTHS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What an answered visit showed: its runs of text, and the addresses of its images, styles and scripts.
+    """What an answered visit showed: its text, and the addresses of its images, styles and scripts.
 
-    *leads*: the pages of its own host that it links to. *via*: the page that led to it; *hops*: links from a seed.
+    *text*: its runs, or the bytes in which they stand. *leads*: the pages of its own host that it links to. *via*: the
+    page that led to it; *hops*: links from a seed.
     """
 
     url: str
-    runs: tuple[bytes, ...]
-    shown: tuple[str, ...]
-    leads: tuple[str, ...] = ()
+    text: tuple[bytes, ...] | bytes
+    shown: Sequence[str]
+    leads: Sequence[str] = ()
     via: str = ""
     hops: int = 1
-
-
-def pattern(address: str) -> str:
-    """What *address* has in common with those like it: numbers are `N`, opaque words `H`, of a query the names."""
-    page, _, query = address.partition("?")
-    start = page.index("/", 8)
-    shape = page[:start] + _VARIABLE.sub(_letter, page[start:])
-    if query:
-        names = {_VARIABLE.sub(_letter, part.partition("=")[0]) for part in query.split("&") if part}
-        shape += "?" + "&".join(sorted(names))
-    return shape[:LONGEST_PATTERN]
-
-
-def _letter(found: "re.Match[str]") -> str:
-    word = found[0]
-    if word.startswith("%"):
-        return word
-    if len(word) >= OPAQUE and not word.isdigit():
-        return "H"
-    return _DIGITS.sub("N", word)
-
-
-def directory(address: str) -> str:
-    """The first directory of *address*, `http://example.org/news/*`; that of the whole site where it has none."""
-    start = address.index("/", 8)
-    first, slash, rest = address[start + 1 :].partition("?")[0].partition("/")
-    return f"{address[:start]}/{first}/*" if slash and rest else f"{address[:start]}/*"
-
-
-def suspect(address: str) -> bool:
-    """Whether *address* looks like those of which a program makes any number: months, facets, opaque words, depth."""
-    page, _, query = address.partition("?")
-    segments = page.split("/")[3:]
-    if len(segments) > DEEP or query.count("&") >= 1:
-        return True
-    return any(one == other and _WORD.match(one) for one, other in pairwise(segments)) or _made_up(address)
-
-
-def _made_up(address: str) -> bool:
-    """Whether *address* is one of a calendar, or holds an opaque word as session ids are."""
-    if _DATED.search(address, 8) and _CALENDAR.search(address, 8):
-        return True
-    words = _VARIABLE.findall(address, address.index("/", 8))
-    return any(len(word) >= OPAQUE and not word.isdigit() for word in words)
-
-
-def runs(body: bytes) -> tuple[bytes, ...]:
-    """The runs of text in an HTML page outside of its links, each once, as words of letters and digits; linear."""
-    middle = len(body) // 2
-    read = body[:READ], body[max(READ, middle) : max(READ, middle) + READ_ON], body[max(READ, len(body) - READ_ON) :]
-    text = b"<".join(map(_before_link, _without_hidden(b">".join(read).lower()).split(b"</a")))
-    words = (run[: 4 * LONGEST_RUN].translate(_WORDS).split() for run in _RUN_OF_TEXT.findall(text))
-    found = dict.fromkeys(b" ".join(run)[:LONGEST_RUN] for run in words if run)
-    return tuple(islice(found, MOST_RUNS))
-
-
-def _before_link(part: bytes) -> bytes:
-    begins = _LINK.search(part)
-    return part[: begins.start()] if begins else part
-
-
-def _without_hidden(text: bytes) -> bytes:
-    parts, place = [], 0
-    while (found := _HIDDEN.search(text, place)) is not None:
-        parts.append(text[place : found.start()])
-        end = b"-->" if found[0] == b"<!--" else b"</" + found[0][1:]
-        closed = text.find(end, found.end())
-        if closed < 0:
-            return b"".join(parts)
-        place = closed + (len(end) if end == b"-->" else 0)
-    parts.append(text[place:])
-    return b"".join(parts)
 
 
 class Traps:
@@ -185,7 +93,7 @@ class Traps:
         self._barren: defaultdict[str, set[str]] = defaultdict(set)  # page: sets of query names that are held back …
         self._fruitful: set[str] = set()  # … and pages of which some set brought much
         self._orders: list[tuple[int, int] | None] = [None] * ORDERS
-        self._seen = array("q", bytes(8 * SEEN if self._on else 8))
+        self._shown = Shown() if self._on else None
         self._poor = array("q", bytes(8 * POOR if self._on else 8))
         self._known = array("q", bytes(8 * KNOWN if self._on else 8))
         for tally in known if self._on else ():
@@ -195,68 +103,82 @@ class Traps:
         """The rule by which a link to *address* is held back, "" where none does; *year* is the present one."""
         if not self._on or hop is Hop.PREREQUISITE:
             return ""
-        self._known[hash(address) % KNOWN] = hash(address)
+        self._known[hash(address) & (KNOWN - 1)] = hash(address)
         return self._endless(address, hop, year) or self.held(address, hop) or self._reordered(address, hop)
+
+    def met_again(self, address: str, hop: Hop) -> str:
+        """As `refusal`, where the fixed rules are known to say nothing of *address*."""
+        if not self._on:
+            return ""
+        number = hash(address)
+        self._known[number & (KNOWN - 1)] = number
+        return (self._held and self.held(address, hop)) or ("&" in address and self._reordered(address, hop)) or ""
 
     def held(self, address: str, hop: Hop) -> str:
         """The budget that is used up for *address*, "" where none is; what a page needs to be shown has none."""
         if not self._held or hop not in _PAGES:
             return ""
-        shape = pattern(address)
-        rule = self._held.get(shape) or self._held.get(directory(address), "")
-        if not rule and (barren := self._choices(shape)):
+        shape, folder, suspicious = likeness(address)
+        rule = self._held.get(shape) or self._held.get(folder, "")
+        if not rule and self._barren and (barren := self._choices(shape)):
             tally = self._tallies.get(shape)
             if tally is not None:
                 return self._used_up(tally)
-            if barren >= ENOUGH_CHOICES and suspect(address):
+            if barren >= ENOUGH_CHOICES and suspicious:
                 return f"barren-pages: {self._settings.barren_pages}: {shape.partition('?')[0]}?*"
         return rule
 
     def room(self, address: str) -> tuple[str, int]:
         """The pattern of *address*, and how many pages of it may still bring nothing; "" where there is no limit."""
-        shape = pattern(address) if self._on and self._settings.barren_pages else address
+        if not self._on or not self._settings.barren_pages:
+            return "", 0
+        shape, _, suspicious = likeness(address)
         if shape == address:
             return "", 0
-        tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0, strict=suspect(address))
+        tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0, strict=suspicious)
         return shape, max(1, self._borne(tally) - tally.streak)
 
     def saw(self, page: Page) -> tuple[PatternTally, ...]:
         """Count a page that was archived; what is to be remembered of its pattern and its directory."""
-        if not self._on:
+        if self._shown is None:
             return ()
-        shape, folder = pattern(page.url), directory(page.url)
-        came_from = pattern(page.via) if page.via else ""
+        shape, folder, suspicious = likeness(page.url)
+        came_from = likeness(page.via).pattern if page.via else ""
         poor_led, alike = self._is_poor(page.via), came_from.partition("?")[0] == shape.partition("?")[0]
-        strict = suspect(page.url) or ("?" in shape and alike and came_from != shape)  # the same page, asked otherwise
-        if not page.runs and not strict:  # nothing can be said of it
+        strict = suspicious or ("?" in shape and alike and came_from != shape)  # the same page, asked otherwise
+        numbers, said = _read(page, bare=strict or of_dates(page.url) or page.hops >= FAR)
+        if not numbers and not said and not strict:  # nothing can be said of it
             return ()
-        if strict or _DATED.search(page.url, 8) or _CALENDAR.search(page.url, 8) or page.hops >= FAR:
-            page = replace(page, runs=tuple(map(_without_numbers, page.runs)))
-        further = [lead for lead in page.leads if self._is_way_on(lead)]
-        new_to_host = self._news(url.origin(page.url), page)
-        news = self._news(folder, page) + sum(directory(lead) != folder for lead in further)
-        found, poor = [self._counted(folder, barren=not news, counts=poor_led, strict=False)], not news
+        shown = [hash(address) % NUMBERS for address in page.shown]
+        known, where = self._known, KNOWN - 1
+        new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead)]  # no page has linked to them
+        further = [lead for lead in new if self._is_way_on(lead)] if new else []
+        host = url.origin(page.url)
+        news = self._shown.news([*numbers, *shown], host, folder, shape if shape != page.url else "")
+        fruitful = news.to_directory or any(likeness(lead).directory != folder for lead in further)
+        found, poor = [self._counted(folder, barren=not fruitful, counts=poor_led, strict=False)], not fruitful
         if shape != page.url:
-            here = self._news(shape, page)
+            fruitful = news.to_pattern
             if strict:
-                here = new_to_host and self._says_more(page)
-            news = here + sum(pattern(lead) != shape for lead in further)
-            counts = poor_led or alike or _made_up(page.url)
-            found.append(self._counted(shape, barren=not news, counts=counts, strict=strict))
-            poor = poor or not news
+                fruitful = news.to_host and self._shown.is_new([*_more(page.url, said), *shown], f"{host} said")
+            fruitful = fruitful or any(likeness(lead).pattern != shape for lead in further)
+            counts = poor_led or alike or made_up(page.url)
+            found.append(self._counted(shape, barren=not fruitful, counts=counts, strict=strict))
+            poor = poor or not fruitful
         if poor:
-            self._poor[hash(page.url) % POOR] = hash(page.url)
+            self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
         return tuple(tally for tally in found if tally.visits > 1)
 
     def _is_poor(self, address: str) -> bool:
         """Whether *address* is a page that showed nothing new."""
-        return address != "" and self._poor[hash(address) % POOR] == hash(address)
+        return address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
 
     def _is_way_on(self, address: str) -> bool:
-        """Whether a link to *address* is something new: no page has linked to it, and nothing speaks against it."""
-        if self._known[hash(address) % KNOWN] == hash(address) or suspect(address):
+        """Whether nothing speaks against *address*, which is new."""
+        shape, _, suspicious = likeness(address)
+        if suspicious:
             return False
-        tally = self._tallies.get(pattern(address))
+        tally = self._tallies.get(shape)
         return tally is None or not tally.streak
 
     def _endless(self, address: str, hop: Hop, year: int) -> str:
@@ -277,7 +199,7 @@ class Traps:
             return f"max-repeats: {settings.max_repeats}"
         if _ESCAPED_AGAIN in address or address.count("?") > settings.max_repeats:
             return "traps: on: an address within an address within an address"
-        if _YEAR.search(address) and _year(address) > year + settings.max_years_ahead:
+        if _MONTH_OF_YEAR.search(address) and _year(address) > year + settings.max_years_ahead:
             return f"max-years-ahead: {settings.max_years_ahead}"
         return ""
 
@@ -293,31 +215,6 @@ class Traps:
             self._orders[place] = known
             return "traps: on: the same query in another order is taken"
         return ""
-
-    def _news(self, group: str, page: Page) -> int:
-        """How much *page* shows that *group* has not shown; it is known from now on."""
-        return self._new(group, page.runs) + self._new(group, page.shown)
-
-    def _says_more(self, page: Page) -> int:
-        """How much is new on a suspect page besides its own address, and names of months and days."""
-        words = {word.encode() for word in _WORD.findall(page.url.lower(), page.url.index("/", 8))}
-        own = re.compile(b"|".join(map(re.escape, sorted(words, key=len, reverse=True)))) if words else None
-        said = [_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in page.runs]
-        rest = tuple(run for run in said if len(run) >= SHORTEST_RUN)
-        return self._news(f"{url.origin(page.url)} said", Page(page.url, rest, page.shown))
-
-    def _new(self, group: str, things: Sequence[object]) -> int:
-        """How many of *things* were not seen in *group*; they are from now on."""
-        count, seen = 0, self._seen
-        for thing in things:
-            if not thing:
-                continue
-            key = hash((group, thing)) or 1
-            place = key % SEEN
-            if seen[place] != key:
-                seen[place] = key
-                count += 1
-        return count
 
     def _counted(self, name: str, *, barren: bool, counts: bool, strict: bool) -> PatternTally:
         """*name* after one more page, which brought something, or was *barren*, and *counts* then or does not."""
@@ -374,10 +271,20 @@ class Traps:
         return most + min(tally.fruitful // GROWTH, MOST_IN_A_ROW)
 
 
-def _without_numbers(run: bytes) -> bytes:
-    """*run* without its words that hold digits; empty where too little is left."""
-    rest = _WITH_DIGIT.sub(b"", run)
-    return rest if len(rest) >= SHORTEST_RUN else b""
+def _read(page: Page, *, bare: bool) -> tuple[Sequence[int], Sequence[bytes]]:
+    """The marks of the runs of *page*; if *bare*, without words that hold digits, and these runs too."""
+    if not bare:
+        return (marks(page.text) if isinstance(page.text, bytes) else marks_of(page.text)), ()
+    said = [without_numbers(run) for run in (runs(page.text) if isinstance(page.text, bytes) else page.text)]
+    return marks_of(said), said
+
+
+def _more(address: str, said: Iterable[bytes]) -> Sequence[int]:
+    """Numbers for what a suspect page says besides its own address, and names of months and days."""
+    own_words = sorted(words(address), key=len, reverse=True)
+    own = re.compile("|".join(map(re.escape, own_words)).encode()) if own_words else None
+    more = (_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in said)
+    return [hash(run) % NUMBERS for run in more if len(run) >= SHORTEST_RUN]
 
 
 def _repeats(address: str, most: int) -> bool:
@@ -394,6 +301,6 @@ def _most(words: Sequence[str]) -> int:
 def _year(address: str) -> int:
     """The latest year of a date in *address*, 0 where there is none; a year and a month only in a calendar."""
     found = _DATE.findall(address)
-    if _CALENDAR.search(address, 8):
+    if is_calendar(address):
         found += [path or query for path, query in _MONTH_OF_YEAR.findall(address)]
     return max(map(int, found), default=0)

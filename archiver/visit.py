@@ -1,20 +1,17 @@
 """One visit, from what came back to what the frontier is told: the same words live and in recovery.
 
-`read_links` looks into a body (bounded, off the event loop), `conclude` turns an exchange and its links into a
-settlement. No network, no disk of its own, no database; the time is an argument.
+`read_links` (of `reading`) looks into a body, `conclude` turns an exchange and its links into a settlement. No network,
+no disk of its own, no database; the time is an argument.
 """
 
-import logging
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from threading import Lock
 
 from archiver import extract, outcome, robots, url
 from archiver.errors import Failure, FetchError
 from archiver.guesses import Guesses
-from archiver.http import Dechunker, read_head, transfer_codings, unread
+from archiver.http import unread
 from archiver.model import (
     OUTSIDE,
     Claim,
@@ -30,13 +27,28 @@ from archiver.model import (
     Settlement,
     Truncation,
 )
+from archiver.reading import MAX_DOCUMENT, PAGES, is_page, is_robots, payload, read_links
 from archiver.scope import Scope, Scopes, is_guess, redirects_in_a_row
-from archiver.traps import Page, Traps, runs
+from archiver.traps import Page, Traps
+from archiver.verdicts import Verdicts, remember
 
-MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
-LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
-PROBE = 4 << 10
-MAX_SITEMAP = 50_000_000  # the format's own limit
+__all__ = [
+    "MAX_DOCUMENT",
+    "PAGES",
+    "ROBOTS_EXCLUDED",
+    "RobotsTerms",
+    "Terms",
+    "Visited",
+    "conclude",
+    "conclude_failure",
+    "conclude_forbidden",
+    "held",
+    "is_robots",
+    "judged",
+    "payload",
+    "read_links",
+    "room",
+]
 
 ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for what robots.txt would have kept it from
 
@@ -45,12 +57,7 @@ _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # He
 YEAR = 31_556_952  # seconds
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
-PAGES = frozenset(("text/html", "application/xhtml+xml"))
-_OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
-
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
-
-log = logging.getLogger(__name__)
+_LINK, _REQUISITE, _SPECULATIVE, _REDIRECT = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.REDIRECT  # quick names
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,125 +89,21 @@ class Terms:
     traps: Traps | None = None
     rules: RobotsTerms = RobotsTerms()
     guesses: Guesses | None = None
+    verdicts: Verdicts = field(default_factory=Verdicts)
     turn: Lock = field(default_factory=Lock)  # for one thread at a time counts what pages brought
-
-
-def is_robots(claim: Claim) -> bool:
-    """Whether the answer holds (or leads to) the rules of a host."""
-    if claim.url == url.origin(claim.url) + "/robots.txt":
-        return True
-    return claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == ""
-
-
-def read_links(claim: Claim, exchange: Exchange) -> Links:
-    """Everything that the exchange names. Whatever its bytes are, this returns, and the visit is stored."""
-    if unread.reason(exchange.notes):
-        return Links()
-    try:
-        return _read_links(claim, exchange)
-    except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
-        log.exception("links of %s could not be read", claim.url)
-        return Links(note="the links could not be read: a fault of archiver")
-
-
-def _read_links(claim: Claim, exchange: Exchange) -> Links:
-    fields = exchange.framing.fields
-    status = exchange.framing.status
-    if 300 <= status < 400:
-        link = extract.redirect(claim.url, fields)
-        return Links((link,)) if link is not None else Links()
-    moved_to_page = claim.path.endswith(Hop.REDIRECT) and exchange.framing.media_type in PAGES
-    if is_robots(claim) and not moved_to_page:  # a page that stands in for robots.txt is still a page of the site
-        return _sitemaps(claim, exchange)
-    if not (200 <= status < 300 or status == 0):
-        return Links()
-    named = extract.from_fields(claim.url, (*fields, *_hints(exchange.interim)))
-    nofollow = extract.nofollow(fields)
-    media_type = exchange.framing.media_type
-    sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
-    hop = Hop.MANIFEST if sitemap else claim.hop
-    if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
-        beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
-        if not extract.readable(beginning):
-            return Links(tuple(named), nofollow=nofollow)
-    body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
-    document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
-    if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
-        return Links(note=note)
-    links = extract.links(document)
-    if media_type in PAGES and _is_page(claim):
-        links = replace(links, runs=runs(body))
-    merged = tuple({(link.url, link.hop): link for link in (*named, *links.links)}.values()) if named else links.links
-    note = "; ".join(filter(None, (note, links.note)))
-    return replace(links, links=merged, note=note, nofollow=(*nofollow, *links.nofollow))
-
-
-def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
-    """The Link fields of early hints: a browser loads what they name before the answer itself has come."""
-    heads = [read_head(head + b"\r\n\r\n") for head in _HEAD_END.split(interim) if head.strip()]
-    return tuple(field for head in heads if head.status == 103 for field in head.fields if field[0] == "link")
-
-
-def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
-    body, note = payload(exchange, robots.MAX_BODY)
-    named = robots.sitemaps(Robots(exchange.framing.status, body))
-    addresses = dict.fromkeys(filter(None, map(partial(url.join, claim.url), named)))
-    return Links(tuple(Link(address, Hop.MANIFEST, "robots.txt/Sitemap") for address in addresses), note=note)
-
-
-def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
-    """The first *limit* bytes of the body, without any coding, and what could not be undone."""
-    skip = exchange.framing.head_length
-    dechunker = Dechunker() if exchange.framing.chunked else None
-    body = bytearray()
-    for whole in exchange.response.pieces():
-        piece, skip = whole[skip:], max(0, skip - len(whole))
-        for part in dechunker.feed(piece) if dechunker is not None else (piece,):
-            body += part
-        if len(body) > limit:
-            break
-    if dechunker is not None:
-        body += b"".join(dechunker.finish())
-    fields = exchange.framing.fields
-    codings = [*_list(exchange.framing.all("content-encoding")), *transfer_codings(fields)]
-    del body[limit:]
-    return extract.decoded(bytes(body), codings, limit) if codings else (bytes(body), "")
-
-
-def _list(values: list[str]) -> list[str]:
-    return [part.strip().lower() for value in values for part in value.split(",") if part.strip()]
-
-
-def _charset(exchange: Exchange) -> str | None:
-    for value in exchange.framing.all("content-type"):
-        for parameter in value.split(";")[1:]:
-            name, _, text = parameter.partition("=")
-            if name.strip().lower() == "charset":
-                return text.strip().strip("\"'") or None
-    return None
 
 
 def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
     """What an answered visit means; its capture is still to be added."""
     result = _outcome(terms, claim, exchange, now)
-    nofollow = _nofollow(terms.rules.nofollow.lower(), links)
     found: list[NewUrl] = []
     refused: list[Refusal] = []
-    named = {link.url for link in links.links if link.hop is not Hop.SPECULATIVE}
-    guesses = 0
     notes = [result.note, unread.reason(exchange.notes)]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
-    for link in links.links:
-        if link.hop is Hop.SPECULATIVE and link.url in named:
-            continue
-        rule = nofollow(link)
-        verdict = Refusal(link.url, rule) if rule else judged(terms, link, claim, now)
-        if link.hop is Hop.SPECULATIVE and isinstance(verdict, NewUrl):
-            guesses += 1
-            verdict = _within(terms, verdict, guesses)
-        if link.hop is Hop.REDIRECT:
+    for link, verdict in _verdicts(terms, claim, links, now):
+        if link.hop is _REDIRECT:
             notes.append(_redirect_note(terms.scope, claim, link, verdict))
         if isinstance(verdict, Refusal):
             refused.append(verdict)
@@ -231,13 +134,47 @@ def _outcome(terms: Terms, claim: Claim, exchange: Exchange, now: float) -> outc
     return outcome.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
 
 
+def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> Iterator[tuple[Link, NewUrl | Refusal]]:
+    """Each of *links*, and whether it is taken; without guesses at what the document names for certain."""
+    nofollow = _nofollow(terms.rules.nofollow.lower(), links) if terms.rules.nofollow else None
+    guessed = _SPECULATIVE in [hop for _, hop, _ in links.links]
+    named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
+    pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
+    traps, guesses = terms.traps, 0
+    for link in links.links:
+        address, hop, _ = link
+        if guessed and hop is _SPECULATIVE and address in named:
+            continue
+        if nofollow is not None and (rule := nofollow(link)):
+            yield link, Refusal(address, rule)
+            continue
+        known = pages if hop is _LINK else parts if hop is _REQUISITE else None
+        new = known.get(address) if known is not None else None
+        if new is not None:
+            rule = traps.met_again(new.url, hop) if traps is not None else ""
+            yield link, Refusal(new.url, rule) if rule else new
+            continue
+        verdict = judged(terms, link, claim, now)
+        if isinstance(verdict, NewUrl):
+            if known is not None:
+                remember(known, address, verdict)
+            elif hop is _SPECULATIVE:
+                guesses += 1
+                verdict = _within(terms, verdict, guesses)
+        yield link, verdict
+
+
+def _year(now: float) -> int:
+    return int(now / YEAR) + 1970
+
+
 def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
     """By which rule a link of this document is not to be followed by *token*; "" where it may be."""
     heard = {"robots", "*", token, robots.PRODUCT}
     page = next((f"nofollow: {said}" for said in links.nofollow if said.rpartition(" ")[2] in heard), "")
 
     def rule(link: Link) -> str:
-        if not token or link.hop is not Hop.LINK:
+        if link.hop is not _LINK:
             return ""
         return page or ("nofollow: rel" if link.context.endswith(extract.NOFOLLOW) else "")
 
@@ -253,8 +190,8 @@ def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refus
         return Refusal(verdict.url, rule)
     if terms.traps is None:
         return verdict
-    hop = link.hop if link.hop is not Hop.REDIRECT or _is_page(claim) else Hop.REQUISITE
-    rule = terms.traps.refusal(verdict.url, hop, int(now / YEAR) + 1970)
+    hop = link.hop if link.hop is not Hop.REDIRECT or is_page(claim) else Hop.REQUISITE
+    rule = terms.traps.refusal(verdict.url, hop, _year(now))
     return Refusal(verdict.url, rule) if rule else verdict
 
 
@@ -277,33 +214,28 @@ def _guessed(terms: Terms, claim: Claim, event: Event, *, there: bool) -> tuple[
         return (terms.guesses.saw(claim.url, there=there),)
 
 
-def _is_page(claim: Claim) -> bool:
-    """Whether *claim* is one that a person could open, however often it has moved, and not a part of one."""
-    return claim.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}
-
-
 def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ...]:
-    if terms.traps is None or links.runs is None:
+    if terms.traps is None or links.page is None:
         return ()
     home = f"{url.origin(claim.url)}/"
-    shown = tuple(link.url for link in links.links if link.hop is Hop.REQUISITE and link.url.startswith(home))
-    leads = tuple(link.url for link in links.links if link.hop is Hop.LINK and link.url.startswith(home))
+    shown = [address for address, hop, _ in links.links if hop is _REQUISITE and address.startswith(home)]
+    leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
     with terms.turn:
-        return terms.traps.saw(Page(claim.url, links.runs, shown, leads, claim.via or "", len(claim.path)))
+        return terms.traps.saw(Page(claim.url, links.page, shown, leads, claim.via or "", len(claim.path)))
 
 
 def held(terms: Terms, claim: Claim) -> str:
     """The budget that was used up while *claim* waited, "" where none was; a seed has none."""
     if terms.guesses is not None and claim.hop is Hop.SPECULATIVE:
         return terms.guesses.refusal(claim.url)
-    if terms.traps is None or not claim.path or not _is_page(claim):
+    if terms.traps is None or not claim.path or not is_page(claim):
         return ""
     return terms.traps.held(claim.url, Hop.LINK)
 
 
 def room(terms: Terms, claim: Claim) -> tuple[str, int]:
     """The pattern of *claim*, and how many of it may be under way; "" where it does not matter."""
-    if terms.traps is None or not claim.path or not _is_page(claim):
+    if terms.traps is None or not claim.path or not is_page(claim):
         return "", 0
     return terms.traps.room(claim.url)
 

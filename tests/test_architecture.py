@@ -17,13 +17,16 @@ ROOT = Path(__file__).parents[1] / "archiver"
 
 FLOORS = (
     "errors",
-    "url",
-    "model",
+    "url likeness shown",
+    "model texts",
     "config",
-    "http warc extract addresses scope guesses traps robots politeness allowance adapting slumber outcome outage",
+    (
+        "http warc extract addresses scope guesses traps verdicts robots politeness allowance adapting slumber outcome "
+        "outage"
+    ),
     "schedule",  # keeps a pace for each host
     "disk",  # what the file system says when it takes no more, in words for all who write
-    "frontier fetch archive stats",
+    "frontier fetch archive stats reading",
     "visit",
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
@@ -33,7 +36,7 @@ FLOORS = (
     "__main__",
 )
 RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split()}
-PURE = {"errors", "url", "model", *FLOORS[4].split(), "schedule"}
+PURE = {*" ".join(FLOORS[:3]).split(), *FLOORS[4].split(), "schedule"}
 
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "signal", "subprocess", "threading"),

@@ -12,6 +12,7 @@ from fnmatch import translate
 from archiver import url
 
 NONE = "none"
+_WILD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Respelling:
         self._others = [_Drop(preset) for preset in presets if not preset.replayed]
 
     def __call__(self, address: str) -> str:
-        """*address*, which is canonical, as it is asked for; so is what comes out."""
+        """*address*, which is canonical, as it is asked for; so is what comes out, on the same host."""
         if "?" not in address and ";" not in address and "(" not in address:
             return address
         asked = address
@@ -102,21 +103,24 @@ class _Drop:
     """Takes out of a URL what one preset names."""
 
     def __init__(self, preset: Preset) -> None:
-        self._names = re.compile("|".join(map(translate, preset.names)), re.IGNORECASE) if preset.names else None
+        wild = [name for name in preset.names if _WILD.search(name)]
+        self._plain = frozenset(name.lower() for name in preset.names if name not in wild)
+        self._wild = re.compile("|".join(map(translate, wild)), re.IGNORECASE) if wild else None
         self._values = re.compile(preset.values) if preset.values else None
         self._path = re.compile(preset.path, re.IGNORECASE) if preset.path else None
 
     def __call__(self, address: str) -> str:
         page, mark, query = address.partition("?")
-        if self._path is not None:
-            page = self._path.sub("", page)
-        if query and self._names is not None:
-            query = "&".join(pair for pair in query.split("&") if not self._names_it(pair))
+        if self._path is not None and (";" in page or "(" in page):  # of which all that is dropped has one
+            start = page.index("/", 8)
+            page = page[:start] + self._path.sub("", page[start:])
+        if query and (self._plain or self._wild is not None):
+            query = "&".join([pair for pair in query.split("&") if not self._names_it(pair)])
             mark = "?" if query else ""
         return f"{page}{mark}{query}"
 
     def _names_it(self, pair: str) -> bool:
         name, _, value = pair.partition("=")
-        if self._names is None or self._names.fullmatch(name) is None:
+        if name.lower() not in self._plain and (self._wild is None or self._wild.fullmatch(name) is None):
             return False
         return self._values is None or self._values.fullmatch(value) is not None

@@ -19,7 +19,8 @@ MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for
 PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
 Moved = tuple[str, str]  # where a redirect of a seed led, and the seed
 
-REMEMBERED = 16_384  # URLs: those that a site names on each of its pages are not judged anew for each
+REMEMBERED = 4096  # URLs, where it takes long to judge them: those on each page of a site are not judged anew for each
+LONGEST_REMEMBERED = 512  # characters of such a URL: four megabytes at most
 
 PRIORITY_PREREQUISITE = -1
 PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
@@ -117,7 +118,9 @@ class Scope:
         self._prefixes: tuple[str, ...] = ()
         self._pages: set[str] = set()
         self.welcomed: tuple[Moved, ...] = ()  # where seeds have moved to
-        self._about = lru_cache(maxsize=remembered)(self._worked_out)
+        self._outside = f"scope: {settings.scope}"
+        self._by_host_alone = self._whole_sites and not self._include and not self._refuses
+        self._remembered = lru_cache(maxsize=remembered)(self._worked_out)
         self._step = lru_cache(maxsize=1024)(self._stepped)
         self._add(tuple(seeds))
 
@@ -126,13 +129,19 @@ class Scope:
         new = tuple(one for one in moved if one not in self.welcomed)
         self.welcomed += new
         self._add(tuple(address for address, _ in new))
-        self._about.cache_clear()
+        self._remembered.cache_clear()
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
         """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
+        step = self._step(link.hop, parent.path, parent.depth)
+        if self._by_host_alone and link.hop is Hop.LINK:  # the same as below, in short: most links are of this kind
+            if step.rule:
+                return Refusal(link.url, step.rule)
+            if not self._is_home(link.url):  # another spelling would have the same host
+                return Refusal(link.url, self._outside)
+            return NewUrl(self._respelled(link.url), link.hop, step.path, step.depth, 0, step.priority)
         moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
         about = self._about(link.url, moved)
-        step = self._step(link.hop, parent.path, parent.depth)
         rule = about.rule or step.rule
         if rule:
             return Refusal(link.url, rule)
@@ -142,7 +151,7 @@ class Scope:
             return Refusal(link.url, rule)
         strays = self._strays(link, parent, about)
         if strays is None:
-            return Refusal(link.url, f"scope: {self._settings.scope}{_slowly(about)}")
+            return Refusal(link.url, f"{self._outside}{_slowly(about)}")
         if strays > self._settings.requisite_hops:
             return Refusal(link.url, f"requisite-hops: {self._settings.requisite_hops}{_slowly(about)}")
         return NewUrl(about.url, link.hop, step.path, step.depth, strays, step.priority)
@@ -165,13 +174,21 @@ class Scope:
         self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(folder, seeds))))
         self._pages.update(seeds)
 
+    def _about(self, given: str, as_it_is: bool) -> About:  # noqa: FBT001  see below
+        if self._by_host_alone or len(given) > LONGEST_REMEMBERED:
+            return self._worked_out(given, as_it_is)
+        return self._remembered(given, as_it_is)
+
+    def _is_home(self, address: str) -> bool:
+        if site(address) in self._sites:
+            return True
+        return self._settings.scope == "domain" and self._domain_of(url.host(address)) in self._domains
+
     def _worked_out(self, given: str, as_it_is: bool) -> About:  # noqa: FBT001  a key of the memory
         address = given if as_it_is else self._respelled(given)
         rule = self._refused(address) if self._refuses else ""
         included, slow = self._included(address) if self._include else (False, "")
-        home = included or site(address) in self._sites
-        if not home and self._settings.scope == "domain":
-            home = self._domain_of(url.host(address)) in self._domains
+        home = included or self._is_home(address)
         inside = home if self._whole_sites else included or self._belongs(address, home)
         return About(address, rule, inside, home, slow)
 

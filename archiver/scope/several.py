@@ -18,7 +18,7 @@ from archiver.config.matching import Pattern
 from archiver.config.own import SeedSetting, written
 from archiver.config.settings import ScopeSettings
 from archiver.model import Claim, Hop, Link, NewUrl, Refusal
-from archiver.scope.scope import REMEMBERED, Moved, Scope, bare, folder, redirects_in_a_row, site
+from archiver.scope.scope import LONGEST_REMEMBERED, REMEMBERED, Moved, Scope, bare, folder, redirects_in_a_row, site
 
 LEVELS = 64  # of a path, on which a seed is looked for by whose settings a URL was judged
 LEAST_REMEMBERED = 256  # URLs, by each group
@@ -81,7 +81,7 @@ class Scopes:
         self._settings = settings
         self._domain_of = lru_cache(maxsize=4096)(registered_domain)
         self._respelled = queries.Respelling(settings.query, settings.drop_query)
-        self._judges = lru_cache(maxsize=REMEMBERED)(self._found)
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._found)
         self._local: dict[str, list[Group]] = {}
         self._wide: list[Group] = []
         self._of_seed: dict[str, tuple[Group, int]] = {}
@@ -109,7 +109,7 @@ class Scopes:
                 self.welcomed += ((address, seed),)
             if group.own:
                 self._put(group, address, number)
-        self._judges.cache_clear()
+        self._remembered.cache_clear()
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
         """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
@@ -170,6 +170,9 @@ class Scopes:
 
     def _domain(self, address: str) -> str:
         return self._domain_of(url.host(address).removeprefix("www."))
+
+    def _judges(self, address: str) -> tuple[tuple[Group, ...], bool]:
+        return self._found(address) if len(address) > LONGEST_REMEMBERED else self._remembered(address)
 
     def _found(self, address: str) -> tuple[tuple[Group, ...], bool]:
         """The groups by which *address* is judged, and whether it lies in their scope."""

@@ -1,0 +1,132 @@
+"""Reading: what an answer names, bounded, off the event loop: it needs as long as the body is large.
+
+Whatever the bytes are, `read_links` returns; what kept it from reading on stands in the note. No network, no disk.
+"""
+
+import logging
+import re
+from functools import partial
+
+from archiver import extract, robots, url
+from archiver.http import Dechunker, read_head, transfer_codings, unread
+from archiver.model import Claim, Exchange, Hop, Link, Links, Robots
+from archiver.scope import is_guess
+from archiver.texts import excerpt
+
+MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
+LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
+PROBE = 4 << 10
+MAX_SITEMAP = 50_000_000  # the format's own limit
+
+PAGES = frozenset(("text/html", "application/xhtml+xml"))
+_OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+
+log = logging.getLogger(__name__)
+
+
+def is_robots(claim: Claim) -> bool:
+    """Whether the answer holds (or leads to) the rules of a host."""
+    if claim.url.endswith("/robots.txt") and claim.url == url.origin(claim.url) + "/robots.txt":
+        return True
+    return claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == ""
+
+
+def read_links(claim: Claim, exchange: Exchange) -> Links:
+    """Everything that the exchange names. Whatever its bytes are, this returns, and the visit is stored."""
+    if unread.reason(exchange.notes):
+        return Links()
+    try:
+        return _read_links(claim, exchange)
+    except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
+        log.exception("links of %s could not be read", claim.url)
+        return Links(note="the links could not be read: a fault of archiver")
+
+
+def _read_links(claim: Claim, exchange: Exchange) -> Links:
+    fields = exchange.framing.fields
+    status = exchange.framing.status
+    if 300 <= status < 400:
+        link = extract.redirect(claim.url, fields)
+        return Links((link,)) if link is not None else Links()
+    moved_to_page = claim.path.endswith(Hop.REDIRECT) and exchange.framing.media_type in PAGES
+    if is_robots(claim) and not moved_to_page:  # a page that stands in for robots.txt is still a page of the site
+        return _sitemaps(claim, exchange)
+    if not (200 <= status < 300 or status == 0):
+        return Links()
+    named = extract.from_fields(claim.url, (*fields, *_hints(exchange.interim)) if exchange.interim else fields)
+    nofollow = extract.nofollow(fields)
+    media_type = exchange.framing.media_type
+    sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
+    hop = Hop.MANIFEST if sitemap else claim.hop
+    if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
+        beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
+        if not extract.readable(beginning):
+            return Links(tuple(named), nofollow=nofollow)
+    body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
+    document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
+    if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
+        return Links(note=note)
+    read = extract.links(document)
+    found = read.links
+    if named:
+        found = tuple({(link.url, link.hop): link for link in (*named, *found)}.values())
+    return Links(
+        found,
+        charset=read.charset,
+        note="; ".join(filter(None, (note, read.note))),
+        nofollow=(*nofollow, *read.nofollow),
+        page=excerpt(body) if media_type in PAGES and is_page(claim) else None,
+    )
+
+
+def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
+    """The Link fields of early hints: a browser loads what they name before the answer itself has come."""
+    heads = [read_head(head + b"\r\n\r\n") for head in _HEAD_END.split(interim) if head.strip()]
+    return tuple(field for head in heads if head.status == 103 for field in head.fields if field[0] == "link")
+
+
+def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
+    body, note = payload(exchange, robots.MAX_BODY)
+    named = robots.sitemaps(Robots(exchange.framing.status, body))
+    addresses = dict.fromkeys(filter(None, map(partial(url.join, claim.url), named)))
+    return Links(tuple(Link(address, Hop.MANIFEST, "robots.txt/Sitemap") for address in addresses), note=note)
+
+
+def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
+    """The first *limit* bytes of the body, without any coding, and what could not be undone."""
+    skip, fields = exchange.framing.head_length, exchange.framing.fields
+    codings = [*_list(exchange.framing.all("content-encoding")), *transfer_codings(fields)]
+    if not codings and not exchange.framing.chunked and exchange.response.length <= limit:
+        return b"".join(exchange.response.pieces())[skip:], ""
+    dechunker = Dechunker() if exchange.framing.chunked else None
+    body = bytearray()
+    for whole in exchange.response.pieces():
+        piece, skip = whole[skip:], max(0, skip - len(whole))
+        for part in dechunker.feed(piece) if dechunker is not None else (piece,):
+            body += part
+        if len(body) > limit:
+            break
+    if dechunker is not None:
+        body += b"".join(dechunker.finish())
+    del body[limit:]
+    return extract.decoded(bytes(body), codings, limit) if codings else (bytes(body), "")
+
+
+def _list(values: list[str]) -> list[str]:
+    return [part.strip().lower() for value in values for part in value.split(",") if part.strip()]
+
+
+def _charset(exchange: Exchange) -> str | None:
+    for value in exchange.framing.all("content-type"):
+        for parameter in value.split(";")[1:]:
+            name, _, text = parameter.partition("=")
+            if name.strip().lower() == "charset":
+                return text.strip().strip("\"'") or None
+    return None
+
+
+def is_page(claim: Claim) -> bool:
+    """Whether *claim* is one that a person could open, however often it has moved, and not a part of one."""
+    return claim.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}
