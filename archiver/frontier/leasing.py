@@ -35,6 +35,7 @@ DUE = f"""{HOST_COLUMNS}
 WHERE hosts.id IN (SELECT value FROM json_each(?)) AND {limits.HAS_DUE}
 ORDER BY hosts.parked, hosts.id LIMIT ?
 """  # noqa: S608  constants
+SOME = f"{HOST_COLUMNS} WHERE hosts.id IN (SELECT value FROM json_each(?))"  # noqa: S608  constants
 NEXT = f"""{CLAIM_COLUMNS}
 WHERE urls.host = ? AND urls.state = 'waiting' AND urls.due <= ? {{which}}
 ORDER BY urls.priority, urls.id LIMIT ?
@@ -63,8 +64,10 @@ def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], al
 
 
 def hosts(db: Connection, wanted: Iterable[int]) -> list[HostRow]:
-    """Each of the hosts *wanted*, in this order."""
-    return [_host(row) for host in wanted for row in db.rows(f"{HOST_COLUMNS} WHERE hosts.id = ?", (host,))]
+    """Those of the hosts *wanted* that there are, in this order."""
+    order = list(wanted)
+    found = {row[0]: _host(row) for row in db.rows(SOME, (json.dumps(order),))}
+    return [found[host] for host in order if host in found]
 
 
 def windows(db: Connection, wanted: Sequence[Wanted], now: float) -> list[Window]:
