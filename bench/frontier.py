@@ -190,7 +190,7 @@ async def resume(directory: Path) -> str:
     async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
         key = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with closing(sqlite3.connect(directory / "crawl.db")) as db, db:
-            db.execute("UPDATE hosts SET key = ?, robots_url = NULL, robots = 'unknown' WHERE id = 1", (key,))
+            db.execute("INSERT INTO hosts (key, parked) VALUES (?, -1)", (key,))  # goes first
         (directory / "crawl.toml").write_text(f'seeds = ["{key}/"]\nrate = "0"\n', "utf-8")
         command = (sys.executable, "-m", "archiver", "resume", str(directory), "-qq")
         begun = monotonic()
