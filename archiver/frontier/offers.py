@@ -26,10 +26,14 @@ class Offers:
         self._old: dict[str, NewUrl] = {}
         self._weight = 0  # of the young ones
 
-    def news(self, links: Iterable[Found]) -> list[Found]:
-        """Those of *links* that may change something."""
-        young = self._young
-        return [found for found in links if young.get(found[0][0]) != found[0] and not self._idle(found[0])]
+    def news(self, links: Iterable[NewUrl], via: int) -> list[Found]:
+        """Those of *links*, which the document in row *via* names, that may change something."""
+        known = self._young.get
+        return [
+            (new, via)
+            for new in links
+            if (before := known(new[0])) is not new and before != new and not self._idle(new)  # most are the same value
+        ]
 
     def _idle(self, new: NewUrl) -> bool:
         before = self._young.get(new.url)

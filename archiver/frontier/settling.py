@@ -57,7 +57,7 @@ def settle(
     db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState], offers: Offers
 ) -> tuple[Settled, list[NewUrl]]:
     """Write the whole batch; the caller commits. What it changes, and what *offers* may remember then."""
-    added, idle = adding.add(db, offers.news(_links(settlements)))
+    added, idle = adding.add(db, _news(settlements, offers))
     db.executemany(UPSERT_FILE, [_file(file) for file in files])
     db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
     rows = [_row(each) for each in settlements]
@@ -85,11 +85,13 @@ def _file(file: FileState) -> tuple[str | int, ...]:
     return file.name, file.size, int(file.closed), file.digest, file.modified
 
 
-def _links(settlements: Iterable[Settlement]) -> Iterator[Found]:
+def _news(settlements: Iterable[Settlement], offers: Offers) -> Iterator[Found]:
+    """The links that may change something."""
     for each in settlements:
-        for new in each.found:
-            if each.robots is None or new.hop is not Hop.REDIRECT:  # that one is the way to the rules: see `asking`
-                yield new, each.claim.id
+        found: Iterable[NewUrl] = each.found
+        if each.robots is not None:  # a redirect is the way to the rules then: see `asking`
+            found = [new for new in found if new.hop is not Hop.REDIRECT]
+        yield from offers.news(found, each.claim.id)
 
 
 def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
@@ -143,10 +145,9 @@ def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
 
 
 def _name_loops(db: Connection, settlements: Iterable[Settlement]) -> None:
+    redirect = Hop.REDIRECT
     for each in settlements:
-        for new in each.found:
-            if new.hop is Hop.REDIRECT:
-                looking = {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": new.url}
-                if db.row(LOOP, looking):
-                    note = f"redirect loop: back to {new.url}"
-                    db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))
+        for new in [new for new in each.found if new[1] is redirect]:
+            if db.row(LOOP, {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": new.url}):
+                note = f"redirect loop: back to {new.url}"
+                db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.frontier import migrations
-from archiver.frontier.offers import Found, Offers
+from archiver.frontier.offers import Offers
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Claim, Event, Hop, NewUrl, Settlement
@@ -52,8 +52,8 @@ async def lived(folder: Path, life: Sequence[Any], offers: Offers) -> list[tuple
         for number, (act, chosen, event, links) in enumerate(life):
             if act == "settle":
                 row = chosen % rows(folder, "SELECT max(id) FROM urls")[0][0] + 1
-                address, host = rows(folder, f"SELECT url, host FROM urls WHERE id = {row}")[0]
-                claim = Claim(row, address, host, Hop.LINK, "LX" if chosen % 2 else "L", 1, 0, 0)
+                (found,) = rows(folder, f"SELECT url, host FROM urls WHERE id = {row}")
+                claim = Claim(row, str(found[0]), int(str(found[1])), Hop.LINK, "LX" if chosen % 2 else "L", 1, 0, 0)
                 await frontier.settle([Settlement(claim, event, found=tuple(links), settled=float(number))], [])
             elif act == "again":
                 await frontier.again(Selection(statuses=((0, 999),)))
@@ -79,29 +79,33 @@ def test_a_life_with_the_memory_is_one_without(life: list[Any]) -> None:
     assert told[1] == told[2]
 
 
-def links_of(count: int, padding: str = "") -> list[Found]:
-    return [(NewUrl(f"http://h0.example/{number}{padding}", Hop.LINK, "L", 1, 0, 2), 1) for number in range(count)]
+def links_of(count: int, padding: str = "") -> list[NewUrl]:
+    return [NewUrl(f"http://h0.example/{number}{padding}", Hop.LINK, "L", 1, 0, 2) for number in range(count)]
+
+
+def news(offers: Offers, links: Sequence[NewUrl]) -> list[NewUrl]:
+    return [new for new, _ in offers.news(links, 1)]
 
 
 def test_what_was_committed_is_no_news_and_what_is_better_is() -> None:
     offers, links = Offers(), links_of(3)
-    assert offers.news(links) == links
-    offers.remember(new for new, _ in links)
-    assert offers.news(links) == []
-    new, via = links[0]
-    worse = [(new._replace(depth=2), via), (new._replace(path="LX"), via), (new._replace(priority=3), via)]
-    better = [(new._replace(depth=0), via), (new._replace(priority=1), via)]
-    assert offers.news([*worse, *better]) == better
+    assert news(offers, links) == links
+    offers.remember(links)
+    assert news(offers, links) == []
+    new = links[0]
+    worse = [new._replace(depth=2), new._replace(path="LX"), new._replace(priority=3)]
+    better = [new._replace(depth=0), new._replace(priority=1)]
+    assert news(offers, [*worse, *better]) == better
     offers.forget()
-    assert offers.news(links) == links
+    assert news(offers, links) == links
 
 
 @pytest.mark.parametrize(("padding", "most"), [("", 8), ("a" * 1000, 4)])
 def test_it_holds_a_bounded_number_of_links_and_of_bytes(padding: str, most: int) -> None:
     offers, links = Offers(4, 2100), links_of(100, padding)
     for link in links:
-        offers.remember([link[0]])
-    forgotten = offers.news(links)
+        offers.remember([link])
+    forgotten = news(offers, links)
     assert len(links) - most <= len(forgotten) < len(links)
     assert links[-1] not in forgotten
 
