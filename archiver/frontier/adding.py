@@ -52,7 +52,7 @@ def add(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewU
     sooner: list[tuple[int, int]] = []
     revived: list[tuple[int, int]] = []
     idle: list[NewUrl] = []
-    for address, row, depth, strays, priority, path, state, host in db.rows(KNOWN, (json.dumps(list(found)),)):
+    for address, row, depth, strays, priority, path, state, host in db.rows(KNOWN, (json.dumps(sorted(found)),)):
         new, via = found.pop(address)
         waits = state == State.WAITING
         if state == State.EXCLUDED and is_guess(path) and not is_guess(new.path):
