@@ -259,7 +259,7 @@ def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
     refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
     rows = db.execute(
         "SELECT urls.id, urls.url, state, status, failure, note "
-        "FROM seeds JOIN urls ON urls.id = seeds.url ORDER BY position"
+        "FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
     )
     return [
         SeedAccount(url, state, status, failure, note, followed.get(seed, 0), *refused.get(seed, ("", "")))

@@ -94,7 +94,7 @@ class SqliteFrontier:
 
     async def seeds(self) -> list[str]:
         """Every seed, in the order given."""
-        rows = await self._rows("SELECT urls.url FROM seeds JOIN urls ON urls.id = seeds.url ORDER BY position")
+        rows = await self._rows("SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position")
         return [str(row[0]) for row in rows]
 
     async def again(self, wanted: Selection) -> int:
