@@ -190,17 +190,20 @@ async def resume(directory: Path) -> str:
     async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
         key = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with closing(sqlite3.connect(directory / "crawl.db")) as db, db:
+            db.executescript("DELETE FROM captures; DELETE FROM warcs")  # of an earlier run of this: there are no files
             db.execute("INSERT INTO hosts (key, parked) VALUES (?, -1)", (key,))  # goes first
         (directory / "crawl.toml").write_text(f'seeds = ["{key}/"]\nrate = "0"\n', "utf-8")
         command = (sys.executable, "-m", "archiver", "resume", str(directory), "-qq")
         begun = monotonic()
         process = await asyncio.create_subprocess_exec(*command)
-        await asyncio.wait_for(heard.wait(), MOST_WAIT)
-        took = monotonic() - begun
-        status = Path(f"/proc/{process.pid}/status").read_text("ascii")  # noqa: ASYNC240
-        peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-        process.kill()
-        await process.wait()
+        try:
+            await asyncio.wait_for(heard.wait(), MOST_WAIT)
+            took = monotonic() - begun
+            status = Path(f"/proc/{process.pid}/status").read_text("ascii")  # noqa: ASYNC240
+        finally:
+            process.kill()
+            await process.wait()
+    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
     return f"{took:.2f} s until the first request, {peak / 1024:.0f} MB"
 
 
