@@ -7,7 +7,7 @@ A host that has used up its allowance is given nothing but the way to a robots.t
 with each window; what is under way counts as if it will cost one each, and the window is filled again when it is over.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 
 from archiver.allowance import Allowance
@@ -15,14 +15,14 @@ from archiver.crawl.caution import Caution
 from archiver.crawl.lane import InForce
 from archiver.crawl.rulebook import Rulebook
 from archiver.errors import Failure
-from archiver.frontier.port import Frontier, HostRow, Settled, Window
+from archiver.frontier.port import Frontier, HostRow, Settled, Wanted, Window
 from archiver.model import Claim, Event, Settlement
 from archiver.politeness import Terms
 from archiver.schedule import Schedule
 from archiver.visit import Visited
 
 WINDOW = 256  # URLs of one host in memory: enough for a tenth of a second at the highest rates
-HOSTS_AT_ONCE = 64  # leased in one look at the frontier
+HOSTS_AT_ONCE = 256  # leased, and given their windows, in one look at the frontier
 MAX_HOSTS = 12_000  # leased at the same time
 CROWDED = 1.0  # seconds between two looks for a lease to end while there is no room for another
 
@@ -61,32 +61,46 @@ class Feed:
         self._rulebook.begin(now)
         if self._look or now >= self.next_due:
             await self._lease(now)
-        for host in self._schedule.wanting(HOSTS_AT_ONCE):
-            if self._rulebook.aged(host, now):
-                await self._ask_again(host)
-            window = await self._window(host, now)
-            self._schedule.fill(host, window.claims, window.later, window.waiting, now)
+        hosts = self._schedule.wanting(HOSTS_AT_ONCE)
+        await self._ask_again([host for host in hosts if self._rulebook.aged(host, now)])
+        await self._fill(hosts, now)
         self._stop_sated()
 
-    async def _window(self, host: int, now: float) -> Window:
-        """The next URLs of *host*, no more than it is allowed."""
+    async def _fill(self, hosts: Sequence[int], now: float) -> None:
+        """The next URLs of each of *hosts*, no more than it is allowed."""
+        if not hosts:
+            return
         if self._allowance.urls:
-            self._scant.add(host)  # already now: a visit may be settled when the answer is made, and not here yet
-        under_way = self._schedule.begin_fill(host)
-        most, gated = WINDOW + under_way, self._rulebook.gated(host)
-        window = await self._frontier.window(host, now, most, prerequisites=gated)
+            self._scant.update(hosts)  # already now: a visit may be settled when the answer is made, and not here yet
+        under_way = {host: self._schedule.begin_fill(host) for host in hosts}
+        wanted = {
+            host: Wanted(host, WINDOW + under_way[host], prerequisites=self._rulebook.gated(host)) for host in hosts
+        }
+        windows = dict(zip(hosts, await self._frontier.windows(list(wanted.values()), now), strict=True))
+        held = [host for host in hosts if self._is_held(host, windows[host]) and not wanted[host].prerequisites]
+        if held:
+            others = await self._frontier.windows([replace(wanted[host], prerequisites=True) for host in held], now)
+            windows.update(zip(held, others, strict=True))
+        for host, window in windows.items():
+            claims = self._allowed(host, window, wanted[host].most, under_way[host])
+            self._schedule.fill(host, claims, window.later, window.waiting, now)
+
+    def _is_held(self, host: int, window: Window) -> bool:
+        """Whether *host* has used up its allowance."""
         received = self._received[host] = max(window.received, self._received.get(host, 0))
         held = bool(self._allowance.reached(window.spent, received))
         self._schedule.hold(host, held=held)
-        if held and not gated:
-            window = await self._frontier.window(host, now, most, prerequisites=True)
+        return held
+
+    def _allowed(self, host: int, window: Window, most: int, under_way: int) -> Sequence[Claim]:
+        """What of *window* may be handed out, if each URL that is under way will count."""
         left = self._allowance.bounds[0] - window.spent - under_way
         if left >= most:
             self._scant.discard(host)
-            return window
+            return window.claims
         new = [claim.id for claim in window.claims if claim.counts]
         beyond = set(new[max(0, left) :])
-        return replace(window, claims=tuple(claim for claim in window.claims if claim.id not in beyond))
+        return [claim for claim in window.claims if claim.id not in beyond]
 
     def _stop_sated(self) -> None:
         """Nothing more of what is in the windows of hosts that have sent enough."""
@@ -113,11 +127,11 @@ class Feed:
                 self._schedule.refresh(each.claim.host)
         for host in settled.hosts:
             self._schedule.refresh(host)
-        self._look = self._look or bool(settled.hosts or settled.resolved)
-        self.taking_in = True
-        for host in settled.resolved:
-            await self._resolve(host)
-        self.taking_in = False
+        self._look = self._look or any(self._schedule.queue(host) is None for host in settled.hosts | settled.resolved)
+        if settled.resolved:
+            self.taking_in = True
+            await self._resolve(settled.resolved)
+            self.taking_in = False
 
     def received(self, host: int, size: int) -> None:
         """*size* bytes have come from *host*, and will be committed."""
@@ -135,10 +149,12 @@ class Feed:
         """Somebody else has written: any leased host may have other URLs, or a robots.txt to be asked for again."""
         self._look = True
         leased = tuple(self._schedule.leased())
-        for host in await self._frontier.robots_to_ask(leased) if self._rulebook.asks else ():
+        anew = await self._frontier.robots_to_ask(leased) if self._rulebook.asks else ()
+        for host in anew:
             self._rulebook.forget(host)
             self._schedule.clear(host)  # nothing that was let through by the old rules
-            await self._frontier.ask_robots(host)
+        if anew:
+            await self._frontier.ask_robots_of(anew)
         for host in leased:
             self._schedule.refresh(host)
 
@@ -164,17 +180,15 @@ class Feed:
         if len(self._schedule) > MAX_HOSTS - HOSTS_AT_ONCE:
             self._release_resting(now)
         room = min(HOSTS_AT_ONCE, MAX_HOSTS - len(self._schedule))
-        rows = (
-            await self._frontier.due_hosts(now, room, tuple(self._schedule.leased()), self._allowance)
-            if room > 0
-            else []
-        )
+        leased = frozenset(self._schedule.leased())
+        rows = await self._frontier.due_hosts(now, room, leased, self._allowance) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
         for row, terms in zip(rows, await self._terms(rows), strict=True):
             self._schedule.lease(row.id, row.key, row.parked, lesson=row.lesson, terms=terms)
             self._recall(row)
-            if self._rulebook.asks:
-                await self._learn(await self._fresh(row, now))
+        if rows and self._rulebook.asks:
+            for row in await self._fresh(rows, now):
+                await self._learn(row)
         later = await self._frontier.next_due(now)
         self.next_due = later if room > 0 else min(later, now + CROWDED)
 
@@ -185,25 +199,24 @@ class Feed:
             self._scant.discard(host)
             self._received.pop(host, None)
 
-    async def _resolve(self, host: int) -> None:
-        """The robots.txt of *host* was answered, or has moved: read what holds now."""
-        if self._schedule.queue(host) is None:
-            return
-        row = await self._frontier.host(host)
-        if self._schedule.queue(host) is not None:  # it may have been released meanwhile
-            await self._learn(row)
-            self._schedule.refresh(host)
+    async def _resolve(self, hosts: Iterable[int]) -> None:
+        """The robots.txt of *hosts* was answered, or has moved: read what holds now."""
+        leased = [host for host in hosts if self._schedule.queue(host) is not None]
+        for row in await self._frontier.hosts(leased) if leased else ():
+            if self._schedule.queue(row.id) is not None:  # it may have been released meanwhile
+                await self._learn(row)
+                self._schedule.refresh(row.id)
 
-    async def _fresh(self, row: HostRow, now: float) -> HostRow:
-        """*row*, with its robots.txt asked for where there is no answer, or an old one."""
-        if row.robots is None or self._rulebook.is_stale(row, now):
-            return await self._frontier.ask_robots(row.id)
-        return row
+    async def _fresh(self, rows: Sequence[HostRow], now: float) -> list[HostRow]:
+        """*rows*, with robots.txt asked for where there is no answer, or an old one."""
+        to_ask = [row.id for row in rows if row.robots is None or self._rulebook.is_stale(row, now)]
+        asked = {row.id: row for row in await self._frontier.ask_robots_of(to_ask)} if to_ask else {}
+        return [asked.get(row.id, row) for row in rows]
 
-    async def _ask_again(self, host: int) -> None:
-        row = await self._frontier.ask_robots(host)
-        if row.robots is None:  # there was nobody to ask, so that nothing holds meanwhile
-            self._rulebook.forget(host)
+    async def _ask_again(self, hosts: Sequence[int]) -> None:
+        for row in await self._frontier.ask_robots_of(hosts) if hosts else ():
+            if row.robots is None:  # there was nobody to ask, so that nothing holds meanwhile
+                self._rulebook.forget(row.id)
 
     async def _learn(self, row: HostRow) -> None:
         delay = await self._rulebook.learn(row)

@@ -114,13 +114,17 @@ def _read(directory: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _version(db: sqlite3.Connection, directory: Path) -> int:
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    version = _schema(db)
     if version > VERSION:
         raise ConfigError(
             f"{directory}: {NAME} has schema version {version}, this archiver knows up to {VERSION}; "
             "use the newer archiver that wrote it"
         )
     return version
+
+
+def _schema(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -154,7 +158,7 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
 
 def totals(db: sqlite3.Connection) -> Totals:
     """The crawl in one value."""
-    states = dict(db.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+    states = dict(db.execute(_STATES if _schema(db) >= _COUNTED_SINCE else _STATES_COUNTED))
     captures, received, first, last = db.execute(
         "SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0) "
         "FROM captures"
@@ -162,7 +166,7 @@ def totals(db: sqlite3.Connection) -> Totals:
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
     return Totals(
-        **{name: states.get(name, 0) for name in ("waiting", "archived", "failed", "excluded")},
+        **{name: states.get(name) or 0 for name in ("waiting", "archived", "failed", "excluded")},
         captures=captures,
         received=received,
         warcs=warcs,
@@ -185,20 +189,35 @@ def recent_rate(db: sqlite3.Connection, now: float, window: float = 60.0) -> flo
     return float(count / span)
 
 
-_HOSTS = """
-WITH counted AS (
+_STATES = """
+SELECT 'waiting', sum(waiting) FROM hosts UNION ALL SELECT 'archived', sum(archived) FROM hosts
+UNION ALL SELECT 'failed', sum(failed) FROM hosts UNION ALL SELECT 'excluded', sum(excluded) FROM hosts
+"""
+_STATES_COUNTED = "SELECT state, count(*) FROM urls GROUP BY state"
+_COUNTED_SINCE = 4  # schema version: each host has the numbers
+
+_COUNTED = """
     SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
            sum(state = 'excluded') AS excluded, min(CASE WHEN state = 'waiting' THEN due END) AS due
     FROM urls GROUP BY host
-), answered AS (
+"""
+_KEPT = """
+    SELECT id AS host, archived, failed, excluded,
+           CASE WHEN waiting = (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0)
+           THEN (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) END AS due
+    FROM hosts
+"""
+_HOSTS = f"""
+WITH counted AS ({_COUNTED}), answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 )
-SELECT key, waiting, coalesce(archived, 0), coalesce(failed, 0), coalesce(excluded, 0), coalesce(captures, 0),
-       coalesce(answered.received, 0), coalesce(took, 0.0), parked, robots, coalesce(due, 0.0), {ways}
+SELECT key, waiting, coalesce(counted.archived, 0), coalesce(counted.failed, 0), coalesce(counted.excluded, 0),
+       coalesce(captures, 0), coalesce(answered.received, 0), coalesce(took, 0.0), parked, robots,
+       coalesce(counted.due, 0.0), {{ways}}
 FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
 ORDER BY waiting DESC, captures DESC, key LIMIT ?
-"""
+"""  # noqa: S608 - constants
 
 
 _WAYS = "spent, pause, rate, rate_limit, width, slowed"
@@ -208,8 +227,10 @@ _WAYS_SINCE = 3  # schema version
 
 def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
     """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
+    version = _schema(db)
     question = _HOSTS.replace("{ways}", _WAYS if version >= _WAYS_SINCE else _NO_WAYS)
+    if version >= _COUNTED_SINCE:
+        question = question.replace(_COUNTED, _KEPT)
     rows = db.execute(question, (limit,))
     for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, *learned in rows:
         spent, pause, *ways = learned
@@ -238,7 +259,7 @@ def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
     refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
     rows = db.execute(
         "SELECT urls.id, urls.url, state, status, failure, note "
-        "FROM seeds JOIN urls ON urls.id = seeds.url ORDER BY position"
+        "FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
     )
     return [
         SeedAccount(url, state, status, failure, note, followed.get(seed, 0), *refused.get(seed, ("", "")))

@@ -7,11 +7,11 @@ something names it for certain, and waits again if it was given up as a guess. R
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable
-
-import aiosqlite
+from collections.abc import Collection, Iterable, Mapping
 
 from archiver import url
+from archiver.frontier.connection import Connection
+from archiver.frontier.offers import Found, far, no_better
 from archiver.model import NewUrl, State
 from archiver.scope import is_guess
 
@@ -20,8 +20,8 @@ SELECT urls.url, urls.id, depth, strays, priority, urls.path, state, host
 FROM json_each(?) AS given JOIN urls ON urls.url = given.value
 """
 INSERT = """
-INSERT INTO urls (url, host, hop, path, depth, strays, priority, via, seed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
+INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, strays, priority, via, seed) VALUES {rows}
+"""  # OR ROLLBACK, here and in `settling`: then SQLite need not be able to take back a single row
 LEAD_NEARER = """
 UPDATE urls SET hop = ?, path = ?, depth = ?, strays = ?, via = ?, seed = ?
 WHERE id = ? AND (state = 'waiting' OR hop = 'X')
@@ -35,85 +35,92 @@ SELECT id, host FROM urls WHERE id IN (SELECT value FROM json_each(?)) AND state
 """
 HURRY = "UPDATE urls SET priority = ? WHERE id = ? AND state = 'waiting'"
 
-Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
 
+def add(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewUrl]]:
+    """Make *links* known; how many new URLs each host has got, and the links that could change nothing any more.
 
-async def add(db: aiosqlite.Connection, links: Iterable[Found]) -> Counter[int]:
-    """Make *links* known; how many new URLs each host has got."""
+    Of these each URL has one. They may be relied on when the transaction is committed.
+    """
     found: dict[str, Found] = {}
-    for new, via in links:
-        known = found.get(new.url)
-        found[new.url] = (new, via) if known is None else _best(known, (new, via))
+    for each in links:
+        address = each[0].url
+        known = found.get(address)
+        found[address] = each if known is None else _best(known, each)
     if not found:
-        return Counter()
+        return Counter(), []
     nearer: list[tuple[Found, int]] = []
     sooner: list[tuple[int, int]] = []
     revived: list[tuple[int, int]] = []
-    for address, row, depth, strays, priority, path, state, host in await db.execute_fetchall(
-        KNOWN, (json.dumps(list(found)),)
-    ):
+    idle: list[NewUrl] = []
+    for address, row, depth, strays, priority, path, state, host in db.rows(KNOWN, (json.dumps(sorted(found)),)):
         new, via = found.pop(address)
+        waits = state == State.WAITING
         if state == State.EXCLUDED and is_guess(path) and not is_guess(new.path):
             revived.append((row, host))
-        if _far(new) < (is_guess(path), depth, strays):
+            waits = True
+        if is_nearer := far(new) < (is_guess(path), depth, strays):
             nearer.append(((new, via), row))
-        if new.priority < priority:
+        if is_sooner := new.priority < priority:
             sooner.append((new.priority, row))
-    seeds = await _seeds(db, {via for _, via in found.values()} | {via for (_, via), _ in nearer})
-    await db.executemany(REVIVE, [(row,) for row, _ in revived])
-    await db.executemany(
+        if waits or not (is_nearer or is_sooner):
+            idle.append(new)
+    seeds = _seeds(db, {via for _, via in found.values()} | {via for (_, via), _ in nearer})
+    db.executemany(REVIVE, [(row,) for row, _ in revived])
+    db.executemany(
         LEAD_NEARER,
         [(new.hop.value, new.path, new.depth, new.strays, via, seeds[via], row) for (new, via), row in nearer],
     )
-    await db.executemany(HURRY, sooner)
-    hosts = await hosts_of(db, {url.origin(address) for address in found})
-    places = [hosts[url.origin(address)] for address in found]
-    await db.executemany(
+    db.executemany(HURRY, sooner)
+    places = _insert(db, found.values(), seeds)
+    idle.extend(new for new, _ in found.values())
+    return Counter((*places, *(host for _, host in revived))), idle
+
+
+def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | None]) -> list[int]:
+    """Make a row for each of *links*; the hosts that have got them."""
+    origins = [url.origin(new.url) for new, _ in links]
+    hosts = hosts_of(db, set(origins))
+    places = [hosts[origin] for origin in origins]
+    db.many(
         INSERT,
         [
             (new.url, host, new.hop.value, new.path, new.depth, new.strays, new.priority, via, seeds[via])
-            for (new, via), host in zip(found.values(), places, strict=True)
+            for (new, via), host in zip(links, places, strict=True)
         ],
     )
-    return Counter((*places, *(host for _, host in revived)))
+    return places
 
 
 def _best(one: Found, other: Found) -> Found:
     """The nearer of two ways to a URL, and the sooner of their priorities."""
-    near = other if _far(other[0]) < _far(one[0]) else one
+    if no_better(other[0], one[0]):
+        return one
+    near = other if far(other[0]) < far(one[0]) else one
     sooner = min(one[0].priority, other[0].priority)
     return near if near[0].priority == sooner else (near[0]._replace(priority=sooner), near[1])
 
 
-def _far(new: NewUrl) -> tuple[bool, int, int]:
-    return is_guess(new.path), new.depth, new.strays
-
-
-async def named_meanwhile(db: aiosqlite.Connection, rows: Iterable[int]) -> Counter[int]:
+def named_meanwhile(db: Connection, rows: Iterable[int]) -> Counter[int]:
     """Those of *rows*, just given up as guesses, that became more than that while they were asked for wait again.
 
     How many of each host that are.
     """
     given = json.dumps(list(rows))
-    found = await db.execute_fetchall(NAMED_MEANWHILE, (given,)) if given != "[]" else []
-    await db.executemany(REVIVE, [(row,) for row, _ in found])
+    found = db.rows(NAMED_MEANWHILE, (given,)) if given != "[]" else []
+    db.executemany(REVIVE, [(row,) for row, _ in found])
     return Counter(int(host) for _, host in found)
 
 
-async def _seeds(db: aiosqlite.Connection, rows: Collection[int]) -> dict[int, int | None]:
+def _seeds(db: Connection, rows: Collection[int]) -> dict[int, int | None]:
     """The seed at the head of each row's path."""
     wanted = json.dumps(list(rows))
-    found = await db.execute_fetchall(
-        "SELECT id, seed FROM urls WHERE id IN (SELECT value FROM json_each(?))", (wanted,)
-    )
+    found = db.rows("SELECT id, seed FROM urls WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
     return {int(row[0]): row[1] for row in found}
 
 
-async def hosts_of(db: aiosqlite.Connection, keys: Collection[str]) -> dict[str, int]:
+def hosts_of(db: Connection, keys: Collection[str]) -> dict[str, int]:
     """The row of each host, made where there is none."""
     wanted = json.dumps(sorted(keys))
-    await db.execute("INSERT OR IGNORE INTO hosts (key) SELECT value FROM json_each(?)", (wanted,))
-    found = await db.execute_fetchall(
-        "SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))", (wanted,)
-    )
+    db.execute("INSERT OR IGNORE INTO hosts (key) SELECT value FROM json_each(?)", (wanted,))
+    found = db.rows("SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))", (wanted,))
     return {str(row[0]): int(row[1]) for row in found}

@@ -7,9 +7,8 @@ or could not be had, it is asked for again first. Runs inside its caller's trans
 import json
 from collections.abc import Iterator, Sequence
 
-import aiosqlite
-
 from archiver.errors import Failure
+from archiver.frontier.connection import Connection
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
 
@@ -81,18 +80,17 @@ def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, 
     return NEXT.format("".join(f"AND {term} " for term in terms)), [*values, AT_ONCE]
 
 
-async def come_back(db: aiosqlite.Connection, rows: Sequence[int]) -> int:
+def come_back(db: Connection, rows: Sequence[int]) -> int:
     """The settled ones of *rows* wait again; how many they are."""
     which = json.dumps(list(rows))
-    held = await db.execute_fetchall(HOSTS_HELD_BACK, {"rows": which, "robots": Failure.ROBOTS.value})
-    async with db.execute(COME_BACK, (which, json.dumps(MAY_COME_BACK))) as cursor:
-        count = cursor.rowcount
+    held = db.rows(HOSTS_HELD_BACK, {"rows": which, "robots": Failure.ROBOTS.value})
+    count = db.execute(COME_BACK, (which, json.dumps(MAY_COME_BACK))).rowcount
     hosts = json.dumps([row[0] for row in held])
-    await db.execute(ASK_FIRST, {"hosts": hosts})
-    await db.execute(FORGET_RULES, (hosts,))
+    db.execute(ASK_FIRST, {"hosts": hosts})
+    db.execute(FORGET_RULES, (hosts,))
     return count
 
 
-async def come_back_as_seeds(db: aiosqlite.Connection, seeds: Sequence[str], due: float) -> None:
+def come_back_as_seeds(db: Connection, seeds: Sequence[str], due: float) -> None:
     """Those of *seeds* that are settled without being seeds wait again: what they lead to belongs to the crawl now."""
-    await db.executemany(COME_BACK_AS_SEED, [(due, seed) for seed in seeds])
+    db.executemany(COME_BACK_AS_SEED, [(due, seed) for seed in seeds])

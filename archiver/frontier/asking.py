@@ -6,14 +6,12 @@ lets that count as unavailable). Rules that are a day old are asked for again; t
 where none can be had (§2.4). Runs inside its caller's transaction.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 
-import aiosqlite
-
 from archiver import url
 from archiver.frontier import adding
+from archiver.frontier.connection import Connection
 from archiver.model import Hop, NewUrl, Robots, Settlement
 
 BEFORE_ALL = -1  # the priority of rows that lead to a robots.txt
@@ -58,20 +56,20 @@ WHERE robots_url = :row
 """
 
 
-async def ask(db: aiosqlite.Connection, host: int) -> None:
+def ask(db: Connection, host: int) -> None:
     """Put robots.txt of *host* into its queue, before everything else; if it was answered already, once more."""
-    key, asked, known = await _row(db, "SELECT key, robots_url, robots FROM hosts WHERE id = ?", (host,)) or ("", 0, "")
+    key, asked, known = db.row("SELECT key, robots_url, robots FROM hosts WHERE id = ?", (host,)) or ("", 0, "")
     if asked is not None and known == "unknown":
         return
     address = f"{key}/robots.txt"
-    await db.execute(ASK, (address, host))
+    db.execute(ASK, (address, host))
     if asked is None:
-        await db.execute(POINT, (address, host))
-        await db.execute(TAKE_ON, (host,))
+        db.execute(POINT, (address, host))
+        db.execute(TAKE_ON, (host,))
     else:
-        row = (await _row(db, "SELECT id FROM urls WHERE url = ?", (address,)) or (0,))[0]
-        await db.execute(ASK_AGAIN, (row,))
-        await db.execute(AWAIT, {"row": row, "host": host})
+        row = (db.row("SELECT id FROM urls WHERE url = ?", (address,)) or (0,))[0]
+        db.execute(ASK_AGAIN, (row,))
+        db.execute(AWAIT, {"row": row, "host": host})
 
 
 def in_order(settlements: Sequence[Settlement]) -> list[tuple[Settlement, Robots]]:
@@ -89,53 +87,51 @@ def in_order(settlements: Sequence[Settlement]) -> list[tuple[Settlement, Robots
     return [pair for pair in last.values() if pair[1].redirect is None] + ways[::-1]
 
 
-async def answer(
-    db: aiosqlite.Connection, each: Settlement, robots: Robots, moved: dict[str, str]
-) -> tuple[set[int], Counter[int]]:
+def answer(db: Connection, each: Settlement, robots: Robots, moved: dict[str, str]) -> tuple[set[int], Counter[int]]:
     """Keep what a robots.txt said, or where it is instead: the hosts for which that is news, and new URLs by host.
 
     *moved*: where the redirects of this batch led so far, which is added to.
     """
     row, added = each.claim.id, Counter[int]()
     if each.claim.url == url.origin(each.claim.url) + "/robots.txt":
-        await db.execute(OWN, (row, each.claim.host))
-    hosts = await _concerned(db, row)
+        db.execute(OWN, (row, each.claim.host))
+    hosts = _concerned(db, row)
     if robots.redirect is not None:
         end = moved.get(robots.redirect, robots.redirect)
-        target, answered, added = await _lead_to(db, each, end)
+        target, answered, added = _lead_to(db, each, end)
         if target:
             moved[each.claim.url] = end
-            await db.execute(MOVE, {"row": row, "target": target})
+            db.execute(MOVE, {"row": row, "target": target})
             if answered is not None:
-                await _mark(db, target, answered)
-            return hosts | await _concerned(db, target), added
+                _mark(db, target, answered)
+            return hosts | _concerned(db, target), added
     if not 200 <= robots.status < 500:
-        await db.execute(KEEP, (each.settled, row))
-    await db.execute(STORE, {"row": row, "status": robots.status, "body": robots.body})
-    await _mark(db, row, each.settled)
+        db.execute(KEEP, (each.settled, row))
+    db.execute(STORE, {"row": row, "status": robots.status, "body": robots.body})
+    _mark(db, row, each.settled)
     return hosts, added
 
 
-async def _lead_to(db: aiosqlite.Connection, each: Settlement, target: str) -> tuple[int, float | None, Counter[int]]:
+def _lead_to(db: Connection, each: Settlement, target: str) -> tuple[int, float | None, Counter[int]]:
     """The row of *target*, if it can answer for robots.txt (0 if not); when it did, if that is not too long ago."""
     path = each.claim.path + Hop.REDIRECT
     new = NewUrl(target, Hop.REDIRECT, path, depth=0, strays=0, priority=BEFORE_ALL)
-    known = await _row(db, "SELECT id, host, state, path, settled FROM urls WHERE url = ?", (target,))
+    known = db.row("SELECT id, host, state, path, settled FROM urls WHERE url = ?", (target,))
     if known is None:
-        added = await adding.add(db, [(new, each.claim.id)])
-        found = await _row(db, "SELECT id FROM urls WHERE url = ?", (target,))
+        added, _ = adding.add(db, [(new, each.claim.id)])
+        found = db.row("SELECT id FROM urls WHERE url = ?", (target,))
         return (int(found[0]) if found else 0), None, added
     row, host, state, known_path, settled = known
     if row == each.claim.id:
         return 0, None, Counter()
     if state == "waiting" and (target == url.origin(target) + "/robots.txt" or is_way(known_path)):
-        await db.execute("UPDATE urls SET priority = ? WHERE id = ?", (BEFORE_ALL, row))
+        db.execute("UPDATE urls SET priority = ? WHERE id = ?", (BEFORE_ALL, row))
         return int(row), None, Counter({int(host): 0})
-    if await _row(db, "SELECT 1 FROM robots WHERE url = ?", (row,)) is None:
+    if db.row("SELECT 1 FROM robots WHERE url = ?", (row,)) is None:
         return 0, None, Counter()
     if state == "waiting" or (settled or 0.0) > each.settled - DAY:
         return int(row), settled or 0.0, Counter()
-    await db.execute(ASK_AGAIN, (row,))
+    db.execute(ASK_AGAIN, (row,))
     return int(row), None, Counter({int(host): 0})
 
 
@@ -144,18 +140,13 @@ def is_way(path: str) -> bool:
     return path.startswith(Hop.PREREQUISITE) and not path.strip(Hop.PREREQUISITE + Hop.REDIRECT)
 
 
-async def _concerned(db: aiosqlite.Connection, row: int) -> set[int]:
+def _concerned(db: Connection, row: int) -> set[int]:
     """The hosts whose rules stand in, or are awaited from, URL *row*."""
-    found = await db.execute_fetchall("SELECT id FROM hosts WHERE robots_url = ? OR robots_next = ?", (row, row))
+    found = db.rows("SELECT id FROM hosts WHERE robots_url = ? OR robots_next = ?", (row, row))
     return {int(host[0]) for host in found}
 
 
-async def _mark(db: aiosqlite.Connection, row: int, at: float) -> None:
+def _mark(db: Connection, row: int, at: float) -> None:
     """The rules in URL *row*, of the time *at*, are in force for all who ask there."""
-    await db.execute(ADOPT, (row,))
-    await db.execute(MARK, {"row": row, "at": at})
-
-
-async def _row(db: aiosqlite.Connection, sql: str, values: tuple[object, ...]) -> sqlite3.Row | None:
-    async with db.execute(sql, values) as cursor:
-        return await cursor.fetchone()
+    db.execute(ADOPT, (row,))
+    db.execute(MARK, {"row": row, "at": at})

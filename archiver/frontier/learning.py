@@ -6,10 +6,9 @@ says more; where none comes, it is visited once more. Runs inside its caller's t
 
 from collections.abc import Sequence
 
-import aiosqlite
-
 from archiver import scope, url
 from archiver.frontier import adding, asking
+from archiver.frontier.connection import Connection
 from archiver.model import Claim, Hop
 
 PLACE = "INSERT INTO urls (url, host, hop, path, depth, strays, priority) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -29,20 +28,20 @@ WHERE url = ? AND via IS NULL
 """
 
 
-async def learn(db: aiosqlite.Connection, visits: Sequence[Claim]) -> None:
+def learn(db: Connection, visits: Sequence[Claim]) -> None:
     """Make the URLs of *visits* known, and those that led there."""
     named = [(each, each.via) for each in visits if each.via is not None]
     keys = {url.origin(each.url) for each in visits} | {url.origin(via) for _, via in named}
-    hosts = await adding.hosts_of(db, keys)
+    hosts = adding.hosts_of(db, keys)
     rows = [_row(each, hosts[url.origin(each.url)]) for each in visits]
-    await db.executemany(PLACE + OR_SAY_MORE, rows)
-    await db.executemany(BEGIN_ANEW, [(each.url,) for each in visits if each.tries == 0])
+    db.executemany(PLACE + OR_SAY_MORE, rows)
+    db.executemany(BEGIN_ANEW, [(each.url,) for each in visits if each.tries == 0])
     leaders = [_leader(each, via, hosts[url.origin(via)]) for each, via in named]
-    await db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
-    await db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])
+    db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
+    db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])
     for each in visits:
         if each.url == url.origin(each.url) + "/robots.txt":
-            await asking.ask(db, hosts[url.origin(each.url)])
+            asking.ask(db, hosts[url.origin(each.url)])
 
 
 def _row(each: Claim, host: int) -> tuple[str | int, ...]:

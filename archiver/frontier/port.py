@@ -43,6 +43,15 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
+
+    host: int
+    most: int
+    prerequisites: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """What a committed batch changed."""
 
@@ -124,6 +133,9 @@ class Frontier(Protocol):
     async def host(self, host: int) -> HostRow:
         """One host as it stands now."""
 
+    async def hosts(self, hosts: Collection[int]) -> list[HostRow]:
+        """Each of *hosts* as it stands now, in this order."""
+
     async def has_answered(self, host: int) -> bool:
         """Whether *host* has ever answered, in this run or an earlier one."""
 
@@ -140,8 +152,14 @@ class Frontier(Protocol):
         meanwhile.
         """
 
+    async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
+        """The same for each of *hosts*, in one transaction; their rows, in this order."""
+
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
         """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
+
+    async def windows(self, wanted: Sequence[Wanted], now: float) -> list[Window]:
+        """The next URLs of many hosts, in the order of *wanted*."""
 
     async def next_due(self, now: float) -> float:
         """When the next URL is due that is not due *now*; infinity where none waits for its time."""

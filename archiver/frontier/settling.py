@@ -7,12 +7,12 @@ begins and commits; nothing here decides anything that the settlements do not sa
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-import aiosqlite
-
 from archiver import url
 from archiver.frontier import adding, asking, tallies
+from archiver.frontier.connection import Connection
+from archiver.frontier.offers import Found, Offers
 from archiver.frontier.port import Settled
-from archiver.model import LIFE, Event, FileState, Hop, Refusal, Settlement, State
+from archiver.model import LIFE, Event, FileState, Hop, NewUrl, Refusal, Settlement, State
 from archiver.scope import is_guess
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
@@ -21,7 +21,7 @@ LONGEST_CHAIN = 250  # redirects looked back upon for a loop
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
                                 response_length, request_length, metadata_length, received, took, truncated)
-VALUES (?, ?, ?, ?, ?, ?, (SELECT id FROM warcs WHERE name = ?), ?, ?, ?, ?, ?, ?, ?)
+VALUES {rows}
 """
 UPSERT_FILE = """
 INSERT INTO warcs (name, committed, closed, digest, modified) VALUES (?, ?, ?, ?, ?)
@@ -29,9 +29,11 @@ ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed),
     digest = excluded.digest, modified = excluded.modified
 """
 UPDATE_URL = """
-UPDATE urls SET state = ?, status = ?, failure = ?, note = ?, due = ?, settled = ?,
-    tries = CASE state WHEN 'waiting' THEN tries ELSE 0 END + ?, again = again + (state <> 'waiting')
-WHERE id = ? AND (state = 'waiting' OR priority < 0)
+WITH new (id, state, status, failure, note, due, settled, visited) AS (VALUES {rows})
+UPDATE OR ROLLBACK urls SET state = new.state, status = new.status, failure = new.failure, note = new.note,
+    due = new.due, settled = new.settled, tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
+    again = again + (urls.state <> 'waiting')
+FROM new WHERE urls.id = new.id AND (urls.state = 'waiting' OR priority < 0)
 """  # a robots.txt is asked for again: where only the WARCs tell of it, nothing else says so
 COUNT_REFUSALS = """
 INSERT INTO refusal_counts (rule, host, links) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET links = links + excluded.links
@@ -51,49 +53,57 @@ SELECT 1 FROM chain JOIN urls AS target ON target.id = chain.id WHERE target.url
 """
 
 
-async def settle(db: aiosqlite.Connection, settlements: Sequence[Settlement], files: Sequence[FileState]) -> Settled:
-    """Write the whole batch; the caller commits."""
-    added = await adding.add(db, _links(settlements))
-    await db.executemany(UPSERT_FILE, [_file(file) for file in files])
-    await db.executemany(INSERT_CAPTURE, list(_captures(settlements)))
-    await db.executemany(UPDATE_URL, [_row(each) for each in settlements])
+def settle(
+    db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState], offers: Offers
+) -> tuple[Settled, list[NewUrl]]:
+    """Write the whole batch; the caller commits. What it changes, and what *offers* may remember then."""
+    added, idle = adding.add(db, _news(settlements, offers))
+    db.executemany(UPSERT_FILE, [_file(file) for file in files])
+    db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
+    rows = [_row(each) for each in settlements]
+    for some in [rows] if len({row[0] for row in rows}) == len(rows) else [[row] for row in rows]:
+        db.many(UPDATE_URL, some)  # several words on one URL each take their turn
     given_up = (each.claim.id for each in settlements if each.event is Event.FORBID and is_guess(each.claim.path))
-    added.update(await adding.named_meanwhile(db, given_up))
-    await db.executemany(
+    added.update(adding.named_meanwhile(db, given_up))
+    db.executemany(
         "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
         [(each.park, each.claim.host) for each in settlements if each.park],
     )
-    await tallies.keep(db, settlements)
-    await _refuse(db, settlements)
-    await _name_loops(db, settlements)
+    tallies.keep(db, settlements)
+    _refuse(db, settlements)
+    _name_loops(db, settlements)
     resolved: set[int] = set()
     moved: dict[str, str] = {}
     for each, robots in asking.in_order(settlements):
-        hosts, new = await asking.answer(db, each, robots, moved)
+        hosts, new = asking.answer(db, each, robots, moved)
         resolved |= hosts
         added.update(new)
-    return Settled(frozenset(added), sum(added.values()), frozenset(resolved))
+    return Settled(frozenset(added), sum(added.values()), frozenset(resolved)), idle
 
 
 def _file(file: FileState) -> tuple[str | int, ...]:
     return file.name, file.size, int(file.closed), file.digest, file.modified
 
 
-def _links(settlements: Iterable[Settlement]) -> Iterator[adding.Found]:
+def _news(settlements: Iterable[Settlement], offers: Offers) -> Iterator[Found]:
+    """The links that may change something."""
     for each in settlements:
-        for new in each.found:
-            if each.robots is None or new.hop is not Hop.REDIRECT:  # that one is the way to the rules: see `asking`
-                yield new, each.claim.id
+        found: Iterable[NewUrl] = each.found
+        if each.robots is not None:  # a redirect is the way to the rules then: see `asking`
+            found = [new for new in found if new.hop is not Hop.REDIRECT]
+        yield from offers.news(found, each.claim.id)
 
 
 def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
     state = LIFE[State.WAITING, each.event]
     visited = int(each.asked and each.event is not Event.FORBID)
     due = each.due if each.event is Event.RETRY else 0.0
-    return state.value, each.status, each.failure, each.note, due, each.settled, visited, each.claim.id
+    return each.claim.id, state.value, each.status, each.failure, each.note, due, each.settled, visited
 
 
-def _captures(settlements: Iterable[Settlement]) -> Iterator[tuple[str | int | float, ...]]:
+def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tuple[object, ...]]:
+    names = {each.capture.warc for each in settlements if each.capture is not None}
+    files = {name: row for name in names for (row,) in db.rows("SELECT id FROM warcs WHERE name = ?", (name,))}
     for each in settlements:
         capture = each.capture
         if capture is not None:
@@ -104,7 +114,7 @@ def _captures(settlements: Iterable[Settlement]) -> Iterator[tuple[str | int | f
                 capture.mime,
                 capture.payload_digest,
                 capture.payload_length,
-                capture.warc,
+                files.get(capture.warc),
                 capture.response.offset,
                 capture.response.length,
                 capture.request.length,
@@ -115,7 +125,7 @@ def _captures(settlements: Iterable[Settlement]) -> Iterator[tuple[str | int | f
             )
 
 
-async def _refuse(db: aiosqlite.Connection, settlements: Iterable[Settlement]) -> None:
+def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
     """Count every link that scope did not take, and keep a sample; what stands there already is not kept twice."""
     counts: Counter[tuple[str, str]] = Counter()
     once: dict[str, tuple[Refusal, int, str]] = {}
@@ -124,8 +134,8 @@ async def _refuse(db: aiosqlite.Connection, settlements: Iterable[Settlement]) -
             host = url.origin(refusal.url)
             counts[refusal.rule, host] += 1
             once.setdefault(refusal.url, (refusal, each.claim.id, host))
-    await db.executemany(COUNT_REFUSALS, [(rule, host, links) for (rule, host), links in counts.items()])
-    await db.executemany(
+    db.executemany(COUNT_REFUSALS, [(rule, host, links) for (rule, host), links in counts.items()])
+    db.executemany(
         INSERT_REFUSAL,
         [
             {"url": refusal.url, "rule": refusal.rule, "via": via, "host": host, "most": REFUSALS_KEPT}
@@ -134,13 +144,10 @@ async def _refuse(db: aiosqlite.Connection, settlements: Iterable[Settlement]) -
     )
 
 
-async def _name_loops(db: aiosqlite.Connection, settlements: Iterable[Settlement]) -> None:
+def _name_loops(db: Connection, settlements: Iterable[Settlement]) -> None:
+    redirect = Hop.REDIRECT
     for each in settlements:
-        for new in each.found:
-            if new.hop is Hop.REDIRECT:
-                looking = {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": new.url}
-                async with db.execute(LOOP, looking) as cursor:
-                    loops = await cursor.fetchone()
-                if loops:
-                    note = f"redirect loop: back to {new.url}"
-                    await db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))
+        for new in [new for new in each.found if new[1] is redirect]:
+            if db.row(LOOP, {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": new.url}):
+                note = f"redirect loop: back to {new.url}"
+                db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))

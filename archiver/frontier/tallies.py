@@ -4,8 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-import aiosqlite
-
+from archiver.frontier.connection import Connection
 from archiver.model import PatternTally, Settlement
 from archiver.traps import RULES
 
@@ -16,7 +15,8 @@ SET visits = excluded.visits, fruitful = excluded.fruitful, streak = excluded.st
 NEWEST = "SELECT pattern, visits, fruitful, streak, strict FROM tallies ORDER BY streak = 0, rowid DESC LIMIT ?"
 
 MOVED = """
-SELECT urls.url, begun.url FROM urls JOIN seeds ON seeds.url = urls.seed JOIN urls AS begun ON begun.id = urls.seed
+SELECT urls.url, begun.url
+FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS begun ON begun.id = seeds.url
 WHERE urls.hop = 'R' AND urls.path <> '' AND trim(urls.path, 'R') = '' ORDER BY urls.id
 """  # where redirects of seeds led, and which seeds
 REPORT = """
@@ -32,11 +32,11 @@ ORDER BY 2 DESC, 1
 """
 
 
-async def keep(db: aiosqlite.Connection, settlements: Iterable[Settlement]) -> None:
+def keep(db: Connection, settlements: Iterable[Settlement]) -> None:
     """Write what *settlements* say; of each pattern the last word holds."""
     latest = {tally.pattern: tally for each in settlements for tally in each.tallies}
     rows = [(t.pattern, t.visits, t.fruitful, t.streak, int(t.strict)) for t in latest.values()]
-    await db.executemany(UPSERT, rows)
+    db.executemany(UPSERT, rows)
 
 
 def read(rows: Iterable[sqlite3.Row]) -> list[PatternTally]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-import aiosqlite
-
 from archiver.adapting import Lesson
+from archiver.frontier.connection import Connection
 from archiver.slumber import Slumber
 
 LEARN = "UPDATE hosts SET rate = ?, rate_limit = ?, width = ?, slowed = ? WHERE id = ?"
@@ -18,24 +17,23 @@ FORGET = "UPDATE hosts SET failing = 0, pause = 0, parked = 0 WHERE id = ?"
 AT_ONCE = 20_000  # URLs in one transaction: a fifth of a second, in which nothing else can be written
 
 
-async def keep(db: aiosqlite.Connection, lessons: Mapping[int, Lesson]) -> None:
+def keep(db: Connection, lessons: Mapping[int, Lesson]) -> None:
     """What hosts have taught us, each the newest."""
     rows = [(each.rate, each.limit, each.width, each.why, host) for host, each in lessons.items()]
-    await db.executemany(LEARN, rows)
+    db.executemany(LEARN, rows)
 
 
-async def doze(db: aiosqlite.Connection, host: int, slumber: Slumber) -> None:
+def doze(db: Connection, host: int, slumber: Slumber) -> None:
     """How *host* fails; while it sleeps it is not asked before its next probe."""
-    await db.execute(DOZE, (slumber.since, slumber.pause, slumber.until, host))
+    db.execute(DOZE, (slumber.since, slumber.pause, slumber.until, host))
 
 
-async def give_up(db: aiosqlite.Connection, host: int, failure: str, note: str, now: float) -> int:
+def give_up(db: Connection, host: int, failure: str, note: str, now: float) -> int:
     """The next `AT_ONCE` URLs that wait on *host* have failed; how many there were.
 
     What leads to a robots.txt waits on: other hosts may wait for it, and it fails by its own tries. If the host has
     something to fetch again one day, it is asked as if nothing had been.
     """
     terms = {"host": host, "failure": failure, "note": note, "now": now, "most": AT_ONCE}
-    await db.execute(FORGET, (host,))
-    async with db.execute(GIVE_UP, terms) as cursor:
-        return cursor.rowcount
+    db.execute(FORGET, (host,))
+    return db.execute(GIVE_UP, terms).rowcount

@@ -82,6 +82,7 @@ CODES: dict[str, Code] = (
             "capture-missing": "A response record is not known to crawl.db.",
             "archived-without-capture": "A URL is archived by crawl.db's word, but no record is named.",
             "settled-twice": "A URL has more captures than visits.",
+            "host-counts": "The numbers of a host in crawl.db are not those of its URLs.",
         },
     )
     | _codes(

@@ -41,6 +41,19 @@ _TWICE = """
     GROUP BY urls.id HAVING count(*) > 1 + again
 """  # every other answer is the last word on its URL, until somebody asks for it again; no error is on a robots.txt
 
+_COUNTS = """
+    WITH counted AS (
+        SELECT host, sum(state = 'waiting') AS waiting, sum(state = 'archived') AS archived,
+               sum(state = 'failed') AS failed, sum(state = 'excluded') AS excluded,
+               sum(tries > 0 AND priority >= 0) AS spent
+        FROM urls GROUP BY host
+    )
+    SELECT key FROM hosts LEFT JOIN counted ON counted.host = hosts.id
+    WHERE (hosts.waiting, hosts.archived, hosts.failed, hosts.excluded, hosts.spent) IS NOT
+          (coalesce(counted.waiting, 0), coalesce(counted.archived, 0), coalesce(counted.failed, 0),
+           coalesce(counted.excluded, 0), coalesce(counted.spent, 0))
+"""
+
 _RECORDS = """
     SELECT rowid, offset, length, type, id, concurrent, url, date, status, mime, digest, truncated FROM records
     WHERE file = ? AND offset >= ? AND offset < ? AND inner = 0 ORDER BY offset
@@ -79,8 +92,7 @@ def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
     damage = [said for (said,) in db.execute("PRAGMA integrity_check(3)") if said != "ok"]
     if damage:
         raise ArchiveError(f"{directory / account.NAME}: it is damaged: {'; '.join(damage)}")
-    (summed,) = db.execute("SELECT count(*) FROM pragma_table_info('warcs') WHERE name = 'digest'").fetchone()
-    digest = "digest" if summed else "''"  # schema version 1 did not know it
+    digest = "digest" if _has(db, "warcs", "digest") else "''"  # schema version 1 did not know it
     rows = db.execute(f"SELECT name, committed, closed, {digest} FROM warcs")  # noqa: S608  one of two constants
     return {name: WarcRow(committed, bool(closed), digest) for name, committed, closed, digest in rows}
 
@@ -101,8 +113,13 @@ def _readable(directory: Path) -> Iterator[None]:
 
 
 def _twice(db: sqlite3.Connection) -> str:
-    (counted,) = db.execute("SELECT count(*) FROM pragma_table_info('urls') WHERE name = 'again'").fetchone()
-    return _TWICE.format(again="urls.again" if counted else "0")  # schema version 2 did not know it
+    return _TWICE.format(again="urls.again" if _has(db, "urls", "again") else "0")  # schema version 2 did not know it
+
+
+def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
+    """Whether *table* has *column*: older versions of the schema have fewer."""
+    (count,) = db.execute("SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", (table, column)).fetchone()
+    return bool(count)
 
 
 class FrontierCheck:
@@ -129,6 +146,9 @@ class FrontierCheck:
             for url, times, _ in db.execute(_twice(db), (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
                 sentence = f"it has {times} captures, and each of them is the last word"
                 yield Fault(self._path, "settled-twice", sentence, url=url)
+            if _has(db, "hosts", "archived"):
+                for (key,) in db.execute(_COUNTS):
+                    yield Fault(self._path, "host-counts", f"the numbers of {key} are not those of its URLs")
         yield from self._unknown()
 
     def _file(self, name: str) -> list[Any] | None:

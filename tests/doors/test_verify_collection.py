@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.frontier.migrations import VERSION, script
 from archiver.url import surt
 from archiver.verify import Report, run
 from archiver.verify.file import Job, check_file
@@ -198,6 +199,14 @@ def test_the_sum_of_a_file_is_held_against_its_bytes(collection: Collection) -> 
     assert codes(run([collection.folder])) == set()
     damage(4)(collection)  # the time in the header of the first member: nothing else covers it
     assert codes(run([collection.folder])) == {"file-changed"}
+
+
+def test_the_numbers_of_a_host_are_held_against_its_urls(collection: Collection) -> None:
+    for step in range(2, VERSION + 1):
+        sql(script(step))(collection)
+    assert codes(run([collection.folder])) == set()
+    sql("UPDATE hosts SET archived = archived + 1 WHERE id = 1")(collection)
+    assert codes(run([collection.folder])) == {"host-counts"}
 
 
 HARMLESS = range(4, 10)  # in a gzip header: time, compression hints and operating system, of which nothing depends

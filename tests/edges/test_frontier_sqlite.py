@@ -1,7 +1,7 @@
 import asyncio
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from archiver.adapting import Lesson
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import settling
+from archiver.frontier.connection import inside
 from archiver.frontier.migrations import VERSION
+from archiver.frontier.offers import Offers
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
 from fixtures.waiting import waiting
@@ -90,9 +93,8 @@ def test_what_was_not_committed_is_not_there(path: Path) -> None:
         await frontier.add_seeds([SEED])
         await frontier._writer.execute("BEGIN IMMEDIATE")
         seed = await claim(frontier, SEED)
-        await settling.settle(
-            frontier._writer, [Settlement(seed, Event.CAPTURE, found=(link("http://b.example/"),))], []
-        )
+        found = Settlement(seed, Event.CAPTURE, found=(link("http://b.example/"),))
+        await inside(frontier._writer, settling.settle, [found], [], Offers())
 
     on(path, act)
     assert rows(path, "SELECT url, state FROM urls") == [(SEED, "waiting")]
@@ -367,33 +369,51 @@ def test_seeds_given_again_do_not_hold_up_robots_txt(path: Path) -> None:
     on(path, act)
 
 
-def test_no_question_that_is_asked_all_the_time_looks_at_every_row(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, Sequence[object]]] = []
-    ask = SqliteFrontier._rows
+SCANS = re.compile(r"SCAN (urls|robots|via|begun|target)\b")
 
-    async def noted(self: SqliteFrontier, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
-        asked.append((sql, values))
-        return await ask(self, sql, values)
+
+def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(path: Path) -> None:
+    said: list[str] = []
 
     async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED])
         seed = await claim(frontier, SEED)
-        monkeypatch.setattr(SqliteFrontier, "_rows", noted)
+        for connection in (frontier._writer, frontier._reader):
+            await connection.set_trace_callback(said.append)
         for prerequisites in (False, True):
             await frontier.window(1, 5.0, 9, prerequisites=prerequisites)
         await frontier.next_due(5.0)
         await frontier.due_hosts(5.0, 9, [2])
+        robots = await asked(frontier)
+        found = (link("http://b.example/"), link(SEED), NewUrl("http://c.example/", Hop.REDIRECT, "R", 0, 0, 1))
+        refused = (Refusal("http://x.example/", "scope: host"),)
+        batch = [
+            Settlement(robots, Event.CAPTURE, robots=Robots(200, b"")),
+            Settlement(seed, Event.RETRY, park=3.0, found=found, refused=refused),
+        ]
+        await frontier.settle(batch, [FileState("w", 5, closed=False)], {1: Lesson(1.0, 2.0, 3.0, "503")})
         await frontier.learn([seed])
-        await frontier.host(1)
         await frontier.captures("w", 0, 9)
-        for sql, values in asked:
-            plan = [str(row[3]) for row in await ask(frontier, f"EXPLAIN QUERY PLAN {sql}", values)]
-            assert not [step for step in plan if re.match(r"SCAN (urls|robots|captures)", step)], (sql, plan)
+        await frontier.counts()
+        await frontier.moved()
+        await frontier.seeds()
+        await frontier.tallies(9)
+        await frontier.files()
+        await frontier.add_seeds([SEED])
+        await frontier.set_back(1.0, 9.0)
+        await frontier.has_answered(1)
+        done = [sql for sql in said if re.match(r"\s*(SELECT|INSERT|UPDATE|WITH)\b", sql)]
+        for sql in done:
+            plan = [str(row[3]) for row in await frontier._rows(f"EXPLAIN QUERY PLAN {sql}")]
+            assert not [step for step in plan if SCANS.match(step)], (sql, plan)
+            if "sum(waiting)" not in sql and "SET parked = 1.0 + 9.0" not in sql:  # once for a start
+                assert not [step for step in plan if re.match(r"SCAN hosts\b(?! USING INDEX)", step)], (sql, plan)
             if "min(due)" in sql:
                 assert any(re.search("USING.* INDEX urls_(later|next)", step) for step in plan), (sql, plan)
+        for written in ("INTO urls", "INTO refusals", "INTO warcs", "json_each", "robots_next", "min(due)", "chain"):
+            assert any(written in sql for sql in done), written
 
     on(path, act)
-    assert len(asked) >= 9
 
 
 def test_a_guess_becomes_what_a_page_names_it_as(path: Path) -> None:

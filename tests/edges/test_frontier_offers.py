@@ -1,0 +1,133 @@
+"""Links that need not be looked up again: with the memory of them the database holds the same as without, always."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archiver.frontier import migrations
+from archiver.frontier.offers import Offers
+from archiver.frontier.port import Selection
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import Claim, Event, Hop, NewUrl, Settlement
+from fixtures.archives import rows
+from fixtures.waiting import SEEDS, two_hosts
+
+EVENTS = (Event.CAPTURE, Event.FORBID, Event.RETRY, Event.GIVE_UP)
+NAMES = [*SEEDS[:2], *(f"http://h0.example/{name}" for name in "abcd"), "http://h0.example/robots.txt"]
+WAYS = [("L", Hop.LINK), ("LX", Hop.SPECULATIVE), ("LXR", Hop.REDIRECT), ("LLE", Hop.REQUISITE)]
+
+LINKS = st.lists(
+    st.builds(
+        lambda name, way, depth, priority: NewUrl(name, way[1], way[0], depth, 0, priority),
+        st.sampled_from(NAMES),
+        st.sampled_from(WAYS),
+        st.integers(0, 2),
+        st.integers(0, 2),
+    ),
+    max_size=4,
+)
+SETTLED = st.tuples(st.just("settle"), st.integers(0, 9), st.sampled_from(EVENTS), LINKS)
+OTHERS = st.tuples(st.sampled_from(["again", "seeds", "elsewhere", "robots"]), st.integers(0, 9), st.none(), st.none())
+
+
+class NoOffers(Offers):
+    """Remembers nothing."""
+
+    def remember(self, links: Any) -> None:
+        pass
+
+
+async def lived(folder: Path, life: Sequence[Any], offers: Offers) -> list[tuple[Any, ...]]:
+    """All rows of URLs after *life*."""
+    async with two_hosts(folder) as frontier:
+        frontier._offers = offers
+        for number, (act, chosen, event, links) in enumerate(life):
+            if act == "settle":
+                row = chosen % rows(folder, "SELECT max(id) FROM urls")[0][0] + 1
+                (found,) = rows(folder, f"SELECT url, host FROM urls WHERE id = {row}")
+                claim = Claim(row, str(found[0]), int(str(found[1])), Hop.LINK, "LX" if chosen % 2 else "L", 1, 0, 0)
+                await frontier.settle([Settlement(claim, event, found=tuple(links), settled=float(number))], [])
+            elif act == "again":
+                await frontier.again(Selection(statuses=((0, 999),)))
+            elif act == "seeds":
+                await frontier.add_seeds([NAMES[chosen % len(NAMES)]], 1.0)
+            elif act == "robots":
+                await frontier.ask_robots(1)
+            else:
+                other = await SqliteFrontier.open(folder / "crawl.db")
+                await other.add_seeds([NAMES[chosen % len(NAMES)]], 1.0)
+                await other.close()
+    return rows(folder, "SELECT * FROM urls ORDER BY id") + rows(folder, "SELECT * FROM hosts ORDER BY id")
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.one_of(SETTLED, SETTLED, SETTLED, OTHERS), max_size=14))
+def test_a_life_with_the_memory_is_one_without(life: list[Any]) -> None:
+    told = []
+    for offers in (Offers(), Offers(2), NoOffers()):
+        with TemporaryDirectory() as folder:
+            told.append(asyncio.run(lived(Path(folder), life, offers)))
+    assert told[0] == told[2]
+    assert told[1] == told[2]
+
+
+def links_of(count: int, padding: str = "") -> list[NewUrl]:
+    return [NewUrl(f"http://h0.example/{number}{padding}", Hop.LINK, "L", 1, 0, 2) for number in range(count)]
+
+
+def news(offers: Offers, links: Sequence[NewUrl]) -> list[NewUrl]:
+    return [new for new, _ in offers.news(links, 1)]
+
+
+def test_what_was_committed_is_no_news_and_what_is_better_is() -> None:
+    offers, links = Offers(), links_of(3)
+    assert news(offers, links) == links
+    offers.remember(links)
+    assert news(offers, links) == []
+    new = links[0]
+    worse = [new._replace(depth=2), new._replace(path="LX"), new._replace(priority=3)]
+    better = [new._replace(depth=0), new._replace(priority=1)]
+    assert news(offers, [*worse, *better]) == better
+    offers.forget()
+    assert news(offers, links) == links
+
+
+@pytest.mark.parametrize(("padding", "most"), [("", 8), ("a" * 1000, 4)])
+def test_it_holds_a_bounded_number_of_links_and_of_bytes(padding: str, most: int) -> None:
+    offers, links = Offers(4, 2100), links_of(100, padding)
+    for link in links:
+        offers.remember([link])
+    forgotten = news(offers, links)
+    assert len(links) - most <= len(forgotten) < len(links)
+    assert links[-1] not in forgotten
+
+
+def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
+    """And what its hosts say is right from then on."""
+    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
+        for version in (1, 2, 3):
+            db.executescript(migrations.script(version))
+        db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
+        states = ["archived", "archived", "failed", "excluded", "waiting"]
+        db.executemany(
+            "INSERT INTO urls (url, host, state, hop, path, depth, strays, priority) "
+            "VALUES (?, 1, ?, 'L', '', 0, 0, 1)",
+            zip(SEEDS[:5], states, strict=True),
+        )
+
+    async def run() -> None:
+        async with two_hosts(tmp_path) as frontier:
+            counts = await frontier.counts()
+            assert (counts.waiting, counts.archived, counts.failed, counts.excluded) == (6, 2, 1, 1)
+            assert await frontier.again(Selection(statuses=((0, 0),))) == 4
+
+    asyncio.run(run())
+    assert rows(tmp_path, "SELECT waiting, archived, failed, excluded FROM hosts") == [(5, 0, 0, 0), (5, 0, 0, 0)]
