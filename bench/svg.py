@@ -7,7 +7,7 @@ from html import escape
 COLOURS = ("#2563eb", "#dc2626", "#16a34a", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#475569")
 GREY = "#666"
 TICKS = 4  # of an axis, at least
-LETTER = 6.5  # pixels, about
+LETTER, LINE = 6.5, 16  # pixels, about
 
 Points = Sequence[tuple[float, float]]
 
@@ -50,7 +50,7 @@ def ticks(highest: float) -> list[float]:
 def chart(series: Mapping[str, Points], across: str, up: str, size: tuple[float, float] = (720, 300)) -> str:
     """A picture of several curves; *across* and *up* say what the axes count."""
     width, height = size
-    left, right, top, bottom = 70, 30, 36, 50
+    left, right, top, bottom = 70, 30, 22 + LINE * len(series), 50
     columns = ticks(max((x for points in series.values() for x, _ in points), default=1))
     rows = ticks(max((y for points in series.values() for _, y in points), default=1))
 
@@ -63,13 +63,13 @@ def chart(series: Mapping[str, Points], across: str, up: str, size: tuple[float,
         parts.append(straight(place(0, row), place(columns[-1], row), GREY if row == 0 else "#ddd"))
         parts.append(text(left - 8, place(0, row)[1] + 4, f"{row:,.6g}", "end"))
     parts += [text(place(each, 0)[0], height - bottom + 18, f"{each:,.6g}", "middle") for each in columns]
-    parts.append(text(left - 50, top - 18, up))
+    parts.append(text(left - 50, LINE, up))
     parts.append(text(width - right, height - 12, across, "end"))
     for number, (name, points) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
         parts.append(curve([place(*point) for point in points], colour))
         if len(series) > 1:
-            parts.append(text(width - right, top - 18 + 16 * number, name, "end", colour))
+            parts.append(text(width - right, LINE * (number + 1), name, "end", colour))
     return document(width, height, *parts)
 
 

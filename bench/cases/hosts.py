@@ -62,7 +62,7 @@ def one(name: str, plan: Plan, count: int, port: int) -> Run:
 
 def measured(plan: Plan) -> dict[str, object]:
     """Each client on few hosts once, and on all of them with a quick robots.txt and with a slow one."""
-    allow_files(2000 + FILES * plan.hosts)
+    files = allow_files(2000 + FILES * plan.hosts)
     names = ("threads", "bare aiohttp", OURS)
     runs: dict[str, list[Run]] = {}
     rows = []
@@ -78,6 +78,6 @@ def measured(plan: Plan) -> dict[str, object]:
                 each = (many.megabytes - few[name].megabytes) * 1024 / max(1, plan.hosts - FEW)
                 figures = (f"{many.wall:.1f}", f"{many.cpu:.1f}", f"{many.megabytes:.0f}", f"{each:.1f}")
                 rows.append((name, f"{robots:g}", *(figures if not many.fault else ("void", "", "", ""))))
-    title = f"{plan.hosts} hosts, one page each after {plan.answer:g} s"
+    title = f"{plan.hosts} hosts, one page each after {plan.answer:g} s; {files} open files are allowed"
     table(title, ("client", "robots.txt after s", "all done after s", "CPU s", "peak MB", "KB a connection"), rows)
-    return {"hosts": plan.hosts, "runs": as_json(runs), FAULTS: faults(runs)}
+    return {"hosts": plan.hosts, "files": files, "runs": as_json(runs), FAULTS: faults(runs)}
