@@ -83,12 +83,15 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
         client = subprocess.Popen(pinned(command), cwd=folder, stdout=log, stderr=log, env=environment())
 
         def watch() -> None:
+            told = False
             while not over.wait(EVERY):
+                at = time.monotonic() - began
                 now, highest = _memory(client.pid)
-                course.append((time.monotonic() - began, now))
+                course.append((at, now))
                 peaks.append(highest)
-                if seconds and time.monotonic() - began > seconds:
+                if seconds and at > seconds and not told:
                     client.terminate()
+                    told = True
 
         watching = threading.Thread(target=watch)
         watching.start()
@@ -159,6 +162,6 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
     sys.stdout.flush()
 
 
-def as_json(runs: Mapping[str, Sequence[Run]], *, course: bool = False) -> dict[str, list[dict[str, object]]]:
-    """The runs for a file; the course of memory only where it is asked for."""
-    return {name: [asdict(run if course else replace(run, course=())) for run in each] for name, each in runs.items()}
+def as_json(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[dict[str, object]]]:
+    """The runs for a file, without the course of their memory."""
+    return {name: [asdict(replace(run, course=())) for run in each] for name, each in runs.items()}

@@ -57,7 +57,7 @@ SMALL: dict[str, float] = {
     "at_once": 8,
     "hosts": 30,
     "answer": 0.1,
-    "large": 10_000_000,
+    "large": 20_000_000,
     "line": 20_000_000,
     "around": 0.5,
     "crowd": 5,

@@ -14,6 +14,7 @@ from crawllog import requests
 from measure import as_json, measure, table
 from plan import FAULTS, Plan, faults
 from serving import slow
+from slowserver import LARGE
 
 DELAY = 0.1
 LIMIT_REACHED = 5  # the exit code of a crawl that --max-time ended
@@ -39,11 +40,8 @@ def measured(plan: Plan) -> dict[str, object]:
         print(run.fault)
         return {"runs": as_json(runs), FAULTS: faults(runs)}
     begins, ends = large
-    quiet = [(pages[0] + plan.around * GROWS, begins), (ends, pages[-1])]
-    without = sum(rate(pages, *each) * (each[1] - each[0]) for each in quiet) / sum(
-        until - since for since, until in quiet
-    )
-    beside = rate(pages, begins, ends)
+    without = rate(pages, (pages[0] + plan.around * GROWS, begins), (ends, pages[-1]))
+    beside = rate(pages, (begins, ends))
     rows = [("without", f"{without:.1f}"), (f"beside it, {ends - begins:.1f} s", f"{beside:.1f}")]
     title = f"a file of {plan.large / 1e9:g} GB at {plan.line / 1e6:g} MB/s among small pages"
     table(title, ("", "pages per s"), [*rows, ("share kept", f"{beside / without:.0%}")])
@@ -54,29 +52,23 @@ def starts(log: Path) -> tuple[list[float], tuple[float, float]]:
     """When each page was asked for, in order, and from when to when the large file was under way."""
     pages, large = [], (0.0, 0.0)
     for asked in requests(log):
-        if asked.url.endswith("/large.bin"):
+        if asked.url.endswith(LARGE):
             large = asked.since, asked.until
         elif asked.status == "200":
             pages.append(asked.since)
     return sorted(pages), large
 
 
-def rate(pages: list[float], since: float, until: float) -> float:
-    """Pages in a second, of those asked for in this span."""
-    return sum(since <= page < until for page in pages) / (until - since) if until > since else 0.0
+def rate(pages: list[float], *spans: tuple[float, float]) -> float:
+    """Pages in a second, of those asked for within these spans."""
+    seconds = sum(max(0.0, until - since) for since, until in spans)
+    return sum(since <= page < until for page in pages for since, until in spans) / (seconds or 1.0)
 
 
 def unfinished(folder: Path, size: int) -> str:
     """Why the large file does not count: it is not in the archive as a whole."""
-    for path in archives.warcs(folder):
-        for record in archives.records(path):
-            answer = record.field(b"WARC-Type") == "response" and record.field(b"WARC-Target-URI").endswith(
-                "/large.bin"
-            )
-            if (
-                answer
-                and record.length - record.begins.index(b"\r\n\r\n") - 4 == size
-                and not record.field(b"WARC-Truncated")
-            ):
-                return ""
-    return "void: the large file is not whole in the archive"
+    for record in (each for path in archives.warcs(folder) for each in archives.records(path)):
+        if record.field(b"WARC-Type") == "response" and record.field(b"WARC-Target-URI").endswith(LARGE):
+            body = record.length - record.begins.index(b"\r\n\r\n") - 4
+            return "" if body == size else f"void: {body} bytes of {size} are in the archive"
+    return "void: the large file is not in the archive"
