@@ -5,7 +5,8 @@
     python bench/slowserver.py 8080 --pages 0 --large 5000000000  pages without end, and one large file
 
 The pages begin to name the large file after --large-after seconds, as a picture, so that it is asked for at once. It is
-sent at --line bytes per second, and does not compress. Nothing has a robots.txt.
+sent at --line bytes per second, and does not compress. Nothing has a robots.txt. Whoever asks for /most-connections is
+told how many were open at once since somebody asked last.
 """
 
 import argparse
@@ -23,7 +24,7 @@ TYPES = {
     "gif": "image/gif",
     "webp": "image/webp",
 }
-LARGE = "/large.bin"
+LARGE, MOST = "/large.bin", "/most-connections"
 BLOCK = 1 << 20
 FEW = 10  # links of a made page
 
@@ -34,6 +35,7 @@ class Site:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.began = monotonic()
+        self.open = self.most = 0  # connections
         root: Path | None = options.root
         self.files = {f"/{path.relative_to(root)}": path for path in root.rglob("*.*")} if root else {}
         if "/index.html" in self.files:
@@ -63,6 +65,11 @@ class Site:
         size: int = self.options.size
         return head + self.filler[start : start + size - len(head)]
 
+    def told_most(self) -> bytes:
+        """How many connections there were at once."""
+        most, self.most = self.most, self.open
+        return _message("200 OK", "text/plain", str(most).encode())
+
     def delay(self, path: str) -> float:
         """Seconds until the answer to *path* begins."""
         return float(self.options.robots_delay if path == "/robots.txt" else self.options.delay)
@@ -86,6 +93,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
+        self.site.open += 1
+        self.site.most = max(self.site.most, self.site.open)
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
@@ -93,7 +102,9 @@ class Connection(asyncio.Protocol):
             head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode("latin-1")
             loop = asyncio.get_running_loop()
-            if path == LARGE:
+            if path == MOST:
+                self.transport.write(self.site.told_most())
+            elif path == LARGE:
                 self.sending = loop.create_task(self.send_large())
             elif delay := self.site.delay(path):
                 loop.call_later(delay, self.send, path)
@@ -124,6 +135,7 @@ class Connection(asyncio.Protocol):
         self.ready.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.site.open -= 1
         self.ready.set()
 
 

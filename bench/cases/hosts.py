@@ -8,12 +8,14 @@ connection costs in memory is what a process of so many has at its peak beyond o
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import urlopen
 
 import archives
 from clients import OURS, PEERS, archiver, others
 from measure import Run, allow_files, as_json, measure, table, tell
 from plan import FAULTS, Plan, faults
 from serving import slow
+from slowserver import MOST
 
 FEW = 20
 FILES = 3  # that a connection may need at the most
@@ -45,11 +47,12 @@ def clients(at_once: int, listed: Path) -> dict[str, Sequence[str]]:
     }
 
 
-def one(name: str, plan: Plan, count: int, port: int) -> Run:
-    """One client on so many hosts."""
+def one(name: str, plan: Plan, count: int, port: int) -> tuple[Run, int]:
+    """One client on so many hosts, and how many connections it had at once."""
     urls = seeds(count, port)
     listed, folder = plan.folder / "seeds.txt", plan.folder / "client"
     listed.write_text("\n".join(urls) + "\n")
+    most(port)
     run = measure(clients(count, listed)[name], folder)
     if not run.fault and name == OURS:
         run = replace(run, done=count, stored=archives.megabytes(folder), fault=archives.missing(folder, urls))
@@ -57,7 +60,13 @@ def one(name: str, plan: Plan, count: int, port: int) -> Run:
         done = int(folder.with_suffix(".log").read_text().split()[-1])
         run = replace(run, done=done, fault="" if done == count else f"void: only {done} of {count} pages came")
     tell(f"{count} hosts: {name}", run)
-    return run
+    return run, most(port)
+
+
+def most(port: int) -> int:
+    """The connections that were open at once since this was asked last."""
+    with urlopen(f"http://127.0.0.1:{port}{MOST}") as answer:
+        return int(answer.read())
 
 
 def measured(plan: Plan) -> dict[str, object]:
@@ -65,19 +74,31 @@ def measured(plan: Plan) -> dict[str, object]:
     files = allow_files(2000 + FILES * plan.hosts)
     names = ("threads", "bare aiohttp", OURS)
     runs: dict[str, list[Run]] = {}
-    rows = []
+    kilobytes, rows = {}, []
     pages = ("--address", "0.0.0.0", "--pages", "1", "--delay", str(plan.answer))
     with slow(*pages) as port:
         few = {name: one(name, plan, min(FEW, plan.hosts), port) for name in names}
-        runs |= {f"{name}, {FEW} hosts": [run] for name, run in few.items()}
+        runs |= {f"{name}, {FEW} hosts": [run] for name, (run, _) in few.items()}
     for robots in (0.0, plan.answer):
         with slow(*pages, "--robots-delay", str(robots)) as port:
             for name in names:
-                many = one(name, plan, plan.hosts, port)
-                runs[f"{name}, robots.txt after {robots:g} s"] = [many]
-                each = (many.megabytes - few[name].megabytes) * 1024 / max(1, plan.hosts - FEW)
-                figures = (f"{many.wall:.1f}", f"{many.cpu:.1f}", f"{many.megabytes:.0f}", f"{each:.1f}")
-                rows.append((name, f"{robots:g}", *(figures if not many.fault else ("void", "", "", ""))))
+                run, connections = one(name, plan, plan.hosts, port)
+                title = f"{name}, robots.txt after {robots:g} s"
+                runs[title] = [run]
+                alone, others_open = few[name]
+                each = (run.megabytes - alone.megabytes) * 1024 / max(1, connections - others_open)
+                kilobytes[title] = each
+                figures = (f"{run.wall:.1f}", f"{run.cpu:.1f}", f"{run.megabytes:.0f}", f"{connections}", f"{each:.1f}")
+                rows.append((name, f"{robots:g}", *(figures if not run.fault else ("void", "", "", "", ""))))
     title = f"{plan.hosts} hosts, one page each after {plan.answer:g} s; {files} open files are allowed"
-    table(title, ("client", "robots.txt after s", "all done after s", "CPU s", "peak MB", "KB a connection"), rows)
-    return {"hosts": plan.hosts, "files": files, "runs": as_json(runs), FAULTS: faults(runs)}
+    head = (
+        "client",
+        "robots.txt after s",
+        "all done after s",
+        "CPU s",
+        "peak MB",
+        "connections at once",
+        "KB for each",
+    )
+    table(title, head, rows)
+    return {"files": files, "kilobytes": kilobytes, "runs": as_json(runs), FAULTS: faults(runs)}

@@ -69,6 +69,19 @@ def test_the_site_is_the_same_each_time_and_names_what_it_has(tmp_path: Path) ->
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
+def test_the_table_of_targets_takes_what_was_measured_and_keeps_the_rest(tmp_path: Path) -> None:
+    document = tmp_path / "performance.md"
+    document.write_text((ROOT / "docs/performance.md").read_text())
+    before = document.read_text().splitlines()
+    run = {"fault": "", "wall": 0.125}
+    (tmp_path / "start.json").write_text(json.dumps({"runs": {"archiver": [run]}, "date": "2026-01-02"}))
+    ran = bench("targets.py", "--results", str(tmp_path), "--document", str(document))
+    assert ran.returncode == 0, ran.stderr
+    after = document.read_text().splitlines()
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert changed == ["| `archiver --help` | less than 0.3 s | 0.12 s | 2026-01-02 | `start` |"]
+
+
 def test_samples_of_a_profile_fall_to_their_parts_and_are_drawn(tmp_path: Path) -> None:
     raw, results = tmp_path / "raw.txt", tmp_path / "results"
     raw.write_text(SAMPLES)
