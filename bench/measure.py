@@ -70,28 +70,36 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,), seconds: float = 0.0) -> Run:
-    """Run *command* in an empty *folder*; it is told to end after *seconds*, if given. Other exit codes are faults."""
+Stop = Callable[[float], bool]
+"""From the seconds since a client was started to whether it is to be told to end; asked ten times a second."""
+
+
+def never(at: float) -> bool:
+    """A client ends by itself."""
+    return False
+
+
+def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,), stop: Stop = never) -> Run:
+    """Run *command* in an empty *folder*; exit codes that are not *good* are faults, unless it was told to end."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     said = folder.with_suffix(".log")
     course: list[tuple[float, float]] = []
     peaks = [0.0]
-    over = threading.Event()
+    over, told = threading.Event(), threading.Event()
     began, wall_clock = time.monotonic(), time.time()
     with said.open("wb") as log:
         client = subprocess.Popen(pinned(command), cwd=folder, stdout=log, stderr=log, env=environment())
 
         def watch() -> None:
-            told = False
             while not over.wait(EVERY):
                 at = time.monotonic() - began
                 now, highest = _memory(client.pid)
                 course.append((at, now))
                 peaks.append(highest)
-                if seconds and at > seconds and not told:
+                if not told.is_set() and stop(at):
                     client.terminate()
-                    told = True
+                    told.set()
 
         watching = threading.Thread(target=watch)
         watching.start()
@@ -101,7 +109,7 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
         watching.join()
     client.returncode = os.waitstatus_to_exitcode(status)
     run = Run(usage.ru_utime + usage.ru_stime, wall, max(peaks) or usage.ru_maxrss / 1024, wall_clock, course)
-    if client.returncode in good or (seconds and wall > seconds):
+    if client.returncode in good or told.is_set():
         return run
     words = said.read_text(errors="replace").strip().splitlines()[-5:]
     return replace(run, fault=f"exit code {client.returncode}: {' / '.join(words)}")

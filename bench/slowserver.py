@@ -4,9 +4,9 @@
     python bench/slowserver.py 8080 --pages 10                    made pages: /, /1 … /9
     python bench/slowserver.py 8080 --pages 0 --large 5000000000  pages without end, and one large file
 
-The pages begin to name the large file after --large-after seconds, as a picture, so that it is asked for at once. It is
-sent at --line bytes per second, and does not compress. Nothing has a robots.txt. Whoever asks for /most-connections is
-told how many were open at once since somebody asked last.
+The pages begin to name the large file --large-after seconds after the first request, as a picture, so that it is asked
+for at once. It is sent at --line bytes per second, and does not compress. Nothing has a robots.txt. Whoever asks for
+/most-connections is told how many were open at once since somebody asked last.
 """
 
 import argparse
@@ -34,7 +34,7 @@ class Site:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.began = monotonic()
+        self.began = 0.0  # with the first request
         self.open = self.most = 0  # connections
         root: Path | None = options.root
         self.files = {f"/{path.relative_to(root)}": path for path in root.rglob("*.*")} if root else {}
@@ -102,6 +102,7 @@ class Connection(asyncio.Protocol):
             head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode("latin-1")
             loop = asyncio.get_running_loop()
+            self.site.began = self.site.began or monotonic()
             if path == MOST:
                 self.transport.write(self.site.told_most())
             elif path == LARGE:

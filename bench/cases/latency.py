@@ -24,7 +24,9 @@ def measured(plan: Plan) -> dict[str, object]:
         def run(client: Client) -> Run:
             if client.name == OURS:
                 return crawled(client, seed, paths, folder, plan.at_once)
-            part = measure(client.command(seed, plan.at_once), folder, good=client.good, seconds=plan.patience)
+            part = measure(
+                client.command(seed, plan.at_once), folder, good=client.good, stop=lambda at: at > plan.patience
+            )
             return replace(part, done=len(archives.fetched(folder)), stored=archives.megabytes(folder))
 
         runs = in_turn({each.name: partial(run, each) for each in chosen(("wget", "scrapy"))}, plan.rounds)
