@@ -103,10 +103,15 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
 
         watching = threading.Thread(target=watch)
         watching.start()
-        _, status, usage = os.wait4(client.pid, 0)
-        wall = time.monotonic() - began
-        over.set()
-        watching.join()
+        try:
+            _, status, usage = os.wait4(client.pid, 0)
+        except BaseException:  # somebody ended this program
+            client.kill()
+            raise
+        finally:
+            wall = time.monotonic() - began
+            over.set()
+            watching.join()
     client.returncode = os.waitstatus_to_exitcode(status)
     run = Run(usage.ru_utime + usage.ru_stime, wall, max(peaks) or usage.ru_maxrss / 1024, wall_clock, course)
     if client.returncode in good or told.is_set():

@@ -7,6 +7,7 @@ the exit code is then 1.
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from contextlib import nullcontext
@@ -52,6 +53,7 @@ def main() -> None:
     else:
         measure.settle_down()
     given.results.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # clients and servers end with this program
     wrong: list[str] = []
     with nullcontext(given.folder) if given.folder else tempfile.TemporaryDirectory() as folder:
         Path(folder).mkdir(parents=True, exist_ok=True)

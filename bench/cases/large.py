@@ -59,7 +59,7 @@ def measured(plan: Plan) -> dict[str, object]:
         return {"runs": as_json(runs), FAULTS: faults(runs)}
     begins = next(asked.since for asked in requests(log) if asked.url.endswith(LARGE))
     ends = settled.moment
-    without = rate(pages, (pages[0] + plan.around * GROWS, begins), (ends, pages[-1]))
+    without = rate(pages, (pages[0] + plan.around * GROWS, begins), (ends, pages[-1])) or float("nan")
     beside = rate(pages, (begins, ends))
     moments = [begins, *(page for page in pages if begins <= page < ends), ends]
     pause = max(later - earlier for earlier, later in pairwise(moments))
