@@ -1,6 +1,7 @@
 """The table of targets in docs/performance.md, filled in from what bench/run.py wrote: `python bench/targets.py`.
 
-A row whose case was not run keeps what stands there, as do those that are measured elsewhere and filled in by hand.
+A row whose case was not run, or not with this peer, keeps what stands there, as do those that are measured elsewhere
+and filled in by hand.
 """
 
 import argparse
@@ -134,7 +135,8 @@ def filled(line: str, results: Path) -> str:
     if row is None or not row.case or not source.exists():
         return line
     figures = json.loads(source.read_text())
-    return written((row.figure, row.target, row.reached(figures), figures["date"], f"`{row.case}`"))
+    reached = row.reached(figures)
+    return line if reached == UNKNOWN else written((row.figure, row.target, reached, figures["date"], f"`{row.case}`"))
 
 
 def written(cells: tuple[str, ...]) -> str:

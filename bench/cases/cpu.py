@@ -24,7 +24,7 @@ def measured(plan: Plan) -> dict[str, object]:
                 spread([run.done / run.cpu for run in good]),
                 f"{middle([run.wall for run in good]):.2f}",
                 f"{middle([run.megabytes for run in good]):.0f}",
-                f"{middle([run.stored for run in good]):.1f}",
+                f"{middle([run.stored for run in good]):.1f}" if any(run.stored for run in good) else "none",
                 spread(pairs) if pairs else "",
             )
         )
