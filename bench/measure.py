@@ -17,10 +17,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 EVERY = 0.1  # seconds between two looks at a client's memory
 STATUS_KB = ("VmRSS:", "VmHWM:")
+
+
+class Moment(NamedTuple):
+    """A look at a client while it runs."""
+
+    at: float  # seconds since it was started
+    megabytes: float
+    cpu: float  # seconds of CPU time so far
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class Run:
     wall: float
     megabytes: float
     began: float  # by the clock on the wall
-    course: Sequence[tuple[float, float]] = field(default=(), repr=False)  # seconds since then, and megabytes
+    course: Sequence[Moment] = field(default=(), repr=False)
     done: int = 0
     stored: float = 0.0  # megabytes
     fault: str = ""
@@ -84,7 +93,7 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     said = folder.with_suffix(".log")
-    course: list[tuple[float, float]] = []
+    course: list[Moment] = []
     peaks = [0.0]
     over, told = threading.Event(), threading.Event()
     began, wall_clock = time.monotonic(), time.time()
@@ -95,7 +104,8 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
             while not over.wait(EVERY):
                 at = time.monotonic() - began
                 now, highest = _memory(client.pid)
-                course.append((at, now))
+                if now:  # else it has ended
+                    course.append(Moment(at, now, _cpu(client.pid)))
                 peaks.append(highest)
                 if not told.is_set() and stop(at):
                     client.terminate()
@@ -128,6 +138,15 @@ def _memory(pid: int) -> tuple[float, float]:
         return 0.0, 0.0
     told = dict(line.split()[:2] for line in lines if line.startswith(STATUS_KB))
     return int(told.get("VmRSS:", 0)) / 1024, int(told.get("VmHWM:", 0)) / 1024
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of CPU time that a process has used."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def in_turn(clients: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, list[Run]]:

@@ -1,12 +1,15 @@
 """Memory and rate over the size of the crawl: one crawl of the site, and one of a large one, looked at all the time."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
 from clients import CLIENTS, OURS
 from crawllog import requests
-from measure import Run, as_json, table
+from measure import Moment, Run, as_json, table
 from plan import FAULTS, Plan, crawled, faults
 from serving import files
 
-POINTS = 40  # of each curve
+POINTS, LEAST = 25, 200  # of each curve, and URLs between two of them: visits end in bursts
 
 
 def measured(plan: Plan) -> dict[str, object]:
@@ -27,12 +30,23 @@ def measured(plan: Plan) -> dict[str, object]:
 
 
 def curve(run: Run, done: list[float]) -> list[tuple[int, float, float]]:
-    """So many URLs done; the rate since the point before; the megabytes at that moment."""
+    """So many URLs done; the URLs per CPU second since the point before; the megabytes at that moment."""
     points = []
-    step = max(1, len(done) // POINTS)
+    step = max(LEAST, len(done) // POINTS)
+    before = between(run.course, done[0] - run.began) if done else None
     for number in range(step, len(done), step):
-        took = done[number] - done[number - step]
-        at = done[number] - run.began
-        memory = min(run.course, key=lambda sample: abs(sample[0] - at), default=(0.0, 0.0))[1]
-        points.append((number, step / took if took else 0.0, memory))
+        now = between(run.course, done[number] - run.began)
+        if before and now:
+            points.append((number, step / max(now.cpu - before.cpu, 0.001), now.megabytes))
+        before = now
     return points
+
+
+def between(course: Sequence[Moment], at: float) -> Moment | None:
+    """What a look at this moment would have shown."""
+    place = bisect_left(course, at, key=lambda look: look.at)
+    if not 0 < place < len(course):
+        return None
+    earlier, later = course[place - 1], course[place]
+    share = (at - earlier.at) / (later.at - earlier.at)
+    return Moment(at, later.megabytes, earlier.cpu + share * (later.cpu - earlier.cpu))
