@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import mean, median
 from time import monotonic
 
+import svg  # bench/svg.py: this folder is first on the path
+
 from archiver.build import opened
 from archiver.config.settings import Settings, with_values
 from archiver.config.values import Rate
@@ -194,21 +196,17 @@ def plot(sites: list[Site], seconds: float) -> str:
         highest = max((*each.values(), top, 1.0)) * 1.15
         base = MARGIN + number * (HEIGHT + MARGIN) + HEIGHT
 
-        def place(second: float, rate: float, base: float = base, highest: float = highest) -> str:
-            return f"{MARGIN + second / seconds * WIDTH:.1f},{base - rate / highest * HEIGHT:.1f}"
+        def place(second: float, rate: float, base: float = base, highest: float = highest) -> tuple[float, float]:
+            return MARGIN + second / seconds * WIDTH, base - rate / highest * HEIGHT
 
-        points = " ".join(place(second + 0.5, each[second]) for second in range(int(seconds)))
-        panels.append(f'<polyline points="{points}" fill="none" stroke="#2563eb" stroke-width="1.5"/>')
-        panels.append(f'<path d="M{place(0, 0)} L{place(seconds, 0)}" stroke="#666"/>')
-        panels.append(f'<text x="{MARGIN}" y="{base - HEIGHT - 6}">{name}: answers in each second</text>')
+        panels.append(svg.curve([place(second + 0.5, each[second]) for second in range(int(seconds))]))
+        panels.append(svg.straight(place(0, 0), place(seconds, 0)))
+        panels.append(svg.text(MARGIN, base - HEIGHT - 6, f"{name}: answers in each second"))
         if top:
-            panels.append(f'<path d="M{place(0, top)} L{place(seconds, top)}" stroke="#dc2626" stroke-dasharray="4"/>')
+            panels.append(svg.straight(place(0, top), place(seconds, top), svg.COLOURS[1], dashed=True))
     last = base + 16
-    panels.append(f'<text x="{MARGIN + WIDTH}" y="{last}" text-anchor="end">{seconds:g} s</text>')
-    size = f'width="{WIDTH + 2 * MARGIN}" height="{last + 10}"'
-    style = 'font-family="sans-serif" font-size="12"'
-    background = '<rect width="100%" height="100%" fill="white"/>'
-    return "\n".join((f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>', background, *panels, "</svg>", ""))
+    panels.append(svg.text(MARGIN + WIDTH, last, f"{seconds:g} s", "end"))
+    return svg.document(WIDTH + 2 * MARGIN, last + 10, *panels)
 
 
 def main() -> None:

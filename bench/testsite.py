@@ -1,71 +1,161 @@
-"""A synthetic site for benchmarks, the same on each run: `python bench/testsite.py --pages 2000 FOLDER`."""
+"""A made site for benchmarks, the same on each run: `python bench/testsite.py --pages 5000 FOLDER`.
+
+Pages of some 12 KiB with some thirty links in all spellings, pictures that many pages share, style sheets that import
+and name others, scripts. 5,000 pages make 5,338 URLs. `make` returns the path of each URL that a complete crawl
+fetches; robots.txt is not there and does not count.
+"""
 
 import argparse
 import random
 from pathlib import Path
+from posixpath import relpath
 
-WORDS = 4000
-IMAGES, STYLES, SCRIPTS = 300, 10, 5
-
-
-def make(folder: Path, pages: int) -> int:
-    """Write the site below *folder*; how many URLs a complete crawl fetches, robots.txt aside."""
-    rng = random.Random(5)
-    words = ["".join(rng.choices("aeioubcdfghklmnprstvz", k=rng.randint(2, 9))) for _ in range(WORDS)]
-    _assets(folder, rng, words)
-    for number in range(pages):
-        _write(folder / _path(number), _page(number, pages, rng, words).encode())
-    return pages + IMAGES + STYLES + SCRIPTS
+PICTURES, BACKDROPS, STYLES, IMPORTED, SCRIPTS = 300, 20, 10, 3, 5
+KINDS = {"jpg": b"\xff\xd8\xff\xe0", "png": b"\x89PNG\r\n\x1a\n", "gif": b"GIF89a", "webp": b"RIFF"}
+SYLLABLES = [first + vowel + last for first in "bcdfghklmnprstvz" for vowel in "aeiou" for last in ("", "n", "r", "s")]
+FOREIGN = ["naïve", "café", "Übung", "данные", "資料"]  # words that are not ASCII
+WORDS, TEXT = 6000, 50_000  # different ones, and as they are drawn from
+PARAGRAPHS, WORDS_EACH = 15, 86
+NAVIGATION = 8  # links above the text
+CHILDREN = 8  # pages that a page leads to first, so that each page is found
 
 
-def _path(number: int) -> str:
-    return "index.html" if number == 0 else f"p/{number // 250:03}/page-{number:05}.html"
+class Site:
+    """What is being written below a folder, and what has been named by a page so far."""
 
+    def __init__(self, folder: Path, pages: int) -> None:
+        self.folder, self.rng = folder, random.Random(5)
+        syllables = (self.rng.choices(SYLLABLES, k=self.rng.choice((1, 2, 2, 3))) for _ in range(WORDS))
+        words = ["".join(each) for each in syllables]
+        words[200:200] = FOREIGN
+        weights = [1 / (rank + 3) for rank in range(len(words))]  # some are far more frequent than others
+        self.text = self.rng.choices(words, weights, k=TEXT)
+        self.pages = ["index.html", *(f"p/{each // 250:03}/page-{each:05}.html" for each in range(1, pages))]
+        self.pictures = [f"img/i{each:03}.{list(KINDS)[each % 4]}" for each in range(PICTURES)]
+        self.backdrops = [f"img/back{each:03}.{list(KINDS)[each % 4]}" for each in range(BACKDROPS)]
+        self.named = set(self.pages)
 
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    def words(self, count: int) -> list[str]:
+        """So many words."""
+        return self.rng.choices(self.text, k=count)
 
+    def write(self, path: str, data: bytes) -> None:
+        """A file of the site."""
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
 
-def _assets(folder: Path, rng: random.Random, words: list[str]) -> None:
-    for number in range(IMAGES):  # incompressible, as pictures are
-        _write(folder / f"img/i{number:03}.png", b"\x89PNG\r\n\x1a\n" + rng.randbytes(rng.randint(5, 60) * 1024))
-    for number in range(STYLES):
-        rules = "".join(f".{rng.choice(words)} {{ margin: {rng.randint(0, 40)}px }}\n" for _ in range(90))
-        _write(folder / f"css/s{number}.css", f"{rules}body {{ background: url(/img/i{number:03}.png) }}\n".encode())
-    for number in range(SCRIPTS):
-        lines = "".join(
-            f"function {rng.choice(words)}{line}(a) {{ return a * {rng.random()} }}\n" for line in range(300)
+    def name(self, path: str) -> str:
+        """*path*, which the page or style sheet at hand needs, and which a crawl therefore fetches."""
+        self.named.add(path)
+        return path
+
+    def link(self, number: int, target: int) -> str:
+        """A reference from one page to another, in one of the usual spellings."""
+        here, there = self.pages[number], self.pages[target]
+        relative = relpath(there, here.rpartition("/")[0] or ".")
+        spelling = "/" if target == 0 else relative if self.rng.random() < 0.5 else f"/{there}"
+        return spelling + (f"#s{self.rng.randint(1, 5)}" if self.rng.random() < 0.1 else "")
+
+    def elsewhere(self) -> str:
+        """A reference to something that is out of scope, or is no URL of its own."""
+        foreign = (
+            f"http://ext{self.rng.randint(1, 40)}.example.org/{self.words(1)[0]}?id={self.rng.randint(1, 99)}&amp;x=1"
         )
-        _write(folder / f"js/m{number}.js", lines.encode())
+        others = (f"#s{self.rng.randint(1, 5)}", f"mailto:{self.rng.randint(1, 99)}@example.org", "javascript:void(0)")
+        return self.rng.choices((foreign, *others), weights=(60, 25, 10, 5))[0]
+
+    def references(self, number: int) -> list[str]:
+        """All references of a page, in the order in which they stand."""
+        count, pages = self.rng.randint(26, 34), len(self.pages)
+        targets = [child for child in range(CHILDREN * number + 1, CHILDREN * (number + 1) + 1) if child < pages]
+        targets += [self.rng.randrange(pages) for _ in range(round(count * 0.7) - len(targets))]
+        found = [self.link(number, target) for target in targets]
+        found += [self.elsewhere() for _ in range(count - len(found))]
+        self.rng.shuffle(found)
+        return found
+
+    def paragraph(self, references: list[str]) -> str:
+        """Text in which the *references* stand somewhere."""
+        words = self.words(WORDS_EACH)
+        for form in self.rng.sample(("<em>{}</em>", "<b>{}</b>", "{},", "{}.", "{} &amp; co", "{}&nbsp;%"), k=3):
+            where = self.rng.randrange(WORDS_EACH)
+            words[where] = form.format(words[where])
+        for reference in references:
+            where = self.rng.randrange(WORDS_EACH)
+            words[where] = f'<a href="{reference}" title="{self.words(1)[0]}">{words[where]}</a>'
+        return f'<p class="text">{" ".join(words)}.</p>\n'
+
+    def page(self, number: int) -> str:
+        """A page with navigation, three pictures and fifteen paragraphs."""
+        references = self.references(number)
+        style = self.name(f"css/s{number % STYLES}.css")
+        script = self.name(f"js/m{number % SCRIPTS}.js")
+        title = " ".join(self.words(5)).capitalize()
+        menu = "".join(
+            f'<li class="menu-item"><a class="menu-link" href="{each}">{" ".join(self.words(2))}</a></li>\n'
+            for each in references[:NAVIGATION]
+        )
+        paragraphs = [self.paragraph(references[NAVIGATION + part :: PARAGRAPHS]) for part in range(PARAGRAPHS)]
+        for place, picture in zip((1, 6, 11), self.rng.sample(self.pictures, k=3), strict=True):
+            paragraphs[place] += (
+                f'<figure><img src="/{self.name(picture)}" alt="{" ".join(self.words(4))}" width="400" height="300" '
+                f'loading="lazy"><figcaption>{" ".join(self.words(7))}</figcaption></figure>\n'
+            )
+        sections = "".join(
+            f'<section id="s{part + 1}"><h2>{" ".join(self.words(4))}</h2>\n{"".join(three)}</section>\n'
+            for part, three in enumerate(zip(*[iter(paragraphs)] * 3, strict=True))
+        )
+        return (
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+            f'<meta name="description" content="{" ".join(self.words(14))}">\n<link rel="stylesheet" href="/{style}">\n'
+            f'<script src="/{script}" defer></script>\n</head>\n<body data-id="{number}">\n'
+            f"<nav><ul>\n{menu}</ul></nav>\n<main><h1>{title}</h1>\n{sections}</main>\n"
+            f"<footer>{' '.join(self.words(30))}</footer>\n</body>\n</html>\n"
+        )
+
+    def style(self, number: int) -> str:
+        """A style sheet that names two pictures; the last ones import another, which names one more."""
+        path = f"css/s{number}.css"
+        rules = "".join(
+            f".c{each}-{self.rng.choice(SYLLABLES)} {{ margin: {each}px; color: #{self.rng.randrange(1 << 24):06x} }}\n"
+            for each in range(90)
+        )
+        first, second = self.backdrops[2 * number : 2 * number + 2]
+        rules += f"body {{ background: url(../{first}) }}\n.h {{ background-image: url('/{second}') }}\n"
+        imported = f"css/sub{number}.css" if number >= STYLES - IMPORTED else ""
+        if imported:
+            self.write(imported, f'.x {{ background: url("/{self.pictures[number]}") }}\n'.encode())
+        if path in self.named:
+            self.named.update((first, second))
+        if path in self.named and imported:
+            self.named.update((imported, self.pictures[number]))
+        return (f'@import url("sub{number}.css");\n' if imported else "") + rules
+
+    def script(self) -> str:
+        """A script that names nothing."""
+        names = self.rng.choices(SYLLABLES, k=self.rng.randint(100, 500))
+        return "".join(f"function {name}{line}(a, b) {{ return a * {line} + b; }}\n" for line, name in enumerate(names))
 
 
-def _page(number: int, pages: int, rng: random.Random, words: list[str]) -> str:
-    children = [child for child in range(8 * number + 1, 8 * number + 9) if child < pages]
-    targets = ["/" + _path(child) for child in children]
-    targets += ["/" + _path(rng.randrange(pages)) for _ in range(21 - len(children))]
-    targets += [
-        f"http://ext{rng.randint(1, 40)}.example.org/{rng.choice(words)}?id={rng.randint(1, 99)}" for _ in range(5)
-    ]
-    targets += [f"#s{rng.randint(1, 5)}" for _ in range(3)] + ["mailto:someone@example.org"]
-    rng.shuffle(targets)
-    paragraphs = []
-    for target in targets:
-        text = rng.choices(words, k=46)
-        text[rng.randrange(46)] = f'<a href="{target}" title="{rng.choice(words)}">{rng.choice(words)}</a>'
-        paragraphs.append(f'<p class="text">{" ".join(text)}.</p>\n')
-    images = "".join(f'<img src="/img/i{rng.randrange(IMAGES):03}.png" alt="{rng.choice(words)}">\n' for _ in range(3))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{rng.choice(words)} {number}</title>\n'
-        f'<link rel="stylesheet" href="/css/s{number % STYLES}.css">\n'
-        f'<script src="/js/m{number % SCRIPTS}.js" defer></script></head>\n'
-        f"<body><main><h1>{rng.choice(words)}</h1>\n{images}{''.join(paragraphs)}</main></body></html>\n"
-    )
+def make(folder: Path, pages: int) -> list[str]:
+    """Write the site below *folder*; the path of each URL that a complete crawl fetches, sorted."""
+    site = Site(folder, pages)
+    for path in (*site.pictures, *site.backdrops):  # incompressible, as pictures are
+        start = KINDS[path.rpartition(".")[2]]
+        site.write(path, start + site.rng.randbytes(site.rng.randint(5, 60) * 1024))
+    for number, path in enumerate(site.pages):
+        site.write(path, site.page(number).encode())
+    for number in range(STYLES):
+        site.write(f"css/s{number}.css", site.style(number).encode())
+    for number in range(SCRIPTS):
+        site.write(f"js/m{number}.js", site.script().encode())
+    return sorted("/" if path == "index.html" else f"/{path}" for path in site.named)
 
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--pages", type=int, default=2000)
+    arguments.add_argument("--pages", type=int, default=5000)
     given = arguments.parse_args()
-    print(make(given.folder, given.pages), "URLs")
+    print("\n".join(make(given.folder, given.pages)))
