@@ -29,8 +29,9 @@ from serving import files
 IMPORTS = "imports and start"
 PARTS = {  # by module of the program; what the others do counts for whoever called them
     "fetch": ("fetch", "http"),
-    "reading links": ("extract",),
-    "judging links": ("scope", "guesses", "traps", "robots", "outcome", "addresses"),
+    "reading links": ("extract", "reading", "url"),
+    "judging links": ("scope", "verdicts", "guesses", "traps", "likeness", "robots", "outcome", "addresses"),
+    "texts for traps": ("texts", "shown"),
     "records": ("warc", "archive", "disk"),
     "frontier": ("frontier",),
     "visit and schedule": ("visit", "schedule", "crawl", "politeness", "allowance", "adapting", "slumber", "outage"),
