@@ -95,6 +95,8 @@ class Recovery:
             if mended(path, name, committed, self._layout):
                 self._cut.append(name)
             await self._adoption.read(path, name, committed, self._layout.spool)
+            if size := path.stat().st_size:  # a file without a visit too is known before it has its name
+                await self._frontier.settle((), (FileState(name, max(size, committed), closed=False),))
             if named(path, name):
                 state = finished(path.with_name(name), name)
                 await self._frontier.settle((), (replace(state, size=max(state.size, committed)),))
