@@ -37,14 +37,13 @@ class Shown:
         new, shown_by_others = False, []
         for thing in things:
             key = thing ^ of_host
-            mine, found = key & _WHICH | owner, places[key & _WHERE]
-            if found == mine:
-                continue
-            if found ^ mine > _WHOSE:
-                places[key & _WHERE] = mine
+            where, mine = key & _WHERE, key & _WHICH | owner
+            other = places[where] ^ mine
+            if other > _WHOSE:
+                places[where] = mine
                 new = True
-            else:
-                shown_by_others.append((thing, found ^ mine))
+            elif other:
+                shown_by_others.append((thing, other))
         if not shown_by_others:
             return News(new, new, new)
         to_directory = self.is_new([thing for thing, other in shown_by_others if other >= _SHORT], directory)
