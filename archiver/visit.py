@@ -104,7 +104,7 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
     tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
     found, refused = _verdicts(terms, claim, links, now)
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
-        notes.append(_redirect_note(terms.scope, claim, links.links[0], (*found, *refused)[0]))
+        notes.append(_redirect_note(terms.scope, claim, links.links[0], found[0] if found else refused[0]))
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
     tallies += _guessed(terms, claim, result.event, there=_is_there(exchange))
