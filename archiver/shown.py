@@ -34,22 +34,22 @@ class Shown:
         """What a page of these shows that was not shown before; it is from now on."""
         places, of_host = self._places, hash(host) % NUMBERS
         owner = hash(directory) % _SHORT * _SHORT + hash(pattern) % _SHORT
-        new, shown_by_others = False, []
+        new, by_other_directories, by_other_patterns = False, [], []
         for thing in things:
             key = thing ^ of_host
-            mine, found = key & _WHICH | owner, places[key & _WHERE]
-            if found == mine:
-                continue
-            if found ^ mine > _WHOSE:
-                places[key & _WHERE] = mine
+            where, mine = key & _WHERE, key & _WHICH | owner
+            other = places[where] ^ mine
+            if other > _WHOSE:
+                places[where] = mine
                 new = True
-            else:
-                shown_by_others.append((thing, found ^ mine))
-        if not shown_by_others:
-            return News(new, new, new)
-        to_directory = self.is_new([thing for thing, other in shown_by_others if other >= _SHORT], directory)
-        to_pattern = self.is_new([thing for thing, other in shown_by_others if other % _SHORT], pattern)
-        return News(new, new or to_directory, new or to_pattern)
+            elif other:
+                if other >= _SHORT:
+                    by_other_directories.append(thing)
+                if other % _SHORT:
+                    by_other_patterns.append(thing)
+        to_directory = self.is_new(by_other_directories, directory) or new
+        to_pattern = self.is_new(by_other_patterns, pattern) or new
+        return News(new, to_directory, to_pattern)
 
     def is_new(self, things: Iterable[int], group: str) -> bool:
         """Whether one of *things* was not shown in *group*; they are from now on."""

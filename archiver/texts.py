@@ -25,7 +25,7 @@ def _up_to_end(name: bytes) -> bytes:
     return rb"[^<]*+(?:<(?!/%b)[^<]*+)*+(?:</%b)?+" % (name, name)
 
 
-# A tag, with all that is skipped behind it, and the text that follows, in which there may be comments.
+# Tags, with all that is skipped behind them, and the text that follows, in which there may be comments.
 _HIDDEN = (b"[sS](?i:cript)", b"[sS](?i:tyle)", b"[sS](?i:vg)", b"[nN](?i:oscript)")
 _COMMENT = rb"!--[^-]*+(?:-(?!->)[^-]*+)*+"
 _SKIPPED = b"|".join(
@@ -36,7 +36,7 @@ _SKIPPED = b"|".join(
     )
 )
 _TAG_AND_TEXT = re.compile(
-    rb"<(?:(?=[aAsSnN!])(?:%b))?+[^>]*+>?+\s*+([^<]*+(?:<%b(?:-->|\Z)[^<]*+)*+)" % (_SKIPPED, _COMMENT)
+    rb"(?:<(?:(?=[aAsSnN!])(?:%b))?+[^>]*+>?+\s*+)++([^<]*+(?:<%b(?:-->|\Z)[^<]*+)*+)" % (_SKIPPED, _COMMENT)
 )
 _WHOLE_COMMENT = re.compile(rb"<%b(?:-->|\Z)" % _COMMENT)
 
@@ -79,7 +79,7 @@ def without_numbers(run: bytes) -> bytes:
 
 def _texts(page: bytes) -> bytes:
     """The texts between tags, with `<` between them."""
-    found = _TAG_AND_TEXT.findall(page)[:-1]  # behind the last tag, a text may go on
+    found = _TAG_AND_TEXT.findall(page)[:-1]  # behind the last tags, a text may go on
     text = b"<".join(filter(None, found))
     if b">" not in text:  # as in most pages
         return text

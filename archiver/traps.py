@@ -106,6 +106,18 @@ class Traps:
         self._known[hash(address) & (KNOWN - 1)] = hash(address)
         return self._endless(address, hop, year) or self.held(address, hop) or self._reordered(address, hop)
 
+    @property
+    def calm(self) -> bool:
+        """Whether no budget is used up, so that of URLs that were taken before only the order of a query can matter."""
+        return not self._held
+
+    def met(self, addresses: Iterable[str]) -> None:
+        """There are links to *addresses*, all of which were taken."""
+        if self._on:
+            known, where = self._known, KNOWN - 1
+            for number in map(hash, addresses):
+                known[number & where] = number
+
     def met_again(self, address: str, hop: Hop) -> str:
         """As `refusal`, where the fixed rules are known to say nothing of *address*."""
         if not self._on:

@@ -4,8 +4,9 @@
 no disk of its own, no database; the time is an argument.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from threading import Lock
 
 from archiver import extract, outcome, robots, url
@@ -57,6 +58,7 @@ _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # He
 YEAR = 31_556_952  # seconds
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
+_ADDRESS, _HOP = itemgetter(0), itemgetter(1)  # of a link; the first one of a verdict, too
 _LINK, _REQUISITE, _SPECULATIVE, _REDIRECT = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.REDIRECT  # quick names
 
 
@@ -96,19 +98,15 @@ class Terms:
 def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
     """What an answered visit means; its capture is still to be added."""
     result = _outcome(terms, claim, exchange, now)
-    found: list[NewUrl] = []
-    refused: list[Refusal] = []
     notes = [result.note, unread.reason(exchange.notes)]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
-    for link, verdict in _verdicts(terms, claim, links, now):
-        if link.hop is _REDIRECT:
-            notes.append(_redirect_note(terms.scope, claim, link, verdict))
-        if isinstance(verdict, Refusal):
-            refused.append(verdict)
-        elif verdict.url != claim.url:
-            found.append(verdict)
+    found, refused = _verdicts(terms, claim, links, now)
+    if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
+        notes.append(_redirect_note(terms.scope, claim, links.links[0], found[0] if found else refused[0]))
+    if claim.url in map(_ADDRESS, found):
+        found = [new for new in found if new.url != claim.url]
     tallies += _guessed(terms, claim, result.event, there=_is_there(exchange))
     answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
@@ -134,34 +132,50 @@ def _outcome(terms: Terms, claim: Claim, exchange: Exchange, now: float) -> outc
     return outcome.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
 
 
-def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> Iterator[tuple[Link, NewUrl | Refusal]]:
-    """Each of *links*, and whether it is taken; without guesses at what the document names for certain."""
+def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> tuple[list[NewUrl], list[Refusal]]:
+    """Which of *links* are taken, and which are not; without guesses at what the document names for certain."""
     nofollow = _nofollow(terms.rules.nofollow.lower(), links) if terms.rules.nofollow else None
-    guessed = _SPECULATIVE in [hop for _, hop, _ in links.links]
+    guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
     pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
+    others: dict[str, NewUrl] = {}
     traps, guesses = terms.traps, 0
+    at_once = nofollow is None and (traps is None or traps.calm)
+    found: list[NewUrl] = []
+    refused: list[Refusal] = []
     for link in links.links:
         address, hop, _ = link
+        known = pages if hop is _LINK else parts if hop is _REQUISITE else others
+        new = known.get(address)
+        if new is not None and at_once and "&" not in address:  # as most are
+            found.append(new)
+            continue
         if guessed and hop is _SPECULATIVE and address in named:
             continue
         if nofollow is not None and (rule := nofollow(link)):
-            yield link, Refusal(address, rule)
+            refused.append(Refusal(address, rule))
             continue
-        known = pages if hop is _LINK else parts if hop is _REQUISITE else None
-        new = known.get(address) if known is not None else None
-        if new is not None:
-            rule = traps.met_again(new.url, hop) if traps is not None else ""
-            yield link, Refusal(new.url, rule) if rule else new
+        verdict = _again(terms, new, hop) if new is not None else judged(terms, link, claim, now)
+        if isinstance(verdict, Refusal):
+            refused.append(verdict)
             continue
-        verdict = judged(terms, link, claim, now)
-        if isinstance(verdict, NewUrl):
-            if known is not None:
-                remember(known, address, verdict)
-            elif hop is _SPECULATIVE:
-                guesses += 1
-                verdict = _within(terms, verdict, guesses)
-        yield link, verdict
+        if new is None and known is not others:
+            remember(known, address, verdict)
+        if hop is _SPECULATIVE:
+            guesses += 1
+            if rule := _too_many(terms, guesses):
+                refused.append(Refusal(verdict.url, rule))
+                continue
+        found.append(verdict)
+    if traps is not None:
+        traps.met(map(_ADDRESS, found))
+    return found, refused
+
+
+def _again(terms: Terms, new: NewUrl, hop: Hop) -> NewUrl | Refusal:
+    """The verdict on a link that was taken elsewhere in the same way, as *new*."""
+    rule = terms.traps.met_again(new.url, hop) if terms.traps is not None else ""
+    return Refusal(new.url, rule) if rule else new
 
 
 def _year(now: float) -> int:
@@ -195,10 +209,10 @@ def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refus
     return Refusal(verdict.url, rule) if rule else verdict
 
 
-def _within(terms: Terms, new: NewUrl, number: int) -> NewUrl | Refusal:
-    """*new*, unless so many guesses from one document are too many."""
+def _too_many(terms: Terms, number: int) -> str:
+    """The rule by which so many guesses from one document are too many, "" where they are not."""
     most = terms.guesses.per_page if terms.guesses is not None else 0
-    return Refusal(new.url, f"speculative-per-page: {most}") if 0 < most < number else new
+    return f"speculative-per-page: {most}" if 0 < most < number else ""
 
 
 def _is_there(exchange: Exchange) -> bool:

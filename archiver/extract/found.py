@@ -7,6 +7,7 @@ cannot lead to an http(s) URL is dropped, and no more than `MOST_LINKS` are kept
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from operator import itemgetter
 
 from archiver import url
 from archiver.extract import charset
@@ -25,6 +26,7 @@ _BELOW = re.compile(
     re.ASCII,
 )
 _REMEMBERED = 256  # characters of a reference and its base, of which the link is remembered
+_ADDRESS = itemgetter(0)  # of a link
 _FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 _NO_BASE = ("http", "https", "data", "javascript")  # with one of these, what cannot be joined is no base
@@ -80,14 +82,22 @@ class Found:
 
     def links(self, base: str, encoding: str, note: str = "", *, queries: str | None = None) -> Links:
         """The links, resolved against *base*, of a text in *encoding*, which is that of the *queries* in URLs too."""
-        links: dict[tuple[str, Hop], Link] = {}
-        for link in Joiner(base, queries or encoding).links(self._references):
-            known = links.setdefault(link[:2], link)
-            if known is not link and known.context.endswith(NOFOLLOW) and not link.context.endswith(NOFOLLOW):
-                links[link[:2]] = link
+        links = Joiner(base, queries or encoding).links(self._references)
+        if len(set(map(_ADDRESS, links))) < len(links):
+            links = _each_once(links)
         if self.full:
             note = f"{note}; " * bool(note) + f"more than {MOST_LINKS} links"
-        return Links(tuple(links.values()), encoding, note)
+        return Links(tuple(links), encoding, note)
+
+
+def _each_once(links: Iterable[Link]) -> list[Link]:
+    """*links* without those to a URL that stood there before; one that may be followed goes before one that may not."""
+    once: dict[tuple[str, Hop], Link] = {}
+    for link in links:
+        known = once.setdefault(link[:2], link)
+        if known is not link and known.context.endswith(NOFOLLOW) and not link.context.endswith(NOFOLLOW):
+            once[link[:2]] = link
+    return list(once.values())
 
 
 def _blank(reference: str) -> bool:
@@ -128,7 +138,7 @@ class Joiner:
 
     def links(self, references: Mapping[tuple[str, Hop], str]) -> list[Link]:
         """The links that *references* make, without those that name nothing to fetch, or nothing at all."""
-        root, folder, longest = self._root, self._folder, self._longest
+        root, folder, longest, above = self._root, self._folder, self._longest, self._above
         links: list[Link] = []
         for (reference, hop), context in references.items():
             link = None
@@ -138,11 +148,12 @@ class Joiner:
                 if first == "/":
                     link = _below(root, plain[1:], hop, context)
                 elif first == ".":
-                    link = _below(*self._climbed(plain), hop, context)
+                    end = plain.rfind("../") + 3 or 2
+                    rest = plain[end:]
+                    if rest[:1].isalnum():
+                        link = _below(above.get(plain[:end]) or self._up(plain[:end]), rest, hop, context)
                 elif ":" in plain:
-                    slash = plain.find("/", 8) + 1
-                    if url.is_root(plain[:slash]):
-                        link = _below(plain[:slash], plain[slash:], hop, context)
+                    link = self._absolute(plain, hop, context)
                 elif first.isalnum():
                     link = _below(folder, plain, hop, context)
             if link is not None:
@@ -151,17 +162,18 @@ class Joiner:
                 links.append(Link(target, hop, context if len(context) <= LONGEST else _short(context)))
         return links
 
-    def _climbed(self, reference: str) -> tuple[str, str]:
-        """The folder that the dots before *reference* lead to, and what is left of it; "" where that is not plain."""
-        if reference.startswith("./"):
-            folder, rest = self._folder, reference[2:]
-        else:
-            end = reference.rfind("../") + 3
-            folder, rest = self._above.get(reference[:end]) or self._up(reference[:end]), reference[end:]
-        return folder if rest[:1].isalnum() else "", rest
+    def _absolute(self, reference: str, hop: Hop, context: str) -> Link | None:
+        """The link to *reference*, which holds a colon; None where that is not written plainly."""
+        slash = reference.find("/", 8) + 1
+        root = reference[:slash]
+        if root == self._root:
+            return _below(root, reference[slash:], hop, context)
+        return _plainly_below(root, reference[slash:], hop, context) if url.is_root(root) else None
 
     def _up(self, steps: str) -> str:
         """The folder that lies so many *steps* above; "" where they are anything else."""
+        if steps == "./":
+            return self._folder
         if steps != "../" * (len(steps) // 3):
             return ""
         folder = self._folder
@@ -180,11 +192,13 @@ class Joiner:
         return url.join(self._base, reference)
 
 
-@lru_cache(maxsize=8192)
-def _below(folder: str, rest: str, hop: Hop, context: str) -> Link | None:
+def _plainly_below(folder: str, rest: str, hop: Hop, context: str) -> Link | None:
     """The link to *rest*, below a *folder* that ends with a slash; None where that is not written plainly."""
     plain = _BELOW.fullmatch(rest) if folder else None
     return Link(folder + rest, hop, context) if plain else None
+
+
+_below = lru_cache(maxsize=8192)(_plainly_below)  # on the site itself; those to others are seldom met again
 
 
 def _with_query_in(encoding: str, reference: str) -> str:

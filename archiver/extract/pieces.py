@@ -32,18 +32,25 @@ def _raw(name: str) -> str:
 
 # Elements and attributes that say nothing, where there are no others: most tags of a page are these.
 PLAIN = (
-    *("article", "b", "br", "code", "dd", "div", "dl", "dt", "em", "figcaption", "figure", "footer"),
-    *("h1", "h2", "h3", "h4", "h5", "h6", "header", "i", "li", "main", "nav", "ol", "p", "pre", "section", "small"),
-    *("span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+    *("abbr", "article", "aside", "b", "br", "code", "dd", "div", "dl", "dt", "em", "figcaption", "figure", "footer"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "i", "label", "li", "main", "nav", "ol", "p", "pre"),
+    *("section", "small", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "time", "tr", "ul"),
 )
 _DULL = (
-    r"(?:class|id|title|lang|dir|role|name|target|alt|width|height|loading|decoding)=\"[^\"<>]*+\""
+    r"(?:class|id|title|lang|dir|role|name|target|alt|width|height|loading|decoding|datetime)=\"[^\"<>]*+\""
     r"|rel=\"[^\"<>fF]*+\""  # not "nofollow"
+    r"|data-(?:[a-rt-z-]|s(?!et))++=\"[^\"<>/.&({\[]*+\""  # a number or a word; without "set", where any is an address
+)
+# What is written anew for each page, and leads nowhere: it does not begin as an address, nor speaks of "nofollow".
+_DESCRIPTION = (
+    r"meta (?:name|property)=\"(?:(?:og|twitter):)?(?:title|description|author|keywords|date)\""
+    r" content=\"(?!/|[hH][tT])[^\"<>&nN]*+(?:(?:[nN](?![oO][nNfF])|&(?!#))[^\"<>&nN]*+)*+\" ?/?>"
 )
 _BEFORE = rf"(?:[ \n]++(?:{_DULL}))*+[ \n]++"
 _REST = rf"(?=\"(?:[ \n]++(?:{_DULL}))*+[ \n]*+/?>)"  # of a tag that says no more
 _PIECE = re.compile(
-    rf"<(?!/[a-z][a-z0-9]*+>|(?:{markup.alternatives(PLAIN)})(?: (?:{_DULL}))*+>|title>[^<]*+</title>)"
+    rf"<(?!/[a-z][a-z0-9]*+>|(?:{markup.alternatives((*PLAIN, 'body'))})(?: (?:{_DULL}))*+>|title>[^<]*+</title>"
+    rf"|{_DESCRIPTION})"
     # Of the commonest tags, where they are written as most people do, the address is all that is taken …
     rf"(?:a{_BEFORE}href=\"(?!(?i:javascript):)([^\"<>{{]++){_REST}"
     rf"|(?:img{_BEFORE}(?=src=\"[^\"<>]++{_REST}))?+((?<!<)src=\"[^\"<>]++"
@@ -70,15 +77,16 @@ class OddError(Exception):
 def told(source: str) -> tuple[Elements, list[str]]:
     """The elements of *source*, and the markup in its conditional comments."""
     elements, hidden = Elements(), list[str]()
-    references = elements.found.references
-    for address, piece in _cut(source):
-        if address:
-            if "&" in address:
-                elements.start_any("a", {"href": markup.unescaped(address)})
+    references, link = elements.found.references, Hop.LINK
+    for written, piece in _cut(source):
+        if written:
+            address = markup.unescaped(written) if "&" in written else written
+            if address is not written and (address[0] in "jJ" or "{" in address or "<" in address):
+                elements.start_any("a", {"href": address})
             elif address[0] in "#dmt" and address.startswith(USELESS):  # most begin otherwise
                 continue
-            elif references.setdefault((address, Hop.LINK), _LINKED) is not _LINKED:
-                elements.found.add(address, Hop.LINK, _LINKED)
+            elif references.setdefault((address, link), _LINKED) is not _LINKED:
+                elements.found.add(address, link, _LINKED)
         elif said := _remembered(piece) if len(piece) <= _LONGEST else _said(piece):
             elements.found.take(said.kept)
             for tag in said.tags:

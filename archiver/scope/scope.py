@@ -121,6 +121,7 @@ class Scope:
         self._outside = f"scope: {settings.scope}"
         self._by_host_alone = self._whole_sites and not self._include and not self._refuses
         self._remembered = lru_cache(maxsize=remembered)(self._worked_out)
+        self._homes = lru_cache(maxsize=remembered)(self._is_home_host)
         self._step = lru_cache(maxsize=1024)(self._stepped)
         self._add(tuple(seeds))
 
@@ -130,6 +131,7 @@ class Scope:
         self.welcomed += new
         self._add(tuple(address for address, _ in new))
         self._remembered.cache_clear()
+        self._homes.cache_clear()
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
         """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
@@ -180,6 +182,10 @@ class Scope:
         return self._remembered(given, as_it_is)
 
     def _is_home(self, address: str) -> bool:
+        slash = address.index("/", 8) + 1
+        return self._homes(address[:slash]) if slash <= LONGEST_REMEMBERED else self._is_home_host(address)
+
+    def _is_home_host(self, address: str) -> bool:
         if site(address) in self._sites:
             return True
         return self._settings.scope == "domain" and self._domain_of(url.host(address)) in self._domains

@@ -177,6 +177,15 @@ COMMON = [
         "<base href=/b/>",
     ),
     *("<form method=post>", "<button formaction=f>", '<body background="b">', "<body data-id=1>", "<iframe srcdoc=x>"),
+    *(
+        '<a href="?a&amp;b">',
+        '<a href="&#35;x">',
+        '<a href="x&#60;%y%>">',
+        '<time datetime="2026">',
+        '<p data-srcset="7">',
+    ),
+    *('<body class="x" data-id="7">', '<p data-src="i.png">', '<p data-id="7" data-link="/x">', '<i data-x="[7">'),
+    *('<meta name="description" content="Of no note">', '<meta name="keywords" content="a, nofollow">'),
     *("<meta name=robots content=nofollow>", "</iframe>", "<STYLE>", "a{b:url(s)}", "</style>", "<!-- <a href=c> -->"),
 ]
 
@@ -214,6 +223,28 @@ def test_good_markup_is_read_in_pieces() -> None:
 
 def test_what_is_passed_over_says_nothing() -> None:
     assert NAMES.union(HARD, pieces.ONCE).isdisjoint(pieces.PLAIN)
+
+
+@given(
+    st.sampled_from(["description", "title", "keywords", "image", "robots"]),
+    st.lists(st.sampled_from([*"nNo /h.;x", "none", "follow", "&#110;", "&nbsp;", "http://e.org/i.png"])).map("".join),
+)
+def test_a_description_that_is_passed_over_says_nothing(name: str, content: str) -> None:
+    assert_same_in_pieces(f'<meta name="{name}" content="{content}"><meta property="og:{name}" content="{content}" />')
+
+
+@given(
+    st.sampled_from(["id", "src", "srcset", "setting", "href", "file", "x"]),
+    st.lists(st.sampled_from([*"7a /.,:-#&;", "/i.png", "{", "[", "url(", "&#47;", '["/i.png"]'])).map("".join),
+)
+def test_data_that_is_passed_over_says_nothing(name: str, value: str) -> None:
+    assert_same_in_pieces(f'<p data-{name}="{value}"><a href="x" data-{name}="{value}"><body data-{name}="{value}">')
+
+
+def test_what_each_page_has_of_its_own_is_passed_over() -> None:
+    assert not pieces._cut(
+        '<meta name="description" content="Not one &amp; no other"><body class="x" data-id="7"><p data-x="y">'
+    )
 
 
 @settings(deadline=None, max_examples=400)
