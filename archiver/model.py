@@ -6,7 +6,7 @@ the exit codes; the documents and the database are held to both by tests.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
 
@@ -185,8 +185,7 @@ class Framing:
         return [value for known, value in self.fields if known == name]
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
+class Digests(NamedTuple):
     """Block and payload digest of one response, `algorithm:value` (WARC 1.1 §5.8, §5.9)."""
 
     block: str
@@ -228,8 +227,7 @@ class Span(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(NamedTuple):
     """Where an exchange lies on disk, and what an index says of it."""
 
     url: str
@@ -266,8 +264,7 @@ class Robots:
     redirect: str | None = None  # where its rules are to be found instead
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """All that one visit means for the frontier, in one value, committed in one transaction."""
 
     claim: Claim
@@ -284,5 +281,5 @@ class Settlement:
     settled: float = 0.0  # seconds since the epoch
     took: float = 0.0
     asked: bool = True  # whether its host was asked, or it was tried to
-    annotations: tuple[str, ...] = field(default=())
+    annotations: tuple[str, ...] = ()
     tallies: tuple[PatternTally, ...] = ()  # what the patterns of its URL have brought, with this visit

@@ -93,8 +93,13 @@ def storage(path: Path, wanted: Callable[[], int] = _unknown) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = Path(error.filename) if isinstance(error.filename, str) else path
-        raise ArchiveError(f"{place}: {disk.words(error, path, wanted())}") from error
+        raise trouble(error, path, wanted()) from error
+
+
+def trouble(error: OSError, path: Path, wanted: int) -> ArchiveError:
+    """What `storage` raises. Where a context for each call would cost too much, it is raised by hand."""
+    place = Path(error.filename) if isinstance(error.filename, str) else path
+    return ArchiveError(f"{place}: {disk.words(error, path, wanted)}")
 
 
 def sync_folder(folder: Path) -> None:

@@ -7,17 +7,14 @@ reads, shortens or overwrites what was written.
 import os
 from collections.abc import Iterable
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
-from isal import isal_zlib
-
-from archiver.archive.layout import OPEN, storage, sync_data, sync_folder
+from archiver.archive.compressing import member, member_in_pieces
+from archiver.archive.layout import OPEN, storage, sync_data, sync_folder, trouble
 from archiver.model import Span
 
-LEVEL = 3  # 3 % larger than zlib's 6 on pages, in a quarter of its time; measured in docs/performance.md
-QUICK = 1  # where trying hard gains nothing: what is compressed already, or short
-SHORT = 4 << 10
 SMALL = 1 << 20  # a record below this is compressed in one call
 BUFFER = 1 << 18  # bytes handed to the system at once: the records of some forty pages
 
@@ -38,26 +35,19 @@ class WarcFile:
             self._file: BinaryIO = self._path.open("xb", BUFFER)
             sync_folder(folder)
 
-    def append(self, header: bytes, block: Iterable[bytes], length: int, *, packed: bool = False) -> Span:
-        """Write one record as one member; where it lies. It is on disk only after `sync`.
-
-        *packed*: the block is compressed already, so that trying hard is in vain.
-        """
+    def append(self, header: bytes, block: Iterable[bytes], length: int) -> Span:
+        """Write one record as one member; where it lies. It is on disk only after `sync`."""
         start = self.size
-        level = QUICK if packed or length < SHORT else LEVEL
-        with storage(self._path, self._missing):
+        try:
             if length < SMALL:
-                self._write(isal_zlib.compress(b"".join((header, *block, _END)), level, wbits=31))
+                self._write(member(b"".join((header, *block, _END))))
             else:
-                self._stream(header, block, level)
+                pieces = iter(block)
+                for piece in member_in_pieces(header + next(pieces, b""), chain(pieces, (_END,))):
+                    self._write(piece)
+        except OSError as error:  # of a spool file too
+            raise trouble(error, self._path, self._missing()) from error
         return Span(start, self.size - start)
-
-    def _stream(self, header: bytes, block: Iterable[bytes], level: int) -> None:
-        compressor = isal_zlib.compressobj(level, isal_zlib.DEFLATED, 31)
-        self._write(compressor.compress(header))
-        for piece in block:
-            self._write(compressor.compress(piece))
-        self._write(compressor.compress(_END) + compressor.flush())
 
     def _write(self, data: bytes) -> None:
         self.size += len(data)

@@ -9,11 +9,13 @@ Invariant: a receipt speaks only of bytes that are on disk.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from archiver.archive.warcfile import WarcFile
-from archiver.http import Digester, digest_of
-from archiver.model import Capture, Claim, Digests, Exchange, FileState, Framing, Links
+from archiver.http import Digester, digest_of, digests_of
+from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links
 from archiver.warc.records import (
     FIELDS_TYPE,
     BlockDigests,
@@ -25,16 +27,8 @@ from archiver.warc.records import (
     warc_fields,
 )
 
-# Bodies that say this are compressed already. Drawings (svg) and bitmaps are not.
-_PACKED_TYPES = (
-    *("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif", "video/", "audio/", "font/woff"),
-    *("application/zip", "application/gzip"),
-)
-_PACKED_CODINGS = frozenset(("gzip", "x-gzip", "deflate", "br", "zstd"))
 
-
-@dataclass(frozen=True, slots=True)
-class Deposit:
+class Deposit(NamedTuple):
     """One visit, ready to be stored."""
 
     claim: Claim
@@ -42,8 +36,7 @@ class Deposit:
     links: Links
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """Where a batch lies, in the order in which it was handed in, and the files it touched."""
 
     captures: tuple[Capture, ...]
@@ -138,14 +131,14 @@ class Archive:
         return self._file
 
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
-        exchange, claim = deposit.exchange, deposit.claim
+        claim, exchange, links = deposit
         algorithm = self._identity.algorithm
         length = exchange.response.length
         digests = exchange.digests or self._digests(exchange)
-        notes = VisitNotes.of(claim, exchange, deposit.links).block()
+        notes = VisitNotes.of(claim, exchange, links).block()
         every = BlockDigests(digests, digest_of(algorithm, exchange.request), digest_of(algorithm, notes))
         headers = capture_headers(claim.url, exchange, every, len(notes), self._file_id, self._new_id)
-        response = file.append(headers.response, exchange.response.pieces(), length, packed=_packed(exchange.framing))
+        response = file.append(headers.response, exchange.response.pieces(), length)
         request = file.append(headers.request, (exchange.request,), len(exchange.request))
         metadata = file.append(headers.metadata, (notes,), len(notes))
         return Capture(
@@ -164,12 +157,11 @@ class Archive:
         )
 
     def _digests(self, exchange: Exchange) -> Digests:
+        pieces = exchange.response.pieces()
+        first = next(pieces, b"")
+        if len(first) == exchange.response.length:
+            return digests_of(self._identity.algorithm, exchange.framing, first)
         digester = Digester(self._identity.algorithm, exchange.framing)
-        for piece in exchange.response.pieces():
+        for piece in chain((first,), pieces):
             digester.feed(piece)
         return digester.digests()
-
-
-def _packed(framing: Framing) -> bool:
-    """Whether a body says that it is compressed already. Where that is not true, its record is a little larger."""
-    return framing.media_type.startswith(_PACKED_TYPES) or framing.first("content-encoding") in _PACKED_CODINGS

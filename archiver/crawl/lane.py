@@ -8,7 +8,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from archiver.archive.crawllog import CrawlLog, LogLine
 from archiver.archive.index import Index
@@ -146,7 +146,7 @@ class Lane:
                 settlements.append(conclude_forbidden(visited.claim, visited.forbidden, now, visited.failure))
         receipt = self._archive.append(deposits)
         for place, capture, deposit in zip(places, receipt.captures, deposits, strict=True):
-            settlements[place] = replace(settlements[place], capture=capture)
+            settlements[place] = settlements[place]._replace(capture=capture)
             deposit.exchange.response.close()
         stored = Stored(tuple(settlements), receipt.files)
         self._books.enter(stored)

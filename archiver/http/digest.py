@@ -10,10 +10,23 @@ from base64 import b32encode
 from archiver.http.chunks import Dechunker
 from archiver.model import Digests, Framing
 
+_MAKERS = {"sha256": hashlib.sha256, "sha1": hashlib.sha1}  # by name they take longer than a short text does
 
-def digest_of(algorithm: str, data: bytes) -> str:
+
+def digest_of(algorithm: str, data: bytes | memoryview) -> str:
     """The digest of *data* as a WARC field has it: `sha256:…`."""
-    return _labelled(algorithm, hashlib.new(algorithm, data))
+    maker = _MAKERS.get(algorithm)
+    return _labelled(algorithm, hashlib.new(algorithm, data) if maker is None else maker(data))
+
+
+def digests_of(algorithm: str, framing: Framing, block: bytes) -> Digests:
+    """Both digests of the whole response *block*."""
+    if framing.chunked:
+        digester = Digester(algorithm, framing)
+        digester.feed(block)
+        return digester.digests()
+    payload = memoryview(block)[framing.head_length :]
+    return Digests(digest_of(algorithm, block), digest_of(algorithm, payload), len(payload))
 
 
 def _labelled(algorithm: str, state: "hashlib._Hash") -> str:

@@ -151,7 +151,7 @@ class Adoption:
         else:
             links = read_links(claim, exchange)
         now = exchange.started / 1e6 + exchange.took
-        return replace(conclude(self._terms, claim, exchange, links, now), capture=found.capture)
+        return conclude(self._terms, claim, exchange, links, now)._replace(capture=found.capture)
 
 
 def _claim(found: Found) -> Claim:

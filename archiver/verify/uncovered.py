@@ -10,9 +10,10 @@ from typing import Any, BinaryIO
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
+from archiver.archive import compressing
 from archiver.verify.digests import Finding
 
-HEADER = bytes.fromhex("1f8b08000000000000ff")  # no name, no time, no hints, no system: what isal writes
+HEADER = compressing.HEADER
 TRAILER = 8  # CRC and length
 CHUNK = 64 << 10
 

@@ -73,21 +73,19 @@ class RecordIds:
     """
 
     AT_ONCE = 128
-    _FORM = b"<urn:uuid:00000000-0000-0000-0000-000000000000>"
+    _FORM = b"<urn:uuid:00000000-0000-0000-0000-000000000000> "
 
     def __init__(self, chance: Callable[[int], bytes]) -> None:
         self._chance = chance
-        self._made = ""
-        self._at = 0
+        self._made: list[str] = []
 
     def __call__(self) -> str:
         """The next one."""
-        if self._at == len(self._made):
-            self._made, self._at = self._make(), 0
-        start, self._at = self._at, self._at + len(self._FORM)
-        return self._made[start : self._at]
+        if not self._made:
+            self._made = self._make()
+        return self._made.pop()
 
-    def _make(self) -> str:
+    def _make(self) -> list[str]:
         chance = bytearray(self._chance(16 * self.AT_ONCE))
         chance[6::16] = bytes(byte & 0x0F | 0x40 for byte in chance[6::16])  # the version
         chance[8::16] = bytes(byte & 0x3F | 0x80 for byte in chance[8::16])  # the variant
@@ -96,7 +94,7 @@ class RecordIds:
         places = [place for place, char in enumerate(self._FORM) if char == ord("0")]
         for number, place in enumerate(places):
             made[place :: len(self._FORM)] = digits[number::32]
-        return made.decode()
+        return made.decode().split()
 
 
 class BlockDigests(NamedTuple):

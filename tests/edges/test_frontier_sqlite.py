@@ -3,7 +3,6 @@ import re
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +63,9 @@ def test_a_batch_is_all_or_nothing(path: Path) -> None:
         seed = await claim(frontier, SEED)
         good = Settlement(seed, Event.CAPTURE, 200, found=(link("http://b.example/"),), park=9e9)
         nowhere = Capture(SEED, 1, 200, "", "", 0, 0, "unknown.warc.gz", Span(0, 1), Span(1, 1), Span(2, 1))
-        bad = replace(good, capture=replace(nowhere, mime=None))  # type: ignore[arg-type]
+        bad = good._replace(capture=nowhere._replace(mime=None))  # type: ignore[arg-type]
         with pytest.raises(sqlite3.IntegrityError):
-            await frontier.settle([good, replace(bad, robots=Robots(200, None))], [FileState("w", 5, closed=False)])  # type: ignore[arg-type]
+            await frontier.settle([good, bad._replace(robots=Robots(200, None))], [FileState("w", 5, closed=False)])  # type: ignore[arg-type]
 
     on(path, act)
     assert rows(path, "SELECT url, state, tries FROM urls") == [(SEED, "waiting", 0)]

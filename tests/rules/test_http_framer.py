@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.http import Dechunker, Digester, Framer, digest_of
+from archiver.http import Dechunker, Digester, Framer, digest_of, digests_of
 from archiver.http.chunks import MAX_LINE, MAX_TRAILER
 from archiver.http.framer import MAX_INTERIM, MAX_SURPLUS
 from archiver.http.head import MAX_HEAD
@@ -334,3 +334,12 @@ def test_words_for_faults_are_plain() -> None:
     named = {fault for bad in BAD.values() for fault in read([bad.raw]).framing.faults}
     assert named
     assert all(re.fullmatch("[a-z]+(-[a-z]+)*", fault) for fault in named)
+
+
+@given(st.binary(max_size=200), st.integers(0, 250), st.booleans(), st.sampled_from(["sha256", "sha1", "md5"]))
+def test_digests_at_once_are_those_of_pieces(block: bytes, head: int, chunked: bool, algorithm: str) -> None:  # noqa: FBT001
+    framing = Framing(200, head, chunked=chunked, media_type="", fields=())
+    digester = Digester(algorithm, framing)
+    for at in range(0, len(block), 7):
+        digester.feed(block[at : at + 7])
+    assert digests_of(algorithm, framing, block) == digester.digests()
