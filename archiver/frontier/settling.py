@@ -130,13 +130,16 @@ def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tup
 
 def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
     """Count every link that scope did not take, and keep a sample; what stands there already is not kept twice."""
-    links: Counter[tuple[str, str]] = Counter()
+    kinds: list[tuple[str, str]] = []  # rule and host of every link
     once: dict[str, tuple[tuple[str, str], int]] = {}
     for each in settlements:
+        via = each.claim.id
         for address, rule in each.refused:
             kind = rule, url.origin(address)
-            links[kind] += 1
-            once.setdefault(address, (kind, each.claim.id))
+            kinds.append(kind)
+            if address not in once:
+                once[address] = kind, via
+    links = Counter(kinds)
     if not links:
         return
     before = {(rule, host): kept for rule, host, kept in db.many(KEPT, list(links))}
