@@ -36,9 +36,14 @@ class Offers:
             before = known(new.url)
             if before is new:
                 continue
-            if before is not None and _GUESS not in before.path:  # then this is `no_better`; most links end here
-                if new.depth >= before.depth and new.strays >= before.strays and new.priority >= before.priority:
-                    continue
+            if (
+                before is not None  # what `no_better` says, without calls: most links end here
+                and new.depth >= before.depth
+                and new.strays >= before.strays
+                and new.priority >= before.priority
+                and _GUESS not in before.path
+            ):
+                continue
             if not self._idle(new):
                 found.append((new, via))
         return found
