@@ -7,11 +7,13 @@ only where rows are written anew, by seeds, by recovery, or by another process: 
 
 from collections.abc import Iterable
 
-from archiver.model import NewUrl
+from archiver.model import Hop, NewUrl
 from archiver.scope import is_guess
 
 MOST = 20_000  # links of a generation …
 SIZE = 2 << 20  # … and characters in them; there are two generations
+
+_GUESS = Hop.SPECULATIVE.value
 
 Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
 
@@ -29,11 +31,22 @@ class Offers:
     def news(self, links: Iterable[NewUrl], via: int) -> list[Found]:
         """Those of *links*, which the document in row *via* names, that may change something."""
         known = self._young.get
-        return [
-            (new, via)
-            for new in links
-            if (before := known(new[0])) is not new and before != new and not self._idle(new)  # most are the same value
-        ]
+        found: list[Found] = []
+        for new in links:
+            before = known(new.url)
+            if before is new:
+                continue
+            if (
+                before is not None  # what `no_better` says, without calls: most links end here
+                and new.depth >= before.depth
+                and new.strays >= before.strays
+                and new.priority >= before.priority
+                and _GUESS not in before.path
+            ):
+                continue
+            if not self._idle(new):
+                found.append((new, via))
+        return found
 
     def _idle(self, new: NewUrl) -> bool:
         before = self._young.get(new.url)

@@ -30,6 +30,8 @@ WHEN new.state <> old.state OR (new.tries > 0 AND new.priority >= 0) <> (old.tri
     WHERE id = new.host;
 END;
 
+DROP TRIGGER refusals_added;  -- who keeps a batch of them says once how many: `refusal_counts.kept`
+
 CREATE INDEX hosts_robots ON hosts (robots_url) WHERE robots_url IS NOT NULL;  -- who is answered by one robots.txt …
 CREATE INDEX hosts_robots_next ON hosts (robots_next) WHERE robots_next IS NOT NULL;  -- … or will be
 CREATE INDEX urls_moved ON urls (seed) WHERE hop = 'R';  -- where seeds moved to

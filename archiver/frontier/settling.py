@@ -4,6 +4,7 @@ Hosts before URLs, URLs before what speaks of them, counts last. Runs inside a t
 begins and commits; nothing here decides anything that the settlements do not say.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,7 +13,7 @@ from archiver.frontier import adding, asking, tallies
 from archiver.frontier.connection import Connection
 from archiver.frontier.offers import Found, Offers
 from archiver.frontier.port import Settled
-from archiver.model import LIFE, Event, FileState, Hop, NewUrl, Refusal, Settlement, State
+from archiver.model import LIFE, Event, FileState, Hop, NewUrl, Settlement, State
 from archiver.scope import is_guess
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
@@ -35,12 +36,14 @@ UPDATE OR ROLLBACK urls SET state = new.state, status = new.status, failure = ne
     again = again + (urls.state <> 'waiting')
 FROM new WHERE urls.id = new.id AND (urls.state = 'waiting' OR priority < 0)
 """  # a robots.txt is asked for again: where only the WARCs tell of it, nothing else says so
-COUNT_REFUSALS = """
-INSERT INTO refusal_counts (rule, host, links) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET links = links + excluded.links
+KEPT = """
+WITH given (rule, host) AS (VALUES {rows}) SELECT rule, host, kept FROM given JOIN refusal_counts USING (rule, host)
 """
-INSERT_REFUSAL = """
-INSERT OR IGNORE INTO refusals (url, rule, via) SELECT :url, :rule, :via
-WHERE (SELECT kept FROM refusal_counts WHERE rule = :rule AND host = :host) < :most
+KNOWN_REFUSALS = "SELECT url FROM refusals WHERE url IN (SELECT value FROM json_each(?))"
+INSERT_REFUSAL = "INSERT OR ROLLBACK INTO refusals (url, rule, via) VALUES {rows}"
+COUNT_REFUSALS = """
+INSERT INTO refusal_counts (rule, host, links, kept) VALUES {rows}
+ON CONFLICT DO UPDATE SET links = links + excluded.links, kept = kept + excluded.kept
 """
 LOOP = """
 WITH RECURSIVE chain (id, via, hop, step) AS (
@@ -127,21 +130,30 @@ def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tup
 
 def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
     """Count every link that scope did not take, and keep a sample; what stands there already is not kept twice."""
-    counts: Counter[tuple[str, str]] = Counter()
-    once: dict[str, tuple[Refusal, int, str]] = {}
+    kinds: list[tuple[str, str]] = []  # rule and host of every link
+    once: dict[str, tuple[tuple[str, str], int]] = {}
     for each in settlements:
-        for refusal in each.refused:
-            host = url.origin(refusal.url)
-            counts[refusal.rule, host] += 1
-            once.setdefault(refusal.url, (refusal, each.claim.id, host))
-    db.executemany(COUNT_REFUSALS, [(rule, host, links) for (rule, host), links in counts.items()])
-    db.executemany(
-        INSERT_REFUSAL,
-        [
-            {"url": refusal.url, "rule": refusal.rule, "via": via, "host": host, "most": REFUSALS_KEPT}
-            for refusal, via, host in once.values()
-        ],
-    )
+        via = each.claim.id
+        for address, rule in each.refused:
+            kind = rule, url.origin(address)
+            kinds.append(kind)
+            if address not in once:
+                once[address] = kind, via
+    links = Counter(kinds)
+    if not links:
+        return
+    before = {(rule, host): kept for rule, host, kept in db.many(KEPT, list(links))}
+    wanted = [address for address, (kind, _) in once.items() if before.get(kind, 0) < REFUSALS_KEPT]
+    known = {address for (address,) in db.rows(KNOWN_REFUSALS, (json.dumps(sorted(wanted)),))}
+    kept: Counter[tuple[str, str]] = Counter()
+    sample: list[tuple[str, str, int]] = []
+    for address in wanted:
+        kind, via = once[address]
+        if address not in known and before.get(kind, 0) + kept[kind] < REFUSALS_KEPT:
+            kept[kind] += 1
+            sample.append((address, kind[0], via))
+    db.many(INSERT_REFUSAL, sorted(sample))
+    db.many(COUNT_REFUSALS, [(*kind, number, kept[kind]) for kind, number in links.items()])
 
 
 def _name_loops(db: Connection, settlements: Iterable[Settlement]) -> None:
