@@ -7,18 +7,21 @@ reads, shortens or overwrites what was written.
 import os
 from collections.abc import Iterable
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from isal import isal_zlib
 
-from archiver.archive.layout import OPEN, storage, sync_data, sync_folder
+from archiver.archive.layout import OPEN, storage, sync_folder
+from archiver.disk import STEP, sync_data
 from archiver.model import Span
 
 LEVEL = 3  # 3 % larger than zlib's 6 on pages, in a quarter of its time; measured in docs/performance.md
 QUICK = 1  # where trying hard gains nothing: what is compressed already, or short
 SHORT = 4 << 10
 SMALL = 1 << 20  # a record below this is compressed in one call
+VAIN = 0.98  # of the size of a first piece: where QUICK leaves more, LEVEL gains little in three times the time
 BUFFER = 1 << 18  # bytes handed to the system at once: the records of some forty pages
 
 _END = b"\r\n\r\n"
@@ -53,10 +56,19 @@ class WarcFile:
         return Span(start, self.size - start)
 
     def _stream(self, header: bytes, block: Iterable[bytes], level: int) -> None:
+        """A record piece by piece, and to the disk in steps: others sync their files meanwhile."""
+        pieces = iter(block)
+        first = next(pieces, b"")
+        if len(isal_zlib.compress(first, QUICK)) > VAIN * len(first):
+            level = QUICK
         compressor = isal_zlib.compressobj(level, isal_zlib.DEFLATED, 31)
         self._write(compressor.compress(header))
-        for piece in block:
+        synced = self.size
+        for piece in chain((first,), pieces):
             self._write(compressor.compress(piece))
+            if self.size - synced >= STEP:
+                sync_data(self._file)
+                synced = self.size
         self._write(compressor.compress(_END) + compressor.flush())
 
     def _write(self, data: bytes) -> None:
