@@ -21,7 +21,7 @@ from archiver.model import Digests, Framing
 
 IN_MEMORY = 256 << 10  # bytes; nine of ten pages and images are smaller
 PIECE = 1 << 20  # read at a time: with each the threads take turns, which can cost some milliseconds
-STEP = 4 * disk.STEP  # of a file until it is synced: most are smaller, and gone before the system writes them
+STEP = 4 * disk.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
 
 NOT_TAKEN = "cannot be spooled"
 
@@ -102,8 +102,12 @@ class FileBlock:
         return self._read(0, size)
 
     def close(self) -> None:
-        """Give the file back to the system."""
+        """Give the file back to the system, in steps: freeing gigabytes at once holds up the syncs of all others."""
         if not self._file.closed:
+            with suppress(OSError):  # nobody needs it any more
+                for left in range(self._length - STEP, 0, -STEP):
+                    self._file.truncate(left)
+                    disk.sync_data(self._file)
             self._file.close()
             self._folder.hold(-self._length)
 

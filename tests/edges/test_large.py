@@ -66,7 +66,7 @@ def test_what_does_not_compress_is_not_tried_hard(tmp_path: Path, piece: bytes, 
     packed.abandon()
 
 
-def test_a_large_response_does_not_pile_up_on_its_way(tmp_path: Path, synced: list[int]) -> None:
+def test_a_large_response_does_not_pile_up_in_the_spool(tmp_path: Path, synced: list[int]) -> None:
     framing = Framing(status=200, head_length=0, chunked=False, media_type="", fields=())
     with ThreadPoolExecutor(1) as writer:
 
@@ -81,6 +81,7 @@ def test_a_large_response_does_not_pile_up_on_its_way(tmp_path: Path, synced: li
     assert synced == [spool.STEP]
     assert b"".join(block.pieces()) == NOISE * 40
     block.close()
+    assert synced == [spool.STEP, 40 * MIB - spool.STEP], "nor is it freed at once"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
