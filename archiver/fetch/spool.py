@@ -21,7 +21,7 @@ from archiver.model import Digests, Framing
 
 IN_MEMORY = 256 << 10  # bytes; nine of ten pages and images are smaller
 PIECE = 1 << 20  # read at a time: with each the threads take turns, which can cost some milliseconds
-STEP = 4 * disk.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
+STEP = 2 * disk.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
 
 NOT_TAKEN = "cannot be spooled"
 
