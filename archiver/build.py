@@ -24,6 +24,7 @@ from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
 from archiver.archive.writer import Archive, WarcIdentity
+from archiver.background import stand_back
 from archiver.config.own import SeedSetting
 from archiver.config.settings import PolitenessSettings, Settings, every_setting, key_of
 from archiver.config.toml import parse, toml_value
@@ -119,7 +120,7 @@ async def _catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now:
 
 def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: Guard) -> Fetcher:
     """The fetcher, which *stack* closes, and after it the threads that spool what it brings."""
-    spooling = ThreadPoolExecutor(2, thread_name_prefix="spool")
+    spooling = ThreadPoolExecutor(2, "spool", stand_back)
     stack.callback(spooling.shutdown)
     fetcher = Fetcher(settings.fetch, guard, layout.spool, settings.warc.digest, spooling)
     stack.push_async_callback(fetcher.close)
@@ -252,7 +253,7 @@ def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, 
     )
     serials = itertools.count(_next_serial(layout))
 
-    def lane() -> Lane:
+    def lane(begin: Callable[[], None] | None = None) -> Lane:
         archive = Archive(
             layout.archive,
             identity,
@@ -260,9 +261,9 @@ def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, 
             now=lambda: time.time_ns() // 1000,
             new_id=RecordIds(os.urandom),
         )
-        return Lane(archive, books, in_force, clock)
+        return Lane(archive, books, in_force, clock, begin)
 
-    return lane(), lane()
+    return lane(), lane(stand_back)
 
 
 def _next_serial(layout: Layout) -> int:

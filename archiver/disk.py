@@ -2,6 +2,8 @@
 
 Knows paths, and no part of a collection: each edge names its own files. A number that the system does not give is
 not made up: what was to be written is said as a lower bound, and a quota is not mistaken for the disk.
+Who writes much syncs every `STEP` of it, be it needed on the disk or not: what piles up in the system's memory makes
+every sync of every other file wait until it is written, and beyond a share of the memory stops all who write.
 """
 
 import errno
@@ -9,6 +11,9 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import BinaryIO
+
+STEP = 8 << 20  # bytes; a disk of 150 MB/s needs a twentieth of a second for them
 
 _UNITS = ((10**9, "GB"), (10**6, "MB"))
 
@@ -16,6 +21,12 @@ _UNITS = ((10**9, "GB"), (10**6, "MB"))
 def free(path: Path) -> int:
     """Bytes that we may still write where *path* lies or would lie."""
     return shutil.disk_usage(_existing(path)).free
+
+
+def sync_data(file: BinaryIO) -> None:
+    """The bytes written to *file* are on disk."""
+    file.flush()
+    getattr(os, "fdatasync", os.fsync)(file.fileno())  # macOS and Windows have no fdatasync
 
 
 def amount(count: int) -> str:

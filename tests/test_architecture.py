@@ -25,6 +25,7 @@ FLOORS = (
         "outage"
     ),
     "schedule",  # keeps a pace for each host
+    "background",
     "disk",  # what the file system says when it takes no more, in words for all who write
     "frontier fetch archive stats reading",
     "visit",

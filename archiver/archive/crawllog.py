@@ -13,7 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from archiver.archive.layout import storage, sync_data, sync_folder
+from archiver.archive.layout import storage, sync_folder
+from archiver.disk import sync_data
 
 
 class LogLine(NamedTuple):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archiver import disk
+from archiver.disk import sync_data
 from archiver.errors import ArchiveError
 
 OPEN = ".open"  # the suffix of a WARC that is being written
@@ -111,12 +112,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def sync_data(file: BinaryIO) -> None:
-    """The bytes written to *file* are on disk."""
-    file.flush()
-    getattr(os, "fdatasync", os.fsync)(file.fileno())  # macOS and Windows have no fdatasync
 
 
 def replace_file(path: Path, fill: Callable[[BinaryIO], None], size: Callable[[], int] = _unknown) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archiver.archive.compressing import member, member_in_pieces
-from archiver.archive.layout import OPEN, storage, sync_data, sync_folder, trouble
+from archiver.archive.layout import OPEN, storage, sync_folder, trouble
+from archiver.disk import STEP, sync_data
 from archiver.model import Span
 
 SMALL = 1 << 20  # a record below this is compressed in one call
@@ -43,11 +44,19 @@ class WarcFile:
                 self._write(member(b"".join((header, *block, _END))))
             else:
                 pieces = iter(block)
-                for piece in member_in_pieces(header + next(pieces, b""), chain(pieces, (_END,))):
-                    self._write(piece)
+                self._stream(member_in_pieces(header + next(pieces, b""), chain(pieces, (_END,))))
         except OSError as error:  # of a spool file too
             raise trouble(error, self._path, self._missing()) from error
         return Span(start, self.size - start)
+
+    def _stream(self, pieces: Iterable[bytes]) -> None:
+        """A record piece by piece, and to the disk in steps: others sync their files meanwhile."""
+        synced = self.size
+        for piece in pieces:
+            self._write(piece)
+            if self.size - synced >= STEP:
+                sync_data(self._file)
+                synced = self.size
 
     def _write(self, data: bytes) -> None:
         self.size += len(data)

@@ -6,7 +6,7 @@ comes last and is not this module's business.
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -93,9 +93,14 @@ class InForce:
 
 
 class Lane:
-    """Batches of one kind, one after the other: the next is handed in when the database knows the one before."""
+    """Batches of one kind, one after the other: the next is handed in when the database knows the one before.
 
-    def __init__(self, archive: Archive, books: Books, in_force: InForce, clock: Clock) -> None:
+    Its thread calls *begin* first.
+    """
+
+    def __init__(
+        self, archive: Archive, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
+    ) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()
         self.enough = asyncio.Event()  # a batch need not wait for more
@@ -103,7 +108,7 @@ class Lane:
         self._books = books
         self._in_force = in_force
         self._clock = clock
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
+        self._thread = ThreadPoolExecutor(1, "archive", begin)
 
     @property
     def behind(self) -> bool:

@@ -20,7 +20,8 @@ from archiver.http import Digester
 from archiver.model import Digests, Framing
 
 IN_MEMORY = 256 << 10  # bytes; nine of ten pages and images are smaller
-PIECE = 256 << 10
+PIECE = 1 << 20  # read at a time: with each the threads take turns, which can cost some milliseconds
+STEP = 2 * disk.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
 
 NOT_TAKEN = "cannot be spooled"
 
@@ -101,8 +102,12 @@ class FileBlock:
         return self._read(0, size)
 
     def close(self) -> None:
-        """Give the file back to the system."""
+        """Give the file back to the system, in steps: freeing gigabytes at once holds up the syncs of all others."""
         if not self._file.closed:
+            with suppress(OSError):  # nobody needs it any more
+                for left in range(self._length - STEP, 0, -STEP):
+                    self._file.truncate(left)
+                    disk.sync_data(self._file)
             self._file.close()
             self._folder.hold(-self._length)
 
@@ -142,6 +147,7 @@ class Spool:
     def __init__(self, folder: SpoolFolder, algorithm: str, writer: Executor) -> None:
         self.length = 0
         self._written = 0
+        self._synced = 0
         self._folder = folder
         self._algorithm = algorithm
         self._writer = writer
@@ -209,4 +215,8 @@ class Spool:
             self._file.flush()
         self._written += size
         self._folder.hold(size)
+        if self._written - self._synced >= STEP:
+            with self._folder.trouble(NOT_TAKEN):
+                disk.sync_data(self._file)
+            self._synced = self._written
         return time.thread_time() - began

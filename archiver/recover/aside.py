@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver.archive.layout import OPEN, Layout, replace_file, storage, sync_data, sync_folder
+from archiver.archive.layout import OPEN, Layout, replace_file, storage, sync_folder
+from archiver.disk import sync_data
 from archiver.recover.visits import Gap
 
 STEP = 1 << 20  # bytes copied at a time
