@@ -17,6 +17,11 @@ _PLAIN = re.compile(
     rf"(?P<origin>https?://[a-z0-9][a-z0-9.:-]{{0,259}}+)(?P<path>/|(?:{_SEGMENT})++)/?+"
     r"(?:\?(?P<query>[A-Za-z0-9_~./?:@!$&()*+,;=-]++))?+"
 )
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_PLAIN_HOST = re.compile(  # not a number, however it may be written, or a number in its one plain form
+    rf"https?://(?:www\d*+\.)?+((?:[a-z0-9-]++\.)*+[a-z][a-z0-9-]*+|(?:{_OCTET}\.){{3}}{_OCTET})"
+    r"(:(?!80$|443$)(?:[1-5]\d{4}|[1-9]\d{1,3}))?+"
+)
 _SESSION = re.compile(r"sid=|sessionid|cftoken=")
 _quoted = json.JSONEncoder().encode
 
@@ -60,4 +65,7 @@ def key(address: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _host(origin: str) -> str:
+    plain = _PLAIN_HOST.fullmatch(origin)
+    if plain is not None:  # without the library, which brings an HTTP client: 80 ms and 9 MB
+        return f"{','.join(reversed(plain[1].split('.')))}{plain[2] or ''})"
     return url.surt(origin + "/").removesuffix("/")

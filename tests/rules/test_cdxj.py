@@ -62,7 +62,11 @@ def test_a_line_is_one_line_and_ascii(path: str, mime: str) -> None:
     assert json.loads(made.split(" ", 2)[2])["mime"] == (mime or "unk")
 
 
-HOSTS = ["site.test", "www.site.test", "www2.a-b.test:8080", "127.0.0.1:8931", "a..b", "12", "www.1.2", "0177.0.0.1"]
+HOSTS = [
+    *("site.test", "www.site.test", "www2.a-b.test:8080", "127.0.0.1:8931", "a..b", "12", "www.1.2", "0177.0.0.1"),
+    *("www", "www.test", "www7", "www.www.test", "www.1.2.3.4", "255.9.0.1:80", "0.0.0.0:59999", "1.2.3.256", "a.0x1"),
+    *("site.test:443", "site.test:80", "site.test:65535", "site.test:8", "-.test", "test.", "a_b.test", "10.0.0.01"),
+]
 PARTS = [
     *("a", "B", "1", "~", "-", ".", "..", "/", "//", "?", "&", "=", ";", ",", "(", "%41", "%2f", "+", "é", "/x.aspx"),
     *("sid=", "PHPSESSID=", ";jsessionid=", "jsessionid=", "cfid=1", "cftoken=2", "ASPSESSIONIDabcdefgh="),
@@ -74,4 +78,11 @@ PARTS = [
 @given(st.sampled_from(["http", "https"]), st.sampled_from(HOSTS), st.lists(st.sampled_from(PARTS), max_size=9))
 def test_a_plain_url_has_the_key_that_the_library_makes(scheme: str, host: str, parts: list[str]) -> None:
     address = f"{scheme}://{host}/{''.join(parts)}"
+    assert key(address) == url.surt(address)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_host_has_the_key_that_the_library_makes(scheme: str, host: str) -> None:
+    address = f"{scheme}://{host}/a"
     assert key(address) == url.surt(address)
