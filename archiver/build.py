@@ -14,10 +14,10 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archiver import __version__
 from archiver.allowance import Allowance
-from archiver.archive import reindex
 from archiver.archive.crawllog import CrawlLog
 from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import DRAFT, Layout, replace_file
@@ -48,7 +48,6 @@ from archiver.model import PatternTally
 from archiver.outage import Outage
 from archiver.outcome import LONGEST_PARK, ONCE
 from archiver.politeness import Whole
-from archiver.recover import Rebuilding, Rebuilt, Recovery, Tell, replace_database
 from archiver.robots import product_token
 from archiver.schedule import Schedule
 from archiver.scope import Scope, Scopes, scope_of
@@ -56,6 +55,9 @@ from archiver.stats import duration
 from archiver.traps import MOST_PATTERNS, Traps
 from archiver.visit import RobotsTerms, Terms
 from archiver.warc.records import RecordIds
+
+if TYPE_CHECKING:
+    from archiver.recover import Rebuilt, Tell
 
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
 
@@ -111,6 +113,8 @@ async def opened(
 
 async def _catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:
     """Bring *frontier* to what the run before has left on disk, and its waits to the clock of this one."""
+    from archiver.recover import Recovery  # noqa: PLC0415 - a hundredth of a second, for those only who resume
+
     recovered = await Recovery(layout, frontier, terms).run()
     if ahead := await frontier.set_back(now, LONGEST_PARK):
         log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
@@ -181,11 +185,14 @@ def _with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> S
     return replace(settings, seeds=(*settings.seeds, *further), scope=scope)
 
 
-async def rebuilt(directory: Path, settings: Settings, tell: Tell, text: str = "") -> Rebuilt:
+async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str = "") -> "Rebuilt":
     """A new crawl.db from the WARC files in *directory*, and a new index; the old ones are kept under damaged/.
 
     The new database is put in place in one step, when it is complete. *text* as for `opened`.
     """
+    from archiver.archive import reindex  # noqa: PLC0415 - a crawl needs neither
+    from archiver.recover import Rebuilding, replace_database  # noqa: PLC0415
+
     layout = Layout(directory)
     with ExitStack() as stack:
         layout.make()

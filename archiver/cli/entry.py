@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from archiver import __version__
+from archiver.cli import garbage
 from archiver.cli.options import HELP_WIDTH, Example, GroupedCommand, given_settings, setting_options, write_examples
 from archiver.cli.terminal import complain
 from archiver.errors import ArchiveError, ConfigError, Failure
@@ -382,6 +383,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """The command `archiver`."""
+    garbage.search_seldom()
     _mend_streams()
     sys.exit(run())
 

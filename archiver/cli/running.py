@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from archiver.cli import garbage
 from archiver.cli.terminal import complain
 from archiver.model import ExitCode
 from archiver.progress import Face, followed
@@ -122,6 +123,7 @@ def run(
 
 async def _attended(opening: AbstractAsyncContextManager[Running], face: Face | None, stop: Stop) -> Outcome:
     async with opening as crawl:
+        garbage.spare_what_is_there()
         stop.attach(crawl)
         async with followed(crawl.snapshot, face):
             ended = await crawl.run()

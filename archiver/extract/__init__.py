@@ -4,11 +4,13 @@
 with one function `read(document) -> Links`. Time and memory are linear in the size of the body, and all
 sizes are bounded; a bound that was reached, or data that is broken, is said in the note. What a script names
 is a guess, and says so by its hop; everywhere else a URL comes from a place where the format has one.
+
+Readers of what many sites do not have are imported when the first of it comes: they take a tenth of the start.
 """
 
 from collections.abc import Callable
 
-from archiver.extract import css, html, manifest, pdf, playlist, script, sitemap, text, xml
+from archiver.extract import css, html, script, text
 from archiver.extract.coding import decoded
 from archiver.extract.document import Document
 from archiver.extract.fields import from_fields, nofollow, redirect
@@ -18,17 +20,54 @@ from archiver.model import Links
 
 __all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "is_page", "links", "nofollow", "readable", "redirect"]
 
+
+def _xml(document: Document) -> Links:
+    from archiver.extract import xml  # noqa: PLC0415 - see above
+
+    return xml.read(document)
+
+
+def _sitemap(document: Document) -> Links:
+    from archiver.extract import sitemap  # noqa: PLC0415 - see above
+
+    return sitemap.read(document)
+
+
+def _playlist(document: Document) -> Links:
+    from archiver.extract import playlist  # noqa: PLC0415 - see above
+
+    return playlist.read(document)
+
+
+def _manifest(document: Document) -> Links:
+    from archiver.extract import manifest  # noqa: PLC0415 - see above
+
+    return manifest.read(document)
+
+
+def _json_feed(document: Document) -> Links:
+    from archiver.extract import manifest  # noqa: PLC0415 - see above
+
+    return manifest.read_feed(document)
+
+
+def _pdf(document: Document) -> Links:
+    from archiver.extract import pdf  # noqa: PLC0415 - see above
+
+    return pdf.read(document)
+
+
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: html.read,
-    Kind.XML: xml.read,
+    Kind.XML: _xml,
     Kind.CSS: css.read,
-    Kind.SITEMAP: sitemap.read,
+    Kind.SITEMAP: _sitemap,
     Kind.SCRIPT: script.read,
     Kind.TEXT: text.read,
-    Kind.PLAYLIST: playlist.read,
-    Kind.MANIFEST: manifest.read,
-    Kind.JSON_FEED: manifest.read_feed,
-    Kind.PDF: pdf.read,
+    Kind.PLAYLIST: _playlist,
+    Kind.MANIFEST: _manifest,
+    Kind.JSON_FEED: _json_feed,
+    Kind.PDF: _pdf,
 }
 
 

@@ -80,9 +80,12 @@ class PathRules:
             rules_of_part.sort(key=_lightness)
         self._lengths = sorted({len(prefix) for prefix in self._prefixes})
         self._part_lengths = sorted({len(part) for part in self._by_part})
+        self._none = not (self._prefixes or self._whole or self._by_part)
 
     def refusal(self, target: str) -> str:
         """The rule that forbids *target* (path and query of a canonical URL), as it was written; "" if none does."""
+        if self._none:
+            return ""
         plain = plain_form(target).replace("*", "%2A").replace("$", "%24")
         best = self._whole.get(plain)
         weight = best.weight if best else -1
