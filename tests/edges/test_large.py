@@ -1,4 +1,4 @@
-"""What is large goes to the disk in steps, in threads that stand back, and is not packed in vain."""
+"""What is large goes to the disk in steps, in threads that stand back."""
 
 import asyncio
 import gzip
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from archiver import disk
-from archiver.archive.warcfile import LEVEL, QUICK, WarcFile
+from archiver.archive.warcfile import WarcFile
 from archiver.background import NICE, stand_back
 from archiver.fetch import spool
 from archiver.fetch.spool import Spool, SpoolFolder
@@ -20,7 +20,6 @@ from archiver.model import Framing
 
 MIB = 1 << 20
 NOISE = os.urandom(MIB)
-TEXT = "".join(f"{number * number % 9973} sheep, and {number} more\n" for number in range(60_000)).encode()
 
 
 @pytest.fixture
@@ -53,17 +52,6 @@ def test_a_large_record_is_synced_while_it_is_written(tmp_path: Path, synced: li
     assert synced[-1] == span.length == file.size
     file.abandon()
     assert gzip.decompress((tmp_path / "a.warc.gz.open").read_bytes()) == b"header" + NOISE * 18 + b"\r\n\r\n"
-
-
-@pytest.mark.parametrize(("piece", "level"), [(NOISE, QUICK), (TEXT, LEVEL)])
-def test_what_does_not_compress_is_not_tried_hard(tmp_path: Path, piece: bytes, level: int) -> None:
-    hard, packed = WarcFile(tmp_path, "hard"), WarcFile(tmp_path, "packed")
-    span = hard.append(b"", iter([piece] * 3), 3 * len(piece))
-    quick = packed.append(b"", iter([piece] * 3), 3 * len(piece), packed=True)
-    assert (span.length < quick.length) is (level == LEVEL)
-    assert span.length < 3 * len(piece) * 1.001
-    hard.abandon()
-    packed.abandon()
 
 
 def test_a_large_response_does_not_pile_up_in_the_spool(tmp_path: Path, synced: list[int]) -> None:
