@@ -25,8 +25,9 @@ Kept = TypeVar("Kept", bound=Closing)
 class Idle(Generic[Kept]):
     """Idle connections by origin; close it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: float = MOST) -> None:
         self._loop = loop
+        self._most = most
         self._since: OrderedDict[Kept, tuple[str, float]] = OrderedDict()  # the longest idle first, and so …
         self._stacks: dict[str, list[Kept]] = {}  # … in each of these
         self._timer: asyncio.TimerHandle | None = None
@@ -39,7 +40,7 @@ class Idle(Generic[Kept]):
         """*kept* waits from now on."""
         self._since[kept] = origin, self._loop.time()
         self._stacks.setdefault(origin, []).append(kept)
-        if len(self._since) > MOST:
+        if len(self._since) > self._most:
             self._give_up()
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE, self._expire)
