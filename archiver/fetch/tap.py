@@ -33,7 +33,7 @@ from archiver.fetch.awake import Awake, Pauses
 from archiver.fetch.descriptors import allowed
 from archiver.fetch.failures import translated
 from archiver.fetch.guard import Guard
-from archiver.fetch.idle import MOST, Idle
+from archiver.fetch.idle import Idle
 from archiver.fetch.peers import peer_of
 from archiver.fetch.resolver import GuardedResolver
 
@@ -273,7 +273,7 @@ class Lines:
         loop = self._loop = asyncio.get_running_loop()
         self.awake = Awake(loop)
         self.pauses = Pauses(loop)
-        self.idle: Idle[Wire] = Idle(loop, min(MOST, allowed() / IDLE_SHARE))
+        self.idle: Idle[Wire] = Idle(loop, allowed() / IDLE_SHARE)
         self.heard = float("-inf")  # `time.monotonic()` when anything last came over the network
         self._connector = aiohttp.TCPConnector(
             limit=0,
