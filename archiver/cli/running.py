@@ -5,6 +5,7 @@ of it holds from before the crawl is opened until its reports are written; a sig
 """
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from archiver.progress import Face, followed
 from archiver.stats import Snapshot
 
 THIRD = 3
+COLLECT = 10_000, 20, 20  # with Python's own thresholds a fifth of the time with many hosts is a search for cycles
 LOOKUPS = "128"  # threads of uvloop, half of which look names up; with its own 4 a slow name server holds up all
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
@@ -116,6 +118,8 @@ def run(
             stop.detach()
             return await asyncio.to_thread(afterwards, outcome)
 
+    gc.set_threshold(*COLLECT)
+    gc.freeze()  # what is there by now stays
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(attended(Stop(patience)))
 
