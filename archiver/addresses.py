@@ -85,6 +85,7 @@ def carried(address: Address) -> tuple[IPv4Address, ...]:
     return address.teredo or ()
 
 
+@lru_cache(4096)
 def read(host: str) -> Address | None:
     """The address that *host* (as a canonical URL or a socket has it) spells out; None where it is a name."""
     try:

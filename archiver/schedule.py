@@ -263,7 +263,7 @@ class Schedule:
         queue.outstanding.add(claim.id)
         queue.touched.add(claim.id)
         queue.waiting -= 1
-        if not queue.window:
+        if not queue.window and queue.waiting > 0:
             self.refresh(host)
         self._look(host, queue, now)
         self._unblock(circle)

@@ -21,6 +21,7 @@ SEEDS = "seeds"
 MAX_SHOWN = 60  # characters of an unknown key in a message, which is one line
 _COMMENT_WIDTH = 100
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
+_PLAIN = re.compile(r"[ !#-\[\]-~]*+")  # ASCII in which nothing is to be escaped
 
 
 def _seed(text: str) -> str:
@@ -153,6 +154,8 @@ def toml_value(value: Any) -> str:
         inner = [toml_value(one) for one in value]
         return f"[{', '.join(inner)}]" if len(inner) < 2 else "[\n" + "".join(f"    {one},\n" for one in inner) + "]"
     if isinstance(value, str):
+        if _PLAIN.fullmatch(value):
+            return f'"{value}"'
         return '"' + "".join(_escaped(char) for char in value) + '"'
     return repr(value)
 

@@ -31,18 +31,17 @@ class Circles:
 
     async def terms(self, rows: Sequence[HostRow]) -> list[Terms]:
         """How each of *rows* may be asked, and with whom together."""
-        return list(await asyncio.gather(*(self._terms(row.key) for row in rows)))
+        addresses: Sequence[str] = [""] * len(rows)
+        if self._settings.polite_by == "ip":
+            addresses = await asyncio.gather(*(self._address_of(row.key) for row in rows))
+        return [self._terms(row.key, address) for row, address in zip(rows, addresses, strict=True)]
 
-    async def _terms(self, key: str) -> Terms:
+    def _terms(self, key: str, address: str) -> Terms:
         settings, name = self._settings, url.host(f"{key}/")
         rate, concurrency, pattern = settings.rate, settings.host_concurrency, ""
         for limit in settings.host_limit:
             if fnmatchcase(name, limit.pattern):
                 rate, concurrency, pattern = limit.rate, limit.concurrency or concurrency, limit.pattern
                 break
-        shared = ""
-        if settings.polite_by == "domain":
-            shared = self._domain_of(name)
-        elif settings.polite_by == "ip":
-            shared = await self._address_of(key)
+        shared = self._domain_of(name) if settings.polite_by == "domain" else address
         return Terms(rate, concurrency, FIRST, f"{settings.polite_by} {shared} {pattern}" if shared else "")

@@ -6,6 +6,7 @@ written, so the committed length of a file never passes over a visit.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from archiver.adapting import Lesson
@@ -20,8 +21,10 @@ ROOM_VISITS = 512  # as a rule fewer: each holds one of the crawl's slots
 ROOM_LARGE = 8  # large responses that may wait, each in a spool file
 BATCH = 64  # visits for which a busy crawl waits …
 GATHER = 0.05  # … at most this many seconds
+LONGEST_BATCH = 256  # of those that came in the meantime: each batch costs two syncs of the disk, however long it is
 FLUSH_AFTER = 2.0  # seconds without a visit until the index is brought up to date for a replay
 
+Waiting = deque[tuple[int, "asyncio.Future[None]"]]  # bytes, and who is told when there is room for them
 Report = Callable[[Sequence[Settlement], Settled], Awaitable[None]]
 
 
@@ -35,8 +38,7 @@ class Committer:
         self._report: Report | None = None
         self._hurry: Callable[[], bool] = lambda: True
         self._lessons: Callable[[], Mapping[int, Lesson]] = lambda: NOTHING_NEW
-        self._room = asyncio.Condition()
-        self._queueing = 0  # visits for which there is no room yet
+        self._waiting: tuple[Waiting, Waiting] = (deque(), deque())  # for room: small ones, large ones; in turn
         self._bytes = 0
         self._visits = 0
         self._large_ones = 0
@@ -56,11 +58,10 @@ class Committer:
     async def put(self, visited: Visited) -> None:
         """Hand a visit in; returns at once unless too much is waiting to be written."""
         held, large = _weight(visited)
-        if self._queueing or not self._fits(held, large):
+        if self._waiting[large] or not self._fits(held, large):
             await self._wait_for_room(held, large)
-        self._bytes += held
-        self._large_ones += large
-        self._visits += 1
+        else:
+            self._take(held, large)
         lane = self._large if large else self._small
         lane.queue.append(visited)
         lane.arrived.set()
@@ -70,7 +71,7 @@ class Committer:
     async def run(self) -> None:
         """Commit until `close`; any error of storage ends it, and with it the crawl."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._serve(self._small, BATCH))
+            group.create_task(self._serve(self._small, LONGEST_BATCH))
             group.create_task(self._serve(self._large, 1))
 
     def close(self) -> None:
@@ -81,12 +82,32 @@ class Committer:
             lane.enough.set()
 
     async def _wait_for_room(self, held: int, large: int) -> None:
-        self._queueing += 1
+        """Until there is room, which is taken then."""
+        there = asyncio.get_running_loop().create_future()
+        self._waiting[large].append((held, there))
         try:
-            async with self._room:
-                await self._room.wait_for(lambda: self._fits(held, large))
-        finally:
-            self._queueing -= 1
+            await there
+        except asyncio.CancelledError:
+            if not there.cancelled():  # the room was given away in the same moment
+                self._give(held, large, 1)
+            raise
+
+    def _take(self, held: int, large: int) -> None:
+        self._bytes += held
+        self._large_ones += large
+        self._visits += 1
+
+    def _give(self, held: int, large: int, visits: int) -> None:
+        """Give room back: to as many of those who wait as fit, and to nobody else, for there may be thousands."""
+        self._bytes -= held
+        self._large_ones -= large
+        self._visits -= visits
+        for kind, waiting in enumerate(self._waiting):
+            while waiting and (waiting[0][1].done() or self._fits(waiting[0][0], kind)):
+                size, there = waiting.popleft()
+                if not there.done():
+                    self._take(size, kind)
+                    there.set_result(None)
 
     def _fits(self, held: int, large: int) -> bool:
         return (
@@ -120,7 +141,7 @@ class Committer:
     async def _gather(self, lane: Lane, most: int) -> None:
         """An idle crawl does not wait for a batch to fill, a busy one a moment."""
         lane.enough.clear()
-        if len(lane.queue) >= most or self._closing or self._hurry():
+        if len(lane.queue) >= min(most, BATCH) or self._closing or self._hurry():
             return
         timer = asyncio.get_running_loop().call_later(GATHER, lane.enough.set)
         try:
@@ -132,11 +153,7 @@ class Committer:
         weights = [_weight(visited) for visited in batch]
         stored = await lane.store(batch)
         settled = await self._frontier.settle(stored.settlements, stored.files, self._lessons())
-        async with self._room:
-            self._bytes -= sum(held for held, _ in weights)
-            self._large_ones -= sum(large for _, large in weights)
-            self._visits -= len(batch)
-            self._room.notify_all()
+        self._give(sum(held for held, _ in weights), sum(large for _, large in weights), len(batch))
         if self._report is not None:
             await self._report(stored.settlements, settled)
 

@@ -5,6 +5,7 @@ it has to look.
 """
 
 import asyncio
+import math
 from collections import OrderedDict
 from typing import Generic, Protocol, TypeVar
 
@@ -23,10 +24,11 @@ Kept = TypeVar("Kept", bound=Closing)
 
 
 class Idle(Generic[Kept]):
-    """Idle connections by origin; close it."""
+    """Idle connections by origin, *most* or fewer; close it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: float = math.inf) -> None:
         self._loop = loop
+        self._most = most
         self._since: OrderedDict[Kept, tuple[str, float]] = OrderedDict()  # the longest idle first, and so …
         self._stacks: dict[str, list[Kept]] = {}  # … in each of these
         self._timer: asyncio.TimerHandle | None = None
@@ -39,7 +41,7 @@ class Idle(Generic[Kept]):
         """*kept* waits from now on."""
         self._since[kept] = origin, self._loop.time()
         self._stacks.setdefault(origin, []).append(kept)
-        if len(self._since) > MOST:
+        if len(self._since) > min(self._most, MOST):
             self._give_up()
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE, self._expire)

@@ -5,6 +5,8 @@ thread. The file has no name, so a crash leaves nothing behind. An error of the 
 """
 
 import asyncio
+import errno
+import os
 import tempfile
 import threading
 import time
@@ -16,12 +18,15 @@ from typing import BinaryIO
 
 from archiver import disk
 from archiver.errors import SHORTAGES, ArchiveError, ShortageError
+from archiver.fetch.descriptors import allowed
 from archiver.http import Digester
 from archiver.model import Digests, Framing
 
 IN_MEMORY = 256 << 10  # bytes; nine of ten pages and images are smaller
 PIECE = 1 << 20  # read at a time: with each the threads take turns, which can cost some milliseconds
 STEP = 2 * disk.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
+SPARE = 128  # open files that are left to the archive and the database, which could not go on without …
+SPARE_SHARE = 8  # … but never more than this part of all
 
 NOT_TAKEN = "cannot be spooled"
 
@@ -54,6 +59,8 @@ class SpoolFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        limit = allowed()
+        self.ceiling = limit - min(SPARE, limit // SPARE_SHARE)  # the first descriptor that is not for large messages
         self._held = 0
         self._turn = threading.Lock()
 
@@ -138,7 +145,11 @@ def spooled(folder: Path, pieces: Iterable[bytes]) -> FileBlock:
 
 def _nameless(folder: SpoolFolder) -> BinaryIO:
     with folder.trouble(NOT_TAKEN):
-        return tempfile.TemporaryFile(dir=folder.path, prefix="response-")
+        file = tempfile.TemporaryFile(dir=folder.path, prefix="response-")  # noqa: SIM115 - its reader closes it
+        if file.fileno() >= folder.ceiling:  # the lowest that is free: so many are open
+            file.close()
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return file
 
 
 class Spool:

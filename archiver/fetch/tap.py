@@ -2,6 +2,7 @@
 
 aiohttp resolves, connects (happy eyeballs) and does TLS; its HTTP parser never sees a byte, because it refuses answers
 that real servers give and can hand one URL the answer of another. What is idle waits in a pool of ours (`idle`).
+Where there is nothing to resolve, to choose or to agree upon, the event loop itself connects, without aiohttp.
 The seams: `TCPConnector._factory` builds our protocol, `connect()` lends it, `Connection.close()` ends
 it. `tests/edges/test_aiohttp_seams.py` fails when an upgrade moves one of them.
 
@@ -17,25 +18,24 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar, cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection
 from yarl import URL
 
 from archiver import url
+from archiver.addresses import read
 from archiver.errors import Failure, FetchError, ShortageError
 from archiver.fetch.awake import Awake, Pauses
-from archiver.fetch.ciphers import iana_cipher
+from archiver.fetch.descriptors import allowed
 from archiver.fetch.failures import translated
 from archiver.fetch.guard import Guard
 from archiver.fetch.idle import Idle
+from archiver.fetch.peers import peer_of
 from archiver.fetch.resolver import GuardedResolver
-from archiver.model import Peer
 
 Kept = TypeVar("Kept")
 
@@ -43,6 +43,7 @@ HIGH_WATER = 512 << 10  # bytes held for a slow reader before the server is made
 DNS_TTL = 300  # seconds; as long as browsers keep an address at most
 TOLERANCE = 0.01  # seconds by which a timer of ours may be early …
 THEIRS = 0.5  # … and one of aiohttp's
+IDLE_SHARE = 4  # of the files that may be open at most so much is for connections that wait
 MAX_KNOWN = 4096  # origins of which something is remembered …
 MAX_REQUESTS = 256  # … and those whose connection settings are kept: some KB each, quickly made anew
 
@@ -96,7 +97,6 @@ class Wire:
     """One connection, lent for one exchange after another."""
 
     __slots__ = (
-        "_connection",
         "_end",
         "_held",
         "_lines",
@@ -106,6 +106,7 @@ class Wire:
         "_pieces",
         "_poll",
         "_protocol",
+        "_release",
         "_timer",
         "_transport",
         "_waiter",
@@ -116,15 +117,15 @@ class Wire:
         "reused",
     )
 
-    def __init__(self, connection: Connection, protocol: TapProtocol, notes: tuple[str, ...]) -> None:
+    def __init__(self, protocol: TapProtocol, notes: tuple[str, ...], release: Callable[[], None]) -> None:
         self.reused = False
         self.error: BaseException | None = None
         self.notes = notes
-        self.peer = _peer(protocol)
+        self.peer = peer_of(protocol.transport)
         self.awake = protocol.lines.awake
         self._lines = protocol.lines
-        self._connection = connection
         self._protocol = protocol
+        self._release = release  # closes the connection, and whatever aiohttp keeps for it
         self._transport = cast(asyncio.Transport, protocol.transport)
         self._loop = asyncio.get_running_loop()
         self._poll: select.poll | None = None
@@ -201,7 +202,7 @@ class Wire:
             self._timer = None
         if self.peer.tls is not None:  # closing in order would wait for the server's consent
             self._protocol.abort()
-        self._connection.close()
+        self._release()
 
     def received(self, data: bytes) -> None:
         """Bytes arrived (called by the protocol)."""
@@ -269,10 +270,10 @@ class Lines:
         self._guard = guard
         self._patience = timeout
         self._timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_connect=timeout)
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         self.awake = Awake(loop)
         self.pauses = Pauses(loop)
-        self.idle: Idle[Wire] = Idle(loop)
+        self.idle: Idle[Wire] = Idle(loop, allowed() / IDLE_SHARE)
         self.heard = float("-inf")  # `time.monotonic()` when anything last came over the network
         self._connector = aiohttp.TCPConnector(
             limit=0,
@@ -280,8 +281,8 @@ class Lines:
             resolver=GuardedResolver(guard, aiohttp.ThreadedResolver()),
         )
         self.alive: set[TapProtocol] = set()
-        make: Callable[[], ResponseHandler] = partial(TapProtocol, loop, self)
-        self._connector._factory = make  # type: ignore[assignment]  # noqa: SLF001  the seam
+        self._tapped = partial(TapProtocol, loop, self)
+        self._connector._factory = self._tapped  # type: ignore[assignment]  # noqa: SLF001  the seam
         self._requests: OrderedDict[str, ClientRequest] = OrderedDict()
         self._unverified: OrderedDict[str, None] = OrderedDict()
         self._distrusted: OrderedDict[str, None] = OrderedDict()
@@ -344,22 +345,14 @@ class Lines:
     async def _make(self, origin: str) -> Wire:
         host = url.host(f"{origin}/")
         self._guard.check(host)  # a name is checked when it is resolved
-        request = self._requests.get(origin)
-        if request is None:
-            request = ClientRequest(
-                "GET",
-                URL(origin + "/", encoded=True),
-                loop=asyncio.get_running_loop(),
-                ssl=origin not in self._unverified,
-            )
-            _remember(self._requests, origin, request, MAX_REQUESTS)
-        connection = await self._connector.connect(request, [], self._timeout)
-        protocol = connection.protocol
-        if not isinstance(protocol, TapProtocol) or protocol.transport is None:
-            connection.close()
+        notes = ("tls-unverified",) if origin in self._unverified else ()
+        straight = origin.startswith("http://") and read(host) is not None
+        protocol, release = await (self._straight(origin, host) if straight else self._by_aiohttp(origin))
+        if protocol.transport is None:
+            release()
             raise ConnectionResetError(f"{origin} closed the connection at once")
         protocol.origin = origin
-        wire = Wire(connection, protocol, ("tls-unverified",) if origin in self._unverified else ())
+        wire = Wire(protocol, notes, release)
         try:
             self._guard.check(host, wire.peer.ip)  # once: whom it lets pass, it always will
         except FetchError:
@@ -367,24 +360,32 @@ class Lines:
             raise
         return wire.lend()
 
+    async def _straight(self, origin: str, host: str) -> tuple[TapProtocol, Callable[[], None]]:
+        """A connection to an address: nothing to look up, to choose from, or to agree upon."""
+        number = origin[len("http://") + len(host) + 1 :]
+        async with asyncio.timeout(self._patience):
+            _, protocol = await self._loop.create_connection(self._tapped, host.strip("[]"), int(number or 80))
+        return protocol, protocol.close
+
+    async def _by_aiohttp(self, origin: str) -> tuple[TapProtocol, Callable[[], None]]:
+        request = self._requests.get(origin)
+        if request is None:
+            request = ClientRequest(
+                "GET",
+                URL(origin + "/", encoded=True),
+                loop=self._loop,
+                ssl=origin not in self._unverified,
+            )
+            _remember(self._requests, origin, request, MAX_REQUESTS)
+        connection = await self._connector.connect(request, [], self._timeout)
+        protocol = connection.protocol
+        if not isinstance(protocol, TapProtocol):
+            connection.close()
+            raise ConnectionResetError(f"{origin} closed the connection at once")
+        return protocol, connection.close
+
 
 def _remember(known: "OrderedDict[str, Kept]", key: str, value: Kept, most: int = MAX_KNOWN) -> None:
     known[key] = value
     if len(known) > most:
         known.popitem(last=False)
-
-
-def _peer(protocol: TapProtocol) -> Peer:
-    transport = protocol.transport
-    if transport is None:
-        return Peer(None)
-    name = transport.get_extra_info("peername")
-    ip = str(name[0]).partition("%")[0] if name else None
-    tls = transport.get_extra_info("ssl_object")
-    if tls is None:
-        return Peer(ip)
-    version, cipher = None, None
-    with suppress(AttributeError, TypeError):  # a connection torn down meanwhile has no cipher any more
-        version = tls.version().replace("TLSv", "tls/")
-        cipher = iana_cipher(tls.cipher()[0])
-    return Peer(ip, version if version != "tls/1" else "tls/1.0", cipher)

@@ -6,8 +6,9 @@ lets that count as unavailable). Rules that are a day old are asked for again; t
 where none can be had (§2.4). Runs inside its caller's transaction.
 """
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from archiver import url
 from archiver.frontier import adding
@@ -25,12 +26,13 @@ ASK_AGAIN = """
 UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1, priority = -1
 WHERE id = ? AND state <> 'waiting'
 """
-POINT = "UPDATE hosts SET robots_url = (SELECT id FROM urls WHERE url = ?) WHERE id = ?"
-TAKE_ON = """
-UPDATE hosts SET robots = CASE (SELECT state FROM urls WHERE id = robots_url)
-    WHEN 'waiting' THEN 'unknown' WHEN 'archived' THEN 'known' ELSE 'unreachable' END
-WHERE id = ?
+POINT = """
+UPDATE hosts SET (robots_url, robots) = (
+    SELECT id, CASE state WHEN 'waiting' THEN 'unknown' WHEN 'archived' THEN 'known' ELSE 'unreachable' END
+    FROM urls WHERE url = ?
+) WHERE id = ?
 """
+ASKED = "SELECT id, key, robots_url, robots FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
 AWAIT = """
 UPDATE hosts SET robots_next = CASE robots WHEN 'known' THEN :row END,
     robots_url = CASE robots WHEN 'known' THEN robots_url ELSE :row END,
@@ -56,20 +58,19 @@ WHERE robots_url = :row
 """
 
 
-def ask(db: Connection, host: int) -> None:
-    """Put robots.txt of *host* into its queue, before everything else; if it was answered already, once more."""
-    key, asked, known = db.row("SELECT key, robots_url, robots FROM hosts WHERE id = ?", (host,)) or ("", 0, "")
-    if asked is not None and known == "unknown":
-        return
-    address = f"{key}/robots.txt"
-    db.execute(ASK, (address, host))
-    if asked is None:
-        db.execute(POINT, (address, host))
-        db.execute(TAKE_ON, (host,))
-    else:
-        row = (db.row("SELECT id FROM urls WHERE url = ?", (address,)) or (0,))[0]
-        db.execute(ASK_AGAIN, (row,))
-        db.execute(AWAIT, {"row": row, "host": host})
+def ask(db: Connection, hosts: Iterable[int]) -> None:
+    """Put robots.txt of each of *hosts* into its queue, before everything else; if it was answered, once more."""
+    found = db.rows(ASKED, (json.dumps(list(hosts)),))
+    to_ask = [
+        (f"{key}/robots.txt", host, asked) for host, key, asked, known in found if not asked or known != "unknown"
+    ]
+    db.executemany(ASK, [(address, host) for address, host, _ in to_ask])
+    db.executemany(POINT, [(address, host) for address, host, asked in to_ask if not asked])
+    for address, host, asked in to_ask:
+        if asked:
+            row = (db.row("SELECT id FROM urls WHERE url = ?", (address,)) or (0,))[0]
+            db.execute(ASK_AGAIN, (row,))
+            db.execute(AWAIT, {"row": row, "host": host})
 
 
 def in_order(settlements: Sequence[Settlement]) -> list[tuple[Settlement, Robots]]:

@@ -41,7 +41,7 @@ def learn(db: Connection, visits: Sequence[Claim]) -> None:
     db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])
     for each in visits:
         if each.url == url.origin(each.url) + "/robots.txt":
-            asking.ask(db, hosts[url.origin(each.url)])
+            asking.ask(db, (hosts[url.origin(each.url)],))
 
 
 def _row(each: Claim, host: int) -> tuple[str | int, ...]:

@@ -292,8 +292,7 @@ def _whole(db: Connection, act: Callable[Concatenate[Connection, P], T], /, *val
 
 
 def _asked(db: Connection, hosts: Collection[int]) -> list[HostRow]:
-    for host in hosts:
-        asking.ask(db, host)
+    asking.ask(db, hosts)
     return leasing.hosts(db, hosts)
 
 

@@ -68,7 +68,7 @@ def key(address: str) -> str:
     return f"{host}{plain['path'].lower()}?{query}"
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16_384)
 def _host(origin: str) -> str:
     plain = _ORIGIN.fullmatch(origin)
     if plain is None:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.cli.openfiles import EACH, RESERVE, fitting, needed
+from archiver.archive.index import MERGE_WIDTH
+from archiver.cli.openfiles import EACH, MOST_BESIDE, RESERVE, STANDING, fitting, needed
+from archiver.fetch.spool import SPARE
 
 
 @pytest.mark.parametrize(
@@ -18,13 +20,15 @@ from archiver.cli.openfiles import EACH, RESERVE, fitting, needed
         (RESERVE + EACH, 32, 1),
         (RESERVE, 32, 1),
         (20, 1, 1),
+        (20_000, 10_000, 10_000),
+        (RESERVE + 2 * MOST_BESIDE + 5000, 10_000, 5000),
     ],
 )
 def test_table(limit: int | None, concurrency: int, fits: int) -> None:
     assert fitting(limit, concurrency) == fits
 
 
-@given(st.integers(1, 5000), st.integers(1, 5000))
+@given(st.integers(1, 9000), st.integers(1, 9000))
 def test_what_fits_is_as_much_as_possible(limit: int, concurrency: int) -> None:
     fits = fitting(limit, concurrency)
     assert 1 <= fits <= concurrency
@@ -34,3 +38,7 @@ def test_what_fits_is_as_much_as_possible(limit: int, concurrency: int) -> None:
 
 def test_a_common_limit_is_enough_for_the_default() -> None:
     assert needed(32) <= 1024
+
+
+def test_large_answers_leave_enough_to_the_archive() -> None:
+    assert SPARE >= STANDING + MERGE_WIDTH + 1

@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from archiver.fetch import client, idle
 from archiver.fetch.awake import TOGETHER, Pauses
 from archiver.fetch.guard import Guard
 from archiver.fetch.idle import IDLE, Idle
-from archiver.fetch.tap import Lines
+from archiver.fetch.tap import Lines, TapProtocol
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
 
@@ -124,15 +124,15 @@ def test_pauses_are_never_shorter_and_end_together(clock: Clock) -> None:
 def test_what_waits_gives_its_descriptors_to_what_is_used() -> None:
     async def main() -> None:
         lines = Lines(5.0, Guard(["127.0.0.1"], []))
-        connect = lines._connector.connect
+        connect = lines._straight
         (await lines.connect(server.url("/").rstrip("/"))).give_back(reusable=True)
 
-        async def limited(*given: object) -> object:
+        async def limited(origin: str, host: str) -> tuple[TapProtocol, Callable[[], None]]:
             if lines.alive:
                 raise OSError(errno.EMFILE, "as if this process could open no more")
-            return await connect(*given)  # type: ignore[arg-type]
+            return await connect(origin, host)
 
-        lines._connector.connect = limited  # type: ignore[method-assign, assignment]
+        lines._straight = limited  # type: ignore[method-assign]
         wire = await lines.connect(f"http://127.0.0.1:{other.port}")
         with pytest.raises(ShortageError):
             await lines.connect(server.url("/").rstrip("/"))
