@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from archiver import disk
 from archiver.archive.crawllog import CrawlLog, LogLine
 from archiver.archive.layout import Layout, replace_file, storage
 from archiver.archive.room import LAST_RESERVE, Room
-from archiver.errors import ArchiveError
-from archiver.fetch.spool import FileBlock, SpoolFolder, spooled
+from archiver.errors import ArchiveError, ShortageError
+from archiver.fetch.spool import SPARE, FileBlock, SpoolFolder, spooled
 from fixtures.mounts import mounted
 
 LINE = LogLine(0.0, 200, 5, "http://a/", "", None, "text/plain", None, 0.0, "", ())
@@ -98,6 +99,28 @@ def test_the_spool(tmp_path: Path) -> None:
         assert disk.free(tmp_path / "d") == 65536
     with pytest.raises(ArchiveError, match=r"d/gone: a response cannot be spooled: No such file or directory"):
         spooled(tmp_path / "d/gone", [])
+
+
+def test_large_answers_do_not_take_the_last_descriptors(tmp_path: Path) -> None:
+    """Where few files more may be open, they are for the archive; what is refused leaves nothing open."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + SPARE, before[1]))
+        ceiling = SpoolFolder(tmp_path).ceiling
+        assert taken[0] < ceiling < taken[0] + SPARE - 8
+        while taken[-1] < ceiling - 1:
+            spooled(tmp_path, [b"x"]).close()
+            taken.append(os.dup(taken[0]))
+        for _ in range(2):
+            with pytest.raises(ShortageError, match="a response cannot be spooled: Too many open files"):
+                spooled(tmp_path, [b"x"])
+        os.close(taken.pop())
+        spooled(tmp_path, [b"x"]).close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for number in taken:
+            os.close(number)
 
 
 def test_a_response_that_cannot_be_read_back(tmp_path: Path) -> None:
