@@ -29,7 +29,7 @@ from serving import files
 IMPORTS = "imports and start"
 PARTS = {  # by module of the program; what the others do counts for whoever called them
     "fetch": ("fetch", "http"),
-    "reading links": ("extract", "reading", "url"),
+    "reading links": ("extract", "reading"),
     "judging links": ("scope", "verdicts", "guesses", "traps", "likeness", "robots", "outcome", "addresses"),
     "texts for traps": ("texts", "shown"),
     "records": ("warc", "archive", "disk"),
