@@ -16,6 +16,7 @@ OURS = "archiver"
 PEERS = Path(__file__).parent / "peers"
 UNLIMITED = ("--rate", "0", "--min-free-disk", "0", "-q")
 AT_ONCE = 16  # connections, where a client may have several
+SLOTS = 4  # places for visits of ours for each connection
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def has(*modules: str) -> bool:
 
 def archiver(*seeds: str, at_once: int = AT_ONCE, options: Sequence[str] = ()) -> list[str]:
     """Our own command, in this interpreter, as polite as the server allows and no more."""
-    concurrency = ("--host-concurrency", str(at_once), "--concurrency", str(max(32, at_once)))
+    places = SLOTS * at_once  # a visit keeps its place until it is committed, when its connection is free long since
+    concurrency = ("--host-concurrency", str(at_once), "--concurrency", str(places))
     return [sys.executable, "-m", "archiver", "crawl", *seeds, "-o", "out", *UNLIMITED, *concurrency, *options]
 
 
