@@ -4,7 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-COLOURS = ("#2563eb", "#dc2626", "#16a34a", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#475569")
+COLOURS = (
+    *("#2563eb", "#dc2626", "#16a34a", "#d97706", "#7c3aed"),
+    *("#0891b2", "#be185d", "#65a30d", "#475569", "#a8a29e"),
+)
 GREY = "#666"
 TICKS = 4  # of an axis, at least
 LETTER, LINE = 6.5, 16  # pixels, about
