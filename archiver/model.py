@@ -77,6 +77,24 @@ class Truncation(StrEnum):
     UNSPECIFIED = "unspecified"  # the framing is broken, so nobody can know where the message ended
 
 
+class Profile(StrEnum):
+    """Why a payload is not stored once more: the last words of the profiles of WARC 1.1 §6.7."""
+
+    IDENTICAL = "identical-payload-digest"  # it came again, and is stored already
+    NOT_MODIFIED = "server-not-modified"  # the server says that it has not changed (304)
+
+
+class Revisit(NamedTuple):
+    """The stored response whose payload an answer stands for. It is whole, on disk, and no revisit itself."""
+
+    profile: Profile
+    url: str
+    date: str  # its WARC-Date, character for character
+    record_id: str  # its WARC-Record-ID, "<urn:uuid:…>"; "" where it is not known
+    payload_digest: str
+    payload_length: int  # bytes
+
+
 class Link(NamedTuple):
     """A reference found in a document: an absolute canonical URL, how it leads there, and where it stood."""
 
@@ -242,6 +260,7 @@ class Capture(NamedTuple):
     request: Span
     metadata: Span
     truncated: Truncation | None = None
+    revisit: Profile | None = None  # the record is a revisit; the payload lies elsewhere
 
 
 @dataclass(frozen=True, slots=True)

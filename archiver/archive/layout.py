@@ -62,6 +62,16 @@ class Layout:
         return self.directory / "spool"
 
     @property
+    def earlier(self) -> Path:
+        """A folder for each earlier crawl of the same site: its crawl.db, crawl.toml, log and reports."""
+        return self.directory / "crawls"
+
+    @property
+    def imports(self) -> Path:
+        """Which files in `archive` were brought in from elsewhere."""
+        return self.directory / "imports.json"
+
+    @property
     def damaged(self) -> Path:
         """What a repair took out of the way."""
         return self.directory / "damaged"

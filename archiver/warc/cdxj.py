@@ -7,6 +7,7 @@ import json
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from archiver import url
 from archiver.model import Capture
@@ -29,6 +30,41 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _WWW = re.compile(r"^www[0-9]*\.")
 _SESSION = re.compile(r"sid=|sessionid|cftoken=")
 _quoted = json.JSONEncoder().encode
+
+
+class Entry(NamedTuple):
+    """One line of an index, whoever wrote it."""
+
+    key: str
+    timestamp: str  # 14 digits; more where its writer knew more
+    url: str
+    mime: str  # "warc/revisit" for a revisit
+    status: str
+    digest: str  # "" where the line has none; some writers leave "sha1:" out
+    length: int  # of the record in its file; 0 where the line does not say
+    offset: int
+    filename: str
+
+
+def read_line(line: bytes) -> Entry | None:
+    """The entry in *line*; None where it is none: a header line, or damaged."""
+    key, _, rest = line.strip().partition(b" ")
+    timestamp, _, text = rest.partition(b" ")
+    try:
+        said = json.loads(text)
+        return Entry(
+            key=key.decode(),
+            timestamp=timestamp.decode("ascii"),
+            url=str(said["url"]),
+            mime=str(said.get("mime", "unk")),
+            status=str(said.get("status", "-")),
+            digest=str(said.get("digest", "")),
+            length=int(said.get("length") or 0),
+            offset=int(said["offset"]),
+            filename=str(said["filename"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def timestamp14(microseconds: int) -> str:
