@@ -32,6 +32,7 @@ from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
+from archiver.crawl.dedup import Deduplicated
 from archiver.crawl.feed import Feed
 from archiver.crawl.lane import Books, InForce, Lane
 from archiver.crawl.lifetime import Crawl, Parts
@@ -41,6 +42,7 @@ from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.fetch.guard import Guard
 from archiver.fetch.lookup import address
+from archiver.frontier.payloads import Payloads
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.guesses import MARK, Guesses
@@ -268,7 +270,10 @@ def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, 
             now=lambda: time.time_ns() // 1000,
             new_id=RecordIds(os.urandom),
         )
-        return Lane(archive, books, in_force, clock, begin)
+        if settings.dedup.dedup == "off":
+            return Lane(archive, books, in_force, clock, begin)
+        once = Deduplicated(archive, Payloads(layout.database), settings.dedup.dedup_min_size)
+        return Lane(once, books, in_force, clock, begin)
 
     return lane(), lane(stand_back)
 
