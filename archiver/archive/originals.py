@@ -51,12 +51,17 @@ def codings(framing: Framing) -> tuple[str, ...]:
     return tuple(word.strip().lower() for value in values for word in value.split(",")) if values else ()
 
 
+def is_target(url: str) -> bool:
+    """Whether *url* can stand in a field that names a record."""
+    return _URI.fullmatch(url) is not None
+
+
 def _original(record: Record) -> Original | None:
     url = (record.first("WARC-Target-URI") or "").removeprefix("<").removesuffix(">")
     date, record_id = record.first("WARC-Date") or "", record.first("WARC-Record-ID") or ""
     stated = record.first("WARC-Payload-Digest") or ""
     algorithm = stated.partition(":")[0]
-    named = _URI.fullmatch(url) and _DATE.fullmatch(date) and _ID.fullmatch(record_id)
+    named = is_target(url) and _DATE.fullmatch(date) and _ID.fullmatch(record_id)
     if record.type != "response" or not named or algorithm not in _ALGORITHMS:
         return None
     if any(record.first(name) is not None for name in _NOT_WHOLE):

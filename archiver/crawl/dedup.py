@@ -6,13 +6,17 @@ Each lane has one of these, and what the other lane is writing is known to neith
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from archiver.archive.originals import Original, codings, original_at
+from archiver.archive.originals import Original, codings, is_target, original_at
+from archiver.archive.stored import is_stored
 from archiver.archive.writer import Archive, Deposit, Receipt
+from archiver.frontier.elsewhere import Elsewhere
 from archiver.frontier.payloads import Payloads
 from archiver.model import Claim, Digests, Exchange, FileState, Profile, Revisit
 from archiver.reading import is_robots
+from archiver.warc.cdxj import Entry, iso_date
 
 REMEMBERED = 2048  # originals that were read and found sound, of which the next duplicates need no reading
 LAST_CHUNK = b"\r\n0\r\n\r\n"  # with nothing behind it that belongs to this answer alone
@@ -27,14 +31,38 @@ class Like(NamedTuple):
     codings: tuple[str, ...]
 
 
-class Earlier(Protocol):
-    """What earlier archives hold."""
+class Earlier:
+    """What earlier archives hold, of which there are indexes, and perhaps the WARC files."""
+
+    def __init__(self, lines: Elsewhere, folders: Sequence[Sequence[Path]]) -> None:
+        self._lines = lines
+        self._folders = folders  # of the WARC files that each index names
 
     def find(self, wanted: Collection[Like]) -> Mapping[Like, Revisit]:
-        """For those of *wanted* that are stored elsewhere, what a revisit says of that."""
+        """For those of *wanted* that are stored there, what a revisit says of it."""
+        found: dict[Like, Revisit] = {}
+        for line in self._lines.find({each.digest for each in wanted}):
+            for each in wanted:
+                if each.digest == line.digest and each not in found:
+                    revisit = self._revisit(line.entry, self._folders[line.source], each)
+                    if revisit is not None:
+                        found[each] = revisit
+        return found
 
     def close(self) -> None:
         """No more questions."""
+        self._lines.close()
+
+    def _revisit(self, entry: Entry, folders: Sequence[Path], each: Like) -> Revisit | None:
+        name = PurePosixPath(entry.filename).name
+        for folder in folders:
+            if is_stored(folder, name):
+                original = original_at(folder, name, entry.offset)
+                return revisit_of(original) if original is not None and as_like(original) == each else None
+        date = iso_date(entry.timestamp)  # of whole seconds: nobody but the record itself knows more
+        if entry.status != str(each.status) or not date or not is_target(entry.url):
+            return None
+        return Revisit(Profile.IDENTICAL, entry.url, date, "", each.digest, each.length)
 
 
 class Deduplicated:

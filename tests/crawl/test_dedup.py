@@ -71,3 +71,46 @@ def test_what_becomes_a_revisit(tmp_path: Path) -> None:
         assert crawl(tmp_path / "c", server.url(), retries=0, timeout=5.0).code is ExitCode.DONE
     found = kinds(tmp_path / "c")
     print(found)
+
+
+def refers(directory: Path) -> dict[str, tuple[str, str, str]]:
+    """Of each revisit: its URL's path, and URL, date and id that it names."""
+    found = {}
+    for path in warcs(directory):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file):
+                if record.rec_type == "revisit":
+                    header = record.rec_headers.get_header
+                    names = ("WARC-Refers-To-Target-URI", "WARC-Refers-To-Date", "WARC-Refers-To")
+                    found[header("WARC-Target-URI").split("/", 3)[3]] = tuple(header(name) or "" for name in names)
+    return found
+
+
+def originals(directory: Path) -> dict[str, tuple[str, str, str]]:
+    found = {}
+    for path in warcs(directory):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file):
+                if record.rec_type == "response":
+                    header = record.rec_headers.get_header
+                    url = header("WARC-Target-URI")
+                    found[url.split("/", 3)[3]] = (url, header("WARC-Date"), header("WARC-Record-ID"))
+    return found
+
+
+def test_across_crawls(tmp_path: Path) -> None:
+    routes = {"/": page("/a", "/b"), "/a": ok(BODY), "/b": ok(OTHER), "/2": page("/c", "/d", "/e"), "/c": ok(BODY), "/d": ok(BODY + b"."), "/e": ok(OTHER)}
+    with RawServer(routes) as server:
+        crawl(tmp_path / "one", server.url())
+        there = originals(tmp_path / "one")
+        before = {path: path.read_bytes() for path in (tmp_path / "one").rglob("*") if path.is_file()}
+        crawl(tmp_path / "two", server.url("/2"), dedup_from=(str(tmp_path / "one"),))
+        crawl(tmp_path / "three", server.url("/2"), dedup_from=(str(tmp_path / "one/indexes/index.cdxj"),))
+        (tmp_path / "alone.cdxj").write_bytes((tmp_path / "one/indexes/index.cdxj").read_bytes())
+        crawl(tmp_path / "four", server.url("/2"), dedup_from=(str(tmp_path / "alone.cdxj"),))
+        (tmp_path / "one/archive").rename(tmp_path / "one/elsewhere")
+    assert refers(tmp_path / "two") == {"c": there["a"], "e": there["b"]}
+    assert refers(tmp_path / "three") == refers(tmp_path / "two")
+    seconds = {name: (url, f"{date[:19]}Z", "") for name, (url, date, _) in there.items()}
+    assert refers(tmp_path / "four") == {"c": seconds["a"], "e": seconds["b"]}
+    assert {path: path.read_bytes() for path in before if "archive" not in path.parts} == {path: data for path, data in before.items() if "archive" not in path.parts}
