@@ -63,6 +63,7 @@ from archiver.warc.records import RecordIds
 if TYPE_CHECKING:
     from archiver.recover import Rebuilt, Tell
 
+EARLIER_CRAWLS = 10  # in which a payload is looked for: each is one more question for a batch
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
 
 log = logging.getLogger(__name__)
@@ -211,6 +212,8 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         try:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuilding(layout, frontier, terms_of(settings), tell).run()
+            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload()):
+                log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
             await asyncio.to_thread(reindex.rebuild, directory)
             await frontier.mark_indexed()
         finally:
@@ -279,10 +282,16 @@ def _lanes(
         if settings.dedup.dedup == "off":
             return Lane(archive, books, in_force, clock, begin)
         earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
-        once = Deduplicated(archive, Payloads(layout.database), settings.dedup.dedup_min_size, earlier)
+        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in _earlier_crawls(layout))]
+        once = Deduplicated(archive, known, settings.dedup.dedup_min_size, earlier)
         return Lane(once, books, in_force, clock, begin)
 
     return lane(), lane(stand_back)
+
+
+def _earlier_crawls(layout: Layout) -> list[Path]:
+    """The databases of earlier crawls into the same archive, the latest first."""
+    return sorted(layout.earlier.glob("*/crawl.db"), reverse=True)[:EARLIER_CRAWLS]
 
 
 def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:

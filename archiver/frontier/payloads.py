@@ -5,6 +5,7 @@ committed, and a commit comes after the sync of the files: whatever is named her
 """
 
 import json
+import logging
 import sqlite3
 from collections.abc import Collection
 from pathlib import Path
@@ -14,6 +15,7 @@ from archiver.errors import ArchiveError
 from archiver.frontier import trouble
 
 MOST = 3  # places named of one payload, the newest first: one of them may have been damaged since
+SINCE = 5  # schema version: its captures say which of them are revisits
 _BUSY = 10.0  # seconds to wait for a moment of the crawl's own transactions
 
 # As in the index `captures_payload`. The answer is one row, because a thread that waits for its next row may wait long
@@ -30,6 +32,9 @@ WHERE payload_digest = wanted.value
 """  # noqa: S608 - a constant above
 
 
+log = logging.getLogger(__name__)
+
+
 class Place(NamedTuple):
     """A response whose record lies in the archive."""
 
@@ -42,19 +47,32 @@ class Place(NamedTuple):
 
 
 class Payloads:
-    """The payloads of one crawl. To be used by one thread at a time."""
+    """The payloads of one crawl. To be used by one thread at a time.
 
-    def __init__(self, path: Path) -> None:
+    *at_rest*: nobody writes to its database. One that is damaged, or of an older version, says nothing then.
+    """
+
+    def __init__(self, path: Path, *, at_rest: bool = False) -> None:
         self._path = path
+        self._at_rest = at_rest
         self._db: sqlite3.Connection | None = None
+        self._silent = False
 
     def find(self, digests: Collection[str]) -> list[Place]:
         """Responses with a payload of one of *digests*, a few of each, those that were stored last first."""
+        if self._silent:
+            return []
         try:
             if self._db is None:
-                self._db = _connected(self._path)
+                self._db = _connected(self._path, "mode=ro&immutable=1" if self._at_rest else "mode=ro")
+                self._silent = self._db.execute("PRAGMA user_version").fetchone()[0] < SINCE
+                return self.find(digests)
             (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()
         except sqlite3.Error as error:
+            if self._at_rest:
+                self._silent = True  # its payloads are stored once more, which no crawl need end for
+                log.warning("%s cannot be read, its payloads are not looked for: %s", self._path, error)
+                return []
             raise ArchiveError(f"{self._path}: {trouble.words(error, self._path)}") from error
         return [Place(*row) for row in json.loads(found)]
 
@@ -65,6 +83,6 @@ class Payloads:
             self._db = None
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    where = f"{path.absolute().as_uri()}?mode=ro"
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    where = f"{path.absolute().as_uri()}?{mode}"
     return sqlite3.connect(where, uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False)

@@ -1,4 +1,4 @@
-"""Payloads that come again become revisits: of one crawl, across hosts and across crawls; and never where they may not."""
+"""Payloads that come again become revisits, of one crawl, across hosts and across crawls; never where they may not."""
 
 import asyncio
 from collections import Counter
