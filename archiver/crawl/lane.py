@@ -9,17 +9,19 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from archiver.archive.crawllog import CrawlLog, LogLine
 from archiver.archive.index import Index
-from archiver.archive.writer import Archive, Deposit
+from archiver.archive.writer import Deposit, Receipt
 from archiver.crawl.clock import Clock
 from archiver.errors import Failure
-from archiver.model import Claim, Event, FileState, Settlement
+from archiver.model import Claim, Event, FileState, Profile, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
 ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
+DUPLICATE = {Profile.IDENTICAL: "duplicate:digest", Profile.NOT_MODIFIED: "duplicate:server-not-modified"}  # its words
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
 
 
@@ -77,6 +79,19 @@ class Books:
             self._log.abandon()
 
 
+class Store(Protocol):
+    """Where a lane's visits go: an `Archive`, or one in which each payload is stored once."""
+
+    def append(self, deposits: Sequence[Deposit]) -> Receipt:
+        """Store each of *deposits* whole; when this returns, all of them are on disk."""
+
+    def close(self) -> tuple[FileState, ...]:
+        """Give every file its final name."""
+
+    def abandon(self) -> None:
+        """Leave the open file as it is."""
+
+
 class InForce:
     """The terms by which visits are judged from now on: one value, put in the place of another while the crawl runs."""
 
@@ -99,7 +114,7 @@ class Lane:
     """
 
     def __init__(
-        self, archive: Archive, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
+        self, archive: Store, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
     ) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()
@@ -169,10 +184,12 @@ def _log_line(each: Settlement) -> LogLine:
     if each.event is Event.RETRY:
         words.append("retry")
     if capture is not None:
+        if capture.revisit:
+            words.append(DUPLICATE[capture.revisit])
         return LogLine(
             logged=each.settled,
             status=capture.status,
-            size=capture.payload_length,
+            size=0 if capture.revisit is Profile.NOT_MODIFIED else capture.payload_length,
             url=claim.url,
             path=claim.path,
             via=claim.via,

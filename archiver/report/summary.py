@@ -60,6 +60,9 @@ def lines(summary: Summary) -> Iterator[str]:
         f"{_count(totals.captures, 'capture')} of {volume(totals.received)} in {_count(totals.warcs, 'WARC file')} "
         f"of {volume(totals.stored)}",
     )
+    if totals.revisits:
+        payloads = _count(totals.revisits, "payload")
+        yield _row("", f"{payloads} of {volume(totals.spared)} came again and are not stored twice")
     if summary.run:
         run = summary.run
         yield _row(
