@@ -6,7 +6,7 @@ leaves no file that looks finished but of which nobody knows.
 Invariant: a receipt speaks only of bytes that are on disk.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from archiver.archive.warcfile import WarcFile
 from archiver.http import Digester, digest_of, digests_of
-from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links
+from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links, Revisit
 from archiver.warc.records import (
     FIELDS_TYPE,
-    BlockDigests,
+    Blocks,
     NewId,
     VisitNotes,
     capture_headers,
@@ -29,11 +29,12 @@ from archiver.warc.records import (
 
 
 class Deposit(NamedTuple):
-    """One visit, ready to be stored."""
+    """One visit, ready to be stored; with *revisit* only the head of its answer is."""
 
     claim: Claim
     exchange: Exchange
     links: Links
+    revisit: Revisit | None = None
 
 
 class Receipt(NamedTuple):
@@ -131,16 +132,18 @@ class Archive:
         return self._file
 
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
-        claim, exchange, links = deposit
+        claim, exchange, links, revisit = deposit
         algorithm = self._identity.algorithm
-        length = exchange.response.length
-        digests = exchange.digests or self._digests(exchange)
-        notes = VisitNotes.of(claim, exchange, links).block()
-        every = BlockDigests(digests, digest_of(algorithm, exchange.request), digest_of(algorithm, notes))
-        headers = capture_headers(claim.url, exchange, every, len(notes), self._file_id, self._new_id)
-        response = file.append(headers.response, exchange.response.pieces(), length)
-        request = file.append(headers.request, (exchange.request,), len(exchange.request))
-        metadata = file.append(headers.metadata, (notes,), len(notes))
+        notes = VisitNotes.of(claim, exchange, links, revisit).block()
+        block, length, digests = self._block(exchange, revisit)
+        request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
+        blocks = Blocks(digests, length, request, metadata, len(notes), revisit)
+        headers = capture_headers(claim.url, exchange, blocks, self._file_id, self._new_id)
+        spans = (
+            file.append(headers.response, block, length),
+            file.append(headers.request, (exchange.request,), len(exchange.request)),
+            file.append(headers.metadata, (notes,), len(notes)),
+        )
         return Capture(
             url=claim.url,
             timestamp=exchange.started,
@@ -148,13 +151,22 @@ class Archive:
             mime=exchange.framing.media_type,
             payload_digest=digests.payload,
             payload_length=digests.payload_length,
-            received=length,
+            received=exchange.response.length,
             warc=file.name,
-            response=response,
-            request=request,
-            metadata=metadata,
+            response=spans[0],
+            request=spans[1],
+            metadata=spans[2],
             truncated=exchange.truncated,
+            revisit=None if revisit is None else revisit.profile,
         )
+
+    def _block(self, exchange: Exchange, revisit: Revisit | None) -> tuple[Iterable[bytes], int, Digests]:
+        """What is stored of the response, its length, and its digests."""
+        if revisit is None:
+            return exchange.response.pieces(), exchange.response.length, exchange.digests or self._digests(exchange)
+        head = exchange.response.head(exchange.framing.head_length)
+        stored = digest_of(self._identity.algorithm, head)
+        return (head,), len(head), Digests(stored, revisit.payload_digest, revisit.payload_length)
 
     def _digests(self, exchange: Exchange) -> Digests:
         pieces = exchange.response.pieces()

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from archiver import url
 from archiver.model import Capture
 
+REVISIT = "warc/revisit"  # in place of a media type: the payload is to be looked for elsewhere
+
 # URLs whose key is plain to see: nothing in them is escaped, collapsed, or the id of a session.
 _SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
 _PLAIN = re.compile(
@@ -79,9 +81,10 @@ def _second(seconds: int) -> str:
 
 def line(capture: Capture, filename: str) -> str:
     """The index line of *capture*, which lies in the file that is called *filename* now."""
+    mime = REVISIT if capture.revisit else capture.mime or "unk"
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
-        f'"mime": {_quoted(capture.mime or "unk")}, "status": "{capture.status or "-"}", '
+        f'"mime": {_quoted(mime)}, "status": "{capture.status or "-"}", '
         f'"digest": {_quoted(capture.payload_digest)}, "length": "{capture.response.length}", '
         f'"offset": "{capture.response.offset}", "filename": {_quoted(filename)}}}'
     )
