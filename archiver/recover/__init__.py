@@ -2,7 +2,8 @@
 
 The WARC is the write-ahead log. `visits` reads the whole visits of a file, and the gaps between them; `recovery`
 settles what lies behind the committed length; `rebuild` makes a lost database anew by reading from offset 0; `damage`
-looks whether finished files are what they were; `aside` keeps what a repair takes out. Every step can be cut by
+looks whether finished files are what they were; `aside` keeps what a repair takes out; `turn` sets a crawl aside for
+the next one of the same collection. Every step can be cut by
 another crash and done again, and nothing is ever deleted.
 """
 

@@ -1,0 +1,188 @@
+"""What earlier crawls have of a URL: its newest capture, the conditions to ask for it again, and its stored answer.
+
+A page that came with 200 and is whole can be asked for again under conditions, if the record that holds its payload
+lies in this collection: only then can its links be read although it does not come again. A revisit is followed to that
+record; conditions are those of the URL's own newest head. Blocks; may be asked by any thread.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from archiver.archive.layout import Layout
+from archiver.archive.stored import record_at
+from archiver.earlier.rounds import rounds
+from archiver.earlier.validators import conditions
+from archiver.errors import ArchiveError
+from archiver.fetch.spool import MemoryBlock, spooled
+from archiver.frontier.past import Past, Taken, Visited
+from archiver.frontier.recalling import Manner
+from archiver.http import read_stored
+from archiver.http.head import head_end
+from archiver.model import Exchange, Framing, Peer, Profile, Revisit, State
+from archiver.warc.reader import Record, Torn
+from archiver.warc.records import parse_date
+
+OK = 200
+ERRORS = 400  # the first status that says that there is nothing …
+GONE = frozenset((404, 410))  # … of which these mean it
+MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
+IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
+HEAD = (1 << 20) + 16  # bytes of a head, at most
+
+log = logging.getLogger(__name__)
+
+
+class Known(NamedTuple):
+    """A version of a URL that is stored, and how a request asks for a newer one."""
+
+    conditions: bytes  # field lines
+    original: Revisit  # the response that holds its payload …
+    file: str  # … and where it lies
+    offset: int
+
+
+class Memory:
+    """Over all earlier crawls of one collection, newest first. To be closed."""
+
+    def __init__(self, archive: Path, pasts: Sequence[Past]) -> None:
+        self._archive = archive
+        self._pasts = tuple(pasts)
+        self._turn = threading.Lock()
+
+    def close(self) -> None:
+        """No more questions."""
+        for past in self._pasts:
+            past.close()
+
+    def newest(self, address: str) -> Taken | None:
+        """The newest capture of *address* that says whether there is something: no passing trouble of the server."""
+        with self._turn:
+            every = (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES))
+            return next((taken for taken in every if is_word(taken.meant)), None)
+
+    def known(self, address: str) -> Known | None:
+        """The newest whole version of *address*; None where it cannot be asked for under conditions."""
+        try:
+            return self._known(address)
+        except (ArchiveError, Torn, ValueError) as error:  # of the archive: then it comes whole, and is stored so
+            log.warning("%s is asked for without conditions: %s", address, error)
+            return None
+
+    def _known(self, address: str) -> Known | None:
+        newest: tuple[Taken, Record] | None = None
+        said = b""
+        for taken in self._versions(address):
+            with record_at(self._archive, taken.file, taken.offset) as record:
+                newest = newest or (taken, record)
+                said = conditions(_head(record))
+            if said or taken.status == OK:
+                break  # a 304 without a validator leaves those of the answer before it in force
+        original = self._original(*newest) if newest is not None and said else None
+        if original is None:
+            return None
+        with record_at(self._archive, original.file, original.offset) as record:
+            if record.type != "response":
+                return None
+            revisit = Revisit(
+                profile=Profile.NOT_MODIFIED,
+                url=record.first("WARC-Target-URI") or "",
+                date=record.first("WARC-Date") or "",
+                record_id=record.first("WARC-Record-ID") or "",
+                payload_digest=record.first("WARC-Payload-Digest") or "",
+                payload_length=original.size,
+            )
+        return Known(said, revisit, original.file, original.offset)
+
+    def _versions(self, address: str) -> Iterator[Taken]:
+        """What tells of whole versions of *address*, newest first: answers with 200, and that these still held."""
+        for past in self._pasts:
+            with self._turn:
+                found = past.captures(address, MOST_CAPTURES)
+            for taken in found:
+                if not taken.truncated and taken.meant == OK:
+                    yield taken
+
+    def _original(self, taken: Taken, record: Record) -> Taken | None:
+        """The capture that holds the payload of *taken*, whose *record* is this."""
+        if not taken.revisit:
+            return taken
+        address, date = record.first("WARC-Refers-To-Target-URI"), record.first("WARC-Refers-To-Date")
+        if not address or not date:
+            return None
+        with self._turn:
+            moment = parse_date(date)
+            found = next((found for past in self._pasts if (found := past.capture(address, moment))), None)
+        return found if found is not None and not found.truncated else None
+
+    @contextmanager
+    def answer(self, known: Known, spool: Path) -> Iterator[Exchange]:
+        """The stored answer of *known*, as if it had come now; raises `ArchiveError` where it cannot be read."""
+        try:
+            with record_at(self._archive, known.file, known.offset) as record:
+                large = (record.size or 0) > IN_MEMORY
+                block = spooled(spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
+        except Torn as torn:
+            raise ArchiveError(f"{self._archive / known.file}: {torn}") from None
+        try:
+            framing = read_stored(block.head(HEAD))
+            yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
+        finally:
+            block.close()
+
+    def left(self, most: int) -> Iterator[list[Visited]]:
+        """Every URL whose last word, in the newest crawl that has one, was an answer that is no error; in portions."""
+        for age, past in enumerate(self._pasts):
+            after = 0
+            while True:
+                with self._turn:
+                    found = past.archived(after, most)
+                    last = [each for each in found if not self._settled_since(each.url, age)]
+                if not found:
+                    break
+                after = found[-1].row
+                if last:
+                    yield last
+
+    def _settled_since(self, address: str, age: int) -> bool:
+        words = (past.word(address) for past in self._pasts[:age])
+        return any(word is not None and word.state is State.ARCHIVED and is_word(word.status) for word in words)
+
+    def manners(self, now: float) -> list[Manner]:
+        """How hosts want to be asked, as the newest crawl has learned it."""
+        with self._turn:
+            return self._pasts[0].manners(now)
+
+    def redirect(self, taken: Taken) -> str:
+        """Where *taken*, a redirect, leads; "" where it does not say."""
+        with record_at(self._archive, taken.file, taken.offset) as record:
+            return _head(record).first("location") or ""
+
+
+def is_word(status: int) -> bool:
+    """Whether *status* says that something is there, or that it is gone; other errors may pass."""
+    return status < ERRORS or status in GONE
+
+
+def _head(record: Record) -> Framing:
+    """The head in the block of *record*."""
+    data = bytearray()
+    for piece in record.pieces():
+        data += piece
+        if len(data) > HEAD or head_end(data) >= 0:
+            break
+    return read_stored(bytes(data[:HEAD]))
+
+
+@contextmanager
+def remembered(layout: Layout) -> Iterator[Memory | None]:
+    """What the earlier crawls in the collection of *layout* hold; None where there are none."""
+    with ExitStack() as stack:
+        pasts: list[Past] = []
+        for folder in rounds(layout):
+            pasts.append(Past(folder.database))
+            stack.callback(pasts[-1].close)
+        yield Memory(layout.archive, pasts) if pasts else None
