@@ -10,7 +10,7 @@ from archiver.http import read_stored
 from archiver.http.head import MAX_HEAD
 from archiver.model import Capture, Span
 from archiver.warc.reader import Record, Torn, scan
-from archiver.warc.records import parse_date
+from archiver.warc.records import parse_date, profile_of
 
 
 def rebuild(directory: Path) -> int:
@@ -34,9 +34,9 @@ def rebuild(directory: Path) -> int:
 
 
 def captures(file: BinaryIO, name: str) -> Iterator[Capture]:
-    """What an index lists of one WARC: every whole response to a GET, with the place of its record."""
+    """What an index lists of one WARC: every whole response to a GET and each revisit, with the place of its record."""
     for record in scan(file):
-        if isinstance(record, Torn) or record.type != "response":
+        if isinstance(record, Torn) or record.type not in ("response", "revisit"):
             continue
         head = bytearray()
         size = 0
@@ -70,4 +70,5 @@ def _capture(record: Record, head: bytes, size: int, name: str) -> Capture | Non
         response=Span(record.offset, record.length),
         request=nowhere,
         metadata=nowhere,
+        revisit=profile_of(record),
     )

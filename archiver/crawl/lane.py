@@ -15,11 +15,12 @@ from archiver.archive.index import Index
 from archiver.archive.writer import Archive, Deposit
 from archiver.crawl.clock import Clock
 from archiver.errors import Failure
-from archiver.model import Claim, Event, FileState, Settlement
+from archiver.model import Claim, Event, FileState, Profile, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
 ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
+DUPLICATE = {Profile.IDENTICAL: "duplicate:digest", Profile.NOT_MODIFIED: "duplicate:server-not-modified"}  # its words
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
 
 
@@ -169,10 +170,12 @@ def _log_line(each: Settlement) -> LogLine:
     if each.event is Event.RETRY:
         words.append("retry")
     if capture is not None:
+        if capture.revisit:
+            words.append(DUPLICATE[capture.revisit])
         return LogLine(
             logged=each.settled,
             status=capture.status,
-            size=capture.payload_length,
+            size=0 if capture.revisit is Profile.NOT_MODIFIED else capture.payload_length,
             url=claim.url,
             path=claim.path,
             via=claim.via,

@@ -37,7 +37,7 @@ from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
 from archiver.frontier.recalling import Manner, Recalled
-from archiver.model import Capture, Claim, FileState, PatternTally, Settlement, Span, Truncation
+from archiver.model import Capture, Claim, FileState, PatternTally, Profile, Settlement, Span, Truncation
 from archiver.slumber import Slumber
 
 CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
@@ -270,7 +270,7 @@ class SqliteFrontier:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
         rows = await self._rows(
             """SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
-                      offset, response_length, request_length, metadata_length, truncated
+                      offset, response_length, request_length, metadata_length, truncated, revisit
                FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
                WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?""",
             (warc, after, most),
@@ -376,4 +376,5 @@ def _capture(row: sqlite3.Row) -> Capture:
         request=Span(offset + row[9], row[10]),
         metadata=Span(offset + row[9] + row[10], row[11]),
         truncated=Truncation(row[12]) if row[12] else None,
+        revisit=Profile(row[13]) if row[13] else None,
     )

@@ -1,7 +1,8 @@
 """The whole visits of one WARC file, in the order in which they lie, and the gaps between them.
 
-A visit is whole when its response, request and metadata record are. What is not whole, and what belongs to no visit of
-ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
+A visit is whole when its response (or revisit), request and metadata record are. What is not whole, and what belongs to
+no visit of ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises
+nothing.
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,9 @@ from typing import BinaryIO
 
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.http import Digester, read_stored
-from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Span, Truncation
+from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Profile, Span, Truncation
 from archiver.warc.reader import Record, Torn, scan
-from archiver.warc.records import VisitNotes, parse_date
+from archiver.warc.records import VisitNotes, parse_date, profile_of
 
 IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
 HEAD = (1 << 20) + 16  # of a response, at most
@@ -23,6 +24,7 @@ ALGORITHMS = frozenset(("sha1", "sha256"))
 
 NO_VISIT = "records that belong to no visit"
 SAY = {"warcinfo": (b"software: archiver/",), "metadata": (b"hopsFromSeed: ", b"\r\nstrays: ")}  # that a file is ours
+ANSWERS = frozenset(("response", "revisit"))  # the types of record with which a visit begins
 LOOK = 12  # records looked at for this
 
 
@@ -60,7 +62,7 @@ def survey(file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool
         unit: Found | Span | None = None
         if isinstance(item, Torn):
             why = why or item.reason
-        elif item.type == "response":
+        elif item.type in ANSWERS:
             unit = reader.visit(item)
         elif item.type == "warcinfo":
             unit = _passed(item)
@@ -198,12 +200,13 @@ def _found(
     framing = read_stored(block.head(HEAD))
     if notes is not None:
         framing = replace(framing, faults=notes.faults)
-    truncated = response.first("WARC-Truncated")
+    profile = profile_of(response)
+    truncated = response.first("WARC-Truncated") if profile is not Profile.IDENTICAL else None
     exchange = Exchange(
         request=question[1],
         response=block,
         framing=framing,
-        digests=_digests(response, block, framing),
+        digests=_digests(response, block, framing, notes),
         peer=Peer(response.first("WARC-IP-Address")),
         started=parse_date(response.first("WARC-Date") or ""),
         took=notes.took if notes is not None else 0.0,
@@ -213,6 +216,9 @@ def _found(
         notes=notes.remarks if notes is not None else (),
     )
     capture = _capture(name, exchange, response, question[0], metadata)
+    if profile is not None:
+        received = notes.received if notes is not None else None
+        capture = capture._replace(revisit=profile, received=capture.received if received is None else received)
     end = max(span.offset + span.length for span in (capture.response, capture.request, capture.metadata))
     return Found(exchange, notes, capture, response.offset, end)
 
@@ -244,8 +250,13 @@ def _span(record: Record | None) -> Span:
     return NOWHERE if record is None else Span(record.offset, record.length or 0)
 
 
-def _digests(record: Record, block: Block, framing: Framing) -> Digests:
-    algorithm = (record.first("WARC-Payload-Digest") or "").partition(":")[0]
+def _digests(record: Record, block: Block, framing: Framing, notes: VisitNotes | None) -> Digests:
+    """Of the block, and of the payload; that of a revisit lies elsewhere, and only its own word is known."""
+    stated = record.first("WARC-Payload-Digest") or ""
+    if record.type == "revisit":
+        length = notes.payload_length if notes is not None else None
+        return Digests(record.first("WARC-Block-Digest") or "", stated, length or 0)
+    algorithm = stated.partition(":")[0]
     if algorithm not in ALGORITHMS:
         raise ValueError(f"{algorithm[:40]!r} is no digest of ours")
     digester = Digester(algorithm, framing)

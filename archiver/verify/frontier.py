@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from archiver.archive.layout import OPEN
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
+from archiver.model import Profile, Truncation
 from archiver.outcome import CUT, OVERLOADED
 from archiver.verify.inventory import BATCH
 from archiver.verify.report import Fault
@@ -25,7 +26,7 @@ _MOST = (1 << 63) - 1
 
 _CAPTURES = """
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
-           urls.url, timestamp, captures.status, mime, payload_digest, truncated
+           urls.url, timestamp, captures.status, mime, payload_digest, truncated, {revisit}
     FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
     ORDER BY captures.warc, captures.offset
 """
@@ -138,7 +139,8 @@ class FrontierCheck:
         """Everything in which the database and the files disagree. Raises what `account.opened` raises."""
         with _readable(self._directory), _opened(self._directory) as db:
             yield from self._sizes()
-            for row in db.execute(_CAPTURES):
+            revisit = "revisit" if _has(db, "captures", "revisit") else "''"  # nor version 4
+            for row in db.execute(_CAPTURES.format(revisit=revisit)):
                 yield from self._capture(_Row(*row))
             self._mark()
             for (url,) in db.execute(_LOST):
@@ -183,7 +185,7 @@ class FrontierCheck:
         number, path, _ = file
         found = self._inventory.execute(_RECORDS, (number, row.offset, row.end)).fetchall()
         there = [(kind, offset, length) for _, offset, length, kind, *_ in found]
-        wanted = row.places("revisit" if there and there[0][0] == "revisit" else "response")
+        wanted = row.places()
         if there != wanted:
             sentence = f"crawl.db says {_listed(wanted)}; there is {_listed(there) or 'nothing whole'}"
             yield Fault(path, "capture-place", sentence, row.offset, url=row.url)
@@ -228,29 +230,34 @@ class _Row(NamedTuple):
     mime: str
     digest: str
     truncated: str
+    revisit: str
 
     @property
     def end(self) -> int:
         """Where it ends; a damaged row may say more than SQLite's integers hold."""
         return min(self.offset + self.response_length + self.request_length + self.metadata_length, _MOST)
 
-    def places(self, first: str) -> list[tuple[str, int, int]]:
+    def places(self) -> list[tuple[str, int, int]]:
         """Type, offset and length of its three records, without those that were damaged when it was rebuilt."""
         request = self.offset + self.response_length
         places = [
-            (first, self.offset, self.response_length),
+            ("revisit" if self.revisit else "response", self.offset, self.response_length),
             ("request", request, self.request_length),
             ("metadata", request + self.request_length, self.metadata_length),
         ]
         return [place for place in places if place[2]]
 
+    @property
+    def _truncation(self) -> str:
+        """What its record says: a revisit without the payload is cut, whatever was received."""
+        return Truncation.LENGTH.value if self.revisit == Profile.IDENTICAL else self.truncated
+
     def differences(self, record: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
         """In what the response *record* says something else: what, its word, and ours."""
-        _, _, _, kind, _, _, url, date, status, mime, digest, truncated = record
+        _, _, _, _, _, _, url, date, status, mime, digest, truncated = record
         pairs = [("URL", url, self.url), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
-        pairs += [("truncation", truncated, self.truncated), ("status", status, self.status)]
-        if kind == "response":
-            pairs.append(("media type", mime, self.mime))
+        pairs += [("truncation", truncated, self._truncation), ("status", status, self.status)]
+        pairs.append(("media type", mime, self.mime))
         return (pair for pair in pairs if pair[1] != pair[2])
 
 

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from archiver.model import Claim, Digests, Exchange, Hop, Link, Links, Profile, Revisit, Truncation
+from archiver.warc.reader import Record
 
 NewId = Callable[[], str]  # "<urn:uuid:…>"
 
@@ -162,6 +163,14 @@ def _refers(revisit: Revisit) -> str:
         f"WARC-Profile: {PROFILES}{revisit.profile.value}\r\n{named}"
         f"WARC-Refers-To-Target-URI: {revisit.url}\r\nWARC-Refers-To-Date: {revisit.date}\r\n"
     )
+
+
+def profile_of(record: Record) -> Profile | None:
+    """The profile of *record*, if that is a revisit; one that is not known, or named as elsewhere, by its last word."""
+    if record.type != "revisit":
+        return None
+    word = (record.first("WARC-Profile") or "").rpartition("/")[2]
+    return Profile.NOT_MODIFIED if word == Profile.NOT_MODIFIED else Profile.IDENTICAL
 
 
 @lru_cache(maxsize=1024)
