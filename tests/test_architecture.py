@@ -33,6 +33,7 @@ FLOORS = (
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
     "build",
+    "succession",  # a crawl follows another
     "progress report verify replay",
     "cli",
     "__main__",

@@ -57,21 +57,28 @@ class Begun:
 
 def crawl(wish: Wish) -> ExitCode:
     """Begin a crawl."""
-    values = {**(place.read_settings(wish.config) if wish.config else {}), **wish.given}
+    settings = wished(wish, {})
+    directory = wish.output or place.default_for(settings.seeds[0])
+    place.check_free(directory)
+    check_room(directory, settings)
+    place.made(directory)
+    return carried_out(directory, settings, wish.verbosity, Begun(resume=False, text=toml.render(settings)))
+
+
+def wished(wish: Wish, before: dict[str, Any]) -> Settings:
+    """The settings of a new crawl as *wish* has them, and what stood *before* where it says nothing."""
+    values = {**before, **(place.read_settings(wish.config) if wish.config else {}), **wish.given}
     given = gathered(wish.urls, wish.lists, values.get("seeds", ()))
     others = set(values.get("seeds", ())) - set(given.urls)  # of the file; they are not to be crawled
     own = together((one for one in values.get("seed_setting", ()) if one.url not in others), given.own)
     settings = with_values(Settings(), {**values, "seeds": given.urls, "seed_setting": own})
     _check_own(settings, "")
-    directory = wish.output or place.default_for(given.urls[0])
-    place.check_free(directory)
-    _check_room(directory, settings)
-    place.made(directory)
-    return _carried_out(directory, settings, wish.verbosity, Begun(resume=False, text=toml.render(settings)))
+    return settings
 
 
 def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     """Go on with a crawl."""
+    place.finish_turn(directory)
     place.check_begun(directory)
     layout = Layout(directory)
     read = place.settings_text(layout.settings)
@@ -79,9 +86,9 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
     _check_own(settings, f"{layout.settings}: ")
-    _check_room(directory, settings)
+    check_room(directory, settings)
     written = toml.render(settings) if given else ""
-    return _carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
+    return carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
 
 
 def _check_own(settings: Settings, where: str) -> None:
@@ -90,14 +97,15 @@ def _check_own(settings: Settings, where: str) -> None:
         raise ConfigError(where + wrong)
 
 
-def _check_room(directory: Path, settings: Settings) -> None:
+def check_room(directory: Path, settings: Settings) -> None:
     """Refuse to begin what would stop at once."""
     shortage = Room(Layout(directory), settings.limits.min_free_disk).shortage()
     if shortage:
         raise ArchiveError(shortage)
 
 
-def _carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begun) -> ExitCode:
+def carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begun) -> ExitCode:
+    """Run the crawl in *directory* until it ends, and tell how it did."""
     from archiver.build import opened  # noqa: PLC0415 - the network and the database; bad input is refused without
 
     if verbosity > 0:

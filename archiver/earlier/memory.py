@@ -9,20 +9,21 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from archiver.archive.layout import Layout
 from archiver.archive.stored import record_at
 from archiver.earlier.rounds import rounds
 from archiver.earlier.validators import conditions
 from archiver.errors import ArchiveError
-from archiver.fetch.spool import MemoryBlock, spooled
+from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.frontier.past import Past, Taken, Visited
 from archiver.frontier.recalling import Manner
 from archiver.http import read_stored
 from archiver.http.head import head_end
-from archiver.model import Exchange, Framing, Peer, Profile, Revisit, State
+from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
+from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
 from archiver.warc.records import parse_date
 
@@ -36,20 +37,46 @@ HEAD = (1 << 20) + 16  # bytes of a head, at most
 log = logging.getLogger(__name__)
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Version:
     """A version of a URL that is stored, and how a request asks for a newer one."""
 
     conditions: bytes  # field lines
     original: Revisit  # the response that holds its payload …
-    file: str  # … and where it lies
+    file: Path  # … and where it lies
     offset: int
+    spool: Path
+
+    def links(self, claim: Claim) -> Links:
+        """What the stored answer names, read as if it had come now for *claim*. Whatever is there, this returns."""
+        try:
+            with self._answer() as exchange:
+                return read_links(claim, exchange)
+        except ArchiveError as error:
+            log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
+            return Links(note=f"not modified, and the stored answer cannot be read: {error}")
+
+    @contextmanager
+    def _answer(self) -> Iterator[Exchange]:
+        block: MemoryBlock | FileBlock
+        try:
+            with record_at(self.file.parent, self.file.name, self.offset) as record:
+                large = (record.size or 0) > IN_MEMORY
+                block = spooled(self.spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
+        except Torn as torn:
+            raise ArchiveError(f"{self.file}: {torn.reason} at offset {torn.offset}") from None
+        try:
+            framing = read_stored(block.head(HEAD))
+            yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
+        finally:
+            block.close()
 
 
 class Memory:
     """Over all earlier crawls of one collection, newest first. To be closed."""
 
-    def __init__(self, archive: Path, pasts: Sequence[Past]) -> None:
-        self._archive = archive
+    def __init__(self, layout: Layout, pasts: Sequence[Past]) -> None:
+        self._layout = layout
         self._pasts = tuple(pasts)
         self._turn = threading.Lock()
 
@@ -64,19 +91,19 @@ class Memory:
             every = (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES))
             return next((taken for taken in every if is_word(taken.meant)), None)
 
-    def known(self, address: str) -> Known | None:
+    def version(self, address: str) -> Version | None:
         """The newest whole version of *address*; None where it cannot be asked for under conditions."""
         try:
-            return self._known(address)
+            return self._version(address)
         except (ArchiveError, Torn, ValueError) as error:  # of the archive: then it comes whole, and is stored so
             log.warning("%s is asked for without conditions: %s", address, error)
             return None
 
-    def _known(self, address: str) -> Known | None:
+    def _version(self, address: str) -> Version | None:
         newest: tuple[Taken, Record] | None = None
         said = b""
         for taken in self._versions(address):
-            with record_at(self._archive, taken.file, taken.offset) as record:
+            with record_at(self._layout.archive, taken.file, taken.offset) as record:
                 newest = newest or (taken, record)
                 said = conditions(_head(record))
             if said or taken.status == OK:
@@ -84,7 +111,7 @@ class Memory:
         original = self._original(*newest) if newest is not None and said else None
         if original is None:
             return None
-        with record_at(self._archive, original.file, original.offset) as record:
+        with record_at(self._layout.archive, original.file, original.offset) as record:
             if record.type != "response":
                 return None
             revisit = Revisit(
@@ -95,7 +122,7 @@ class Memory:
                 payload_digest=record.first("WARC-Payload-Digest") or "",
                 payload_length=original.size,
             )
-        return Known(said, revisit, original.file, original.offset)
+        return Version(said, revisit, self._layout.archive / original.file, original.offset, self._layout.spool)
 
     def _versions(self, address: str) -> Iterator[Taken]:
         """What tells of whole versions of *address*, newest first: answers with 200, and that these still held."""
@@ -117,21 +144,6 @@ class Memory:
             moment = parse_date(date)
             found = next((found for past in self._pasts if (found := past.capture(address, moment))), None)
         return found if found is not None and not found.truncated else None
-
-    @contextmanager
-    def answer(self, known: Known, spool: Path) -> Iterator[Exchange]:
-        """The stored answer of *known*, as if it had come now; raises `ArchiveError` where it cannot be read."""
-        try:
-            with record_at(self._archive, known.file, known.offset) as record:
-                large = (record.size or 0) > IN_MEMORY
-                block = spooled(spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
-        except Torn as torn:
-            raise ArchiveError(f"{self._archive / known.file}: {torn}") from None
-        try:
-            framing = read_stored(block.head(HEAD))
-            yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
-        finally:
-            block.close()
 
     def left(self, most: int) -> Iterator[list[Visited]]:
         """Every URL whose last word, in the newest crawl that has one, was an answer that is no error; in portions."""
@@ -158,7 +170,7 @@ class Memory:
 
     def redirect(self, taken: Taken) -> str:
         """Where *taken*, a redirect, leads; "" where it does not say."""
-        with record_at(self._archive, taken.file, taken.offset) as record:
+        with record_at(self._layout.archive, taken.file, taken.offset) as record:
             return _head(record).first("location") or ""
 
 
@@ -185,4 +197,4 @@ def remembered(layout: Layout) -> Iterator[Memory | None]:
         for folder in rounds(layout):
             pasts.append(Past(folder.database))
             stack.callback(pasts[-1].close)
-        yield Memory(layout.archive, pasts) if pasts else None
+        yield Memory(layout, pasts) if pasts else None

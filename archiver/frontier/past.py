@@ -127,10 +127,6 @@ class Past:
         """The names of its WARC files."""
         return [str(name) for (name,) in self._rows("SELECT name FROM warcs ORDER BY id")]
 
-    def began(self) -> int:
-        """Microseconds since the epoch: its first capture; 0 where there is none."""
-        return int(self._rows("SELECT coalesce(min(timestamp), 0) FROM captures")[0][0])
-
     def manners(self, now: float) -> list[Manner]:
         """How hosts want to be asked: key, parked until, rate, its limit, width, and why."""
         return list(self._rows(MANNERS, (now,)))

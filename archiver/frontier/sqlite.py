@@ -237,6 +237,10 @@ class SqliteFrontier:
         await self._write(self._anew, learning.learn, visits)
         return await self._read(leasing.claims, [visit.url for visit in visits])
 
+    async def began(self) -> float:
+        """Seconds since the epoch: the first capture; 0 where there is none."""
+        return float((await self._rows("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures"))[0][0])
+
     async def unknown(self, addresses: Collection[str]) -> set[str]:
         """Those of *addresses* that the crawl has never heard of."""
         return await self._read(recalling.unknown, addresses)
