@@ -143,7 +143,7 @@ def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
         complain(ended.reason)
     with account.opened(directory) as db:
         found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
-        files.write(directory, db, found, time.time())
+        found = files.write(directory, db, found, time.time())
     if verbosity > SILENT:
         show([*summary.lines(found), *_next_steps(directory, ended.code)])
     return ended.code

@@ -95,7 +95,6 @@ class InForce:
         """The pattern of *claim*, and how many of it may be under way now; "" where it does not matter."""
         return room(self.terms, claim)
 
-
     def hurried(self, settlement: Settlement, links: Links) -> Settlement:
         """*settlement*, in which what a sitemap says is newer than what earlier crawls have goes first."""
         if self._memory is None:

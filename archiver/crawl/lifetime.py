@@ -50,7 +50,7 @@ class Parts:
     room: Room
     network: Network
     changes: Changes
-    recall: Recall = Recall()
+    recall: Recall
     leftover: Leftover | None = None
 
 

@@ -27,7 +27,7 @@ from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
 from archiver.warc.records import parse_date
 
-OK = 200
+OK, NOT_MODIFIED = 200, 304
 ERRORS = 400  # the first status that says that there is nothing …
 GONE = frozenset((404, 410))  # … of which these mean it
 MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
@@ -89,7 +89,7 @@ class Memory:
         """The newest capture of *address* that says whether there is something: no passing trouble of the server."""
         with self._turn:
             every = (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES))
-            return next((taken for taken in every if is_word(taken.meant)), None)
+            return next((taken for taken in every if is_there(taken) or taken.status in GONE), None)
 
     def version(self, address: str) -> Version | None:
         """The newest whole version of *address*; None where it cannot be asked for under conditions."""
@@ -161,7 +161,8 @@ class Memory:
 
     def _settled_since(self, address: str, age: int) -> bool:
         words = (past.word(address) for past in self._pasts[:age])
-        return any(word is not None and word.state is State.ARCHIVED and is_word(word.status) for word in words)
+        answers = (word.status for word in words if word is not None and word.state is State.ARCHIVED)
+        return any(status < ERRORS or status in GONE for status in answers)
 
     def manners(self, now: float) -> list[Manner]:
         """How hosts want to be asked, as the newest crawl has learned it."""
@@ -174,9 +175,9 @@ class Memory:
             return _head(record).first("location") or ""
 
 
-def is_word(status: int) -> bool:
-    """Whether *status* says that something is there, or that it is gone; other errors may pass."""
-    return status < ERRORS or status in GONE
+def is_there(taken: Taken) -> bool:
+    """Whether *taken* says that something is there; a 304 that nobody had asked for says nothing."""
+    return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
 
 
 def _head(record: Record) -> Framing:

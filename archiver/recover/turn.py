@@ -37,7 +37,7 @@ def stamp_for(layout: Layout, began: float) -> str:
 
 
 def turn(layout: Layout, stamp: str, text: str) -> None:
-    """Set the crawl of *layout*, whose database is closed, aside as *stamp*; crawl.toml of the next one holds *text*."""
+    """Set the crawl of *layout*, whose database is closed, aside as *stamp*; the next one's crawl.toml holds *text*."""
     if beside := [end for end in _BESIDE if layout.database.with_name(layout.database.name + end).exists()]:
         raise ArchiveError(f"{layout.database}{beside[0]} is there: another process has the database open")
     _forget_attempts(layout)

@@ -1,0 +1,222 @@
+"""A site is crawled again after it has changed in known ways: what is asked, what is stored, and what the report says."""
+
+import csv
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from archiver.model import ExitCode
+from fixtures.archives import rows, warcs
+from fixtures.conditional import MONDAY, TUESDAY, Page, fields, served
+from fixtures.forks import Forks, Ran
+from fixtures.rawserver import RawServer, Route, keep
+from fixtures.sites import message, page, redirect
+
+pytestmark = pytest.mark.slow
+
+OPTIONS = ("--rate", "0", "--retries", "0", "--min-free-disk", "0", "-qq")
+GONE = keep(message("410 Gone", b"gone\n", content_type="text/plain"))
+BROKEN = keep(message("500 Internal Server Error", b"sorry\n", content_type="text/plain"))
+UNASKED_304 = keep(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+LINKED = (
+    *("/etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/hostile", "/star"),
+    *(
+        "/changed",
+        "/changed-quietly",
+        "/gone",
+        "/moved",
+        "/redirect",
+        "/same-redirect",
+        "/failing",
+        "/private",
+        "/liar",
+    ),
+)
+
+
+def first() -> dict[str, "Page | Route"]:
+    """The site as it was."""
+    return {
+        "/robots.txt": keep(message("200 OK", b"User-agent: *\nDisallow:\n", content_type="text/plain")),
+        "/": Page(page("Home", [*LINKED, "/gone-unlinked", "/unlinked"])),
+        "/etag": Page(page("By ETag", ["/behind-etag"]), etag='"e-1"'),
+        "/behind-etag": Page(page("Behind it"), etag='"b-1"'),
+        "/modified": Page(page("By date"), modified=MONDAY),
+        "/both": Page(page("By both"), etag='"two"', modified=MONDAY),
+        "/neither": Page(page("By neither")),
+        "/weak": Page(page("By a weak tag"), etag='W/"w-1"'),
+        "/gzip": Page(page("Packed", ["/behind-gzip"]), etag='"g-1"', packed=True),
+        "/behind-gzip": Page(page("Behind the packed one"), modified=MONDAY),
+        "/hostile": Page(page("A tag that is none"), etag='"a", *\x01'),
+        "/star": Page(page("A tag that means all"), etag="*"),
+        "/changed": Page(page("Old words"), etag='"c-1"', modified=MONDAY),
+        "/changed-quietly": Page(page("Old words, no tag")),
+        "/gone": Page(page("Soon gone"), etag='"gone"'),
+        "/gone-unlinked": Page(page("Soon gone, and unlinked"), etag='"gone-2"'),
+        "/unlinked": Page(page("Soon unlinked"), etag='"u-1"'),
+        "/moved": Page(page("Soon elsewhere"), etag='"m-1"'),
+        "/redirect": redirect("/etag"),
+        "/same-redirect": redirect("/both"),
+        "/failing": Page(page("Soon broken")),
+        "/private": Page(page("Soon forbidden")),
+        "/liar": Page(page("Soon a liar")),
+    }
+
+
+def second() -> dict[str, "Page | Route"]:
+    """The site as it is."""
+    return {
+        **first(),
+        "/robots.txt": keep(message("200 OK", b"User-agent: *\nDisallow: /private\n", content_type="text/plain")),
+        "/": Page(page("Home", [*LINKED, "/new"])),
+        "/new": Page(page("New"), etag='"n-1"'),
+        "/changed": Page(page("New words"), etag='"c-2"', modified=TUESDAY),
+        "/changed-quietly": Page(page("New words, no tag")),
+        "/gone": keep(message("404 Not Found", b"no\n", content_type="text/plain")),
+        "/gone-unlinked": GONE,
+        "/moved": redirect("/moved-here", "301 Moved Permanently"),
+        "/moved-here": Page(page("Here it is")),
+        "/redirect": redirect("/both"),
+        "/failing": BROKEN,
+        "/liar": UNASKED_304,
+    }
+
+
+CHANGES = {
+    "new": {"/new", "/moved-here"},
+    "changed": {"/", "/changed", "/changed-quietly", "/redirect"},
+    "moved": {"/moved"},
+    "gone": {"/gone", "/gone-unlinked"},
+    "failed": {"/failing", "/liar"},
+    "excluded": {"/private"},
+    "unchanged": {
+        *("/etag", "/behind-etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/behind-gzip"),
+        *("/hostile", "/star", "/unlinked", "/same-redirect"),
+    },
+}
+UNMODIFIED = {"/etag", "/behind-etag", "/modified", "/both", "/weak", "/gzip", "/behind-gzip", "/unlinked"}
+CONDITIONS = {  # what is sent for each page of which a server had said something
+    "/etag": ('"e-1"', None),
+    "/behind-etag": ('"b-1"', None),
+    "/modified": (None, MONDAY),
+    "/both": ('"two"', MONDAY),
+    "/weak": ('W/"w-1"', None),
+    "/gzip": ('"g-1"', None),
+    "/behind-gzip": (None, MONDAY),
+    "/changed": ('"c-1"', MONDAY),
+    "/gone": ('"gone"', None),
+    "/gone-unlinked": ('"gone-2"', None),
+    "/unlinked": ('"u-1"', None),
+    "/moved": ('"m-1"', None),
+}
+
+
+@pytest.fixture(name="forks", scope="module")
+def one_process_that_forks() -> Iterator[Forks]:
+    with Forks() as forks:
+        yield forks
+
+
+def done(ran: Ran) -> None:
+    assert ran.code == ExitCode.DONE, ran.said
+
+
+def changes(directory: Path, server: RawServer) -> dict[str, set[str]]:
+    """The targets that the report names, by its words."""
+    found: dict[str, set[str]] = {}
+    with (directory / "reports" / "changes.tsv").open(newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            found.setdefault(row["what"], set()).add(row["url"].removeprefix(server.url("")))
+    return found
+
+
+def records(directory: Path, kind: str) -> list[dict[str, str]]:
+    """The fields of all records of one *kind*, and the status in their block."""
+    found = []
+    for path in warcs(directory):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file):
+                if record.rec_type == kind:
+                    status = record.http_headers.get_statuscode() if record.http_headers else ""
+                    found.append({**dict(record.rec_headers.headers), "status": status})
+    return found
+
+
+def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> None:
+    with RawServer(served(first())) as server:
+        done(forks.run("crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path))
+        directory, before = tmp_path / "c", len(server.log)
+        server.routes = served(second())
+        again = forks.run("recrawl", "c", *OPTIONS[:-1], cwd=tmp_path)
+        done(again)
+        assert changes(directory, server) == CHANGES
+        counts = json.loads((directory / "reports" / "summary.json").read_text())["changes"]
+        assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "unasked": 0}
+        said = "2 new, 4 changed, 1 moved, 2 gone, 12 unchanged, 2 failed, 1 excluded"
+        assert said in again.said
+        assert said in (directory / "reports" / "summary.txt").read_text()
+        _check_requests(server, before)
+        _check_revisits(directory, server)
+        _check_third(directory, server, forks)
+        checked = forks.run("verify", "c", cwd=tmp_path)
+        done(checked)
+        assert "0 faults, 0 warnings" in checked.said, checked.said
+
+
+def _check_requests(server: RawServer, before: int) -> None:
+    """Each URL is asked for once, under the conditions that its server had given; what is unmodified sends no body."""
+    asked = list(server.log)[before:]
+    assert len({row.target for row in asked}) == len(asked)
+    sent = {row.target: (fields(row).get("if-none-match"), fields(row).get("if-modified-since")) for row in asked}
+    assert {target: both for target, both in sent.items() if any(both)} == CONDITIONS
+    assert all(row.sent < 120 for row in asked if row.target in UNMODIFIED)
+    order = [row.target for row in asked]
+    linked = {"/", "/robots.txt", *LINKED, "/new", "/moved-here", "/behind-etag", "/behind-gzip"} - {"/private"}
+    assert set(order[-2:]) == {"/gone-unlinked", "/unlinked"}  # after everything that is linked
+    assert set(order[:-2]) == linked
+
+
+def _check_revisits(directory: Path, server: RawServer) -> None:
+    found = [each for each in records(directory, "revisit") if each["WARC-Profile"].endswith("/server-not-modified")]
+    assert {each["WARC-Target-URI"].removeprefix(server.url("")) for each in found} == UNMODIFIED
+    responses = {each["WARC-Record-ID"]: each for each in records(directory, "response")}
+    for each in found:
+        original = responses[each["WARC-Refers-To"]]
+        assert each["status"] == "304"
+        assert each["WARC-Refers-To-Target-URI"] == original["WARC-Target-URI"] == each["WARC-Target-URI"]
+        assert each["WARC-Refers-To-Date"] == original["WARC-Date"]
+        assert each["WARC-Payload-Digest"] == original["WARC-Payload-Digest"]
+    paths = dict(rows(directory, "SELECT url, path FROM urls"))
+    assert paths[server.url("/behind-etag")] == "LL"  # found in the stored page, which did not come again
+    assert paths[server.url("/behind-gzip")] == "LL"
+
+
+def _check_third(directory: Path, server: RawServer, forks: Forks) -> None:
+    """Nothing changes any more: revisits refer to responses of the crawl that has them, never to revisits."""
+    before = len(server.log)
+    done(forks.run("recrawl", "c", *OPTIONS, cwd=directory.parent))
+    found = changes(directory, server)
+    assert set(found) == {"unchanged", "failed", "excluded"}
+    assert found["failed"] == {"/failing", "/liar"}  # as before, for the first crawl had them
+    assert found["excluded"] == {"/private"}
+    assert {"/new", "/changed"} <= {row.target for row in list(server.log)[before:] if "if-none-match" in fields(row)}
+    ids = {each["WARC-Record-ID"] for each in records(directory, "response")}
+    assert all(each["WARC-Refers-To"] in ids for each in records(directory, "revisit"))
+    index = (directory / "indexes" / "index.cdxj").read_text().splitlines()
+    assert sum("/etag" in line and "behind" not in line for line in index) == 3
+    assert not list((directory / "indexes").glob("run-*"))
+
+
+def test_without_conditions(tmp_path: Path, forks: Forks) -> None:
+    pages = {"/": Page(page("Home"), etag='"h"')}
+    with RawServer(served(pages)) as server:
+        done(forks.run("crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path))
+        for options in (("--no-conditional",), ("--conditional", "--header", 'If-None-Match: "x"')):
+            before = len(server.log)
+            done(forks.run("recrawl", "c", *options, *OPTIONS, cwd=tmp_path))
+            rest = [fields(row).get("if-none-match") for row in list(server.log)[before:] if row.target == "/"]
+            assert rest == ([None] if len(options) == 1 else ['"x"'])
