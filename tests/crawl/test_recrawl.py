@@ -1,20 +1,23 @@
 """A site is crawled again after it has changed in known ways: what is asked, what is stored, and what the report says."""
 
 import csv
-import gzip
 import json
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from archiver import verify
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.conditional import MONDAY, TUESDAY, Page, fields, served
 from fixtures.forks import Forks, Ran
 from fixtures.rawserver import RawServer, Route, keep
 from fixtures.sites import message, page, redirect
+from fixtures.steps import SUCCESSION
 
 pytestmark = pytest.mark.slow
 
@@ -220,3 +223,61 @@ def test_without_conditions(tmp_path: Path, forks: Forks) -> None:
             done(forks.run("recrawl", "c", *options, *OPTIONS, cwd=tmp_path))
             rest = [fields(row).get("if-none-match") for row in list(server.log)[before:] if row.target == "/"]
             assert rest == ([None] if len(options) == 1 else ['"x"'])
+
+
+BEFORE = {
+    "/": Page(page("Home", ["/a", "/b", "/c"]), etag='"h-1"'),
+    "/a": Page(page("A", ["/behind"]), etag='"a-1"'),
+    "/b": Page(page("B")),
+    "/c": Page(page("C"), modified=MONDAY),
+    "/behind": Page(page("Behind A"), etag='"z-1"'),
+}
+AFTER = {**BEFORE, "/": Page(page("Home", ["/a", "/b", "/new"]), etag='"h-2"'), "/new": Page(page("New"))}
+DIFFERENCE = {"new": {"/new"}, "changed": {"/"}, "unchanged": {"/a", "/b", "/c", "/behind"}}
+STOPS = {  # also in the midst of the second crawl: the step, and its passing
+    **{step.name: step.passing for step in SUCCESSION},
+    "database-created": 1,
+    "seeds-added": 1,
+    "response-appended": 3,
+    "warc-synced-later": 2,
+    "transaction-to-end": 3,
+    "transaction-committed": 3,
+    "first-lane-closed": 1,
+    "index-replaced": 1,
+    "report-replaced": 1,
+}
+
+
+@pytest.fixture(name="small", scope="module")
+def small_site_crawled_once(
+    tmp_path_factory: pytest.TempPathFactory, forks: Forks
+) -> Iterator[tuple[RawServer, Path]]:
+    """A server, and the directory of a crawl of what it was; it has changed since."""
+    folder = tmp_path_factory.mktemp("small")
+    with RawServer(served(BEFORE)) as server:
+        done(forks.run("crawl", server.url(), "-o", "c", "--description", "first", *OPTIONS, cwd=folder))
+        server.routes = served(AFTER)
+        yield server, folder / "c"
+
+
+@pytest.mark.parametrize("step", STOPS)
+def test_a_kill_loses_nothing(tmp_path: Path, forks: Forks, small: tuple[RawServer, Path], step: str) -> None:
+    """Whatever was cut off, resume goes on rightly: with the crawl before, or with the new one and its settings."""
+    directory = tmp_path / "c"
+    shutil.copytree(small[1], directory)
+    files = {path.name: path.read_bytes() for path in warcs(directory)}
+    again = ("recrawl", "c", "--description", "second", *OPTIONS)
+    ran = forks.run(*again, cwd=tmp_path, step=step, passing=STOPS[step])
+    assert (ran.code, ran.passed) == (-signal.SIGKILL, step), ran.said
+    done(forks.run("resume", "c", "-qq", cwd=tmp_path))
+    if not list((directory / "crawls").glob("*/crawl.db")):
+        assert 'description = "first"' in (directory / "crawl.toml").read_text()
+        done(forks.run(*again, cwd=tmp_path))
+    (earlier,) = (directory / "crawls").glob("*")
+    assert sorted(path.name for path in earlier.iterdir()) == ["crawl.db", "crawl.toml", "logs", "reports"]
+    assert 'description = "first"' in (earlier / "crawl.toml").read_text()
+    assert 'description = "second"' in (directory / "crawl.toml").read_text()
+    assert {path.name: path.read_bytes() for path in warcs(directory) if path.name in files} == files
+    assert changes(directory, small[0]) == DIFFERENCE
+    report = verify.run([directory])
+    assert (report.ok, report.faults) == (True, ()), report.faults
