@@ -23,15 +23,24 @@ from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
+from archiver.archive.sources import Source, sources
 from archiver.archive.writer import Archive, WarcIdentity
 from archiver.background import stand_back
 from archiver.config.own import SeedSetting
-from archiver.config.settings import FetchSettings, PolitenessSettings, Settings, every_setting, key_of
+from archiver.config.settings import (
+    DedupSettings,
+    FetchSettings,
+    PolitenessSettings,
+    Settings,
+    every_setting,
+    key_of,
+)
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
+from archiver.crawl.dedup import Deduplicated, Earlier
 from archiver.crawl.feed import Feed
 from archiver.crawl.lane import Books, InForce, Lane
 from archiver.crawl.leftover import Leftover
@@ -39,12 +48,14 @@ from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
 from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
-from archiver.earlier import Memory, list_earlier, remembered
+from archiver.earlier import Memory, list_earlier, remembered, rounds
 from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.fetch.guard import Guard
 from archiver.fetch.lookup import address
+from archiver.frontier.elsewhere import Elsewhere, gather
+from archiver.frontier.payloads import Payloads
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.guesses import MARK, Guesses
@@ -102,7 +113,8 @@ async def opened(
         books = Books(index, CrawlLog(layout.log), clock)
         stack.callback(books.abandon)  # after a good end there is nothing left to abandon
         in_force = InForce(terms, memory)
-        lanes = _lanes(layout, settings, books, in_force, clock)
+        others = await asyncio.to_thread(_others, layout, settings.dedup)
+        lanes = _lanes(layout, settings, books, in_force, clock, others)
         for lane in lanes:
             stack.callback(lane.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
@@ -270,7 +282,9 @@ def registered_domains() -> Callable[[str], str]:
     return lambda host: extract(host).top_domain_under_public_suffix or host
 
 
-def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock) -> tuple[Lane, Lane]:
+def _lanes(
+    layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[Source]
+) -> tuple[Lane, Lane]:
     """One lane for small responses, one for large ones; file serials are common to both."""
     identity = WarcIdentity(
         prefix=settings.warc.warc_prefix,
@@ -280,6 +294,7 @@ def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, 
         info=_warcinfo(settings),
     )
     serials = itertools.count(_next_serial(layout))
+    indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
 
     def lane(begin: Callable[[], None] | None = None) -> Lane:
         archive = Archive(
@@ -289,9 +304,25 @@ def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, 
             now=lambda: time.time_ns() // 1000,
             new_id=RecordIds(os.urandom),
         )
-        return Lane(archive, books, in_force, clock, begin)
+        if settings.dedup.dedup == "off":
+            return Lane(archive, books, in_force, clock, begin)
+        earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
+        payloads = Payloads(layout.database, [folder.database for folder in rounds(layout)])
+        once = Deduplicated(archive, payloads, settings.dedup.dedup_min_size, earlier)
+        return Lane(once, books, in_force, clock, begin)
 
     return lane(), lane(stand_back)
+
+
+def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:
+    """The other archives whose payloads count as stored, which can be found from now on."""
+    if settings.dedup == "off":
+        return ()
+    others = sources(settings.dedup_from, layout.directory)
+    if others:
+        draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
+        gather(layout.scratch, draft, [one.cdxj for one in others])
+    return others
 
 
 def _next_serial(layout: Layout) -> int:

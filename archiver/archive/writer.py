@@ -35,6 +35,7 @@ class Deposit(NamedTuple):
     exchange: Exchange
     links: Links
     revisit: Revisit | None = None
+    digests: Digests | None = None  # where they are known already
 
 
 class Receipt(NamedTuple):
@@ -61,7 +62,7 @@ class Archive:
     def __init__(
         self, folder: Path, identity: WarcIdentity, serials: Callable[[], int], now: Callable[[], int], new_id: NewId
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._identity = identity
         self._serials = serials
         self._now = now
@@ -76,6 +77,14 @@ class Archive:
         What the receipts before this one say must be in the database by now.
         """
         files = self._name_sealed()
+        receipt = self.extend(deposits)
+        return receipt._replace(files=(*files, *receipt.files))
+
+    def extend(self, deposits: Sequence[Deposit]) -> Receipt:
+        """Store further deposits of the same batch, which may refer to those before; then they are on disk too.
+
+        No file gets its final name: what the latest receipt says may not be in the database yet.
+        """
         captures: list[Capture] = []
         for deposit in deposits:
             file = self._open_file()
@@ -85,8 +94,11 @@ class Archive:
         if self._file is not None:
             self._file.sync()
         written = self._sealed if self._file is None else [*self._sealed, self._file]
-        files += [FileState(file.name, file.size, closed=False) for file in written]
-        return Receipt(tuple(captures), tuple(files))
+        return Receipt(tuple(captures), tuple(FileState(file.name, file.size, closed=False) for file in written))
+
+    def digests(self, exchange: Exchange) -> Digests:
+        """The digests of the response, as this archive has them."""
+        return exchange.digests or self._digests(exchange)
 
     def close(self) -> tuple[FileState, ...]:
         """Give every file its final name; all receipts must be in the database by now."""
@@ -119,7 +131,7 @@ class Archive:
             now = self._now()
             stamp = f"{datetime.fromtimestamp(now // 1_000_000, UTC):%Y%m%d%H%M%S}{now // 1000 % 1000:03}"
             name = f"{self._identity.prefix}-{stamp}-{self._serials():05}-{self._identity.host}.warc.gz"
-            self._file = WarcFile(self._folder, name)
+            self._file = WarcFile(self.folder, name)
             self._file_id = self._new_id()
             block = warc_fields(self._identity.info)
             fields = [
@@ -132,10 +144,10 @@ class Archive:
         return self._file
 
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
-        claim, exchange, links, revisit = deposit
+        claim, exchange, links, revisit, _ = deposit
         algorithm = self._identity.algorithm
         notes = VisitNotes.of(claim, exchange, links, revisit).block()
-        block, length, digests = self._block(exchange, revisit)
+        block, length, digests = self._block(deposit)
         request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
         blocks = Blocks(digests, length, request, metadata, len(notes), revisit)
         headers = capture_headers(claim.url, exchange, blocks, self._file_id, self._new_id)
@@ -160,10 +172,12 @@ class Archive:
             revisit=None if revisit is None else revisit.profile,
         )
 
-    def _block(self, exchange: Exchange, revisit: Revisit | None) -> tuple[Iterable[bytes], int, Digests]:
+    def _block(self, deposit: Deposit) -> tuple[Iterable[bytes], int, Digests]:
         """What is stored of the response, its length, and its digests."""
+        exchange, revisit = deposit.exchange, deposit.revisit
         if revisit is None:
-            return exchange.response.pieces(), exchange.response.length, exchange.digests or self._digests(exchange)
+            digests = deposit.digests or self.digests(exchange)
+            return exchange.response.pieces(), exchange.response.length, digests
         head = exchange.response.head(exchange.framing.head_length)
         stored = digest_of(self._identity.algorithm, head)
         return (head,), len(head), Digests(stored, revisit.payload_digest, revisit.payload_length)

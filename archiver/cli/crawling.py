@@ -14,6 +14,7 @@ from typing import Any
 
 from archiver.archive.layout import Layout
 from archiver.archive.room import Room
+from archiver.archive.sources import sources
 from archiver.cli import contact, openfiles
 from archiver.cli import directory as place
 from archiver.cli.running import Outcome, run
@@ -59,6 +60,7 @@ def crawl(wish: Wish) -> ExitCode:
     """Begin a crawl."""
     settings = wished(wish, {})
     directory = wish.output or place.default_for(settings.seeds[0])
+    settings = with_places(settings, directory)
     place.check_free(directory)
     check_room(directory, settings)
     place.made(directory)
@@ -86,6 +88,7 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
     _check_own(settings, f"{layout.settings}: ")
+    settings = with_places(settings, directory)
     check_room(directory, settings)
     written = toml.render(settings) if given else ""
     return carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
@@ -95,6 +98,14 @@ def _check_own(settings: Settings, where: str) -> None:
     """Refuse settings for a seed that there is not: they would hold for nothing, and nobody would be told."""
     if wrong := unknown(settings.seeds, settings.scope.seed_setting):
         raise ConfigError(where + wrong)
+
+
+def with_places(settings: Settings, directory: Path) -> Settings:
+    """*settings* with the other archives by their whole paths, each of which can be used."""
+    others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
+    if settings.dedup.dedup == "on":
+        sources(others, directory)
+    return with_values(settings, {"dedup_from": others})
 
 
 def check_room(directory: Path, settings: Settings) -> None:

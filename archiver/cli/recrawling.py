@@ -8,7 +8,7 @@ from pathlib import Path
 
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
-from archiver.cli.crawling import SILENT, Begun, Wish, carried_out, check_room, wished
+from archiver.cli.crawling import SILENT, Begun, Wish, carried_out, check_room, wished, with_places
 from archiver.cli.terminal import complain
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
@@ -29,7 +29,7 @@ def recrawl(directory: Path, wish: Wish) -> ExitCode:
     layout = Layout(directory)
     read = place.settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
-    settings = wished(wish, before)
+    settings = with_places(wished(wish, before), directory)
     check_room(directory, settings)
     from archiver.succession import set_aside  # noqa: PLC0415 - the network and the database, as in `crawling`
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from archiver.config.own import SEED_SETTING, SeedSetting
 from archiver.config.values import (
+    ARCHIVE,
     BOOLEAN,
     COUNT,
     ENDINGS,
@@ -287,6 +288,26 @@ class WarcSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DedupSettings:
+    """What becomes of a payload that is stored already."""
+
+    dedup: str = setting(
+        "on",
+        choice("on", "off"),
+        "Whether a payload that is stored already is stored once more, or a short revisit record names where it is.",
+    )
+    dedup_min_size: int = setting(
+        1024, SIZE, "Store payloads of fewer bytes as they are: a revisit record would save nothing."
+    )
+    dedup_from: tuple[str, ...] = setting(
+        (),
+        ARCHIVE,
+        "Count as stored what this earlier crawl holds too, or what this CDXJ index lists; replay needs both archives.",
+        many=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All slices together, and the seeds. Parts of the program are given their slice, never this."""
 
@@ -297,6 +318,7 @@ class Settings:
     fetch: FetchSettings = FetchSettings()
     limits: LimitSettings = LimitSettings()
     warc: WarcSettings = WarcSettings()
+    dedup: DedupSettings = DedupSettings()
 
 
 TITLES = {
@@ -306,6 +328,7 @@ TITLES = {
     "fetch": "Fetch",
     "limits": "Limits",
     "warc": "WARC files",
+    "dedup": "Deduplication",
 }
 SLICES = tuple(TITLES)
 

@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from archiver.archive.crawllog import CrawlLog, LogLine
 from archiver.archive.index import Index
-from archiver.archive.writer import Archive, Deposit
+from archiver.archive.writer import Deposit, Receipt
 from archiver.crawl.clock import Clock
 from archiver.crawl.newer import hurried
 from archiver.earlier import Memory, Version
@@ -80,6 +81,19 @@ class Books:
             self._log.abandon()
 
 
+class Store(Protocol):
+    """Where a lane's visits go: an `Archive`, or one in which each payload is stored once."""
+
+    def append(self, deposits: Sequence[Deposit]) -> Receipt:
+        """Store each of *deposits* whole; when this returns, all of them are on disk."""
+
+    def close(self) -> tuple[FileState, ...]:
+        """Give every file its final name."""
+
+    def abandon(self) -> None:
+        """Leave the open file as it is."""
+
+
 class InForce:
     """The terms by which visits are judged from now on: one value, put in the place of another while the crawl runs."""
 
@@ -109,7 +123,7 @@ class Lane:
     """
 
     def __init__(
-        self, archive: Archive, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
+        self, archive: Store, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
     ) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()

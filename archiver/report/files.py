@@ -26,7 +26,7 @@ Row = tuple[object, ...]
 
 
 def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Summary:
-    """Write every report of the crawl in *directory*, whose database is *db*; what was *found*, with what has changed."""
+    """Write every report of the crawl in *directory*, whose database is *db*; what was *found*, and what changed."""
     folder = Layout(directory).reports
     with storage(folder):
         folder.mkdir(exist_ok=True)

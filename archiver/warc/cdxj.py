@@ -69,6 +69,15 @@ def read_line(line: bytes) -> Entry | None:
         return None
 
 
+def iso_date(timestamp: str) -> str:
+    """The second that the *timestamp* of a line names, as a WARC-Date has it; "" where it names none."""
+    try:
+        moment = datetime.strptime(timestamp[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if re.fullmatch(r"[0-9]{14,20}", timestamp) else ""
+
+
 def timestamp14(microseconds: int) -> str:
     """The 14 digits of *microseconds* since the epoch, in UTC."""
     return _second(microseconds // 1_000_000)
