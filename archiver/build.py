@@ -48,7 +48,7 @@ from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
 from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
-from archiver.earlier import Memory, list_earlier, remembered, rounds
+from archiver.earlier import Memory, list_earlier, remembered
 from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
@@ -74,6 +74,7 @@ from archiver.warc.records import RecordIds
 if TYPE_CHECKING:
     from archiver.recover import Rebuilt, Tell
 
+EARLIER_CRAWLS = 10  # in which a payload is looked for: each is one more question for a batch
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
 
 log = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: 
 def _recollection(
     stack: AsyncExitStack, settings: FetchSettings, memory: Memory | None, frontier: Frontier, in_force: InForce
 ) -> tuple[Recall, Leftover | None]:
-    """What the crawl asks of earlier ones of its collection, in a thread that *stack* ends; nothing without *memory*."""
+    """What the crawl asks of earlier ones of its collection, in a thread that *stack* ends; no *memory*: nothing."""
     if memory is None:
         return Recall(), None
     thread = ThreadPoolExecutor(1, "earlier")
@@ -239,6 +240,8 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         try:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuilding(layout, frontier, terms_of(settings), tell).run()
+            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload()):
+                log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
             await asyncio.to_thread(reindex.rebuild, directory)
             await frontier.mark_indexed()
         finally:
@@ -307,11 +310,16 @@ def _lanes(
         if settings.dedup.dedup == "off":
             return Lane(archive, books, in_force, clock, begin)
         earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
-        payloads = Payloads(layout.database, [folder.database for folder in rounds(layout)])
-        once = Deduplicated(archive, payloads, settings.dedup.dedup_min_size, earlier)
+        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in _earlier_crawls(layout))]
+        once = Deduplicated(archive, known, settings.dedup.dedup_min_size, earlier)
         return Lane(once, books, in_force, clock, begin)
 
     return lane(), lane(stand_back)
+
+
+def _earlier_crawls(layout: Layout) -> list[Path]:
+    """The databases of earlier crawls into the same archive, the latest first."""
+    return sorted(layout.earlier.glob("*/crawl.db"), reverse=True)[:EARLIER_CRAWLS]
 
 
 def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:

@@ -71,7 +71,7 @@ _CRAWL = command(
             ["--since"],
             type=click.Path(path_type=Path),
             metavar="DIR",
-            help="Crawl again what is archived in DIR, into DIR, as archiver recrawl DIR does; URLs here are the seeds.",
+            help="Crawl again what is archived in DIR, into DIR, as archiver recrawl DIR does; URLs are its seeds.",
         ),
         lists(),
         click.Option(

@@ -68,9 +68,11 @@ class Earlier:
 class Deduplicated:
     """An archive in which each payload is stored once. To be used by one thread at a time, as the archive itself."""
 
-    def __init__(self, archive: Archive, payloads: Payloads, smallest: int, earlier: Earlier | None = None) -> None:
+    def __init__(
+        self, archive: Archive, payloads: Sequence[Payloads], smallest: int, earlier: Earlier | None = None
+    ) -> None:
         self._archive = archive
-        self._payloads = payloads
+        self._payloads = payloads  # of this crawl, and of earlier ones into the same archive
         self._smallest = max(1, smallest)
         self._earlier = earlier
         self._known: dict[Like, Revisit] = {}
@@ -117,7 +119,8 @@ class Deduplicated:
         self._archive.abandon()
 
     def _end(self) -> None:
-        self._payloads.close()
+        for payloads in self._payloads:
+            payloads.close()
         if self._earlier is not None:
             self._earlier.close()
 
@@ -129,16 +132,15 @@ class Deduplicated:
 
     def _look_up(self, wanted: set[Like]) -> None:
         """Know what of *wanted* is stored."""
-        unknown = wanted - self._known.keys()
-        if not unknown:
-            return
-        for place in self._payloads.find({each.digest for each in unknown}):
-            for each in unknown:
-                if each not in self._known and each[:3] == place[:3]:
-                    self._read(each, place.warc, place.offset)
-        missing = unknown - self._known.keys()
-        if self._earlier is not None and missing:
-            self._known.update(self._earlier.find(missing))
+        for payloads in self._payloads:
+            if not (unknown := wanted - self._known.keys()):
+                return
+            for place in payloads.find({each.digest for each in unknown}):
+                for each in unknown:
+                    if each not in self._known and each[:3] == place[:3]:
+                        self._read(each, place.warc, place.offset)
+        if self._earlier is not None and (unknown := wanted - self._known.keys()):
+            self._known.update(self._earlier.find(unknown))
 
     def _read(self, each: Like, warc: str, offset: int) -> None:
         """Know the record at that place, if it is whole and *each* is like it."""

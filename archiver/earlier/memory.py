@@ -14,7 +14,7 @@ from pathlib import Path
 
 from archiver.archive.layout import Layout
 from archiver.archive.stored import record_at
-from archiver.earlier.rounds import rounds
+from archiver.earlier.rounds import MOST_ASKED, rounds
 from archiver.earlier.validators import conditions
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
@@ -73,17 +73,12 @@ class Version:
 
 
 class Memory:
-    """Over all earlier crawls of one collection, newest first. To be closed."""
+    """Over the earlier crawls of one collection, newest first, each with its database. Whoever opens these closes them."""
 
     def __init__(self, layout: Layout, pasts: Sequence[Past]) -> None:
         self._layout = layout
         self._pasts = tuple(pasts)
         self._turn = threading.Lock()
-
-    def close(self) -> None:
-        """No more questions."""
-        for past in self._pasts:
-            past.close()
 
     def newest(self, address: str) -> Taken | None:
         """The newest capture of *address* that says whether there is something: no passing trouble of the server."""
@@ -195,7 +190,7 @@ def remembered(layout: Layout) -> Iterator[Memory | None]:
     """What the earlier crawls in the collection of *layout* hold; None where there are none."""
     with ExitStack() as stack:
         pasts: list[Past] = []
-        for folder in rounds(layout):
+        for folder in rounds(layout)[:MOST_ASKED]:
             pasts.append(Past(folder.database))
             stack.callback(pasts[-1].close)
         yield Memory(layout, pasts) if pasts else None

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from archiver.archive.layout import Layout, storage
 from archiver.frontier.past import Past
 
+MOST_ASKED = 32  # of the newest crawls what they hold is asked for: each is an open file, and a question for each URL
 STAMP = re.compile(r"[0-9]{14}")
 
 
@@ -37,7 +39,6 @@ def files_of(layout: Layout) -> frozenset[str]:
     return frozenset(names)
 
 
-def stamp_of(folder: Path) -> str:
-    """When the crawl in *folder* began, for a person: `2026-11-21 07:01:02`."""
-    digits = folder.name
-    return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]} {digits[8:10]}:{digits[10:12]}:{digits[12:]}"
+def stamp_of(folder: Layout) -> str:
+    """When the crawl in *folder* began, in UTC, as ISO 8601 has it."""
+    return f"{datetime.strptime(folder.directory.name, '%Y%m%d%H%M%S').replace(tzinfo=UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -5,8 +5,9 @@ committed, and a commit comes after the sync of the files: whatever is named her
 """
 
 import json
+import logging
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from archiver.errors import ArchiveError
 from archiver.frontier import trouble
 
 MOST = 3  # places named of one payload, the newest first: one of them may have been damaged since
+SINCE = 5  # schema version: its captures say which of them are revisits
 _BUSY = 10.0  # seconds to wait for a moment of the crawl's own transactions
 
 # As in the index `captures_payload`. The answer is one row, because a thread that waits for its next row may wait long
@@ -30,6 +32,9 @@ WHERE payload_digest = wanted.value
 """  # noqa: S608 - a constant above
 
 
+log = logging.getLogger(__name__)
+
+
 class Place(NamedTuple):
     """A response whose record lies in the archive."""
 
@@ -42,36 +47,40 @@ class Place(NamedTuple):
 
 
 class Payloads:
-    """The payloads of one crawl, and of *earlier* ones of its collection, newest first. For one thread at a time."""
+    """The payloads of one crawl. To be used by one thread at a time.
 
-    def __init__(self, path: Path, earlier: Sequence[Path] = ()) -> None:
-        self._modes = {path: "mode=ro"} | dict.fromkeys(earlier, "mode=ro&immutable=1")
-        self._dbs: dict[Path, sqlite3.Connection] = {}
+    *at_rest*: nobody writes to its database. One that is damaged, or of an older version, says nothing then.
+    """
+
+    def __init__(self, path: Path, *, at_rest: bool = False) -> None:
+        self._path = path
+        self._at_rest = at_rest
+        self._db: sqlite3.Connection | None = None
+        self._silent = False
 
     def find(self, digests: Collection[str]) -> list[Place]:
         """Responses with a payload of one of *digests*, a few of each, those that were stored last first."""
-        found: list[Place] = []
-        missing = set(digests)
-        for path in self._modes:
-            if missing:
-                found += self._find(path, missing)
-                missing -= {place.digest for place in found}
-        return found
-
-    def _find(self, path: Path, digests: Collection[str]) -> list[Place]:
+        if self._silent:
+            return []
         try:
-            if path not in self._dbs:
-                self._dbs[path] = _connected(path, self._modes[path])
-            (found,) = self._dbs[path].execute(_FIND, (json.dumps(list(digests)),)).fetchone()
+            if self._db is None:
+                self._db = _connected(self._path, "mode=ro&immutable=1" if self._at_rest else "mode=ro")
+                self._silent = self._db.execute("PRAGMA user_version").fetchone()[0] < SINCE
+                return self.find(digests)
+            (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()
         except sqlite3.Error as error:
-            raise ArchiveError(f"{path}: {trouble.words(error, path)}") from error
+            if self._at_rest:
+                self._silent = True  # its payloads are stored once more, which no crawl need end for
+                log.warning("%s cannot be read, its payloads are not looked for: %s", self._path, error)
+                return []
+            raise ArchiveError(f"{self._path}: {trouble.words(error, self._path)}") from error
         return [Place(*row) for row in json.loads(found)]
 
     def close(self) -> None:
         """No more questions."""
-        for db in self._dbs.values():
-            db.close()
-        self._dbs.clear()
+        if self._db is not None:
+            self._db.close()
+            self._db = None
 
 
 def _connected(path: Path, mode: str) -> sqlite3.Connection:

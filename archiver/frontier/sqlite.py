@@ -109,6 +109,13 @@ class SqliteFrontier:
             count += await self._write(self._anew, again.come_back, rows)
         return count
 
+    async def again_without_payload(self) -> int:
+        """Make URLs due again whose answers came as revisits of a payload that is lost; how many they are."""
+        count = 0
+        while rows := [int(row[0]) for row in await self._rows(again.WITHOUT_PAYLOAD, (again.AT_ONCE,))]:
+            count += await self._write(self._anew, again.come_back, rows)
+        return count
+
     async def written_by_others(self) -> bool:
         """Whether another process has written since this was asked last; the first time it cannot be known."""
         with _translated(self._path):

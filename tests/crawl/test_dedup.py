@@ -1,4 +1,4 @@
-"""Payloads that come again become revisits: of one crawl, across hosts and across crawls; and never where they may not."""
+"""Payloads that come again become revisits, of one crawl, across hosts and across crawls; never where they may not."""
 
 import asyncio
 from collections import Counter
@@ -99,7 +99,15 @@ def originals(directory: Path) -> dict[str, tuple[str, str, str]]:
 
 
 def test_across_crawls(tmp_path: Path) -> None:
-    routes = {"/": page("/a", "/b"), "/a": ok(BODY), "/b": ok(OTHER), "/2": page("/c", "/d", "/e"), "/c": ok(BODY), "/d": ok(BODY + b"."), "/e": ok(OTHER)}
+    routes = {
+        "/": page("/a", "/b"),
+        "/a": ok(BODY),
+        "/b": ok(OTHER),
+        "/2": page("/c", "/d", "/e"),
+        "/c": ok(BODY),
+        "/d": ok(BODY + b"."),
+        "/e": ok(OTHER),
+    }
     with RawServer(routes) as server:
         crawl(tmp_path / "one", server.url())
         there = originals(tmp_path / "one")
@@ -113,4 +121,6 @@ def test_across_crawls(tmp_path: Path) -> None:
     assert refers(tmp_path / "three") == refers(tmp_path / "two")
     seconds = {name: (url, f"{date[:19]}Z", "") for name, (url, date, _) in there.items()}
     assert refers(tmp_path / "four") == {"c": seconds["a"], "e": seconds["b"]}
-    assert {path: path.read_bytes() for path in before if "archive" not in path.parts} == {path: data for path, data in before.items() if "archive" not in path.parts}
+    assert {path: path.read_bytes() for path in before if "archive" not in path.parts} == {
+        path: data for path, data in before.items() if "archive" not in path.parts
+    }
