@@ -64,7 +64,8 @@ def _lines(standing: Standing) -> Iterator[str]:
     by = f" ({printable(str(standing.holder))})" if standing.holder else ""
     yield f"{'state':<9} {standing.state}{by}, {standing.rate:.1f}/s in the last minute"
     if standing.earlier:
-        yield f"{'crawl':<9} number {len(standing.earlier) + 1} of this collection; the one before began {standing.earlier[0]}"
+        number, before = len(standing.earlier) + 1, standing.earlier[0]
+        yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
     yield from summary.lines(standing.found)
     for number, host in enumerate(standing.hosts):
         label = "" if number else "hosts"

@@ -73,7 +73,7 @@ class Version:
 
 
 class Memory:
-    """Over the earlier crawls of one collection, newest first, each with its database. Whoever opens these closes them."""
+    """Over the earlier crawls of a collection, newest first, each with its database; who opens these closes them."""
 
     def __init__(self, layout: Layout, pasts: Sequence[Past]) -> None:
         self._layout = layout

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 from archiver.archive.layout import Layout, storage
 from archiver.frontier.past import Past

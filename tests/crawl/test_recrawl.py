@@ -1,6 +1,7 @@
 """A site is crawled again after it has changed in known ways: what is asked, what is stored, what the report says."""
 
 import csv
+import gzip
 import json
 import shutil
 import signal
@@ -11,6 +12,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver import verify
+from archiver.archive.lock import Lock
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.conditional import MONDAY, TUESDAY, Page, fields, served
@@ -276,3 +278,101 @@ def test_a_kill_loses_nothing(tmp_path: Path, forks: Forks, small: tuple[RawServ
     assert changes(directory, small[0]) == DIFFERENCE
     report = verify.run([directory])
     assert (report.ok, report.faults) == (True, ()), report.faults
+
+
+def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: tuple[RawServer, Path]) -> None:
+    """Index and database are made anew, and what belongs to the crawl before stays what it is."""
+    directory = tmp_path / "c"
+    shutil.copytree(small[1], directory)
+    stopped = forks.run("recrawl", "c", "--max-urls", "2", *OPTIONS, cwd=tmp_path)
+    assert stopped.code == ExitCode.LIMIT, stopped.said
+    assert changes(directory, small[0])["unasked"]
+    index = directory / "indexes" / "index.cdxj"
+    before = index.read_text()
+    index.unlink()
+    (directory / "crawl.db").write_bytes(b"")
+    refused = forks.run("resume", "c", cwd=tmp_path)
+    assert refused.code == ExitCode.STORAGE
+    assert "archiver rebuild c" in refused.said
+    rebuilt = forks.run("rebuild", "c", cwd=tmp_path)
+    assert "3 visits in 1 WARC files" in rebuilt.said, rebuilt.said
+    assert index.read_text() == before
+    index.unlink()
+    done(forks.run("resume", "c", "--max-urls", "0", "-qq", cwd=tmp_path))
+    assert set(before.splitlines()) < set(index.read_text().splitlines())
+    assert changes(directory, small[0]) == DIFFERENCE
+    report = verify.run([directory])
+    assert (report.ok, report.faults) == (True, ()), report.faults
+    done(status := forks.run("status", "c", cwd=tmp_path))
+    assert "number 2 of this collection" in status.said
+    (earlier,) = (directory / "crawls").iterdir()
+    (warc, *_) = warcs(directory)
+    warc.unlink()
+    words = {(fault.code, Path(fault.file).parent) for fault in verify.run([directory]).faults}
+    assert ("warc-missing", earlier) in words
+    done(forks.run("recrawl", "c", *OPTIONS, cwd=tmp_path))  # what cannot be read back comes whole
+    assert not [fault for fault in verify.run([directory]).faults if fault.code.startswith("revisit-of")]
+
+
+def test_other_seeds_and_refusals(tmp_path: Path, forks: Forks, small: tuple[RawServer, Path]) -> None:
+    server, _ = small
+    stopped = forks.run("crawl", server.url("/a"), "-o", "c", "--max-urls", "1", *OPTIONS, cwd=tmp_path)
+    assert stopped.code == ExitCode.LIMIT, stopped.said
+    directory = tmp_path / "c"
+    for arguments, said in (
+        (("recrawl", "nowhere"), "nowhere does not exist"),
+        (("recrawl", "."), "holds no crawl"),
+        (("crawl", "--since", "c", "-o", "d"), "leave -o out"),
+        (("recrawl", "c", "--rate", "fast"), "--rate"),
+    ):
+        refused = forks.run(*arguments, cwd=tmp_path)
+        assert refused.code == ExitCode.USAGE, refused.said
+        assert said in refused.said
+    lock = Lock(directory / "crawl.lock")
+    try:
+        refused = forks.run("recrawl", "c", cwd=tmp_path)
+    finally:
+        lock.release()
+    assert refused.code == ExitCode.USAGE
+    assert "is working in it" in refused.said
+    assert not (directory / "crawls").exists()
+    ran = forks.run("crawl", "--since", "c", server.url("/b"), "--max-urls", "0", *OPTIONS[:-1], cwd=tmp_path)
+    done(ran)
+    assert "1 URLs still waited in the crawl before" in ran.said
+    assert changes(directory, server) == {"new": {"/b", "/behind"}, "unchanged": {"/a"}}
+    assert server.url("/a") not in (directory / "crawl.toml").read_text()
+
+
+def test_what_a_sitemap_says_is_newer_goes_first(tmp_path: Path, forks: Forks) -> None:
+    entries = {"/p1": "2001-01-01", "/p2": "2001-01-01", "/p3": "2099-01-01", "/p4": "2001-01-01", "/p5": "soon"}
+
+    def sitemap(server: RawServer) -> Page:
+        urls = "".join(
+            f"<url><loc>{server.url(target)}</loc><lastmod>{date}</lastmod></url>" for target, date in entries.items()
+        )
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        return Page(f'<urlset xmlns="{space}">{urls}</urlset>', media_type="application/xml")
+
+    with RawServer() as server:
+        robots = f"User-agent: *\nDisallow:\nSitemap: {server.url('/map.xml')}\n".encode()
+        server.routes = served(
+            {
+                "/robots.txt": keep(message("200 OK", robots, content_type="text/plain")),
+                "/": Page("nothing", media_type="text/plain"),
+                "/map.xml": sitemap(server),
+                **{target: Page(target, etag=f'"{target}"') for target in entries},
+            }
+        )
+        one = (*OPTIONS, "--host-concurrency", "1", "--concurrency", "1")
+        done(forks.run("crawl", server.url(), "-o", "c", *one, cwd=tmp_path))
+        before = len(server.log)
+        assert [row.target for row in server.log][-5:] == [*entries]
+        done(forks.run("recrawl", "c", *one, cwd=tmp_path))
+        assert [row.target for row in list(server.log)[before:]][-5:] == ["/p3", "/p1", "/p2", "/p4", "/p5"]
+    notes = [
+        line
+        for path in warcs(tmp_path / "c")
+        for line in gzip.decompress(path.read_bytes()).decode().splitlines()
+        if line.startswith("outlink: ") and "/p3" in line
+    ]
+    assert [line.partition(" L ")[2] for line in notes] == ["loc lastmod:2099-01-01"] * 2
