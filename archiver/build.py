@@ -27,7 +27,14 @@ from archiver.archive.sources import Source, sources
 from archiver.archive.writer import Archive, WarcIdentity
 from archiver.background import stand_back
 from archiver.config.own import SeedSetting
-from archiver.config.settings import DedupSettings, PolitenessSettings, Settings, every_setting, key_of
+from archiver.config.settings import (
+    DedupSettings,
+    FetchSettings,
+    PolitenessSettings,
+    Settings,
+    every_setting,
+    key_of,
+)
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
@@ -36,9 +43,13 @@ from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import Deduplicated, Earlier
 from archiver.crawl.feed import Feed
 from archiver.crawl.lane import Books, InForce, Lane
+from archiver.crawl.leftover import Leftover
 from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
+from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
+from archiver.earlier import Memory, list_earlier, remembered
+from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.fetch.guard import Guard
@@ -89,22 +100,25 @@ async def opened(
         frontier = await SqliteFrontier.open(layout.database)
         stack.push_async_callback(frontier.close)
         known = await _agreed(layout, frontier, text, read) if resume else []
-        terms = await _learned_terms(settings, frontier)
+        terms = await learned_terms(settings, frontier)
         index = Index(layout.indexes)
         if resume:
-            await _catch_up(layout, frontier, terms, clock.now())
+            await catch_up(layout, frontier, terms, clock.now())
             await restore_index(layout, frontier, index)
+        memory = stack.enter_context(remembered(layout))
+        if memory is not None:
+            await frontier.inherit(memory.manners(clock.now()))
         await frontier.add_seeds(settings.seeds)
         guard = Guard(settings.fetch.allow_private, settings.seeds)
         fetcher = _fetcher(stack, layout, settings, guard)
         books = Books(index, CrawlLog(layout.log), clock)
         stack.callback(books.abandon)  # after a good end there is nothing left to abandon
-        in_force = InForce(terms)
+        in_force = InForce(terms, memory)
         others = await asyncio.to_thread(_others, layout, settings.dedup)
         lanes = _lanes(layout, settings, books, in_force, clock, others)
         for lane in lanes:
             stack.callback(lane.abandon)
-        schedule = _schedule(settings.politeness, clock.now(), resume=resume)
+        schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
         rulebook = Rulebook(settings.politeness, product_token(user_agent(settings.fetch)))
         feed = Feed(frontier, schedule, rulebook, in_force, Allowance.of(settings.limits))
         room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
@@ -112,12 +126,14 @@ async def opened(
         network = Network(frontier, schedule, fetcher, clock, patience, Outage())
         feed.attach(_circles(settings.politeness).terms, network.recall)
         changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(layout, settings, in_force, guard))
-        parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes), room, network, changes)
+        recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
+        committer = Committer(frontier, *lanes)
+        parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, changes, recall, leftover)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
 
 
-async def _catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:
+async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:
     """Bring *frontier* to what the run before has left on disk, and its waits to the clock of this one."""
     from archiver.recover import Recovery  # noqa: PLC0415 - a hundredth of a second, for those only who resume
 
@@ -126,6 +142,18 @@ async def _catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now:
         log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
     if recovered.adopted:
         log.info("%d visits were stored but not settled; they are now", recovered.adopted)
+
+
+def _recollection(
+    stack: AsyncExitStack, settings: FetchSettings, memory: Memory | None, frontier: Frontier, in_force: InForce
+) -> tuple[Recall, Leftover | None]:
+    """What the crawl asks of earlier ones of its collection, in a thread that *stack* ends; no *memory*: nothing."""
+    if memory is None:
+        return Recall(), None
+    thread = ThreadPoolExecutor(1, "earlier")
+    stack.callback(thread.shutdown, cancel_futures=True)
+    conditional = settings.conditional and not given_by_hand(settings.header)
+    return Recall(memory, thread) if conditional else Recall(), Leftover(memory, frontier, in_force, thread)
 
 
 def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: Guard) -> Fetcher:
@@ -240,7 +268,7 @@ def _scope(settings: Settings) -> Scope | Scopes:
     return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
 
 
-async def _learned_terms(settings: Settings, frontier: Frontier) -> Terms:
+async def learned_terms(settings: Settings, frontier: Frontier) -> Terms:
     """By what visits are judged, with what earlier runs of the crawl have learned of its sites."""
     terms = terms_of(settings, await frontier.tallies(MOST_PATTERNS))
     if settings.scope.redirects == "seeds":
@@ -340,6 +368,7 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
         if any(file.indexed for file in await frontier.files()):
             log.warning("%s is missing; it is made again from the database", layout.indexes / INDEX)
         await frontier.forget_index()
+        await asyncio.to_thread(list_earlier, layout, index)
     for file in await frontier.files():
         if file.indexed or not file.closed:
             continue

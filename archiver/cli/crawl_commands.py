@@ -10,10 +10,19 @@ from archiver.cli.options import given_settings, setting_options
 from archiver.errors import Failure
 
 
-def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, config: Path | None, **rest: Any) -> int:
+def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
     from archiver.cli.crawling import Wish, crawl  # noqa: PLC0415 - see `command`
+    from archiver.cli.recrawling import recrawl  # noqa: PLC0415 - see `command`
 
-    return crawl(Wish(urls, seeds, output, config, given_settings(rest), verbosity(rest)))
+    wish = Wish(urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest))
+    return crawl(wish) if since is None else recrawl(since, wish)
+
+
+def _recrawl(directory: Path, **rest: Any) -> int:
+    from archiver.cli.crawling import Wish  # noqa: PLC0415 - see `command`
+    from archiver.cli.recrawling import recrawl  # noqa: PLC0415 - see `command`
+
+    return recrawl(directory, Wish((), (), None, None, given_settings(rest), verbosity(rest)))
 
 
 def _resume(directory: Path, **rest: Any) -> int:
@@ -58,6 +67,12 @@ _CRAWL = command(
             metavar="DIR",
             help="Where to put the crawl. Default: collections/ and the host of the first seed.",
         ),
+        click.Option(
+            ["--since"],
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Crawl again what is archived in DIR, into DIR, as archiver recrawl DIR does; URLs are its seeds.",
+        ),
         lists(),
         click.Option(
             ["--config"],
@@ -87,6 +102,21 @@ _RESUME = command(
     [directory(), *setting_options(), *voices()],
     ("archiver resume collections/example.org", "go on"),
     ("archiver resume collections/example.org --max-urls 100000 --rate 10", "go on with other settings"),
+)
+_RECRAWL = command(
+    "recrawl",
+    _recrawl,
+    """Crawl again what is archived in DIR, into DIR, so that each date can be replayed.
+
+    The seeds and settings are those of DIR/crawl.toml; options given here go before them. Servers are asked only for
+    what has changed, where they can tell (ETag, Last-Modified); what they say has not changed is not stored twice. What
+    was archived and is linked no more is asked for too. DIR/reports/changes.tsv says what is new, changed, gone and
+    unchanged. What belongs to the crawl before alone is kept in DIR/crawls.
+    """,
+    [directory(), *setting_options(), *voices()],
+    ("archiver recrawl collections/example.org", "the same site once more, as it is today"),
+    ("archiver recrawl collections/example.org --no-conditional", "with every body sent again"),
+    ("archiver crawl --since collections/example.org https://example.org/news/", "with another seed"),
 )
 _RETRY = command(
     "retry",
@@ -153,4 +183,4 @@ _REBUILD = command(
     ("archiver rebuild collections/example.org", "then: archiver resume collections/example.org"),
 )
 
-COMMANDS = (_CRAWL, _RESUME, _RETRY, _ADD, _REBUILD)
+COMMANDS = (_CRAWL, _RESUME, _RECRAWL, _RETRY, _ADD, _REBUILD)

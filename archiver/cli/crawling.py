@@ -58,22 +58,29 @@ class Begun:
 
 def crawl(wish: Wish) -> ExitCode:
     """Begin a crawl."""
-    values = {**(place.read_settings(wish.config) if wish.config else {}), **wish.given}
+    settings = wished(wish, {})
+    directory = wish.output or place.default_for(settings.seeds[0])
+    settings = with_places(settings, directory)
+    place.check_free(directory)
+    check_room(directory, settings)
+    place.made(directory)
+    return carried_out(directory, settings, wish.verbosity, Begun(resume=False, text=toml.render(settings)))
+
+
+def wished(wish: Wish, before: dict[str, Any]) -> Settings:
+    """The settings of a new crawl as *wish* has them, and what stood *before* where it says nothing."""
+    values = {**before, **(place.read_settings(wish.config) if wish.config else {}), **wish.given}
     given = gathered(wish.urls, wish.lists, values.get("seeds", ()))
     others = set(values.get("seeds", ())) - set(given.urls)  # of the file; they are not to be crawled
     own = together((one for one in values.get("seed_setting", ()) if one.url not in others), given.own)
     settings = with_values(Settings(), {**values, "seeds": given.urls, "seed_setting": own})
     _check_own(settings, "")
-    directory = wish.output or place.default_for(given.urls[0])
-    settings = _with_places(settings, directory)
-    place.check_free(directory)
-    _check_room(directory, settings)
-    place.made(directory)
-    return _carried_out(directory, settings, wish.verbosity, Begun(resume=False, text=toml.render(settings)))
+    return settings
 
 
 def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     """Go on with a crawl."""
+    place.finish_turn(directory)
     place.check_begun(directory)
     layout = Layout(directory)
     read = place.settings_text(layout.settings)
@@ -81,10 +88,10 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
     _check_own(settings, f"{layout.settings}: ")
-    settings = _with_places(settings, directory)
-    _check_room(directory, settings)
+    settings = with_places(settings, directory)
+    check_room(directory, settings)
     written = toml.render(settings) if given else ""
-    return _carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
+    return carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
 
 
 def _check_own(settings: Settings, where: str) -> None:
@@ -93,7 +100,7 @@ def _check_own(settings: Settings, where: str) -> None:
         raise ConfigError(where + wrong)
 
 
-def _with_places(settings: Settings, directory: Path) -> Settings:
+def with_places(settings: Settings, directory: Path) -> Settings:
     """*settings* with the other archives by their whole paths, each of which can be used."""
     others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
     if settings.dedup.dedup == "on":
@@ -101,14 +108,15 @@ def _with_places(settings: Settings, directory: Path) -> Settings:
     return with_values(settings, {"dedup_from": others})
 
 
-def _check_room(directory: Path, settings: Settings) -> None:
+def check_room(directory: Path, settings: Settings) -> None:
     """Refuse to begin what would stop at once."""
     shortage = Room(Layout(directory), settings.limits.min_free_disk).shortage()
     if shortage:
         raise ArchiveError(shortage)
 
 
-def _carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begun) -> ExitCode:
+def carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begun) -> ExitCode:
+    """Run the crawl in *directory* until it ends, and tell how it did."""
     from archiver.build import opened  # noqa: PLC0415 - the network and the database; bad input is refused without
 
     if verbosity > 0:
@@ -146,7 +154,7 @@ def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
         complain(ended.reason)
     with account.opened(directory) as db:
         found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
-        files.write(directory, db, found, time.time())
+        found = files.write(directory, db, found, time.time())
     if verbosity > SILENT:
         show([*summary.lines(found), *_next_steps(directory, ended.code)])
     return ended.code

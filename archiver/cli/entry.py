@@ -17,7 +17,7 @@ from archiver.cli.terminal import complain
 from archiver.errors import ArchiveError, ConfigError
 from archiver.model import ExitCode
 
-ORDER = "crawl resume status explain urls retry add verify replay index rebuild"  # as a person needs them
+ORDER = "crawl resume recrawl status explain urls retry add verify replay index rebuild"  # as a person needs them
 
 
 class Commands(click.Group):

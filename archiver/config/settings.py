@@ -242,6 +242,12 @@ class FetchSettings:
         "The host of a seed needs no such word.",
         many=True,
     )
+    conditional: bool = setting(
+        True,
+        BOOLEAN,
+        "Where an earlier crawl of the same collection has a URL with an ETag or a Last-Modified, ask only for what "
+        "has changed since.",
+    )
     retries: int = setting(3, NUMBER, "Try a URL N more times when no answer came or the server is overloaded.")
 
 

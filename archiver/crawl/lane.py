@@ -15,8 +15,10 @@ from archiver.archive.crawllog import CrawlLog, LogLine
 from archiver.archive.index import Index
 from archiver.archive.writer import Deposit, Receipt
 from archiver.crawl.clock import Clock
+from archiver.crawl.newer import hurried
+from archiver.earlier import Memory, Version
 from archiver.errors import Failure
-from archiver.model import Claim, Event, FileState, Profile, Settlement
+from archiver.model import Claim, Event, Exchange, FileState, Links, Profile, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
@@ -95,8 +97,9 @@ class Store(Protocol):
 class InForce:
     """The terms by which visits are judged from now on: one value, put in the place of another while the crawl runs."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, memory: Memory | None = None) -> None:
         self.terms = terms
+        self._memory = memory
 
     def held(self, claim: Claim) -> str:
         """The rule by which *claim* is held back now, although it was taken; "" where none does."""
@@ -105,6 +108,12 @@ class InForce:
     def room(self, claim: Claim) -> tuple[str, int]:
         """The pattern of *claim*, and how many of it may be under way now; "" where it does not matter."""
         return room(self.terms, claim)
+
+    def hurried(self, settlement: Settlement, links: Links) -> Settlement:
+        """*settlement*, in which what a sitemap says is newer than what earlier crawls have goes first."""
+        if self._memory is None:
+            return settlement
+        return hurried(settlement, links, self._memory)
 
 
 class Lane:
@@ -156,10 +165,11 @@ class Lane:
         places: list[int] = []
         for visited in batch:
             if visited.exchange is not None:
-                links = read_links(visited.claim, visited.exchange)
+                deposit = _deposit(visited.claim, visited.exchange, visited.unmodified)
                 places.append(len(settlements))
-                deposits.append(Deposit(visited.claim, visited.exchange, links))
-                settlements.append(conclude(terms, visited.claim, visited.exchange, links, now))
+                deposits.append(deposit)
+                concluded = conclude(terms, visited.claim, visited.exchange, deposit.links, now)
+                settlements.append(self._in_force.hurried(concluded, deposit.links))
             elif visited.error is not None:
                 settlements.append(conclude_failure(terms, visited, now))
             else:
@@ -176,6 +186,13 @@ class Lane:
         files = self._archive.close()
         self._books.enter(Stored((), files))
         return files
+
+
+def _deposit(claim: Claim, exchange: Exchange, unmodified: Version | None) -> Deposit:
+    """The visit as it is to be stored; a page that has not changed names what the stored one names."""
+    if unmodified is None:
+        return Deposit(claim, exchange, read_links(claim, exchange))
+    return Deposit(claim, exchange, unmodified.links(claim), unmodified.original)
 
 
 def _log_line(each: Settlement) -> LogLine:

@@ -79,17 +79,18 @@ class Fetcher:
         self._algorithm = algorithm
         self._writer = writer
 
-    async def fetch(self, address: str, gate: Gate, *, needed: bool = False) -> Exchange:
+    async def fetch(self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"") -> Exchange:
         """The exchange for canonical URL *address*, started when *gate* lets it pass.
 
-        *needed*: its body is read whatever media types are wanted.
+        *needed*: its body is read whatever media types are wanted. *conditions*: further field lines.
         """
         bounds = self._needed if needed else self._bounds
         origin = url.origin(address)
-        request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
+        request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
             address[len(origin) :].encode(),
             origin[origin.index("//") + 2 :].encode(),
             self._fields,
+            conditions,
         )
         first = True
         while True:

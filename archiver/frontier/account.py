@@ -276,8 +276,8 @@ def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
 
 _REFUSED_REDIRECTS = """
 SELECT refusals.url, rule, refusals.via FROM refusals JOIN seeds ON seeds.url = refusals.via
-JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 ORDER BY refusals.url DESC
-"""
+JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.status <> 304 ORDER BY refusals.url DESC
+"""  # a page that was not modified is no redirect
 
 
 def statuses(db: sqlite3.Connection) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from archiver.adapting import UNTAUGHT, Lesson
 from archiver.allowance import FREE, Allowance
+from archiver.frontier.recalling import Manner, Recalled
 from archiver.model import Capture, Claim, FileState, PatternTally, Robots, Settlement
 from archiver.slumber import AWAKE, Slumber
 
@@ -180,6 +181,15 @@ class Frontier(Protocol):
 
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
+
+    async def unknown(self, addresses: Collection[str]) -> set[str]:
+        """Those of *addresses* that the crawl has never heard of."""
+
+    async def recall(self, recalled: Sequence[Recalled]) -> int:
+        """URLs of an earlier crawl wait from now on; how many were not known."""
+
+    async def inherit(self, manners: Sequence[Manner]) -> None:
+        """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
 
     async def counts(self) -> Counts:
         """The account of the whole crawl."""

@@ -25,6 +25,7 @@ from archiver.frontier import (
     learning,
     leasing,
     limits,
+    recalling,
     seeding,
     settling,
     tallies,
@@ -35,6 +36,7 @@ from archiver.frontier.connection import Connection, connect, inside
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
+from archiver.frontier.recalling import Manner, Recalled
 from archiver.model import Capture, Claim, FileState, PatternTally, Profile, Settlement, Span, Truncation
 from archiver.slumber import Slumber
 
@@ -241,6 +243,22 @@ class SqliteFrontier:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
         await self._write(self._anew, learning.learn, visits)
         return await self._read(leasing.claims, [visit.url for visit in visits])
+
+    async def began(self) -> float:
+        """Seconds since the epoch: the first capture; 0 where there is none."""
+        return float((await self._rows("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures"))[0][0])
+
+    async def unknown(self, addresses: Collection[str]) -> set[str]:
+        """Those of *addresses* that the crawl has never heard of."""
+        return await self._read(recalling.unknown, addresses)
+
+    async def recall(self, recalled: Sequence[Recalled]) -> int:
+        """URLs of an earlier crawl wait from now on; how many were not known."""
+        return await self._write(self._anew, recalling.take, recalled)
+
+    async def inherit(self, manners: Sequence[Manner]) -> None:
+        """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
+        await self._write(recalling.inherit, manners)
 
     async def counts(self) -> Counts:
         """The account of the whole crawl."""

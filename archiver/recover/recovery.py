@@ -12,6 +12,7 @@ from shlex import quote
 
 from archiver import scope
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
+from archiver.earlier import files_of
 from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Settlement
 from archiver.recover import aside
@@ -52,8 +53,11 @@ class Recovery:
                 await self._finish(row.name, row.committed)
             else:
                 await self._look(self._layout.archive / row.name, row)
+        others = files_of(self._layout)
         for path in archive_files(self._layout):
             name = path.name.removesuffix(OPEN)
+            if name in others:
+                continue
             if name not in known and path.name.endswith(OPEN):
                 await self._finish(name, 0)
             elif name not in known and ours(path):

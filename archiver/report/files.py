@@ -7,13 +7,15 @@ A tab or a line break in a name is escaped, so that a row stays a row.
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
 
 from archiver.archive.layout import Layout, replace_file, storage, sync_folder
+from archiver.earlier import remembered
 from archiver.frontier import account, tallies
-from archiver.report import summary
+from archiver.report import changes, summary
 from archiver.report.summary import Summary
 from archiver.stats import printable
 
@@ -23,16 +25,28 @@ _WIDTH = 20_000  # characters of a cell: the longest URL is shorter
 Row = tuple[object, ...]
 
 
-def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> None:
-    """Write every report of the crawl in *directory*, whose database is *db*."""
+def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Summary:
+    """Write every report of the crawl in *directory*, whose database is *db*; what was *found*, and what changed."""
     folder = Layout(directory).reports
     with storage(folder):
         folder.mkdir(exist_ok=True)
         sync_folder(directory)
+    found = replace(found, changes=_changes(Layout(directory), db))
     _put(folder / "summary.txt", (f"{line}\n" for line in summary.lines(found)))
     _put(folder / "summary.json", [json.dumps(summary.as_json(found), indent=2, ensure_ascii=False), "\n"])
     for name, (head, rows) in TABLES.items():
         _put(folder / f"{name}.tsv", _table(head, rows(db, now)))
+    return found
+
+
+def _changes(layout: Layout, db: sqlite3.Connection) -> dict[str, int] | None:
+    """Write what has changed since earlier crawls, and count it; None where there was none."""
+    with remembered(layout) as memory:
+        if memory is None:
+            return None
+        compared = changes.Changes(db, memory)
+        _put(layout.reports / "changes.tsv", _table(changes.HEAD, compared.rows()))
+        return {what.value: compared.counts[what] for what in changes.What}
 
 
 def _put(path: Path, text: Iterable[str]) -> None:

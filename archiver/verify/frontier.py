@@ -6,14 +6,14 @@ holds beyond that is a note.
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
-from archiver.archive.layout import OPEN
+from archiver.archive.layout import OPEN, Layout
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 from archiver.model import Profile, Truncation
@@ -124,10 +124,20 @@ def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
 
 
 class FrontierCheck:
-    """crawl.db of *directory* against the inventory; *before* is what it said before the files were read."""
+    """crawl.db of *directory* against the inventory; *before* is what it said before the files were read.
 
-    def __init__(self, inventory: sqlite3.Connection, directory: Path, before: dict[str, WarcRow]) -> None:
+    *others*: the files of other crawls of the same collection.
+    """
+
+    def __init__(
+        self,
+        inventory: sqlite3.Connection,
+        directory: Path,
+        before: dict[str, WarcRow],
+        others: Collection[str] = frozenset(),
+    ) -> None:
         self._inventory = inventory
+        self._others = others
         self._directory = directory
         self._path = str(directory / account.NAME)
         self._before = before
@@ -159,6 +169,8 @@ class FrontierCheck:
     def _sizes(self) -> Iterator[Fault]:
         where = quote(str(self._directory))
         cure = f"put a copy there, or let archiver rebuild {where} and archiver resume {where} fetch it again"
+        if not Layout(self._directory).archive.is_dir():  # a crawl that another one has followed
+            cure = "put a copy there"
         for name, row in self._before.items():
             file = self._file(name)
             if file is None:
@@ -175,7 +187,7 @@ class FrontierCheck:
                 sentence = f"{read_to - row.committed} bytes are not yet committed"
                 yield Fault(path, "open-tail", sentence, row.committed)
         for name, (_, path, _) in self._files.items():
-            if name.removesuffix(OPEN) not in self._before:
+            if name.removesuffix(OPEN) not in self._before and name not in self._others:
                 yield Fault(path, "warc-unknown", "crawl.db does not know this file")
 
     def _capture(self, row: "_Row") -> Iterator[Fault]:
