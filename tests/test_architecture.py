@@ -32,6 +32,7 @@ FLOORS = (
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
     "build",
+    "papers",  # stores what is left to be stored when a crawl has ended
     "progress report verify replay",
     "cli",
     "__main__",

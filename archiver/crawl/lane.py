@@ -15,7 +15,7 @@ from archiver.archive.index import Index
 from archiver.archive.writer import Archive, Deposit
 from archiver.crawl.clock import Clock
 from archiver.errors import Failure
-from archiver.model import Claim, Event, FileState, Settlement
+from archiver.model import Claim, Event, FileState, Resource, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
@@ -29,6 +29,7 @@ class Stored:
 
     settlements: tuple[Settlement, ...]
     files: tuple[FileState, ...]
+    resources: tuple[Resource, ...] = ()
 
 
 class Books:
@@ -50,6 +51,7 @@ class Books:
         """Write down what was stored, for pywb and for people."""
         with self._turn:
             self._index.add(each.capture for each in stored.settlements if each.capture is not None)
+            self._index.add(stored.resources)
             for file in stored.files:
                 if file.closed:
                     self._index.close_file(file.name)
@@ -153,7 +155,7 @@ class Lane:
         for place, capture, deposit in zip(places, receipt.captures, deposits, strict=True):
             settlements[place] = settlements[place]._replace(capture=capture)
             deposit.exchange.response.close()
-        stored = Stored(tuple(settlements), receipt.files)
+        stored = Stored(tuple(settlements), receipt.files, receipt.resources)
         self._books.enter(stored)
         return stored
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
-from archiver.model import Capture
+from archiver.model import Capture, Resource
 
 # URLs whose key is plain to see: nothing in them is escaped, collapsed, or the id of a session.
 _SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
@@ -77,8 +77,14 @@ def _second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H%M%S}"
 
 
-def line(capture: Capture, filename: str) -> str:
+def line(capture: Capture | Resource, filename: str) -> str:
     """The index line of *capture*, which lies in the file that is called *filename* now."""
+    if isinstance(capture, Resource):
+        return (
+            f'{key(capture.uri)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.uri)}, '
+            f'"mime": {_quoted(capture.mime)}, "digest": {_quoted(capture.digest)}, "length": "{capture.span.length}", '
+            f'"offset": "{capture.span.offset}", "filename": {_quoted(filename)}}}'
+        )
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
         f'"mime": {_quoted(capture.mime or "unk")}, "status": "{capture.status or "-"}", '
