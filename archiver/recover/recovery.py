@@ -120,7 +120,7 @@ class Adoption:
         with path.open("rb") as file:
             try:
                 for unit in survey(file, name, offset, spool, lenient=lenient):
-                    if isinstance(unit, Gap) or (isinstance(unit, Single) and unit.resource is None):
+                    if isinstance(unit, Gap):
                         continue
                     if len(batch) >= BATCH or (isinstance(unit, Found) and _names(batch, unit.capture.url)):
                         await self._settle(batch, name)  # two visits of one URL are two steps in its life

@@ -41,7 +41,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A record that stands for itself, and what an index says of it, if anything."""
+    """A record that stands for itself, and what an index says of it; of those of which it says nothing none is told."""
 
     resource: Resource | None
     start: int
@@ -81,7 +81,8 @@ def survey(
             continue
         if unit.start > end:
             yield Gap(end, unit.start, why or NO_VISIT, damaged=bool(why))
-        yield unit
+        if isinstance(unit, Found) or unit.resource is not None:
+            yield unit
         end, why = unit.end, ""
     size = file.seek(0, 2)
     if size > end:
