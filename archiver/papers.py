@@ -19,6 +19,7 @@ from archiver.archive.lock import Lock
 from archiver.archive.metadata import MetadataWarc, Paper
 from archiver.build import identity_of, next_serial
 from archiver.config.settings import Settings
+from archiver.config.toml import render
 from archiver.frontier.port import FileRow, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import digest_of
@@ -53,7 +54,7 @@ async def stored(directory: Path, settings: Settings) -> str:
         stack.callback(lock.release)
         frontier = await SqliteFrontier.open(layout.database)
         stack.push_async_callback(frontier.close)
-        text = _held(layout.settings)
+        text = _in_force(layout.settings, settings)
         log = await _log(layout, frontier)
         known = await frontier.latest_resource(PLACE + SETTINGS)
         if log is None and known is not None and known.digest == digest_of(settings.warc.digest, text):
@@ -92,9 +93,10 @@ async def _written(
     return warc.file.name
 
 
-def _held(path: Path) -> bytes:
+def _in_force(path: Path, settings: Settings) -> bytes:
+    """What crawl.toml says, or would say where it is gone."""
     with storage(path):
-        return path.read_bytes()
+        return path.read_bytes() if path.exists() else render(settings).encode()
 
 
 async def _log(layout: Layout, frontier: Frontier) -> Paper | None:
