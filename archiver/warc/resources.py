@@ -7,7 +7,6 @@ no host out there can have a name that ends in `.invalid` (RFC 2606).
 
 import re
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -35,7 +34,7 @@ def lookup_block(lookup: Lookup) -> bytes:
     moment = datetime.fromtimestamp(lookup.asked // 1_000_000, UTC)
     name = _SPECIAL.sub(r"\\\1", lookup.host)
     lines = [f"{moment:%Y%m%d%H%M%S}"]
-    lines += [f"{name}.\tIN\t{'A' if ip_address(each).version == 4 else 'AAAA'}\t{each}" for each in lookup.addresses]
+    lines += [f"{name}.\tIN\t{'AAAA' if ':' in each else 'A'}\t{each}" for each in lookup.addresses]
     return ("\n".join(lines) + "\n").encode()
 
 
