@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 import socket
+import sqlite3
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -114,6 +116,19 @@ def test_look_ups_and_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert store(directory, *seeds) == ""
     checked = archiver("verify", "c", cwd=tmp_path)
     assert "0 faults, 0 warnings" in checked.stdout, checked.stdout
+    with closing(sqlite3.connect(copy / "crawl.db")) as db:
+        db.execute("UPDATE records SET mime = 'text/html' WHERE uri = 'dns:one.example'")
+        db.execute("DELETE FROM records WHERE uri = 'dns:two.example'")
+        db.execute(f"UPDATE records SET offset = offset + 1 WHERE uri = '{PLACE}seeds.txt'")
+        db.commit()
+    checked = archiver("verify", "copy", cwd=tmp_path)
+    codes = re.findall(r"fault ([a-z-]+): .*\[(.*)\]", checked.stdout)
+    assert sorted(codes) == [
+        ("capture-mismatch", "dns:one.example"),
+        ("capture-missing", "dns:two.example"),
+        ("capture-missing", f"{PLACE}seeds.txt"),
+        ("capture-place", f"{PLACE}seeds.txt"),
+    ]
     with archiver_replay(directory) as wayback:
         assert wayback.get(f"{seeds[0]}a").status == 200
         listed = wayback.get("cdx?url=dns:two.example&output=json", moment="")  # of which it shows no page

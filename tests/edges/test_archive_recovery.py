@@ -401,9 +401,9 @@ def test_look_ups_that_are_whole_are_known_again(tmp_path: Path) -> None:
             lookup = Lookup(f"{number}.test", ("127.0.0.1", "::1"), STARTED + number)
             exchange = replace(_exchange(number, _page(number)), lookup=lookup)
             receipt = archive.append((Deposit(claims[seed], exchange, Links()),))
+            assert [each.uri for each in receipt.resources] == [f"dns:{number}.test"]
         archive.abandon()
         (path,) = layout.archive.iterdir()
-        assert [each.uri for each in receipt.resources] == ["dns:2.test"]
         return path.name.removesuffix(OPEN), path.read_bytes()
 
     async def known(layout: Layout, name: str) -> list[tuple[str, int, int]]:
