@@ -137,14 +137,17 @@ def _told(directory: Path, settings: Settings, verbosity: int, outcome: Outcome)
     with account.opened(directory) as db:
         found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
         files.write(directory, db, found, time.time())
-    if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
-        _store_papers(directory, settings)
-    if verbosity > SILENT:
-        show([*summary.lines(found), *_next_steps(directory, ended.code)])
+    try:
+        if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
+            _store_papers(directory, settings)
+    finally:  # where they cannot be stored, that is said too
+        if verbosity > SILENT:
+            show([*summary.lines(found), *_next_steps(directory, ended.code)])
     return ended.code
 
 
 def _store_papers(directory: Path, settings: Settings) -> None:
+    """Settings, log and reports go into the archive, too."""
     from archiver.papers import stored  # noqa: PLC0415 - as for `opened`
 
     try:

@@ -19,9 +19,13 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver import papers
+from archiver.archive.layout import Layout
+from archiver.archive.lock import Lock
 from archiver.archive.metadata import MetadataWarc, Paper
 from archiver.archive.writer import WarcIdentity
-from archiver.errors import ArchiveError
+from archiver.errors import ArchiveError, ConfigError
+from archiver.fetch.guard import Guard
+from archiver.fetch.resolver import GuardedResolver
 from archiver.model import ExitCode
 from fixtures.archives import resources, rows, warcs
 from fixtures.command import archiver
@@ -227,6 +231,37 @@ def test_what_fails_takes_no_room(tmp_path: Path) -> None:
         warc.add(Paper("logs/crawl.log", "text/plain", tmp_path / "log", 0, 10))
     warc.discard()
     assert list(folder.iterdir()) == []
+
+
+def test_who_goes_on_at_once_stores_them_later(tmp_path: Path) -> None:
+    Layout(tmp_path).make()
+    lock = Lock(tmp_path / "crawl.lock")
+    try:
+        with pytest.raises(ConfigError, match="is being crawled by process"):
+            store(tmp_path, "http://one.example/")
+    finally:
+        lock.release()
+    assert warcs(tmp_path) == []
+
+
+def test_a_look_up_is_told_once() -> None:
+    async def main() -> None:
+        resolver = GuardedResolver(Guard(("127.0.0.1",), ()), Names())
+        await resolver.resolve("one.example", 80)
+        first = resolver.answer("one.example.", 80)
+        assert first is not None
+        assert resolver.answer("one.example", 443) is None
+        assert first is resolver.answer("one.example", 80)
+        lookup = first.told()
+        assert lookup is not None
+        assert (lookup.host, lookup.addresses) == ("one.example", ("127.0.0.1",))
+        assert first.told() is None
+        await resolver.resolve("one.example", 80)  # when the first was forgotten
+        second = resolver.answer("one.example", 80)
+        assert second is not None
+        assert second.told() is not None
+
+    asyncio.run(main())
 
 
 def test_it_can_be_left_out(tmp_path: Path) -> None:
