@@ -289,14 +289,8 @@ def _lanes(
     layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[Source]
 ) -> tuple[Lane, Lane]:
     """One lane for small responses, one for large ones; file serials are common to both."""
-    identity = WarcIdentity(
-        prefix=settings.warc.warc_prefix,
-        host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
-        size=settings.warc.warc_size,
-        algorithm=settings.warc.digest,
-        info=_warcinfo(settings),
-    )
-    serials = itertools.count(_next_serial(layout))
+    identity = identity_of(settings)
+    serials = itertools.count(next_serial(layout))
     indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
 
     def lane(begin: Callable[[], None] | None = None) -> Lane:
@@ -333,7 +327,19 @@ def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:
     return others
 
 
-def _next_serial(layout: Layout) -> int:
+def identity_of(settings: Settings) -> WarcIdentity:
+    """What every WARC file of this crawl says of itself."""
+    return WarcIdentity(
+        prefix=settings.warc.warc_prefix,
+        host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
+        size=settings.warc.warc_size,
+        algorithm=settings.warc.digest,
+        info=_warcinfo(settings),
+    )
+
+
+def next_serial(layout: Layout) -> int:
+    """The number of the next WARC file: one more than any that is there."""
     numbers = (re.search(r"-\d{17}-(\d{5,})-", path.name) for path in layout.archive.iterdir())
     return max((int(found[1]) + 1 for found in numbers if found), default=0)
 
@@ -376,6 +382,10 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
         while captures := await frontier.captures(file.name, after, CAPTURES_AT_ONCE):
             index.add(captures)
             after = captures[-1].response.offset
+        after = -1
+        while resources := await frontier.resources(file.name, after, CAPTURES_AT_ONCE):
+            index.add(resources)
+            after = resources[-1].span.offset
         index.close_file(file.name)
 
 

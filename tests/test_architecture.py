@@ -34,6 +34,7 @@ FLOORS = (
     "crawl",
     "build",
     "succession",  # a crawl follows another
+    "papers",  # stores what is left to be stored when a crawl has ended
     "progress report verify replay",
     "cli",
     "__main__",

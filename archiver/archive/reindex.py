@@ -8,9 +8,10 @@ from archiver.archive.index import Index
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.http import read_stored
 from archiver.http.head import MAX_HEAD
-from archiver.model import Capture, Span
+from archiver.model import Capture, Resource, Span
 from archiver.warc.reader import Record, Torn, scan
 from archiver.warc.records import parse_date, profile_of
+from archiver.warc.resources import resource_of
 
 
 def rebuild(directory: Path) -> int:
@@ -33,9 +34,13 @@ def rebuild(directory: Path) -> int:
     return count
 
 
-def captures(file: BinaryIO, name: str) -> Iterator[Capture]:
-    """What an index lists of one WARC: every whole response to a GET and each revisit, with the place of its record."""
+def captures(file: BinaryIO, name: str) -> Iterator[Capture | Resource]:
+    """What an index lists of one WARC: every whole response to a GET, revisit and resource, with its place."""
     for record in scan(file):
+        if isinstance(record, Record) and record.type == "resource":
+            if (resource := resource_of(record, name)) is not None:
+                yield resource
+            continue
         if isinstance(record, Torn) or record.type not in ("response", "revisit"):
             continue
         head = bytearray()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from archiver.archive.warcfile import WarcFile
 from archiver.http import Digester, digest_of, digests_of
-from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links, Revisit
+from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links, Lookup, Resource, Revisit
 from archiver.warc.records import (
     FIELDS_TYPE,
     Blocks,
@@ -26,6 +26,7 @@ from archiver.warc.records import (
     warc_date,
     warc_fields,
 )
+from archiver.warc.resources import DNS_TYPE, Content, lookup_block, lookup_uri, resource_header
 
 
 class Deposit(NamedTuple):
@@ -43,6 +44,7 @@ class Receipt(NamedTuple):
 
     captures: tuple[Capture, ...]
     files: tuple[FileState, ...]
+    resources: tuple[Resource, ...] = ()  # look-ups that led to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,22 @@ class WarcIdentity:
     size: int  # bytes after which a new file begins
     algorithm: str
     info: tuple[tuple[str, str], ...]  # the fields of the warcinfo block
+
+    def file_name(self, now: int, serial: int, kind: str = "") -> str:
+        """The name of the file begun at *now* (microseconds since the epoch)."""
+        stamp = f"{datetime.fromtimestamp(now // 1_000_000, UTC):%Y%m%d%H%M%S}{now // 1000 % 1000:03}"
+        return f"{self.prefix}-{stamp}-{serial:05}-{self.host}{kind}.warc.gz"
+
+    def begin(self, file: WarcFile, now: int, file_id: str) -> None:
+        """Write the warcinfo record, which is the first of each *file*."""
+        block = warc_fields(self.info)
+        fields = [
+            ("WARC-Record-ID", file_id),
+            ("WARC-Date", warc_date(now)),
+            ("WARC-Filename", file.name),
+            ("WARC-Block-Digest", digest_of(self.algorithm, block)),
+        ]
+        file.append(header("warcinfo", fields, FIELDS_TYPE, len(block)), (block,), len(block))
 
 
 class Archive:
@@ -86,15 +104,22 @@ class Archive:
         No file gets its final name: what the latest receipt says may not be in the database yet.
         """
         captures: list[Capture] = []
+        resources: list[Resource] = []
         for deposit in deposits:
             file = self._open_file()
+            if deposit.exchange.lookup is not None:
+                resources.append(self._store_lookup(file, deposit.exchange.lookup))
             captures.append(self._store(file, deposit))
             if file.size >= self._identity.size:
                 self._seal(file)
         if self._file is not None:
             self._file.sync()
         written = self._sealed if self._file is None else [*self._sealed, self._file]
-        return Receipt(tuple(captures), tuple(FileState(file.name, file.size, closed=False) for file in written))
+        return Receipt(
+            tuple(captures),
+            tuple(FileState(file.name, file.size, closed=False) for file in written),
+            tuple(resources),
+        )
 
     def digests(self, exchange: Exchange) -> Digests:
         """The digests of the response, as this archive has them."""
@@ -129,18 +154,9 @@ class Archive:
     def _open_file(self) -> WarcFile:
         if self._file is None:
             now = self._now()
-            stamp = f"{datetime.fromtimestamp(now // 1_000_000, UTC):%Y%m%d%H%M%S}{now // 1000 % 1000:03}"
-            name = f"{self._identity.prefix}-{stamp}-{self._serials():05}-{self._identity.host}.warc.gz"
-            self._file = WarcFile(self.folder, name)
+            self._file = WarcFile(self.folder, self._identity.file_name(now, self._serials()))
             self._file_id = self._new_id()
-            block = warc_fields(self._identity.info)
-            fields = [
-                ("WARC-Record-ID", self._file_id),
-                ("WARC-Date", warc_date(now)),
-                ("WARC-Filename", name),
-                ("WARC-Block-Digest", digest_of(self._identity.algorithm, block)),
-            ]
-            self._file.append(header("warcinfo", fields, FIELDS_TYPE, len(block)), (block,), len(block))
+            self._identity.begin(self._file, now, self._file_id)
         return self._file
 
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
@@ -181,6 +197,13 @@ class Archive:
         head = exchange.response.head(exchange.framing.head_length)
         stored = digest_of(self._identity.algorithm, head)
         return (head,), len(head), Digests(stored, revisit.payload_digest, revisit.payload_length)
+
+    def _store_lookup(self, file: WarcFile, lookup: Lookup) -> Resource:
+        uri, block = lookup_uri(lookup), lookup_block(lookup)
+        content = Content(DNS_TYPE, digest_of(self._identity.algorithm, block), len(block))
+        head = resource_header(uri, lookup.asked, content, self._file_id, self._new_id())
+        span = file.append(head, (block,), len(block))
+        return Resource(uri, lookup.asked, DNS_TYPE, content.digest, file.name, span)
 
     def _digests(self, exchange: Exchange) -> Digests:
         pieces = exchange.response.pieces()

@@ -3,6 +3,7 @@
 Everything is checked before anything is written.
 """
 
+import asyncio
 import logging
 import sys
 import time
@@ -130,7 +131,7 @@ def carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begu
         opened(directory, settings, resume=begun.resume, text=begun.text, read=begun.read),
         face_for(sys.stderr, verbosity),
         settings.limits.drain_timeout,
-        partial(_told, directory, verbosity),
+        partial(_told, directory, settings, verbosity),
     )
 
 
@@ -147,7 +148,7 @@ def _within_open_files(settings: Settings) -> Settings:
     return with_values(settings, {"concurrency": fits})
 
 
-def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
+def _told(directory: Path, settings: Settings, verbosity: int, outcome: Outcome) -> ExitCode:
     """Write the reports of a run that has ended, and say how it did."""
     last, ended = outcome.last, outcome.ended
     if ended.code is ExitCode.STORAGE:
@@ -155,9 +156,23 @@ def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
     with account.opened(directory) as db:
         found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
         found = files.write(directory, db, found, time.time())
-    if verbosity > SILENT:
-        show([*summary.lines(found), *_next_steps(directory, ended.code)])
+    try:
+        if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
+            _store_papers(directory, settings)
+    finally:  # where they cannot be stored, that is said too
+        if verbosity > SILENT:
+            show([*summary.lines(found), *_next_steps(directory, ended.code)])
     return ended.code
+
+
+def _store_papers(directory: Path, settings: Settings) -> None:
+    """Settings, log and reports go into the archive, too."""
+    from archiver.papers import stored  # noqa: PLC0415 - as for `opened`
+
+    try:
+        asyncio.run(stored(directory, settings))
+    except ConfigError as error:  # somebody goes on with the crawl already
+        complain(f"settings, log and reports are stored at the end of the next run: {error}")
 
 
 _RESUME = "resume", "go on"

@@ -282,6 +282,11 @@ class WarcSettings:
 
     warc_prefix: str = setting("archiver", LABEL, "WARC file names begin with this.")
     warc_size: int = setting(10**9, SIZE, "Begin a new WARC file when one has reached this size.")
+    metadata_warc: bool = setting(
+        True,
+        BOOLEAN,
+        "At the end of each run, store settings, seeds, crawl.log and reports in a WARC file of their own.",
+    )
     digest: str = setting("sha256", choice("sha256", "sha1"), "The algorithm of block and payload digests.")
     operator: str = setting("", TEXT, "Who runs this crawl; stands in each warcinfo record.")
     description: str = setting("", TEXT, "What this crawl is for; stands in each warcinfo record.")

@@ -106,7 +106,11 @@ class Deduplicated:
             [hashed[number]._replace(revisit=self._known.get(each)) for number, each in later.items()]
         )
         captures.update(zip(later, more.captures, strict=True))
-        return Receipt(tuple(captures[number] for number in range(len(deposits))), (*receipt.files, *more.files))
+        return Receipt(
+            tuple(captures[number] for number in range(len(deposits))),
+            (*receipt.files, *more.files),
+            (*receipt.resources, *more.resources),
+        )
 
     def close(self) -> tuple[FileState, ...]:
         """As `Archive.close`."""

@@ -18,7 +18,7 @@ from archiver.crawl.clock import Clock
 from archiver.crawl.newer import hurried
 from archiver.earlier import Memory, Version
 from archiver.errors import Failure
-from archiver.model import Claim, Event, Exchange, FileState, Links, Profile, Settlement
+from archiver.model import Claim, Event, Exchange, FileState, Links, Profile, Resource, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
@@ -33,6 +33,7 @@ class Stored:
 
     settlements: tuple[Settlement, ...]
     files: tuple[FileState, ...]
+    resources: tuple[Resource, ...] = ()
 
 
 class Books:
@@ -54,6 +55,7 @@ class Books:
         """Write down what was stored, for pywb and for people."""
         with self._turn:
             self._index.add(each.capture for each in stored.settlements if each.capture is not None)
+            self._index.add(stored.resources)
             for file in stored.files:
                 if file.closed:
                     self._index.close_file(file.name)
@@ -178,7 +180,7 @@ class Lane:
         for place, capture, deposit in zip(places, receipt.captures, deposits, strict=True):
             settlements[place] = settlements[place]._replace(capture=capture)
             deposit.exchange.response.close()
-        stored = Stored(tuple(settlements), receipt.files)
+        stored = Stored(tuple(settlements), receipt.files, receipt.resources)
         self._books.enter(stored)
         return stored
 

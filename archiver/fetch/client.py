@@ -209,6 +209,7 @@ class _Attempt:
             if framing is None or not self._received or self._doubtful(framing):
                 return None
             await self._spool.finish(framing)
+            answer = self._wire.answer
             return Exchange(
                 request=self._request,
                 response=self._spool.block(),
@@ -222,6 +223,7 @@ class _Attempt:
                 interim=self.framer.interim,
                 surplus=self.framer.surplus,
                 notes=self._wire.notes + self._remarks,
+                lookup=None if answer is None else answer.told(),
             )
         finally:
             self._spool.discard()

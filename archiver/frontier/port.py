@@ -12,7 +12,7 @@ from typing import Protocol
 from archiver.adapting import UNTAUGHT, Lesson
 from archiver.allowance import FREE, Allowance
 from archiver.frontier.recalling import Manner, Recalled
-from archiver.model import Capture, Claim, FileState, PatternTally, Robots, Settlement
+from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Robots, Settlement
 from archiver.slumber import AWAKE, Slumber
 
 NOTHING_NEW: Mapping[int, Lesson] = MappingProxyType({})
@@ -170,8 +170,12 @@ class Frontier(Protocol):
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
         lessons: Mapping[int, Lesson] = NOTHING_NEW,
+        resources: Sequence[Resource] = (),
     ) -> Settled:
-        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
+        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us.
+
+        *resources* are records in these files that belong to no visit.
+        """
 
     async def doze(self, host: int, slumber: Slumber) -> None:
         """Keep how *host* fails, or that it does not any more."""
@@ -205,6 +209,12 @@ class Frontier(Protocol):
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
+
+    async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
+        """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
+
+    async def latest_resource(self, beginning: str) -> Resource | None:
+        """The one that was stored last of those whose URI begins so."""
 
     async def mark_indexed(self) -> None:
         """Every closed file's lines stand in index.cdxj now."""

@@ -25,6 +25,7 @@ from archiver.frontier import (
     learning,
     leasing,
     limits,
+    others,
     recalling,
     seeding,
     settling,
@@ -37,7 +38,7 @@ from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
 from archiver.frontier.recalling import Manner, Recalled
-from archiver.model import Capture, Claim, FileState, PatternTally, Profile, Settlement, Span, Truncation
+from archiver.model import Capture, Claim, FileState, PatternTally, Profile, Resource, Settlement, Span, Truncation
 from archiver.slumber import Slumber
 
 CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
@@ -197,11 +198,12 @@ class SqliteFrontier:
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
         lessons: Mapping[int, Lesson] = NOTHING_NEW,
+        resources: Sequence[Resource] = (),
     ) -> Settled:
         """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
         with _translated(self._path):
             async with self._turn:
-                return await inside(self._writer, self._settle, settlements, files, lessons)
+                return await inside(self._writer, self._settle, settlements, files, lessons, resources)
 
     def _settle(
         self,
@@ -209,6 +211,7 @@ class SqliteFrontier:
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
         lessons: Mapping[int, Lesson],
+        resources: Sequence[Resource],
     ) -> Settled:
         with db.transaction():
             (version,) = db.row("PRAGMA data_version")
@@ -217,6 +220,7 @@ class SqliteFrontier:
                 self._offered = version
             ways.keep(db, lessons)
             settled, idle = settling.settle(db, settlements, files, self._offers)
+            others.keep(db, resources)
         self._offers.remember(idle)
         return settled
 
@@ -287,6 +291,14 @@ class SqliteFrontier:
             (warc, after, most),
         )
         return [_capture(row) for row in rows]
+
+    async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
+        """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
+        return others.read(await self._rows(others.IN_FILE, (warc, after, most)))
+
+    async def latest_resource(self, beginning: str) -> Resource | None:
+        """The one that was stored last of those whose URI begins so."""
+        return next(iter(others.read(await self._rows(others.LATEST, (beginning, beginning)))), None)
 
     async def mark_indexed(self) -> None:
         """Every closed file's lines stand in index.cdxj now."""

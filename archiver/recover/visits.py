@@ -1,8 +1,8 @@
 """The whole visits of one WARC file, in the order in which they lie, and the gaps between them.
 
-A visit is whole when its response (or revisit), request and metadata record are. What is not whole, and what belongs to
-no visit of ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises
-nothing.
+A visit is whole when its response (or revisit), request and metadata record are. Some records stand for themselves: the
+warcinfo, each resource, metadata that speaks of no other record. What is not whole, and what else belongs to no visit
+of ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
 """
 
 from collections.abc import Iterator
@@ -13,9 +13,10 @@ from typing import BinaryIO
 
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.http import Digester, read_stored
-from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Profile, Span, Truncation
+from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Profile, Resource, Span, Truncation
 from archiver.warc.reader import Record, Torn, scan
 from archiver.warc.records import VisitNotes, parse_date, profile_of
+from archiver.warc.resources import resource_of
 
 IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
 HEAD = (1 << 20) + 16  # of a response, at most
@@ -40,6 +41,15 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Single:
+    """A record that stands for itself, and what an index says of it; of those of which it says nothing none is told."""
+
+    resource: Resource | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Bytes that are no whole visit."""
 
@@ -49,7 +59,9 @@ class Gap:
     damaged: bool = True  # False: whole records, but no visit
 
 
-def survey(file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False) -> Iterator[Found | Gap]:
+def survey(
+    file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False
+) -> Iterator[Found | Single | Gap]:
     """All that lies in *file*, the WARC *name*, from the boundary *offset* on.
 
     *lenient*: a visit counts if only its response is whole.
@@ -59,21 +71,20 @@ def survey(file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool
     items = _Items(scan(file, offset))
     reader = _Visits(name, spool, items, lenient=lenient)
     for item in items:
-        unit: Found | Span | None = None
+        unit: Found | Single | None = None
         if isinstance(item, Torn):
             why = why or item.reason
         elif item.type in ANSWERS:
             unit = reader.visit(item)
-        elif item.type == "warcinfo":
-            unit = _passed(item)
+        elif _is_single(item):
+            unit = _single(item, name)
         if unit is None:
             continue
-        start, after = (unit.start, unit.end) if isinstance(unit, Found) else (unit.offset, unit.offset + unit.length)
-        if start > end:
-            yield Gap(end, start, why or NO_VISIT, damaged=bool(why))
-        if isinstance(unit, Found):
+        if unit.start > end:
+            yield Gap(end, unit.start, why or NO_VISIT, damaged=bool(why))
+        if isinstance(unit, Found) or unit.resource is not None:
             yield unit
-        end, why = after, ""
+        end, why = unit.end, ""
     size = file.seek(0, 2)
     if size > end:
         yield Gap(end, size, why or reader.why or NO_VISIT, damaged=bool(why))
@@ -184,8 +195,20 @@ def _small(record: Record) -> bytes | None:
         return None
 
 
-def _passed(record: Record) -> Span | None:
-    return Span(record.offset, record.length) if _small(record) is not None and record.length is not None else None
+def _is_single(record: Record) -> bool:
+    alone = record.type == "metadata" and record.first("WARC-Concurrent-To") is None
+    return alone or record.type in ("warcinfo", "resource")
+
+
+def _single(record: Record, name: str) -> Single | None:
+    """*record*, which stands for itself; None where it is not whole."""
+    resource = resource_of(record, name) if record.type == "resource" else None
+    try:
+        for _ in record.pieces():  # there may be more of them than fit into memory
+            pass
+    except Torn:
+        return None
+    return None if record.length is None else Single(resource, record.offset, record.offset + record.length)
 
 
 def _found(

@@ -19,6 +19,7 @@ from archiver.frontier import account
 from archiver.model import Profile, Truncation
 from archiver.outcome import CUT, OVERLOADED
 from archiver.verify.inventory import BATCH
+from archiver.verify.others import Known, resource_faults
 from archiver.verify.report import Fault
 from archiver.warc.records import parse_date
 
@@ -153,6 +154,7 @@ class FrontierCheck:
             for row in db.execute(_CAPTURES.format(revisit=revisit)):
                 yield from self._capture(_Row(*row))
             self._mark()
+            yield from resource_faults(db, self._inventory, self._known())
             for (url,) in db.execute(_LOST):
                 yield Fault(self._path, "archived-without-capture", "it counts as archived, without a capture", url=url)
             for url, times, _ in db.execute(_twice(db), (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
@@ -162,6 +164,10 @@ class FrontierCheck:
                 for (key,) in db.execute(_COUNTS):
                     yield Fault(self._path, "host-counts", f"the numbers of {key} are not those of its URLs")
         yield from self._unknown()
+
+    def _known(self) -> dict[str, Known]:
+        files = ((name, row, self._file(name)) for name, row in self._before.items())
+        return {name: Known(file[0], file[1], row.committed) for name, row, file in files if file is not None}
 
     def _file(self, name: str) -> list[Any] | None:
         return self._files.get(name) or self._files.get(name + OPEN)

@@ -28,7 +28,7 @@ _RECORD = """
 """
 _UNINDEXED = """
     SELECT path, offset, type, url FROM placed
-    WHERE indexed = 0 AND url LIKE 'http%'
+    WHERE indexed = 0 AND (url LIKE 'http%' OR url LIKE 'metadata://archiver.invalid/%')
       AND (type IN ('response', 'revisit', 'resource') OR type = 'metadata' AND content <> 'application/warc-fields')
 """
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
-from archiver.model import Capture
+from archiver.model import Capture, Resource
 
 REVISIT = "warc/revisit"  # in place of a media type: the payload is to be looked for elsewhere
 
@@ -88,8 +88,14 @@ def _second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H%M%S}"
 
 
-def line(capture: Capture, filename: str) -> str:
+def line(capture: Capture | Resource, filename: str) -> str:
     """The index line of *capture*, which lies in the file that is called *filename* now."""
+    if isinstance(capture, Resource):
+        return (
+            f'{key(capture.uri)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.uri)}, '
+            f'"mime": {_quoted(capture.mime)}, "digest": {_quoted(capture.digest)}, "length": "{capture.span.length}", '
+            f'"offset": "{capture.span.offset}", "filename": {_quoted(filename)}}}'
+        )
     mime = REVISIT if capture.revisit else capture.mime or "unk"
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
