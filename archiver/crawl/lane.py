@@ -15,12 +15,14 @@ from archiver.archive.index import Index
 from archiver.archive.writer import Archive, Deposit
 from archiver.crawl.clock import Clock
 from archiver.errors import Failure
-from archiver.model import Claim, Event, FileState, Settlement
+from archiver.model import Claim, Event, FileState, Profile, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
-ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
+
+ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
+_REVISITS = {Profile.IDENTICAL: "duplicate:digest", Profile.NOT_MODIFIED: "duplicate:server-not-modified"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,8 @@ def _log_line(each: Settlement) -> LogLine:
     if each.event is Event.RETRY:
         words.append("retry")
     if capture is not None:
+        if capture.revisit is not None:
+            words.append(_REVISITS[capture.revisit])
         return LogLine(
             logged=each.settled,
             status=capture.status,
@@ -181,9 +185,25 @@ def _log_line(each: Settlement) -> LogLine:
             took=each.took,
             digest=capture.payload_digest,
             annotations=words,
+            source=claim.seed,
         )
+    if claim.tries and each.asked:
+        words.insert(0, f"{claim.tries + 1}t")
     forbidden = each.event is Event.FORBID and each.failure == Failure.ROBOTS
     code = ROBOTS_PRECLUDED if forbidden else Failure(each.failure).heritrix_code
     if each.note and not forbidden:
         words.append(f"err={each.note}")
-    return LogLine(each.settled, code, None, claim.url, claim.path, claim.via, "", None, 0.0, "", words)
+    return LogLine(
+        logged=each.settled,
+        status=code,
+        size=None,
+        url=claim.url,
+        path=claim.path,
+        via=claim.via,
+        mime="",
+        started=None,
+        took=0.0,
+        digest="",
+        annotations=words,
+        source=claim.seed,
+    )

@@ -20,26 +20,65 @@ LINE = LogLine(
     took=0.0316,
     digest="sha256:00",
     annotations=("retry", "timeTrunc"),
+    source="http://site.test/",
 )
 
 
 def test_a_line() -> None:
     assert LINE.render() == (
         "2026-11-18T11:06:40.250Z   200      12455 http://site.test/page LLE http://site.test/ text/html #000 "
-        "20261118110640123+32 sha256:00 - retry,timeTrunc"
+        "20261118110640123+32 sha256:00 http://site.test/ retry,timeTrunc"
     )
 
 
 def test_what_is_not_known() -> None:
-    line = LINE._replace(size=None, path="", via=None, mime="", started=None, digest="", annotations=())
+    line = LINE._replace(size=None, path="", via=None, mime="", started=None, digest="", annotations=(), source="")
     assert line.render() == "2026-11-18T11:06:40.250Z   200          - http://site.test/page - - unknown #000 - - - -"
 
 
 @pytest.mark.parametrize("said", ["a b", "a\nb", "a\x7fb", "a\u2028b"])
 def test_no_field_holds_a_space_or_a_line_end(said: str) -> None:
-    line = LINE._replace(url=said, via=said, annotations=(said,)).render()
+    line = LINE._replace(url=said, via=said, source=said, annotations=(said,)).render()
     assert line.split(" ")[-1] == "a%20b"
-    assert line.count("a%20b") == 3
+    assert line.count("a%20b") == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [("L" * 50, "L" * 50), ("P" + "L" * 50, "1+" + "L" * 50), ("L" * 30 + "E" * 50, "30+" + "E" * 50)],
+)
+def test_a_long_hop_path_is_shortened(path: str, shown: str) -> None:
+    assert LINE._replace(path=path).render().split()[4] == shown
+
+
+@pytest.mark.parametrize(
+    ("mime", "shown"),
+    [
+        ("text/html; charset=utf-8", "text/html"),
+        ("text html", "text"),
+        (" ;x", "x"),
+        ("a\x1bb", "a%20b"),
+        (";", "unknown"),
+    ],
+)
+def test_a_media_type_is_one_word(mime: str, shown: str) -> None:
+    assert LINE._replace(mime=mime).render().split()[6] == shown
+
+
+def test_a_comma_parts_annotations_and_nothing_else() -> None:
+    line = LINE._replace(annotations=("2t", "err=timeout: no answer, again")).render()
+    assert line.split()[-1] == "2t,err=timeout:%20no%20answer%2C%20again"
+
+
+def test_a_name_that_was_looked_up() -> None:
+    """How a `dns:` record is told of, which is no answer of a server."""
+    line = LINE._replace(
+        status=1, size=56, url="dns:site.test", path="P", mime="text/dns", digest="sha1:A", annotations=()
+    )
+    assert line.render() == (
+        "2026-11-18T11:06:40.250Z     1         56 dns:site.test P http://site.test/ text/dns #000 "
+        "20261118110640123+32 sha1:A http://site.test/ -"
+    )
 
 
 @given(st.floats(0, 253_402_300_799))
