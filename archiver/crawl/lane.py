@@ -19,10 +19,9 @@ from archiver.model import Claim, Event, FileState, Profile, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
-FLUSH_SHARE = 20  # … but never more than a twentieth of the time
-
 ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
-_REVISITS = {Profile.IDENTICAL: "duplicate:digest", Profile.NOT_MODIFIED: "duplicate:server-not-modified"}
+DUPLICATE = {Profile.IDENTICAL: "duplicate:digest", Profile.NOT_MODIFIED: "duplicate:server-not-modified"}  # its words
+FLUSH_SHARE = 20  # … but never more than a twentieth of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +170,12 @@ def _log_line(each: Settlement) -> LogLine:
     if each.event is Event.RETRY:
         words.append("retry")
     if capture is not None:
-        if capture.revisit is not None:
-            words.append(_REVISITS[capture.revisit])
+        if capture.revisit:
+            words.append(DUPLICATE[capture.revisit])
         return LogLine(
             logged=each.settled,
             status=capture.status,
-            size=capture.payload_length,
+            size=0 if capture.revisit is Profile.NOT_MODIFIED else capture.payload_length,
             url=claim.url,
             path=claim.path,
             via=claim.via,
@@ -187,9 +186,9 @@ def _log_line(each: Settlement) -> LogLine:
             annotations=words,
             source=claim.seed,
         )
-    if claim.tries and each.asked:
-        words.insert(0, f"{claim.tries + 1}t")
     forbidden = each.event is Event.FORBID and each.failure == Failure.ROBOTS
+    if claim.tries and each.asked and not forbidden:
+        words.insert(0, f"{claim.tries + 1}t")
     code = ROBOTS_PRECLUDED if forbidden else Failure(each.failure).heritrix_code
     if each.note and not forbidden:
         words.append(f"err={each.note}")

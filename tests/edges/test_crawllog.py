@@ -1,12 +1,17 @@
 """Lines of crawl.log: every field in its place, and times to the millisecond."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from archiver.archive.crawllog import LogLine
+from archiver.archive.crawllog import CrawlLog, LogLine
+from archiver.archive.index import Index
+from archiver.crawl.clock import Clock
+from archiver.crawl.lane import Books, Stored
+from archiver.model import Capture, Claim, Event, Hop, Profile, Settlement, Span
 
 LINE = LogLine(
     logged=1_795_000_000.25,
@@ -91,3 +96,50 @@ def test_times(seconds: float) -> None:
     line = LINE._replace(logged=seconds, started=seconds).render()
     assert line.split()[0] == f"{moment:%Y-%m-%dT%H:%M:%S}.{millis:03}Z"
     assert f"#000 {moment:%Y%m%d%H%M%S}{millis:03}+32 " in line
+
+
+CLAIM = Claim(1, "http://site.test/a", 1, Hop.LINK, "L", 1, 0, 2, "http://site.test/", "http://site.test/")
+CAPTURE = Capture(
+    url=CLAIM.url,
+    timestamp=1_795_000_000_000_000,
+    status=200,
+    mime="text/html",
+    payload_digest="sha256:00",
+    payload_length=70,
+    received=100,
+    warc="w.warc.gz",
+    response=Span(0, 10),
+    request=Span(10, 10),
+    metadata=Span(20, 10),
+)
+
+
+@pytest.mark.parametrize(
+    ("settlement", "status", "size", "annotations"),
+    [
+        (Settlement(CLAIM, Event.CAPTURE, capture=CAPTURE), "200", "70", "-"),
+        (Settlement(CLAIM, Event.RETRY, capture=CAPTURE, annotations=("3t",)), "200", "70", "3t,retry"),
+        (
+            Settlement(CLAIM, Event.CAPTURE, capture=CAPTURE._replace(revisit=Profile.IDENTICAL)),
+            *("200", "70", "duplicate:digest"),
+        ),
+        (
+            Settlement(CLAIM, Event.CAPTURE, capture=CAPTURE._replace(revisit=Profile.NOT_MODIFIED, status=304)),
+            *("304", "0", "duplicate:server-not-modified"),
+        ),
+        (Settlement(CLAIM, Event.GIVE_UP, failure="timeout", note="x, y"), "-4", "-", "3t,err=x%2C%20y"),
+        (Settlement(CLAIM, Event.RETRY, failure="dns"), "-1", "-", "3t,retry"),
+        (Settlement(CLAIM, Event.GIVE_UP, failure="robots", asked=False), "-61", "-", "-"),
+        (Settlement(CLAIM, Event.FORBID, failure="robots", note="Disallow: /"), "-9998", "-", "-"),
+    ],
+)
+def test_what_a_visit_leaves_in_the_log(
+    tmp_path: Path, settlement: Settlement, status: str, size: str, annotations: str
+) -> None:
+    log = CrawlLog(tmp_path / "crawl.log")
+    books = Books(Index(tmp_path), log, Clock())
+    books.enter(Stored((settlement._replace(settled=1_795_000_000.0),), ()))
+    books.close()
+    words = (tmp_path / "crawl.log").read_text().split()
+    assert len(words) == 12
+    assert (words[1], words[2], words[10], words[11]) == (status, size, CLAIM.seed, annotations)
