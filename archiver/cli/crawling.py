@@ -137,10 +137,12 @@ def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
         found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
         files.write(directory, db, found, time.time())
     if verbosity > SILENT:
-        show([*summary.lines(found), *_next_steps(directory, ended.code)])
+        page = printable((Layout(directory).reports / files.PAGE).absolute().as_uri(), _LONGEST)
+        show([*summary.lines(found), f"{'report':<9} {page}", *_next_steps(directory, ended.code)])
     return ended.code
 
 
+_LONGEST = 4000  # characters of the address of a page
 _RESUME = "resume", "go on"
 _LOOK = (("replay", "look at it"), ("verify", "read everything back"))
 _STEPS = {
