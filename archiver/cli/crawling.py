@@ -161,7 +161,8 @@ def _told(directory: Path, settings: Settings, verbosity: int, outcome: Outcome)
             _store_papers(directory, settings)
     finally:  # where they cannot be stored, that is said too
         if verbosity > SILENT:
-            show([*summary.lines(found), *_next_steps(directory, ended.code)])
+            page = printable((Layout(directory).reports / files.PAGE).absolute().as_uri(), _LONGEST)
+            show([*summary.lines(found), f"{'report':<9} {page}", *_next_steps(directory, ended.code)])
     return ended.code
 
 
@@ -175,6 +176,7 @@ def _store_papers(directory: Path, settings: Settings) -> None:
         complain(f"settings, log and reports are stored at the end of the next run: {error}")
 
 
+_LONGEST = 4000  # characters of the address of a page
 _RESUME = "resume", "go on"
 _LOOK = (("replay", "look at it"), ("verify", "read everything back"))
 _STEPS = {

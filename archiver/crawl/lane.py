@@ -217,9 +217,25 @@ def _log_line(each: Settlement) -> LogLine:
             took=each.took,
             digest=capture.payload_digest,
             annotations=words,
+            source=claim.seed,
         )
     forbidden = each.event is Event.FORBID and each.failure == Failure.ROBOTS
+    if claim.tries and each.asked and not forbidden:
+        words.insert(0, f"{claim.tries + 1}t")
     code = ROBOTS_PRECLUDED if forbidden else Failure(each.failure).heritrix_code
     if each.note and not forbidden:
         words.append(f"err={each.note}")
-    return LogLine(each.settled, code, None, claim.url, claim.path, claim.via, "", None, 0.0, "", words)
+    return LogLine(
+        logged=each.settled,
+        status=code,
+        size=None,
+        url=claim.url,
+        path=claim.path,
+        via=claim.via,
+        mime="",
+        started=None,
+        took=0.0,
+        digest="",
+        annotations=words,
+        source=claim.seed,
+    )
