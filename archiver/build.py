@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from archiver import __version__
 from archiver.allowance import Allowance
 from archiver.archive.crawllog import CrawlLog
+from archiver.archive.imports import imported_files
 from archiver.archive.index import INDEX, Index
-from archiver.archive.layout import DRAFT, Layout, replace_file
+from archiver.archive.layout import DRAFT, OPEN, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
 from archiver.archive.writer import Archive, WarcIdentity
@@ -302,9 +303,13 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
-    """The lines of every closed file that index.cdxj does not hold for certain, made again from the database."""
+    """The lines of every closed file that index.cdxj does not hold for certain, made again from the database.
+
+    Those of files that the database does not know are made from the files.
+    """
     index.forget_runs()
-    if not (layout.indexes / INDEX).exists():
+    lost = not (layout.indexes / INDEX).exists()
+    if lost:
         if any(file.indexed for file in await frontier.files()):
             log.warning("%s is missing; it is made again from the database", layout.indexes / INDEX)
         await frontier.forget_index()
@@ -316,6 +321,13 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
             index.add(captures)
             after = captures[-1].response.offset
         index.close_file(file.name)
+    known = {file.name for file in await frontier.files()}
+    waiting = {each.name for each in imported_files(layout) if not each.indexed}
+    for path in sorted(layout.archive.glob("*.warc*")):
+        if path.name.removesuffix(OPEN) not in known and (lost or path.name in waiting):
+            from archiver.archive import reindex  # noqa: PLC0415 - for those only who have such files
+
+            await asyncio.to_thread(reindex.add_file, index, path)
 
 
 async def close_files(layout: Layout, frontier: Frontier, lanes: tuple[Lane, Lane], books: Books) -> None:

@@ -33,6 +33,7 @@ FLOORS = (
     "crawl",
     "build",
     "progress report verify replay",
+    "importing",  # reads what it brings by the code of verify
     "cli",
     "__main__",
 )

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from archiver import __version__
-from archiver.cli import garbage
+from archiver.cli import garbage, importing
 from archiver.cli.options import HELP_WIDTH, Example, GroupedCommand, given_settings, setting_options, write_examples
 from archiver.cli.terminal import complain
 from archiver.errors import ArchiveError, ConfigError, Failure
@@ -360,6 +360,7 @@ _add(
     ("archiver add collections/example.org https://blog.example.org/", "one more site into the same archive"),
     ("archiver add collections/example.org --seeds more.txt", "those listed"),
 )
+archiver.add_command(importing.command(CONTEXT))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

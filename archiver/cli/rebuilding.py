@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from shlex import quote
 
+from archiver.archive.imports import imported_names
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
@@ -50,7 +51,8 @@ def _settings(directory: Path) -> tuple[Settings, str]:
     layout = Layout(directory)
     if layout.settings.exists():
         return with_values(Settings(), place.read_settings(layout.settings)), ""
-    text = settings_text(archive_files(layout))
+    foreign = imported_names(layout)
+    text = settings_text(path for path in archive_files(layout) if path.name not in foreign)
     if not text:
         raise ConfigError(f"{layout.settings} is missing, and no WARC file tells its seeds; write it anew")
     settings = with_values(Settings(), toml.parse(text, "the settings in the WARC files"))

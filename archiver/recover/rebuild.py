@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.config.toml import toml_value
 from archiver.frontier.port import Frontier
@@ -47,12 +48,13 @@ class Rebuilding:
         """Read every file; afterwards each of them has its final name, and the frontier knows it as closed."""
         adoption = Adoption(self._frontier, self._terms)
         cut, foreign = [], []
+        imported = imported_names(self._layout)
         paths = archive_files(self._layout)
         for number, path in enumerate(paths):
             self._tell(number, len(paths), adoption.adopted)
             name = path.name.removesuffix(OPEN)
             with storage(path):
-                if not path.name.endswith(OPEN) and not ours(path):
+                if path.name in imported or (not path.name.endswith(OPEN) and not ours(path)):
                     foreign.append(name)
                     continue
                 if mended(path, name, 0, self._layout, lenient=True):

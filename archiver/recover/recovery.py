@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from archiver import scope
+from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
 from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Settlement
@@ -52,8 +53,11 @@ class Recovery:
                 await self._finish(row.name, row.committed)
             else:
                 await self._look(self._layout.archive / row.name, row)
+        foreign = imported_names(self._layout)
         for path in archive_files(self._layout):
             name = path.name.removesuffix(OPEN)
+            if path.name in foreign:
+                continue
             if name not in known and path.name.endswith(OPEN):
                 await self._finish(name, 0)
             elif name not in known and ours(path):
