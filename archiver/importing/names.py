@@ -8,7 +8,7 @@ from collections.abc import Container
 from pathlib import Path
 
 LONGEST = 180  # characters, so that the suffixes of open files and runs still fit into a file system's 255 bytes
-ENDINGS = (".warc.gz", ".warc", ".wacz")
+ENDINGS = (".warc.gz", ".warc", ".wacz", ".gz")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~+=@,-]")
 _UNFINISHED = re.compile(r"(?:\.open|\.tmp)+$", re.IGNORECASE)
@@ -33,10 +33,7 @@ def file_name(name: str, sha256: str, taken: Container[str], *, compressed: bool
     The ending tells the truth: readers go by it.
     """
     ending = ".warc.gz" if compressed else ".warc"
-    bare = _UNFINISHED.sub("", name)
-    lower = bare.lower()
-    whole = compressed == lower.endswith(".gz") and lower.endswith(ENDINGS[:2])
-    begin = safe(stem(bare) if whole else bare) or "import"
+    begin = safe(stem(name)) or "import"
     for mark in ("", f"-{sha256[:8]}", f"-{sha256}"):
         found = f"{begin}{mark}{ending}"
         if found.lower() not in taken:

@@ -6,7 +6,7 @@ holds beyond that is a note.
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,9 +123,19 @@ def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
 
 
 class FrontierCheck:
-    """crawl.db of *directory* against the inventory; *before* is what it said before the files were read."""
+    """crawl.db of *directory* against the inventory; *before* is what it said before the files were read.
 
-    def __init__(self, inventory: sqlite3.Connection, directory: Path, before: dict[str, WarcRow]) -> None:
+    Of the files *foreign* it need not know.
+    """
+
+    def __init__(
+        self,
+        inventory: sqlite3.Connection,
+        directory: Path,
+        before: dict[str, WarcRow],
+        foreign: Container[str] = frozenset(),
+    ) -> None:
+        self._foreign = foreign
         self._inventory = inventory
         self._directory = directory
         self._path = str(directory / account.NAME)
@@ -173,7 +183,7 @@ class FrontierCheck:
                 sentence = f"{read_to - row.committed} bytes are not yet committed"
                 yield Fault(path, "open-tail", sentence, row.committed)
         for name, (_, path, _) in self._files.items():
-            if name.removesuffix(OPEN) not in self._before:
+            if name.removesuffix(OPEN) not in self._before and name not in self._foreign:
                 yield Fault(path, "warc-unknown", "crawl.db does not know this file")
 
     def _capture(self, row: "_Row") -> Iterator[Fault]:
