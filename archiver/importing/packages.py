@@ -96,14 +96,16 @@ def hash_for(stated: str) -> "hashlib._Hash | None":
 
 
 def mismatch(path: Path, member: Member) -> str:
-    """What is wrong with *member* by its package's list, read to its end; "" where nothing is, or nothing is said."""
+    """What is wrong with *member*, read to its end: damage, or by its package's list; "" where nothing is."""
     state = hash_for(member.stated)
-    if state is None:
-        return ""
-    with open_member(path, member) as file:
-        while piece := file.read(CHUNK):
-            state.update(piece)
-    return disagreement(member, state)
+    try:
+        with open_member(path, member) as file:
+            while piece := file.read(CHUNK):
+                if state is not None:
+                    state.update(piece)
+    except ConfigError as error:
+        return str(error).removeprefix(f"{path}: ")
+    return "" if state is None else disagreement(member, state)
 
 
 def disagreement(member: Member, state: "hashlib._Hash") -> str:

@@ -4,9 +4,11 @@ Its list and digest (with a signature, if any), its pages and its logs. Its inde
 """
 
 import shutil
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 from archiver.archive.layout import Layout, replace_file, storage
+from archiver.errors import ConfigError
 from archiver.importing.names import safe, stem
 from archiver.importing.packages import CHUNK, Package, open_member
 
@@ -22,6 +24,7 @@ def keep_papers(layout: Layout, package: Package) -> str:
         place = folder.joinpath(*parts)
         with storage(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-        with open_member(package.path, member) as stream:
+        # What is damaged is told as a doubt, and is not kept.
+        with suppress(ConfigError), open_member(package.path, member) as stream:
             replace_file(place, lambda file, stream=stream: shutil.copyfileobj(stream, file, CHUNK))  # type: ignore[misc]
     return f"{FOLDER}/{name}"

@@ -25,6 +25,7 @@ from archiver.importing.names import file_name
 from archiver.importing.packages import disagreement, hash_for, mismatch
 from archiver.importing.papers import keep_papers
 from archiver.importing.sources import Source
+from archiver.stats import volume
 from archiver.verify import Fault, Report, Severity
 
 CHUNK = 1 << 20
@@ -136,14 +137,19 @@ class _Import:
         total = sum(source.size for source in self._found)
         done = 0
         for number, source in enumerate(self._found):
-            self._tell(f"copying: {done / total if total else 1:.0%}, file {number + 1} of {len(self._found)}")
+
+            def at(part: int, before: int = done, number: int = number) -> None:
+                share = (before + part) / max(total, 1)
+                self._tell(f"copying: {share:.0%} of {volume(total)}, file {number + 1} of {len(self._found)}")
+
+            at(0)
             done += source.size
             if self._present.may_hold(source.size):
                 sha256 = _digest(source)
                 if name := self._present.holder(source.size, sha256):
                     self._arrived.append(Arrived(source.label, name, 0, known=True))
                     continue
-            draft = _copy(source, self._layout.archive / f"import-{number:05}{DRAFT}")
+            draft = _copy(source, self._layout.archive / f"import-{number:05}{DRAFT}", at)
             same = next((each for each in drafts if each.sha256 == draft.sha256), None)
             if same is not None:
                 draft.path.unlink()
@@ -278,8 +284,8 @@ def _digest(source: Source) -> str:
     return state.hexdigest()
 
 
-def _copy(source: Source, path: Path) -> _Draft:
-    """The bytes of *source* at *path*, on disk, and their digest."""
+def _copy(source: Source, path: Path, at: Callable[[int], None]) -> _Draft:
+    """The bytes of *source* at *path*, on disk, and their digest; *at* hears how many are written."""
     state = hashlib.sha256()
     stated = hash_for(source.member.stated) if source.member else None
     written = synced = 0
@@ -293,6 +299,7 @@ def _copy(source: Source, path: Path) -> _Draft:
             if written - synced >= STEP:
                 sync_data(copy)
                 synced = written
+                at(written)
         sync_data(copy)
     if written != source.size:
         raise ConfigError(f"{source.label} has {written} bytes and not {source.size}, as it had before: it is changing")

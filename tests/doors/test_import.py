@@ -240,6 +240,19 @@ def test_a_package_that_is_not_what_it_says(here: Path, words: str, capsys: pyte
     assert archived(Path("c"))
 
 
+def test_a_damaged_paper_of_a_package_keeps_nothing_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """But it is told; a damaged archive in it cannot come in as it was, and is refused."""
+    whole = wacz(here / "p.wacz", contents()).read_bytes()
+    (here / "p.wacz").write_bytes(whole.replace(PAGES, PAGES.replace(b"All", b"Alt"), 1))
+    assert bring("p.wacz", "-o", "c") == ExitCode.FAULTS
+    assert "pages/pages.jsonl cannot be unpacked" in capsys.readouterr().err
+    assert archived(Path("c")) == {"data.warc.gz": sha256(warc(1))}
+    (here / "q.wacz").write_bytes(whole.replace(warc(1), warc(1)[:-1] + b"x", 1))
+    assert bring("q.wacz", "-o", "d") == ExitCode.USAGE
+    assert "q.wacz: archive/data.warc.gz cannot be unpacked" in capsys.readouterr().err
+    assert archived(Path("d")) == {}
+
+
 def zipped(names: list[str], compress: int = zipfile.ZIP_STORED, data: bytes = b"x") -> Callable[[Path], Path]:
     def make(path: Path) -> Path:
         with zipfile.ZipFile(path, "w", compress) as file:
