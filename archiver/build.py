@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from archiver import __version__
 from archiver.allowance import Allowance
 from archiver.archive.crawllog import CrawlLog
+from archiver.archive.imports import imported_files
 from archiver.archive.index import INDEX, Index
-from archiver.archive.layout import DRAFT, Layout, replace_file
+from archiver.archive.layout import DRAFT, OPEN, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
 from archiver.archive.sources import Source, sources
@@ -48,7 +49,7 @@ from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
 from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
-from archiver.earlier import Memory, list_earlier, remembered
+from archiver.earlier import Memory, remembered
 from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
@@ -368,13 +369,16 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
-    """The lines of every closed file that index.cdxj does not hold for certain, made again from the database."""
+    """The lines of every closed file that index.cdxj does not hold for certain, made again from the database.
+
+    Those of files that the database does not know are made from the files.
+    """
     index.forget_runs()
-    if not (layout.indexes / INDEX).exists():
+    lost = not (layout.indexes / INDEX).exists()
+    if lost:
         if any(file.indexed for file in await frontier.files()):
             log.warning("%s is missing; it is made again from the database", layout.indexes / INDEX)
         await frontier.forget_index()
-        await asyncio.to_thread(list_earlier, layout, index)
     for file in await frontier.files():
         if file.indexed or not file.closed:
             continue
@@ -387,6 +391,13 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
             index.add(resources)
             after = resources[-1].span.offset
         index.close_file(file.name)
+    known = {file.name for file in await frontier.files()}
+    waiting = {each.name for each in imported_files(layout) if not each.indexed}
+    for path in sorted(layout.archive.glob("*.warc*")):
+        if path.name.removesuffix(OPEN) not in known and (lost or path.name in waiting):
+            from archiver.archive import reindex  # noqa: PLC0415 - for those only who have such files
+
+            await asyncio.to_thread(reindex.add_file, index, path)
 
 
 async def close_files(layout: Layout, frontier: Frontier, lanes: tuple[Lane, Lane], books: Books) -> None:

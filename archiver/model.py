@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     STOPPED = 4  # stopped by a signal; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
     NO_SEED = 6  # the crawl is done, but not one seed could be archived
-    FAULTS = 7  # `verify` found a fault
+    FAULTS = 7  # `verify` or `import` found a fault
 
 
 class Hop(StrEnum):

@@ -36,6 +36,7 @@ FLOORS = (
     "succession",  # a crawl follows another
     "papers",  # stores what is left to be stored when a crawl has ended
     "progress report verify replay",
+    "importing",  # reads what it brings by the code of verify
     "cli",
     "__main__",
 )

@@ -39,7 +39,10 @@ class _Runs:
         self._lines: list[bytes] = []  # of the newest run
 
     def add(self, capture: Capture | Resource) -> None:
-        self._lines.append(cdxj.line(capture, self._warc + OPEN).encode() + b"\n")
+        self.add_line(cdxj.line(capture, self._warc + OPEN).encode() + b"\n")
+
+    def add_line(self, line: bytes) -> None:
+        self._lines.append(line)
         self.dirty = True
         if len(self._lines) >= RUN_LINES:
             self._write()
@@ -97,6 +100,17 @@ class Index:
                 runs = self._open[capture.warc] = _Runs(self._folder, capture.warc)
             runs.add(capture)
 
+    def add_lines(self, warc: str, lines: Iterable[bytes]) -> int:
+        """Take whole *lines*, which name *warc* as it is called on disk; how many they were."""
+        count = 0
+        for line in lines:
+            count += 1
+            runs = self._open.get(warc)
+            if runs is None:
+                runs = self._open[warc] = _Runs(self._folder, warc)
+            runs.add_line(line)
+        return count
+
     def flush(self) -> None:
         """Write what is new."""
         if self.dirty:
@@ -122,6 +136,13 @@ class Index:
         _merge([*paths, target] if target.exists() and not anew else paths, target, final=not self._open)
         self._tell()
 
+    def merge_in(self, warcs: Iterable[str]) -> None:
+        """The lines of *warcs*, which are closed, become part of index.cdxj; no other run is touched."""
+        runs = [path for path in map(self._run_of, warcs) if path.exists()]
+        target = self._folder / INDEX
+        _merge([*runs, target] if target.exists() else runs, target, final=False)
+        self._tell()
+
     def forget_runs(self) -> None:
         """The runs have become part of index.cdxj for certain, or are not wanted."""
         _remove(self._runs())
@@ -138,6 +159,9 @@ class Index:
             known = self._folder.stat()
             self._told = max(self._told, int(known.st_mtime)) + 1
             os.utime(self._folder, (known.st_atime, self._told))
+
+    def _run_of(self, warc: str) -> Path:
+        return self._folder / f"run-{warc}.cdxj"
 
     def _runs(self) -> list[Path]:
         return sorted(self._folder.glob("run-*.cdxj"))

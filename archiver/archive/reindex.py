@@ -1,21 +1,54 @@
-"""The index made again from the WARC files alone, without the database."""
+"""The index made from WARC files alone, whoever wrote them: line for line as cdxj-indexer has it.
 
-from collections.abc import Iterator
+Reads each record once, and holds no more of one than an HTTP head, or a request's body up to a bound. A record that is
+not whole is left out; one that is whole but for the line ends behind it is listed. Of several records that share a
+gzip member only the first has a place.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from archiver.archive.index import Index
 from archiver.archive.layout import OPEN, Layout, storage
-from archiver.http import read_stored
+from archiver.http import Dechunker, read_stored
 from archiver.http.head import MAX_HEAD
-from archiver.model import Capture, Resource, Span
+from archiver.warc.listing import NEVER_LISTED, Listed, is_http, is_listed, own_type, target, text, timestamp
+from archiver.warc.postkeys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, Torn, scan
-from archiver.warc.records import parse_date, profile_of
-from archiver.warc.resources import resource_of
+
+_WITH_BODY = frozenset(("POST", "PUT"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a request says of the key of its answer."""
+
+    method: str
+    content_type: str
+    length: str | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One record of a file, in its place between others."""
+
+    kind: str
+    url: str
+    id: str | None
+    concurrent: str | None
+    offset: int
+    inner: int
+    listed: Listed | None = None  # its length is 0 where only the next record shows it
+    request: _Request | None = None
 
 
 def rebuild(directory: Path) -> int:
-    """Write index.cdxj of the collection at *directory* from its WARCs; how many captures it holds."""
+    """Write index.cdxj of the collection at *directory* from its WARCs; how many lines were made."""
     layout = Layout(directory)
     index = Index(layout.indexes)
     with storage(layout.indexes):
@@ -23,57 +56,165 @@ def rebuild(directory: Path) -> int:
         index.forget_runs()
     count = 0
     for path in sorted(layout.archive.glob("*.warc*")):
-        with storage(path), path.open("rb") as file:
-            for capture in captures(file, path.name.removesuffix(OPEN)):
-                index.add((capture,))
-                count += 1
-        if not path.name.endswith(OPEN):
-            index.close_file(path.name)
+        count += add_file(index, path)
     index.finish(anew=True)
     index.forget_runs()
     return count
 
 
-def captures(file: BinaryIO, name: str) -> Iterator[Capture | Resource]:
-    """What an index lists of one WARC: every whole response to a GET, revisit and resource, with its place."""
+def add_file(index: Index, path: Path) -> int:
+    """Give *index* the lines of the WARC at *path*; how many there are."""
+    with storage(path), path.open("rb") as file:
+        count = index.add_lines(path.name.removesuffix(OPEN), lines(file, path.name))
+    if not path.name.endswith(OPEN):
+        index.close_file(path.name)
+    return count
+
+
+def lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """The lines of one WARC, which is called *name*, in the order of its records."""
+    size = file.seek(0, 2)
+    for listed in _placed(_joined(_records(file)), size):
+        yield listed.line(name)
+
+
+def _records(file: BinaryIO) -> Iterator[_Seen]:
     for record in scan(file):
-        if isinstance(record, Record) and record.type == "resource":
-            if (resource := resource_of(record, name)) is not None:
-                yield resource
-            continue
-        if isinstance(record, Torn) or record.type not in ("response", "revisit"):
-            continue
-        head = bytearray()
-        size = 0
-        try:
-            for piece in record.pieces():
-                size += len(piece)
-                if len(head) < MAX_HEAD:
-                    head += piece[: MAX_HEAD - len(head)]
-            found = _capture(record, bytes(head), size, name)
-        except (Torn, ValueError):  # verify says what is wrong with it; an index can only leave it out
-            continue
-        if found is not None:
-            yield found
+        if not isinstance(record, Torn):
+            kind = record.first("WARC-Type") or ""
+            yield _Seen(
+                kind,
+                target(record),
+                record.first("WARC-Record-ID"),
+                record.first("WARC-Concurrent-To"),
+                record.offset,
+                record.inner,
+                _listed(record) if is_listed(record) else None,
+                _asked(record) if kind == "request" and is_http(record) else None,
+            )
 
 
-def _capture(record: Record, head: bytes, size: int, name: str) -> Capture | None:
-    address, date = record.first("WARC-Target-URI"), record.first("WARC-Date")
-    if address is None or date is None or record.length is None:
-        return None
-    framing = read_stored(head)
-    nowhere = Span(0, 0)
-    return Capture(
-        url=address.removeprefix("<").removesuffix(">"),  # some writers put brackets around it
-        timestamp=parse_date(date),
-        status=framing.status,
-        mime=framing.media_type,
-        payload_digest=record.first("WARC-Payload-Digest") or "-",
-        payload_length=0,
-        received=size,
-        warc=name,
-        response=Span(record.offset, record.length),
-        request=nowhere,
-        metadata=nowhere,
-        revisit=profile_of(record),
+def _listed(record: Record) -> Listed | None:
+    head = bytearray()
+    digest = hashlib.sha1(usedforsecurity=False) if _lacks_digest(record) else None
+    size = 0
+    try:
+        for piece in record.pieces():
+            size += len(piece)
+            room = MAX_HEAD - len(head)
+            head += piece[:room]
+            if digest is not None and len(piece) > room:
+                digest.update(_behind_head(record, head) if room else b"")
+                digest.update(piece[room:])
+    except Torn:
+        if size != record.size:  # the rest is missing; verify says so
+            return None
+    if digest is not None and size <= MAX_HEAD:
+        digest.update(_behind_head(record, head))
+    framing = read_stored(bytes(head)) if is_http(record) and size else None
+    answer = record.type in ("response", "revisit")
+    mime = (framing.media_type if framing else "") if answer else own_type(record)
+    return Listed(
+        url=target(record),
+        timestamp=timestamp(record),
+        mime="warc/revisit" if record.type == "revisit" else mime,
+        status=str(framing.status or "-") if framing and answer else None,
+        digest=text(record.first("WARC-Payload-Digest")) or _written(digest),
+        offset=record.offset,
+        length=_length(record, size),
     )
+
+
+def _lacks_digest(record: Record) -> bool:
+    return record.type != "revisit" and not record.first("WARC-Payload-Digest")
+
+
+def _behind_head(record: Record, begin: bytearray) -> bytes:
+    return bytes(begin[read_stored(bytes(begin)).head_length if is_http(record) else 0 :])
+
+
+def _written(digest: "hashlib._Hash | None") -> str:
+    return "" if digest is None else f"sha1:{base64.b32encode(digest.digest()).decode()}"
+
+
+def _length(record: Record, size: int) -> int:
+    """What cdxj-indexer says: all of a gzip member, but not the line ends behind an uncompressed record."""
+    if not record.compressed:
+        return record.header_length + size
+    return record.length or 0
+
+
+def _asked(record: Record) -> _Request | None:
+    """The request; None where it is not whole."""
+    block = bytearray()
+    try:
+        for piece in record.pieces():
+            block += piece[: MAX_HEAD + MAX_BODY - len(block)]
+    except Torn:
+        return None
+    head, _, body = bytes(block).partition(b"\r\n\r\n")
+    first, *rest = head.split(b"\r\n")
+    fields: dict[str, str] = {}
+    for line in rest:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:
+            fields.setdefault(name.strip().lower(), value.strip())
+    method = first.decode("latin-1").strip().partition(" ")[0]
+    if method.upper() not in _WITH_BODY:
+        body = b""
+    elif fields.get("transfer-encoding") == "chunked":
+        body = b"".join(Dechunker().feed(body))
+    return _Request(method, fields.get("content-type", ""), fields.get("content-length"), body[:MAX_BODY])
+
+
+def _joined(seen: Iterable[_Seen]) -> Iterator[_Seen]:
+    """Each record; an answer with the key that its request gives it, where one stands directly beside the other."""
+    before: _Seen | None = None
+    for this in seen:
+        if before is None or not _belong(before, this):
+            if before is not None:
+                yield before
+            before = this
+            continue
+        yield _answering(before, this)
+        yield _answering(this, before)
+        before = None
+    if before is not None:
+        yield before
+
+
+def _belong(first: _Seen, second: _Seen) -> bool:
+    return (
+        {first.kind, second.kind} == {"response", "request"}
+        and first.url == second.url
+        and second.concurrent == first.id
+    )
+
+
+def _answering(seen: _Seen, other: _Seen) -> _Seen:
+    request = other.request
+    if seen.listed is None or request is None:
+        return seen
+    if request.method in NEVER_LISTED:
+        return replace(seen, listed=None)
+    if request.method.upper() not in _WITH_BODY:
+        return seen
+    query, looked_up = key_parts(request.method, seen.url, request.content_type, request.length, request.body)
+    return replace(seen, listed=seen.listed.asked(request.method, query, looked_up))
+
+
+def _placed(seen: Iterable[_Seen], size: int) -> Iterator[Listed]:
+    """What is listed, each with its length: of one that shares its member, that of the member."""
+    held: Listed | None = None
+    for each in seen:
+        if held is not None and each.offset != held.offset:
+            yield replace(held, length=each.offset - held.offset)
+            held = None
+        if each.listed is None or each.inner:
+            continue
+        if each.listed.length:
+            yield each.listed
+        else:
+            held = each.listed
+    if held is not None:
+        yield replace(held, length=size - held.offset)

@@ -46,7 +46,7 @@ def _standing(progress: Progress) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     for fault in report.faults:
-        yield _line(fault)
+        yield fault_line(fault)
     kept = len(report.faults)
     total = sum(report.counts.values())
     if total > kept:
@@ -57,7 +57,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"{_count(len(report.files), 'file')}, {_count(records, 'record')}, {size}: {numbers}"
 
 
-def _line(fault: Fault) -> str:
+def fault_line(fault: Fault) -> str:
+    """One finding, for a person."""
     where = printable(fault.file, _SENTENCE) + ("" if fault.offset is None else f":{fault.offset}")
     about = f" [{printable(fault.url, _SENTENCE)}]" if fault.url else ""
     return f"{where}: {fault.severity.value} {fault.code}: {printable(fault.sentence, _SENTENCE)}{about}"

@@ -10,16 +10,15 @@ from typing import NoReturn
 import click
 
 from archiver import __version__
-from archiver.cli import crawl_commands, garbage, look_commands, report_command
+from archiver.cli import crawl_commands, garbage, import_command, look_commands, report_command
 from archiver.cli.command import CONTEXT
 from archiver.cli.options import write_examples
 from archiver.cli.terminal import complain
 from archiver.errors import ArchiveError, ConfigError
 from archiver.model import ExitCode
 
-ORDER = (
-    "crawl resume recrawl status report explain urls retry add verify replay index rebuild"  # as a person needs them
-)
+# As a person needs them.
+ORDER = "crawl resume recrawl status report explain urls retry add verify replay import index rebuild"
 
 
 class Commands(click.Group):
@@ -53,7 +52,7 @@ def archiver() -> None:
     """
 
 
-for _command in (*crawl_commands.COMMANDS, *look_commands.COMMANDS, *report_command.COMMANDS):
+for _command in (*crawl_commands.COMMANDS, *look_commands.COMMANDS, *report_command.COMMANDS, *import_command.COMMANDS):
     archiver.add_command(_command)
 
 

@@ -163,8 +163,8 @@ def totals(db: sqlite3.Connection) -> Totals:
     states = dict(db.execute(_STATES if _schema(db) >= _COUNTED_SINCE else _STATES_COUNTED))
     revisits = _REVISITS if _schema(db) >= _REVISITS_SINCE else "0, 0"
     captures, received, first, last, again, spared = db.execute(
-        "SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), "
-        f"{revisits} FROM captures"  # noqa: S608 - one of our own two
+        "SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), "  # noqa: S608 - ours
+        f"{revisits} FROM captures"
     ).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()

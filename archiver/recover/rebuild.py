@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.config.toml import toml_value
 from archiver.earlier import files_of
@@ -50,12 +51,13 @@ class Rebuilding:
         """Read every file; afterwards each of them has its final name, and the frontier knows it as closed."""
         adoption = Adoption(self._frontier, self._terms)
         cut, foreign = [], []
-        paths = own_files(self._layout)
+        imported = imported_names(self._layout)
+        paths = files_of_this_crawl(self._layout)
         for number, path in enumerate(paths):
             self._tell(number, len(paths), adoption.adopted)
             name = path.name.removesuffix(OPEN)
             with storage(path):
-                if not path.name.endswith(OPEN) and not ours(path):
+                if path.name in imported or (not path.name.endswith(OPEN) and not ours(path)):
                     foreign.append(name)
                     continue
                 if mended(path, name, 0, self._layout, lenient=True):
@@ -67,10 +69,10 @@ class Rebuilding:
         return Rebuilt(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
 
 
-def own_files(layout: Layout) -> list[Path]:
-    """The WARC files that do not belong to an earlier crawl of the collection."""
-    others = files_of(layout)
-    return [path for path in archive_files(layout) if path.name.removesuffix(OPEN) not in others]
+def files_of_this_crawl(layout: Layout) -> list[Path]:
+    """The WARC files that belong to no earlier crawl of the collection, those of others included."""
+    earlier = files_of(layout)
+    return [path for path in archive_files(layout) if path.name.removesuffix(OPEN) not in earlier]
 
 
 def settings_text(paths: Iterable[Path]) -> str:

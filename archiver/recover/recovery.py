@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from archiver import scope
+from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
 from archiver.earlier import files_of
 from archiver.frontier.port import FileRow, Frontier
@@ -53,7 +54,7 @@ class Recovery:
                 await self._finish(row.name, row.committed)
             else:
                 await self._look(self._layout.archive / row.name, row)
-        others = files_of(self._layout)
+        others = files_of(self._layout) | imported_names(self._layout)
         for path in archive_files(self._layout):
             name = path.name.removesuffix(OPEN)
             if name in others:

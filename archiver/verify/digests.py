@@ -167,14 +167,19 @@ class BlockCheck:
 
 
 def _request_framing(head: bytes, end: int) -> Framing:
-    """A request's framing, read as if it were a response: their fields and bodies follow one grammar."""
+    """A request's framing, read as if it were a response: their fields and bodies follow one grammar.
+
+    Its `protocol` is the method.
+    """
     length = end if end >= 0 else len(head)
     line = head.find(b"\n", 0, length)
     fields = read_head(b"HTTP/1.1 200\r\n" + head[line + 1 : length]) if line >= 0 else None
+    method = head[:32].split(maxsplit=1)
     return Framing(
         status=0,
         head_length=length,
         chunked=fields.chunked if fields else False,
         media_type=fields.media_type if fields else "",
         fields=fields.fields if fields else (),
+        protocol=method[0].decode("latin-1") if method else "",
     )

@@ -127,7 +127,7 @@ def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
 class FrontierCheck:
     """crawl.db of *directory* against the inventory; *before* is what it said before the files were read.
 
-    *others*: the files of other crawls of the same collection.
+    Of *others*, files of other crawls in the same collection and imported ones, it need not know.
     """
 
     def __init__(

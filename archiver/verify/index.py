@@ -30,7 +30,10 @@ _UNINDEXED = """
     SELECT path, offset, type, url FROM placed
     WHERE indexed = 0 AND (url LIKE 'http%' OR url LIKE 'metadata://archiver.invalid/%')
       AND (type IN ('response', 'revisit', 'resource') OR type = 'metadata' AND content <> 'application/warc-fields')
-"""
+      AND NOT EXISTS (
+        SELECT 1 FROM records AS asked WHERE asked.type = 'request' AND asked.mime IN ('HEAD', 'OPTIONS')
+        AND (asked.concurrent = placed.id AND asked.concurrent <> '' OR asked.id = placed.concurrent))
+"""  # answers without a payload of their own are not listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,9 @@ class Shelf:
     def add(self, record: Record, framing: Framing | None) -> None:
         """Take a *record* that was read to its end."""
         content = text(record.first("Content-Type")).partition(";")[0].strip().lower()
+        mime = content
+        if framing is not None:
+            mime = framing.protocol if record.type == "request" else framing.media_type
         self._rows.append(
             (
                 *(record.offset, record.inner, record.length, text(record.type)),
@@ -63,7 +66,7 @@ class Shelf:
                 *(text(record.first("WARC-Date")), text(record.first("WARC-Concurrent-To"))),
                 *(text(record.first("WARC-Warcinfo-ID")), text(record.first("WARC-Payload-Digest")), content),
                 framing.status if framing else 0,
-                framing.media_type if framing else content,
+                mime,
                 text(record.first("WARC-Truncated")),
                 bare(text(record.first("WARC-Refers-To-Target-URI"))),
                 *(text(record.first("WARC-Refers-To")), text(record.first("WARC-Refers-To-Date"))),
@@ -81,8 +84,8 @@ class Shelf:
 
 
 def bare(uri: str) -> str:
-    """*uri* without the angle brackets that some writers put around it."""
-    return uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri
+    """*uri* without the angle brackets that some writers put around it, and as an index has its spaces."""
+    return (uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri).replace(" ", "%20")
 
 
 def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:

@@ -22,7 +22,7 @@ CREATE TABLE records (
     digest      TEXT    NOT NULL,                  -- WARC-Payload-Digest as it stands there
     content     TEXT    NOT NULL,                  -- Content-Type, without parameters, in lower case
     status      INTEGER NOT NULL,                  -- of the HTTP response; 0: none
-    mime        TEXT    NOT NULL,                  -- of the payload; empty: not said
+    mime        TEXT    NOT NULL,                  -- of the payload, empty: not said; of a request: its method
     truncated   TEXT    NOT NULL,
     origin      TEXT    NOT NULL,                  -- WARC-Refers-To-Target-URI
     origin_id   TEXT    NOT NULL,                  -- WARC-Refers-To

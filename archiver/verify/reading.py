@@ -13,9 +13,11 @@ from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from archiver.archive.imports import imported_files
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.earlier import rounds
 from archiver.errors import ArchiveError, ConfigError
+from archiver.stats import printable
 from archiver.verify.file import Job, Outcome
 from archiver.verify.frontier import FrontierCheck, WarcRow, committed_files
 from archiver.verify.index import IndexCheck, unindexed_faults
@@ -84,10 +86,12 @@ class _Run:
         self._progress = progress
         self._sizes = [_size(path) for path in target.files]
         self._earlier: list[tuple[Layout, dict[str, WarcRow]]] = []  # crawls that came before, and their files
+        self._imported: dict[str, WarcRow] = {}
 
     def run(self) -> list[FileRead]:
         self._find_earlier()
         before = self._committed()
+        self._imported = self._brought_in()
         every = self._with_earlier(before)
         jobs = [self._job(number, path, every) for number, path in enumerate(self._target.files)]
         read = []
@@ -114,17 +118,35 @@ class _Run:
             return Job(path, inventory, summed=row is not None and bool(row.digest))
         return Job(path, inventory, row.committed)
 
-    @staticmethod
-    def _row(before: dict[str, WarcRow] | None, path: Path) -> WarcRow | None:
-        return before.get(path.name.removesuffix(OPEN)) if before else None
+    def _row(self, before: dict[str, WarcRow] | None, path: Path) -> WarcRow | None:
+        row = before.get(path.name.removesuffix(OPEN)) if before else None
+        return row or self._imported.get(path.name)
 
     def _whole_file(self, name: str, outcomes: list[Outcome], found: str, row: WarcRow | None) -> None:
         """What can be said of a file only when all its pieces are read."""
         if unhashed := sum(outcome.unhashed for outcome in outcomes):
             self._findings.add(Fault(name, "digest-missing", f"{unhashed} records have no block digest"))
         if found and row is not None and found != row.digest:
-            sentence = f"its bytes are not those that were written: they have {found}, crawl.db says {row.digest:.100}"
+            who = "imports.json" if row in self._imported.values() else "crawl.db"
+            sentence = f"its bytes are not those that were written: they have {found}, {who} says {row.digest:.100}"
             self._findings.add(Fault(name, "file-changed", sentence))
+
+    def _brought_in(self) -> dict[str, WarcRow]:
+        """What imports.json says of the files that came from elsewhere."""
+        collection = self._target.collection
+        if collection is None:
+            return {}
+        try:
+            files = [each for each in imported_files(collection) if each.indexed]
+        except ArchiveError as error:
+            self._findings.add(Fault(str(collection.imports), "imports-unreadable", str(error)))
+            return {}
+        there = {path.name for path in self._target.files}
+        for each in files:
+            if each.name not in there:
+                sentence = f"archive/{each.name} is not there; it was imported from {each.source}"
+                self._findings.add(Fault(str(collection.imports), "import-missing", printable(sentence, 1000)))
+        return {each.name: WarcRow(each.bytes, closed=True, digest=f"sha256:{each.sha256}") for each in files}
 
     def _committed(self) -> dict[str, WarcRow] | None:
         collection = self._target.collection
@@ -178,7 +200,7 @@ class _Run:
             cure = f"archiver index {quote(str(collection.directory))} makes it"
             self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file here; {cure}"))
         crawls = [*self._earlier] if before is None else [*self._earlier, (collection, before)]
-        others = {name for _, files in crawls for name in files}
+        others = {*self._imported, *(name for _, files in crawls for name in files)}
         for crawl, files in crawls:
             try:
                 for fault in FrontierCheck(db, crawl.directory, files, others).faults():

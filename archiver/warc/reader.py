@@ -40,6 +40,8 @@ class Record:
     def __init__(self, source: Source, header: bytes) -> None:
         self.offset = source.start  # of the record, or of the gzip member that holds it
         self.inner = source.taken - len(header)  # bytes of the member before this record: 0 where it is the first
+        self.compressed = source.compressed
+        self.header_length = len(header)
         self.length: int | None = None
         self.version, self.fields, self.faults = _parse(header)
         self._values: dict[str, list[str]] = {}

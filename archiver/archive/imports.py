@@ -1,0 +1,76 @@
+"""`imports.json`: which files in `archive/` were brought in from elsewhere, from where, and what was found in them.
+
+A file that stands here is foreign to the crawl, whoever wrote it. An entry is written before its file has its name:
+until the entry says `indexed`, the file may be missing, or have no lines in the index.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from archiver.archive.layout import Layout, replace_file, storage
+from archiver.errors import ArchiveError
+
+LARGEST = 256 << 20  # bytes: half a million files
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One file that was brought in."""
+
+    name: str  # in `archive`
+    source: str  # the path it was read from
+    member: str  # of a package; "" where the source is the file itself
+    package: str  # the folder, below the directory, that holds what else was in the package; "" without one
+    sha256: str
+    bytes: int
+    records: int
+    when: str
+    faults: Mapping[str, int] = field(default_factory=dict)  # by verify's code words
+    doubts: tuple[str, ...] = ()  # what its package says that is not so
+    indexed: bool = False
+
+
+def imported_files(layout: Layout) -> tuple[Imported, ...]:
+    """All that imports.json tells; raises `ArchiveError` where it cannot be read."""
+    path = layout.imports
+    if not path.exists():
+        return ()
+    try:
+        with storage(path), path.open("rb") as file:
+            told = json.loads(file.read(LARGEST))
+        return tuple(_entry(each) for each in told["files"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ArchiveError(
+            f"{path} cannot be read ({str(error)[:100]}); put a copy back, or take it away: then nobody knows "
+            "which files were imported"
+        ) from None
+
+
+def imported_names(layout: Layout) -> frozenset[str]:
+    """The names of the files that are foreign."""
+    return frozenset(each.name for each in imported_files(layout))
+
+
+def write_imports(layout: Layout, files: Iterable[Imported]) -> None:
+    """imports.json holds *files*, for certain."""
+    text = json.dumps({"files": [asdict(each) for each in files]}, indent=1, ensure_ascii=False) + "\n"
+    data = text.encode("utf-8", "replace")
+    replace_file(layout.imports, lambda file: file.writelines((data,)), lambda: len(data))
+
+
+def _entry(told: Any) -> Imported:
+    return Imported(
+        name=str(told["name"]),
+        source=str(told.get("source", "")),
+        member=str(told.get("member", "")),
+        package=str(told.get("package", "")),
+        sha256=str(told["sha256"]),
+        bytes=int(told["bytes"]),
+        records=int(told.get("records", 0)),
+        when=str(told.get("when", "")),
+        faults={str(word): int(number) for word, number in told.get("faults", {}).items()},
+        doubts=tuple(map(str, told.get("doubts", ()))),
+        indexed=bool(told.get("indexed")),
+    )

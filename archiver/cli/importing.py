@@ -1,0 +1,55 @@
+"""`archiver import`: archives that others made, brought into a collection."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+
+from archiver import importing
+from archiver.cli import directory as place
+from archiver.cli.checking import fault_line
+from archiver.cli.meter import Meter
+from archiver.cli.terminal import complain, results, say
+from archiver.errors import ConfigError
+from archiver.model import ExitCode
+from archiver.stats import printable
+
+SHOWN = 20  # faults; verify shows the others
+LONGEST = 1000  # characters of a path
+
+
+def bring_in(files: Sequence[Path], output: Path | None, *, strict: bool) -> ExitCode:
+    """Import *files*, and say what became of each."""
+    directory = output or place.COLLECTIONS / importing.collection_name(files[0])
+    _check_collection(directory)
+    found = importing.sources(files)
+    place.made(directory)
+    with Meter() as meter:
+        outcome = importing.bring(found, directory, strict=strict, tell=meter.show)
+    faults = [fault for fault in outcome.faults if fault.severity.value == "fault"]
+    for line in (*outcome.doubts[:SHOWN], *map(fault_line, faults[:SHOWN])):
+        say(line)
+    if len(outcome.doubts) > SHOWN or len(faults) > SHOWN:
+        say("and more; archiver verify FILE... names every fault")
+    if outcome.refused:
+        complain("nothing was imported, for --strict was given and there are faults")
+        return ExitCode.FAULTS
+    results(_line(each) for each in outcome.files)
+    say(f"look at it with: archiver replay {quote(str(directory))}")
+    return ExitCode.FAULTS if outcome.faulty else ExitCode.DONE
+
+
+def _check_collection(directory: Path) -> None:
+    """Refuse a directory into which nothing can be imported."""
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ConfigError(f"{directory} is not a directory; name another one with -o")
+    if any(directory.iterdir()) and not (directory / "archive").is_dir():
+        raise ConfigError(f"{directory} holds something else than a collection; name another one with -o")
+
+
+def _line(each: importing.Arrived) -> str:
+    label = printable(each.label, LONGEST)
+    if each.known:
+        return f"{label}: is there already, as {printable(each.name, LONGEST)}"
+    return f"archive/{each.name}: {each.records} record{'' if each.records == 1 else 's'} of {label}"

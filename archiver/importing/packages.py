@@ -1,0 +1,197 @@
+"""WACZ packages read with care: the ZIP is hostile until shown otherwise, and only parts of it are ever named on disk.
+
+Refused in one line: what is no ZIP, encrypted or oddly compressed members, names that lead elsewhere or stand there
+twice, members that lie over each other or unpack beyond all measure. What is merely not as the package's own list
+says is a doubt, and is told. Source: WACZ 1.1.1; of 1.0 the older form of that list.
+"""
+
+import hashlib
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from archiver.errors import ConfigError
+
+LIST = "datapackage.json"
+DIGEST = "datapackage-digest.json"
+MOST_MEMBERS = 100_000
+LARGEST_LIST = 64 << 20  # bytes
+PLENTY = 64 << 20  # bytes; what unpacks to more than this …
+MOST_TIMES = 200  # … may not unpack to more than so many times its size: texts come to 20 times
+CHUNK = 1 << 20
+
+_WARC = re.compile(r"archive/.+\.warc(?:\.gz)?", re.IGNORECASE)
+_KEPT = re.compile(r"datapackage\.json|datapackage-digest\.json|pages/[^/]+|logs/[^/]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
+_ENCRYPTED = 0x1
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+_HASHES = frozenset(("md5", "sha1", "sha224", "sha256", "sha384", "sha512"))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file in a package."""
+
+    name: str
+    size: int  # unpacked
+    stated: str  # its hash as the package's list has it, `algorithm:hex`; "" where the list does not say
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package, as far as it can be judged without reading its archives."""
+
+    path: Path
+    mark: str  # tells it from others of its name
+    warcs: tuple[Member, ...]
+    kept: tuple[Member, ...]  # what tells of the archive: the list, its digest, pages and logs
+    others: tuple[Member, ...]  # what is made anew from the archives
+    doubts: tuple[str, ...]
+
+
+def read_package(path: Path) -> Package:
+    """The package at *path*; raises `ConfigError` where it cannot be used."""
+    with _opened(path) as file:
+        infos = [info for info in file.infolist() if not info.is_dir()]
+        _check(path, infos)
+        told, doubts = _list(file, {info.filename for info in infos})
+        members = [Member(info.filename, info.file_size, told.get(info.filename, "")) for info in infos]
+    warcs = tuple(member for member in members if _WARC.fullmatch(member.name))
+    if not warcs:
+        raise ConfigError(
+            f"{path}: a ZIP file, but no WACZ with archives: there is no archive/*.warc or *.warc.gz in it"
+        )
+    kept = tuple(member for member in members if _KEPT.fullmatch(member.name))
+    others = tuple(member for member in members if member not in warcs and member not in kept)
+    if told:
+        missing = sorted(told.keys() - {member.name for member in members})
+        doubts += [f"{LIST} lists {name[:200]!r}, which is not in it" for name in missing[:10]]
+        doubts += [f"{LIST} does not list {member.name[:200]!r}" for member in warcs if not member.stated][:10]
+    outline = "\n".join(f"{info.filename} {info.file_size} {info.CRC}" for info in infos)
+    mark = hashlib.sha256(outline.encode("utf-8", "replace")).hexdigest()[:8]
+    return Package(path, mark, warcs, kept, others, tuple(doubts))
+
+
+@contextmanager
+def open_member(path: Path, member: Member) -> Iterator[IO[bytes]]:
+    """The bytes of *member*, unpacked while they are read; damage raises `ConfigError`, which names it."""
+    with _opened(path) as file:
+        try:
+            with file.open(member.name) as stream:
+                yield stream
+        except _BROKEN as error:
+            raise ConfigError(f"{path}: {member.name} cannot be unpacked: {error}") from None
+
+
+def hash_for(stated: str) -> "hashlib._Hash | None":
+    """A hash as *stated* has it; None where nothing is stated, or by a way that is not known."""
+    algorithm = stated.partition(":")[0]
+    return hashlib.new(algorithm, usedforsecurity=False) if algorithm in _HASHES else None
+
+
+def mismatch(path: Path, member: Member) -> str:
+    """What is wrong with *member*, read to its end: damage, or by its package's list; "" where nothing is."""
+    state = hash_for(member.stated)
+    try:
+        with open_member(path, member) as file:
+            while piece := file.read(CHUNK):
+                if state is not None:
+                    state.update(piece)
+    except ConfigError as error:
+        return str(error).removeprefix(f"{path}: ")
+    return "" if state is None else disagreement(member, state)
+
+
+def disagreement(member: Member, state: "hashlib._Hash") -> str:
+    """What is wrong with *member*, whose bytes came to *state*."""
+    found, stated = state.hexdigest(), member.stated.partition(":")[2]
+    return "" if found == stated else f"{member.name} is not what {LIST} says: its {state.name} is {found[:64]}"
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as file:
+            yield file
+    except (*_BROKEN, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: it begins as a ZIP file, but cannot be read as one: {error}") from None
+
+
+def _check(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+    if len(infos) > MOST_MEMBERS:
+        raise ConfigError(f"{path}: it has {len(infos)} members; {MOST_MEMBERS} is the most")
+    seen: set[str] = set()
+    end = 0
+    for info in sorted(infos, key=lambda info: info.header_offset):
+        fault = _fault(info)
+        if not fault and info.filename.casefold() in seen:
+            fault = "it stands there twice"
+        if not fault and info.header_offset < end:
+            fault = "it lies over another one"
+        if fault:
+            raise ConfigError(f"{path}: its member {info.filename[:200]!r} cannot be taken: {fault}")
+        seen.add(info.filename.casefold())
+        end = info.header_offset + info.compress_size
+
+
+def _fault(info: zipfile.ZipInfo) -> str:
+    name = PurePosixPath(info.filename)
+    if name.is_absolute() or ".." in name.parts or _CONTROL.search(info.orig_filename) or ":" in name.parts[0]:
+        return "its name leads out of the package"
+    if info.flag_bits & _ENCRYPTED:
+        return "it is encrypted"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "it is neither stored nor deflated, as WACZ demands"
+    if info.file_size > max(PLENTY, MOST_TIMES * info.compress_size):
+        return f"{info.compress_size} bytes that unpack to {info.file_size} are a bomb"
+    return ""
+
+
+def _list(file: zipfile.ZipFile, names: set[str]) -> tuple[dict[str, str], list[str]]:
+    """Names and stated hashes of all members, as far as the package tells them; and what is to be doubted."""
+    if LIST not in names:
+        return {}, [f"it has no {LIST}: nothing tells what its files should be"]
+    text = _read(file, LIST)
+    doubts = []
+    if DIGEST in names:
+        stated = _hash_of(_json(_read(file, DIGEST)))
+        state = hash_for(stated)
+        if state is None:
+            doubts.append(f"{DIGEST} holds no hash that can be checked")
+        else:
+            state.update(text)
+            if state.hexdigest() != stated.partition(":")[2]:
+                doubts.append(f"{LIST} is not what {DIGEST} says: its {state.name} is {state.hexdigest()}")
+    resources = _json(text).get("resources")
+    if not isinstance(resources, list):
+        return {}, [*doubts, f"{LIST} cannot be read, or lists no resources"]
+    told = {str(each["path"]): _hash_of(each) for each in resources if isinstance(each, dict) and "path" in each}
+    return told, doubts
+
+
+def _read(file: zipfile.ZipFile, name: str) -> bytes:
+    with file.open(name) as stream:
+        return stream.read(LARGEST_LIST)
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _hash_of(told: dict[str, Any]) -> str:
+    """The hash that an entry of the list states, in the form of WACZ 1.1; that of 1.0 is two fields."""
+    stats = told.get("stats")
+    if isinstance(stats, dict):
+        return f"{str(told.get('hashing', 'sha256')).lower()}:{str(stats.get('hash', '')).lower()}"
+    stated = str(told.get("hash", "")).lower()
+    return stated if ":" in stated or not stated else f"sha256:{stated}"

@@ -1,0 +1,327 @@
+"""The steps of an import, in the order that lets it be killed between any two of them.
+
+Each file is copied to a draft and hashed; all drafts are read whole by the code of `verify`; imports.json names them;
+they get their names; their lines become part of the index; imports.json says so. A draft is gone at the next start;
+a file that has its name is known by its digest, and an entry without index lines gets them the next time.
+"""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from archiver import disk, verify
+from archiver.archive import reindex
+from archiver.archive.imports import Imported, imported_files, write_imports
+from archiver.archive.index import INDEX, Index
+from archiver.archive.layout import DRAFT, Layout, storage, sync_folder
+from archiver.archive.lock import Lock
+from archiver.disk import STEP, sync_data
+from archiver.errors import ArchiveError, ConfigError
+from archiver.importing.names import file_name
+from archiver.importing.packages import disagreement, hash_for, mismatch
+from archiver.importing.papers import keep_papers
+from archiver.importing.sources import Source
+from archiver.stats import volume
+from archiver.verify import Fault, Report, Severity
+
+CHUNK = 1 << 20
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """One file and what became of it."""
+
+    label: str  # of its source
+    name: str  # in archive/
+    records: int
+    known: bool  # it was there already
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an import came to."""
+
+    files: tuple[Arrived, ...]
+    faults: tuple[Fault, ...]  # a sample of each kind, as verify keeps it
+    doubts: tuple[str, ...]  # what packages say that is not so
+    faulty: bool  # whether something is wrong with what was read
+    refused: bool = False  # and nothing was imported for that reason
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A file that lies in archive/ under no name yet."""
+
+    source: Source
+    path: Path
+    sha256: str
+    doubt: str
+    records: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+def bring(found: Sequence[Source], directory: Path, *, strict: bool, tell: Tell = lambda _: None) -> Outcome:
+    """Bring *found* into the collection at *directory*, which may be empty.
+
+    With *strict*, nothing is imported if something is wrong with any of it. Raises `ConfigError` for what cannot be
+    imported at all, before anything has its name.
+    """
+    layout = Layout(directory)
+    with storage(directory):
+        _check_elsewhere(found, layout)
+        for folder in (layout.archive, layout.indexes):
+            folder.mkdir(parents=True, exist_ok=True)
+        sync_folder(directory)
+    lock = Lock(layout.lock)
+    try:
+        layout.forget_drafts()
+        return _Import(layout, found, tell).run(strict=strict)
+    finally:
+        layout.forget_drafts()
+        lock.release()
+
+
+def _check_elsewhere(found: Iterable[Source], layout: Layout) -> None:
+    for source in found:
+        if source.path.resolve().parent == layout.archive.resolve():
+            raise ConfigError(f"{source.path} lies in that collection already; archiver index lists what is in it")
+
+
+class _Import:
+    """One import under way, in a collection whose lock is held."""
+
+    def __init__(self, layout: Layout, found: Sequence[Source], tell: Tell) -> None:
+        self._layout = layout
+        self._found = found
+        self._tell = tell
+        self._present = _Present(layout.archive)
+        self._arrived: list[Arrived] = []
+        # What never came to its name is forgotten; the source is still where it was.
+        self._entries = [
+            each for each in imported_files(layout) if each.indexed or (layout.archive / each.name).exists()
+        ]
+
+    def run(self, *, strict: bool) -> Outcome:
+        """All steps."""
+        self._check_room()
+        drafts = self._copied()
+        report = self._verified(drafts)
+        doubts = self._doubts(drafts)
+        faulty = not report.ok or bool(doubts)
+        outcome = Outcome((), report.faults, doubts, faulty, refused=strict and faulty)
+        if outcome.refused:
+            return outcome
+        self._named(drafts)
+        self._listed()
+        return replace(outcome, files=tuple(self._arrived))
+
+    def _check_room(self) -> None:
+        wanted = sum(source.size for source in self._found)
+        with storage(self._layout.archive):
+            free = disk.free(self._layout.archive)
+        if wanted > free:
+            raise ArchiveError(
+                f"{self._layout.archive}: {disk.amount(wanted)} are to be imported, {disk.amount(free)} are free on "
+                f"its disk: {disk.amount(wanted - free)} are missing"
+            )
+
+    def _copied(self) -> list[_Draft]:
+        """A draft of each file that is not there yet, its bytes on disk."""
+        drafts: list[_Draft] = []
+        total = sum(source.size for source in self._found)
+        done = 0
+        for number, source in enumerate(self._found):
+
+            def at(part: int, before: int = done, number: int = number) -> None:
+                share = (before + part) / max(total, 1)
+                self._tell(f"copying: {share:.0%} of {volume(total)}, file {number + 1} of {len(self._found)}")
+
+            at(0)
+            done += source.size
+            if self._present.may_hold(source.size):
+                sha256 = _digest(source)
+                if name := self._present.holder(source.size, sha256):
+                    self._arrived.append(Arrived(source.label, name, 0, known=True))
+                    continue
+            draft = _copy(source, self._layout.archive / f"import-{number:05}{DRAFT}", at)
+            same = next((each for each in drafts if each.sha256 == draft.sha256), None)
+            if same is not None:
+                draft.path.unlink()
+                self._arrived.append(Arrived(source.label, same.source.label, 0, known=True))
+                continue
+            drafts.append(draft)
+        return drafts
+
+    def _verified(self, drafts: Sequence[_Draft]) -> Report:
+        """What reading the drafts through has found, by the names of their sources; refuses what holds nothing."""
+        if not drafts:
+            return Report((), (), {})
+        by_path = {str(draft.path): draft for draft in drafts}
+        report = verify.run(
+            list(map(Path, by_path)),
+            lambda at: self._tell(f"reading: {at.bytes_done / max(at.bytes_total, 1):.0%} of what was copied"),
+        )
+        for read in report.files:
+            by_path[read.file].records = read.records
+        for fault in report.faults:
+            draft = by_path.get(fault.file)
+            if draft is not None and fault.severity is Severity.FAULT:
+                draft.faults[fault.code] += 1
+        for draft in drafts:
+            _check_usable(draft, {fault.code for fault in report.faults if fault.file == str(draft.path)})
+        named = [
+            replace(fault, file=by_path[fault.file].source.label) if fault.file in by_path else fault
+            for fault in report.faults
+        ]
+        return Report(report.files, tuple(named), report.counts)
+
+    def _doubts(self, drafts: Sequence[_Draft]) -> tuple[str, ...]:
+        """What packages say of themselves that is not so: their lists, their archives, and all else in them."""
+        doubts = [draft.doubt for draft in drafts if draft.doubt]
+        for package in dict.fromkeys(source.package for source in self._found if source.package is not None):
+            doubts += [f"{package.path}: {doubt}" for doubt in package.doubts]
+            found = (mismatch(package.path, member) for member in (*package.kept, *package.others))
+            doubts += [f"{package.path}: {doubt}" for doubt in found if doubt]
+        return tuple(doubts)
+
+    def _named(self, drafts: Sequence[_Draft]) -> None:
+        """Every draft gets its name, after imports.json tells of it."""
+        when = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        taken = self._present.names()
+        moves: list[tuple[Path, Path]] = []
+        for draft in drafts:
+            source = draft.source
+            name = file_name(source.name, draft.sha256, taken, compressed=source.compressed)
+            taken.add(name.lower())
+            papers = keep_papers(self._layout, source.package) if source.package else ""
+            doubts = tuple(
+                doubt for doubt in (draft.doubt, *(source.package.doubts if source.package else ())) if doubt
+            )
+            moves.append((draft.path, self._layout.archive / name))
+            self._arrived.append(Arrived(source.label, name, draft.records, known=False))
+            self._entries.append(
+                Imported(
+                    name=name,
+                    source=str(source.path.absolute()),
+                    member=source.member.name if source.member else "",
+                    package=papers,
+                    sha256=draft.sha256,
+                    bytes=source.size,
+                    records=draft.records,
+                    when=when,
+                    faults=dict(draft.faults),
+                    doubts=doubts,
+                )
+            )
+        if drafts:
+            write_imports(self._layout, self._entries)
+        with storage(self._layout.archive):
+            for draft_path, path in moves:
+                _give_name(draft_path, path)
+            sync_folder(self._layout.archive)
+
+    def _listed(self) -> None:
+        """The lines of all that has none yet become part of the index; then imports.json says so."""
+        waiting = [each for each in self._entries if not each.indexed]
+        lost = not (self._layout.indexes / INDEX).exists()
+        if not waiting and not lost:
+            return
+        self._tell("writing the index")
+        index = Index(self._layout.indexes)
+        if lost:
+            reindex.rebuild(self._layout.directory)
+        else:
+            for each in waiting:
+                reindex.add_file(index, self._layout.archive / each.name)
+            index.merge_in(each.name for each in waiting)
+        if waiting:
+            self._entries = [replace(each, indexed=True) for each in self._entries]
+            write_imports(self._layout, self._entries)
+
+
+class _Present:
+    """What lies in archive/ before the import, by size and digest."""
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+        self._by_size: dict[int, list[str]] = {}
+        self._digests: dict[str, str] = {}
+        with storage(archive):
+            for path in sorted(archive.iterdir()):
+                if path.is_file() and not path.name.endswith(DRAFT):
+                    self._by_size.setdefault(path.stat().st_size, []).append(path.name)
+
+    def names(self) -> set[str]:
+        """All names, in lower case."""
+        return {name.lower() for names in self._by_size.values() for name in names}
+
+    def may_hold(self, size: int) -> bool:
+        """Whether a file of *size* bytes is there."""
+        return size in self._by_size
+
+    def holder(self, size: int, sha256: str) -> str:
+        """The name of the file that has these bytes; "" without one."""
+        for name in self._by_size.get(size, ()):
+            if name not in self._digests:
+                with storage(self._archive / name), (self._archive / name).open("rb") as file:
+                    self._digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            if self._digests[name] == sha256:
+                return name
+        return ""
+
+
+def _digest(source: Source) -> str:
+    state = hashlib.sha256()
+    with source.opened() as file:
+        while piece := file.read(CHUNK):
+            state.update(piece)
+    return state.hexdigest()
+
+
+def _copy(source: Source, path: Path, at: Callable[[int], None]) -> _Draft:
+    """The bytes of *source* at *path*, on disk, and their digest; *at* hears how many are written."""
+    state = hashlib.sha256()
+    stated = hash_for(source.member.stated) if source.member else None
+    written = synced = 0
+    with source.opened() as file, storage(path, lambda: source.size - written), path.open("xb") as copy:
+        while piece := file.read(CHUNK):
+            state.update(piece)
+            if stated is not None:
+                stated.update(piece)
+            copy.write(piece)
+            written += len(piece)
+            if written - synced >= STEP:
+                sync_data(copy)
+                synced = written
+                at(written)
+        sync_data(copy)
+    if written != source.size:
+        raise ConfigError(f"{source.label} has {written} bytes and not {source.size}, as it had before: it is changing")
+    doubt = disagreement(source.member, stated) if source.member and stated is not None else ""
+    return _Draft(source, path, state.hexdigest(), f"{source.path}: {doubt}" if doubt else "")
+
+
+def _check_usable(draft: _Draft, codes: set[str]) -> None:
+    label = draft.source.label
+    if "arc" in codes:
+        raise ConfigError(f"{label}: an ARC file; make a WARC of it with: warcio recompress FILE.arc.gz FILE.warc.gz")
+    if not draft.records:
+        raise ConfigError(f"{label}: there is no whole WARC record in it")
+    if "member-shared" in codes:
+        raise ConfigError(
+            f"{label}: several records share a gzip member, so none of them can be replayed; give each its own with: "
+            "warcio recompress OLD.warc.gz NEW.warc.gz"
+        )
+
+
+def _give_name(draft: Path, path: Path) -> None:
+    """Rename *draft*, over nothing."""
+    if os.path.lexists(path):
+        raise ArchiveError(f"{path} has come to be there in this moment; it was left as it is")
+    draft.rename(path)

@@ -1,0 +1,164 @@
+"""What the paths given to `import` stand for: WARC files, by themselves, in a folder, a collection or a package.
+
+Everything is looked at before anything is written: what cannot be imported is refused here, in a line that names it.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from archiver.archive.layout import OPEN, storage
+from archiver.errors import ConfigError
+from archiver.importing.packages import Member, Package, open_member, read_package
+from archiver.warc.members import Source as Bytes
+from archiver.warc.members import Torn
+
+_ZIP = b"PK\x03\x04"
+_GZIP = b"\x1f\x8b"
+_BEGIN = b"WARC/"
+_ARC = b"filedesc://"
+_LARGEST_LIST = 16 << 20  # bytes of the JSON of a package of several packages
+_WARCS = (".warc", ".warc.gz")
+_OTHERS = (".wacz", ".arc", ".arc.gz", *(ending + OPEN for ending in _WARCS))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One WARC file, wherever it is."""
+
+    path: Path  # of the file, or of the package that holds it
+    size: int
+    compressed: bool
+    package: Package | None = None
+    member: Member | None = None
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return f"{self.path}: {self.member.name}" if self.member else str(self.path)
+
+    @property
+    def name(self) -> str:
+        """What it is called at its place."""
+        return PurePosixPath(self.member.name).name if self.member else self.path.name
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Its bytes."""
+        with storage(self.path):
+            if self.member is not None:
+                with open_member(self.path, self.member) as file:
+                    yield file
+            else:
+                with self.path.open("rb") as file:
+                    yield file
+
+
+def sources(paths: Sequence[Path]) -> list[Source]:
+    """Every WARC file that *paths* stand for, each once. Raises `ConfigError` for what cannot be imported."""
+    found: dict[tuple[Path, str], Source] = {}
+    for path in paths:
+        for source in _of(path):
+            found.setdefault((source.path.resolve(), source.member.name if source.member else ""), source)
+    return list(found.values())
+
+
+def _of(path: Path) -> Iterator[Source]:
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such file or directory")
+    with storage(path):
+        if path.is_dir():
+            yield from _of_folder(path)
+        elif path.is_file():
+            yield from _of_file(path)
+        else:
+            raise ConfigError(f"{path} is neither a file nor a directory")
+
+
+def _of_folder(folder: Path) -> Iterator[Source]:
+    archive = folder / "archive"
+    below = archive.iterdir() if archive.is_dir() else folder.rglob("*")
+    files = sorted(path for path in below if path.name.lower().endswith((*_WARCS, *_OTHERS)) and path.is_file())
+    if not files:
+        raise ConfigError(f"{folder}: there is no WARC or WACZ file in it")
+    for path in files:
+        yield from _of_file(path)
+
+
+def _of_file(path: Path) -> Iterator[Source]:
+    if path.name.endswith(OPEN) and path.with_name(path.name.removesuffix(OPEN)).exists():
+        raise ConfigError(f"{path} is being finished in this moment; call again")
+    with path.open("rb") as file:
+        begin = file.read(len(_ARC))
+        file.seek(0)
+        if begin.startswith(_ZIP):
+            yield from _of_package(path)
+        elif begin.lstrip()[:1] == b"{":
+            yield from _of_list(path)
+        else:
+            yield Source(path, path.stat().st_size, _is_compressed(file, str(path)))
+
+
+def _is_compressed(file: IO[bytes], label: str) -> bool:
+    """Whether this WARC is compressed; refuses what is none."""
+    inside = Bytes(file, 0)  # type: ignore[arg-type]  # asks for nothing beyond read and seek
+    if inside.compressed:
+        try:
+            inside.advance()
+            inside.fill(len(_ARC))
+        except Torn:
+            return True  # damaged at its very beginning: reading it through shows whether there is anything in it
+    else:
+        inside.fill(len(_ARC))
+    _check_begin(bytes(inside.buffer[: len(_ARC)]), label)
+    return inside.compressed
+
+
+def _check_begin(begin: bytes, label: str) -> None:
+    if begin.startswith(_ARC):
+        raise ConfigError(
+            f"{label}: an ARC file, the format before WARC; make a WARC of it with: warcio recompress FILE.arc "
+            "FILE.warc.gz"
+        )
+    if begin[: len(_BEGIN)].upper() != _BEGIN:
+        what = "it is empty" if not begin else f"it begins with {begin!r}"
+        raise ConfigError(f"{label}: not a WARC or WACZ file: {what}")
+
+
+def _of_package(path: Path) -> Iterator[Source]:
+    package = read_package(path)
+    for member in package.warcs:
+        with open_member(path, member) as file:
+            compressed = file.read(len(_GZIP)) == _GZIP
+        if not compressed:
+            with open_member(path, member) as file:
+                _check_begin(file.read(len(_ARC)), f"{path}: {member.name}")
+        yield Source(path, member.size, compressed, package, member)
+
+
+def _of_list(path: Path) -> Iterator[Source]:
+    """The packages that a multi-WACZ names, which lie beside it."""
+    with path.open("rb") as file:
+        text = file.read(_LARGEST_LIST)
+    try:
+        told = json.loads(text)
+        profile = told["profile"]
+        names = [str(each.get("path") or each["name"]) for each in told["resources"]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ConfigError(f"{path}: not a WARC or WACZ file, nor the JSON of a multi-WACZ") from None
+    if profile not in ("multi-wacz-package", "wacz-package"):
+        raise ConfigError(f"{path}: its profile is {str(profile)[:40]!r}, that of a multi-WACZ is 'multi-wacz-package'")
+    for name in names:
+        beside = PurePosixPath(name)
+        if "://" in name or beside.is_absolute() or ".." in beside.parts or "\\" in name:
+            raise ConfigError(f"{path}: it names {name[:200]!r}, which does not lie beside it; fetch that first")
+        place = path.parent / beside
+        if not place.is_file():
+            raise ConfigError(f"{path}: it names {name[:200]!r}, and there is no such file beside it")
+        with place.open("rb") as file:
+            if file.read(len(_ZIP)) != _ZIP:
+                raise ConfigError(f"{place}: {path.name} names it as a WACZ, and it is none")
+        yield from _of_package(place)

@@ -1,0 +1,107 @@
+"""The key of a request with a body: what is appended to its URL, so that answers to different bodies are told apart.
+
+A form's or JSON's values as a query, anything else in base64, cut at 4096 characters: word for word what cdxj-indexer
+makes of it, which is also what replayweb.page looks up. Source: "CDX for non-GET requests". Pure; linear; never raises.
+"""
+
+import base64
+import json
+import re
+from typing import Any
+from urllib.parse import unquote_plus, urlencode
+
+LONGEST = 4096  # characters of a query
+MAX_BODY = 4 << 20  # bytes of a body that are looked at; JSON that is longer has no values
+WITHOUT_LENGTH = 8192  # bytes of a body whose length the request does not say
+
+_NAME = re.compile(rb'[; \t]name="([^"\r\n]*)"', re.IGNORECASE)
+_FILENAME = re.compile(rb"[; \t]filename\*?=", re.IGNORECASE)
+_LENGTH = re.compile(r"[ \t]*[0-9]{1,18}[ \t]*")
+
+
+def key_parts(method: str, url: str, content_type: str, length: str | None, body: bytes) -> tuple[str | None, str]:
+    """The query that stands for *body*, and *url* with everything by which the answer is looked up.
+
+    *length* is the request's Content-Length as it stands there, None without one; where it is no number there is no
+    query.
+    """
+    query: str | None = ""
+    if method in ("POST", "PUT"):
+        size = _size(length)
+        query = None if size is None else _query(content_type, body[:size])[:LONGEST]
+    joined = f"{url}{'&' if '?' in url else '?'}__wb_method={method}"
+    return query, f"{joined}&{query}" if query else joined
+
+
+def _size(length: str | None) -> int | None:
+    if length is None:
+        return WITHOUT_LENGTH
+    return int(length) if _LENGTH.fullmatch(length) else None
+
+
+def _query(content_type: str, body: bytes) -> str:
+    if content_type.startswith("application/x-www-form-urlencoded"):
+        try:
+            return unquote_plus(body.decode())
+        except UnicodeDecodeError:
+            return _binary(body)
+    if content_type.startswith("multipart/"):
+        boundary = content_type.partition("boundary=")[2]
+        return _multipart(body, boundary) if boundary else _binary(body)
+    if content_type.startswith("application/json"):
+        return _json(body) or ""
+    if content_type.startswith("text/plain"):
+        values = _json(body)
+        return _binary(body) if values is None else values
+    return _binary(body)
+
+
+def _binary(body: bytes) -> str:
+    return f"__wb_post_data={base64.b64encode(body[:LONGEST]).decode()}"
+
+
+def _multipart(body: bytes, boundary: str) -> str:
+    """The fields of a form in parts; a file's bytes stand there as they are."""
+    mark = b"\r\n--" + boundary.partition(";")[0].strip(' \t"').encode("latin-1", "replace")
+    values: list[tuple[str, str | bytes]] = []
+    for part in (b"\r\n" + body).split(mark)[1:]:
+        if part.startswith(b"--"):
+            break
+        head, end, value = part.partition(b"\r\n\r\n")
+        name = _NAME.search(head) if end else None
+        if name is not None:
+            is_file = _FILENAME.search(head)
+            values.append((name[1].decode("utf-8", "replace"), value if is_file else value.decode("utf-8", "replace")))
+    return urlencode(values)
+
+
+def _json(body: bytes) -> str | None:
+    """Names and values of JSON, or of JSON on each line, as a query; None where it is none."""
+    try:
+        try:
+            documents = [json.loads(body)]
+        except json.JSONDecodeError:
+            if b"\n" not in body:
+                return None
+            documents = [json.loads(line) for line in body.split(b"\n")]
+        values: dict[str, str] = {}
+        repeated: dict[str, int] = {}
+        for document in documents:
+            _gather(document, "", values, repeated)
+        return urlencode(values)
+    except (ValueError, RecursionError):  # half a surrogate pair, a number of too many digits, nested without end
+        return None
+
+
+def _gather(value: Any, name: str, values: dict[str, str], repeated: dict[str, int]) -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _gather(inner, key, values, repeated)
+    elif isinstance(value, list):
+        for inner in value:
+            _gather(inner, name, values, repeated)
+    elif name:
+        if name in values:
+            repeated[name] = repeated.get(name, 1) + 1
+            name = f"{name}.{repeated[name]}_"
+        values[name] = str(value)
