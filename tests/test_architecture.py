@@ -28,11 +28,12 @@ FLOORS = (
     "background",
     "disk",  # what the file system says when it takes no more, in words for all who write
     "frontier fetch archive stats reading",
+    "holdings",  # reads what a collection holds, for those who look at it
     "visit",
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
     "build",
-    "progress report verify replay",
+    "progress report verify replay export",
     "cli",
     "__main__",
 )

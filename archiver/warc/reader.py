@@ -41,6 +41,7 @@ class Record:
         self.offset = source.start  # of the record, or of the gzip member that holds it
         self.inner = source.taken - len(header)  # bytes of the member before this record: 0 where it is the first
         self.length: int | None = None
+        self.header = header  # as it stands there, its empty line included
         self.version, self.fields, self.faults = _parse(header)
         self._values: dict[str, list[str]] = {}
         for name, value in self.fields:
