@@ -2,18 +2,16 @@
 
 import codecs
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
-
-import click
+from typing import BinaryIO, Literal
 
 from archiver import url
 from archiver.archive.layout import replace_file
-from archiver.archive.stored import record_at
 from archiver.cli import directory as place
 from archiver.cli.terminal import complain, say
 from archiver.config.seeds import seed
@@ -24,17 +22,9 @@ from archiver.model import ExitCode
 from archiver.warc.cdxj import Entry
 from archiver.warc.reader import Record, Torn
 
-Part = Literal["payload", "raw", "headers", "record"]
-HELP = """Print a capture: what the server sent for URL, as a browser would have it.
+_SCHEME = re.compile(r"\s*[a-z][a-z0-9+.-]*://|\s*(?:urn|dns):", re.IGNORECASE)
 
-Its payload, without chunks and without compression; the newest one, or the one closest to --at. Where URL itself is
-not held, but one with http for https, or with www, that is printed. Reads only, also while the crawl runs.
-"""
-EXAMPLES = (
-    ("archiver get collections/example.org https://example.org/ > page.html", "the newest capture of a page"),
-    ("archiver get collections/example.org example.org/a.pdf --at 2026-11 -o a.pdf", "as it was in that month"),
-    ("archiver get collections/example.org https://example.org/ --headers", "status line and fields"),
-)
+Part = Literal["payload", "raw", "headers", "record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,36 +37,16 @@ class Wish:
     output: Path | None
 
 
-def parameters() -> list[click.Parameter]:
-    """The arguments and options of the command."""
-    return [
-        click.Argument(["directory"], metavar="DIR", type=click.Path(path_type=Path)),
-        click.Argument(["address"], metavar="URL"),
-        click.Option(["--at"], metavar="DATE", help="The capture closest to DATE: 2026, 20261121103000, 2026-11-21."),
-        click.Option(["--raw", "part"], flag_value="raw", help="The answer exactly as it is stored: head and body."),
-        click.Option(["--headers", "part"], flag_value="headers", help="Status line and fields only."),
-        click.Option(["--record", "part"], flag_value="record", help="The WARC record, not compressed."),
-        click.Option(
-            ["-o", "--output"], type=click.Path(path_type=Path), metavar="FILE", help="Into FILE, which appears whole."
-        ),
-    ]
-
-
-def command(directory: Path, address: str, at: str | None, part: Any, output: Path | None) -> int:
-    """The command, as its options have it."""
-    return get(directory, Wish(address, at, part or "payload", output))
-
-
 def get(directory: Path, wish: Wish) -> ExitCode:
     """Print what *wish* names from the collection in *directory*."""
     place.check_is_directory(directory)
     at = moments(wish.at, "--at") if wish.at is not None else None
-    address = _spelled(wish.address)
+    address, exact = spelled(wish.address)
     with Holdings.opened(directory) as holdings, ExitStack() as stack:
         entry = holdings.closest(address, at)
         if entry is None:
             raise ConfigError(_missing(holdings, address))
-        if (url.canonical(entry.url) or entry.url) != address and not _lacks_scheme(wish.address):
+        if exact and (url.canonical(entry.url) or entry.url) != address:
             say(f"archiver: {address} is not held, but {entry.url} is, and is printed")
         if sys.stderr.isatty():
             say(f"archiver: {entry.url} as of {readable(entry.timestamp)}")
@@ -92,22 +62,20 @@ def get(directory: Path, wish: Wish) -> ExitCode:
 
 def readable(timestamp: str) -> str:
     """A *timestamp* of an index as people and programs read it."""
-    if len(timestamp) < 14 or not timestamp.isdigit():  # noqa: PLR2004 - digits of a date with its time
+    if len(timestamp) < 14 or not timestamp.isdigit():
         return timestamp
     year, rest = timestamp[:4], [timestamp[at : at + 2] for at in range(4, 14, 2)]
     return f"{year}-{rest[0]}-{rest[1]}T{rest[2]}:{rest[3]}:{rest[4]}Z"
 
 
-def _spelled(text: str) -> str:
-    """The URL that *text* means, in its one spelling; that of a record which is no page stays as it is."""
-    found = url.canonical(text.strip())
-    if found is None and "://" in text and not _lacks_scheme(text):
-        return text.strip()
-    return found or (text.strip() if text.startswith(("urn:", "dns:")) else seed(text))
+def spelled(text: str) -> tuple[str, bool]:
+    """The URL that *text* means, in its one spelling, and whether it says its scheme.
 
-
-def _lacks_scheme(text: str) -> bool:
-    return "://" not in text.partition("/")[0] + text.partition(":")[1] + text.partition(":")[2][:2]
+    That of a record which is no page, as `urn:…`, stays as it is.
+    """
+    if _SCHEME.match(text):
+        return url.canonical(text) or text.strip(), True
+    return f"https:{seed(text).partition(':')[2]}", False
 
 
 def _missing(holdings: Holdings, address: str) -> str:
@@ -171,6 +139,3 @@ def _harmless(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in (*pieces, b""):
         text = decoder.decode(piece, not piece).replace("\r\n", "\n")
         yield "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text).encode()
-
-
-__all__ = ["EXAMPLES", "HELP", "command", "get", "parameters", "record_at"]

@@ -45,7 +45,7 @@ class _Zlib:
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._engine.eof:
-                if self._bits != 31 or not data.startswith(_GZIP[:1]):  # noqa: PLR2004 - gzip's own
+                if self._bits != 31 or not data.startswith(_GZIP[:1]):
                     return  # what follows is padding
                 self._engine = zlib.decompressobj(self._bits)
             yield self._engine.decompress(data, STEP)
@@ -164,7 +164,7 @@ def _engine(name: str, first: bytes) -> _Engine | None:
 
 
 def _deflate(first: bytes) -> _Engine:
-    wrapped = len(first) > 1 and first[0] & 0x0F == 8 and (first[0] << 8 | first[1]) % 31 == 0  # noqa: PLR2004 - RFC 1950
+    wrapped = len(first) > 1 and first[0] & 0x0F == 8 and (first[0] << 8 | first[1]) % 31 == 0
     return _Zlib(15 if wrapped else -15)
 
 

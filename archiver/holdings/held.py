@@ -210,4 +210,3 @@ def _utf8(value: str) -> str:
         return value.encode("latin-1").decode()
     except UnicodeError:
         return value
-

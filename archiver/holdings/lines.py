@@ -34,7 +34,7 @@ def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
     for _ in range(_TRIES):
         with ExitStack() as attempt, suppress(FileNotFoundError):
             paths = sorted(folder.glob("*.cdxj"))
-            files = [(path, attempt.enter_context(path.open("rb"))) for path in paths]
+            files: list[tuple[Path, BinaryIO]] = [(path, attempt.enter_context(path.open("rb"))) for path in paths]
             if paths == sorted(folder.glob("*.cdxj")):
                 stack.push(attempt.pop_all())
                 return files

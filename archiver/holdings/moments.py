@@ -38,10 +38,10 @@ def moments(text: str, name: str) -> Moments:
     if not (_DIGITS.fullmatch(plain) or _ISO.fullmatch(plain)):
         raise _refused(text, name)
     first = digits + _FIRST[len(digits) :]
-    if len(digits) == 4:  # noqa: PLR2004 - a year
+    if len(digits) == 4:
         first = digits + "0101000000"
     last = digits + _LAST[len(digits) :]
-    if len(digits) <= 6:  # noqa: PLR2004 - a month, whose length varies
+    if len(digits) <= 6:
         last = _end_of_month(last)
     try:
         start, end = (_moved(one, zone[0] if zone else "Z") for one in (first, last))
