@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from archiver import url
-from archiver.archive.layout import replace_file
+from archiver.archive.layout import DRAFT, replace_file
 from archiver.cli import directory as place
 from archiver.cli.terminal import complain, say
 from archiver.config.seeds import seed
@@ -123,7 +123,10 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
     if output is not None and str(output) != "-":
         if output.is_dir():
             raise ConfigError(f"{output} is a directory; name a file with -o")
-        replace_file(output, lambda file: file.writelines(pieces))
+        try:
+            replace_file(output, lambda file: file.writelines(pieces))
+        finally:
+            output.with_name(output.name + DRAFT).unlink(missing_ok=True)
         return
     stream: BinaryIO = sys.stdout.buffer
     try:
