@@ -111,7 +111,7 @@ def _wanted(address: str, media_type: str) -> tuple[list[str], str]:
     stem = stem.removesuffix(extension) if extension and stem.lower().endswith(extension.lower()) else stem
     if query:
         stem = f"{stem}@{_plain(query)}"
-    host = _segment(_plain(url.authority(address).replace(":", "_").strip("[]")))
+    host = _segment(_plain(re.sub(r"[\[\]]", "", url.authority(address)).replace(":", "_")))
     return [host, *map(_segment, folders)], _segment(f"{_cut(stem, LONGEST - len(extension))}{extension}")
 
 
