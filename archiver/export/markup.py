@@ -30,6 +30,7 @@ _MORE = {
     "input": ("src", "formaction"),
     "object": ("data",),
 }
+_LATE = 1 << 16  # bytes in which a document says its encoding
 _DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
 _PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # of elements that are nobody's, or a script's
 
@@ -56,7 +57,8 @@ def rewritten(text: str, page: Page, meaning: Meaning, *, xml: bool = False, dep
 def labelled(body: bytes, text: str, encoding: str, *, xml: bool) -> str:
     """*text* that says its *encoding* by itself, where only the answer's header had said it."""
     own = charset.of_xml(body, None) if xml else charset.of_html(body, None)
-    if body.isascii() or own == encoding or charset.marked(body):
+    silent = encoding == "windows-1252" and b"charset" not in body[:_LATE].lower()  # what is read without a word
+    if body.isascii() or charset.marked(body) or (own == encoding and not silent):
         return text
     if encoding == "utf-8":
         return f"\ufeff{text}"

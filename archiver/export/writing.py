@@ -136,12 +136,12 @@ def _rewritten(file: File, kind: Kind, body: bytes, header: str | None, site: Si
         return body
     if kind is Kind.CSS:
         page = Page(site, file.url, file.path)
-        text = sheets.labelled(body, sheets.rewritten(seen.text, page, seen.meaning), encoding)
-        return seen.back(text)
+        text = sheets.rewritten(seen.text, page, seen.meaning)
+        return seen.back(sheets.labelled(body, text, encoding) if header else text)
     page = Page(site, file.url, file.path, encoding=encoding)
     xml = kind is Kind.XML
     text = markup.rewritten(seen.text, page, seen.meaning, xml=xml)
-    return seen.back(markup.labelled(body, text, encoding, xml=xml))
+    return seen.back(markup.labelled(body, text, encoding, xml=xml) if header else text)
 
 
 def _charset(answer: Answer) -> str | None:

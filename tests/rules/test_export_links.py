@@ -97,32 +97,65 @@ def test_relative(start: str, file: str, way: str) -> None:
         ("<a href=/a", None),
         ('<a href="/a>', None),
         ("</a href=/a><?x href=/a><!x href=/a>", None),
-        ("<img src=/i.png srcset='/i.png 1x, /i.png, i2.png 3x'>", "<img src=\"../i.png\" srcset='../i.png 1x, ../i.png, http://e.org/dir/i2.png 3x'>"),
-        ('<link rel=stylesheet href="/s.css" integrity="sha256-x" crossorigin>', '<link rel=stylesheet href="../s.css">'),
+        (
+            "<img src=/i.png srcset='/i.png 1x, /i.png, i2.png 3x'>",
+            "<img src=\"../i.png\" srcset='../i.png 1x, ../i.png, http://e.org/dir/i2.png 3x'>",
+        ),
+        (
+            '<link rel=stylesheet href="/s.css" integrity="sha256-x" crossorigin>',
+            '<link rel=stylesheet href="../s.css">',
+        ),
         ('<script src="/a" crossorigin="anonymous" async></script>', '<script src="../a.html" async></script>'),
-        ('<link rel="preconnect" href="//cdn.org"><link rel=dns-prefetch href=//x.org>', '<link rel="preconnect" href=""><link rel=dns-prefetch href="">'),
+        (
+            '<link rel="preconnect" href="//cdn.org"><link rel=dns-prefetch href=//x.org>',
+            '<link rel="preconnect" href=""><link rel=dns-prefetch href="">',
+        ),
         ('<a ping="/p" href="#x">', '<a href="#x">'),
-        ('<base href="/" target=_top><a href="a"><a href="#x">', '<base href="" target=_top><a href="../a.html"><a href="../index.html#x">'),
+        (
+            '<base href="/" target=_top><a href="a"><a href="#x">',
+            '<base href="" target=_top><a href="../a.html"><a href="../index.html#x">',
+        ),
         ('<a href="a"><base href="http://e.org/">', '<a href="../a.html"><base href="">'),
-        ('<meta http-equiv="Content-Security-Policy" content="default-src \'self\'">', '<meta http-equiv="Content-Security-Policy" content="">'),
-        ('<meta http-equiv=refresh content="5; URL=\'/a\'">', '<meta http-equiv=refresh content="5;url=../a.html">'),
+        (
+            '<meta http-equiv="Content-Security-Policy" content="default-src \'self\'">',
+            '<meta http-equiv="Content-Security-Policy" content="">',
+        ),
+        ("<meta http-equiv=refresh content=\"5; URL='/a'\">", '<meta http-equiv=refresh content="5;url=../a.html">'),
         ('<meta http-equiv=refresh content="5">', None),
         ('<meta name=x content="/a">', None),
-        ('<p style="background: url(/i.png) /* url(/i.png) */">', '<p style="background: url(../i.png) /* url(/i.png) */">'),
+        (
+            '<p style="background: url(/i.png) /* url(/i.png) */">',
+            '<p style="background: url(../i.png) /* url(/i.png) */">',
+        ),
         ("<p style='background: url(&quot;/i.png&quot;)'>", "<p style='background: url(&quot;../i.png&quot;)'>"),
-        ("<style>@import '/s.css'; p { content: '/s.css' }</style>", "<style>@import '../s.css'; p { content: '/s.css' }</style>"),
+        (
+            "<style>@import '/s.css'; p { content: '/s.css' }</style>",
+            "<style>@import '../s.css'; p { content: '/s.css' }</style>",
+        ),
         ('<iframe srcdoc="<a href=/a>">', '<iframe srcdoc="<a href=&quot;../a.html&quot;>">'),
-        ("<iframe srcdoc=\"&lt;img src='/i.png' alt='&amp;amp;'>\">", "<iframe srcdoc=\"&lt;img src=&#39;../i.png&#39; alt=&#39;&amp;amp;&#39;>\">"),
-        ("<svg><image xlink:href='/i.png'/><style/><a href=/a></svg>", "<svg><image xlink:href='../i.png'/><style/><a href=\"../a.html\"></svg>"),
+        (
+            "<iframe srcdoc=\"&lt;img src='/i.png' alt='&amp;amp;'>\">",
+            '<iframe srcdoc="&lt;img src=&#39;../i.png&#39; alt=&#39;&amp;amp;&#39;>">',
+        ),
+        (
+            "<svg><image xlink:href='/i.png'/><style/><a href=/a></svg>",
+            "<svg><image xlink:href='../i.png'/><style/><a href=\"../a.html\"></svg>",
+        ),
         ('<rect fill="url(#g)" mask="url(/i.png#m)">', '<rect fill="url(#g)" mask="url(../i.png#m)">'),
         ('<img data-src="/i.png" data-x="/none.png">', '<img data-src="../i.png" data-x="/none.png">'),
         ('<form action="/a"><button formaction="b">', '<form action="../a.html"><button formaction="b.html">'),
-        ('<object data="/a"><param name=movie value="/i.png"><embed src=/a>', '<object data="../a.html"><param name=movie value="../i.png"><embed src="../a.html">'),
-        ('<body background=/i.png><video poster=/i.png src="/none.mp4">', '<body background="../i.png"><video poster="../i.png" src="http://e.org/none.mp4">'),
+        (
+            '<object data="/a"><param name=movie value="/i.png"><embed src=/a>',
+            '<object data="../a.html"><param name=movie value="../i.png"><embed src="../a.html">',
+        ),
+        (
+            '<body background=/i.png><video poster=/i.png src="/none.mp4">',
+            '<body background="../i.png"><video poster="../i.png" src="http://e.org/none.mp4">',
+        ),
         ('<my-card src="/i.png" href="/none">', '<my-card src="../i.png" href="/none">'),
         ("<a href='caf\u00e9?\ufffd'>", "<a href='http://e.org/dir/caf%C3%A9?%EF%BF%BD'>"),
     ],
-)  # fmt: skip
+)
 def test_markup(before: str, after: str | None) -> None:
     assert changed(before) == (before if after is None else after)
 
@@ -175,8 +208,30 @@ def test_bytes_stay(body: bytes, encoding: str) -> None:
 
 
 pieces = st.sampled_from(
-    ["<a href='/a'>", "<", ">", "'", '"', "=", "<!--", "-->", "<style>", "</style>", "url(/a", ")", "<script ", "&amp;", "é", "<svg>", "/>", "<![CDATA[", "]]>", " srcdoc='", "srcset=/a,"]
-)  # fmt: skip
+    [
+        "<a href='/a'>",
+        "<",
+        ">",
+        "'",
+        '"',
+        "=",
+        "<!--",
+        "-->",
+        "<style>",
+        "</style>",
+        "url(/a",
+        ")",
+        "<script ",
+        "&amp;",
+        "é",
+        "<svg>",
+        "/>",
+        "<![CDATA[",
+        "]]>",
+        " srcdoc='",
+        "srcset=/a,",
+    ]
+)
 
 
 @given(parts=st.lists(pieces, max_size=30), xml=st.booleans())
