@@ -60,7 +60,7 @@ _GET = command(
             help="Into FILE, which appears whole or not at all. Default: stdout.",
         ),
     ],
-    ("archiver get collections/example.org https://example.org/ > page.html", "the newest capture of a page"),
+    ("archiver get collections/example.org https://example.org/ -o page.html", "the newest capture of a page"),
     ("archiver get collections/example.org example.org/a.pdf --at 2026-11 -o a.pdf", "as it was in that month"),
     ("archiver get collections/example.org https://example.org/ --headers", "what the server said of it"),
 )
