@@ -67,8 +67,9 @@ def made(holdings: Holdings, hosts: Iterable[str], at: Moments | None) -> Plan:
 
 
 def _best(holdings: Holdings, group: Iterable[Entry], at: Moments) -> Iterator[tuple[str, Entry]]:
-    """Each URL that has one key, and its capture."""
+    """Each URL that has one key, and its capture: one whose payload is held goes before a revisit whose is not."""
     pages: dict[str, Entry] = {}
+    own: dict[str, Entry] = {}
     moved: dict[str, Entry] = {}
     for entry in group:
         address = None if "__wb_method=" in entry.key else url.canonical(entry.url)
@@ -76,9 +77,20 @@ def _best(holdings: Holdings, group: Iterable[Entry], at: Moments) -> Iterator[t
             continue
         if _has_payload(holdings, entry):
             pages[address] = closer(pages.get(address), entry, at)
+            if not is_revisit(entry):
+                own[address] = closer(own.get(address), entry, at)
         elif entry.status[:1] == "3" and not is_revisit(entry):
             moved[address] = closer(moved.get(address), entry, at)
-    yield from (moved | pages).items()
+    for address, entry in (moved | pages).items():
+        lost = is_revisit(entry) and address in own and _original(holdings, entry) is None
+        yield address, own[address] if lost else entry
+
+
+def _original(holdings: Holdings, entry: Entry) -> Entry | None:
+    try:
+        return holdings.original(entry)
+    except (ArchiveError, Torn):
+        return None
 
 
 def _has_payload(holdings: Holdings, entry: Entry) -> bool:

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 
 from archiver.archive.layout import DRAFT, storage
-from archiver.archive.stored import record_at
 from archiver.errors import ArchiveError
 from archiver.export import front, markup, sheets
 from archiver.export.links import Page, Site
@@ -21,6 +20,7 @@ from archiver.export.views import view
 from archiver.extract import Document, charset
 from archiver.extract.kind import Kind, kind_of
 from archiver.holdings import Answer, read_answer
+from archiver.holdings.held import record_of
 from archiver.model import Hop
 from archiver.warc.reader import Torn
 
@@ -67,7 +67,7 @@ class _MissingError(Exception):
 def _write(archive: Path, file: File, folder: Path, site: Site, plan: Plan) -> int:
     with ExitStack() as stack:
         try:
-            record = stack.enter_context(record_at(archive, file.warc, file.offset))
+            record = stack.enter_context(record_of(archive, file.warc, file.offset))
         except ArchiveError as error:
             raise _MissingError(str(error)) from None
         answer = read_answer(record)

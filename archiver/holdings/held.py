@@ -8,12 +8,12 @@ that its record refers to by URL and date.
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from archiver import url
 from archiver.archive.layout import OPEN, Layout
 from archiver.archive.stored import record_at
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import lines
 from archiver.holdings.lines import Lines
 from archiver.holdings.moments import Moments, moments
@@ -27,6 +27,8 @@ HIGHEST = "99999999999999"
 _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
 _NEAR = 3
+_LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
+_DEEPEST = 8  # folders in an archive
 
 
 class Holdings:
@@ -79,7 +81,10 @@ class Holdings:
 
     def of_key(self, address: str) -> Iterator[Entry]:
         """Every capture that has the key of *address*, by date."""
-        return _once(self._index.beginning(f"{cdxj.key(address)} ".encode()))
+        return self._under(cdxj.key(address.encode("utf-8", "replace").decode()))
+
+    def _under(self, key: str) -> Iterator[Entry]:
+        return _once(self._index.beginning(f"{key} ".encode()))
 
     def closest(self, address: str, at: Moments | None = None) -> Entry | None:
         """The capture of *address* that is closest to *at*, the newest without; None without any.
@@ -105,13 +110,13 @@ class Holdings:
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""
-        return record_at(self._archive, entry.filename, entry.offset)
+        return record_of(self._archive, entry.filename, entry.offset)
 
     def original(self, entry: Entry) -> Entry | None:
         """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
         if not is_revisit(entry):
             return entry
-        found = _same_payload(self.of_key(entry.url), entry)
+        found = _same_payload(self._under(entry.key), entry)
         if found is not None:
             return found
         with self.record(entry) as record:
@@ -131,6 +136,24 @@ class Holdings:
         with self.record(entry) as record:
             reference = read_answer(record).framing.first("location")
         return url.join(entry.url, _utf8(reference)) if reference else None
+
+
+def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:
+    """The record at a place that an index names, of whatever origin; nothing outside *archive* is read."""
+    if not (_is_below(name) and 0 <= offset < 1 << 63):
+        raise ArchiveError(f"{archive}: its index names a place that cannot be: offset {offset} of {name[:200]!r}")
+    return record_at(archive, name, offset)
+
+
+def _is_below(name: str) -> bool:
+    """Whether *name* can be that of a file in a folder, or in one below."""
+    path = PurePath(name)
+    try:
+        longest = max((len(part.encode()) for part in path.parts), default=0)
+    except UnicodeEncodeError:
+        return False
+    outside = path.is_absolute() or path.drive or ".." in path.parts
+    return not outside and "\0" not in name and 0 < longest <= _LONGEST_NAME and len(path.parts) <= _DEEPEST
 
 
 def is_revisit(entry: Entry) -> bool:

@@ -137,6 +137,13 @@ def test_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     held.add_record(
         revisit("http://b.example/lost", b"x", "http://c.example/"), "http://b.example/lost", "warc/revisit", b"x"
     )
+    held.add("http://b.example/two", b"two").add_record(
+        revisit("http://b.example/two", b"y", "http://c.example/"),
+        "http://b.example/two",
+        "warc/revisit",
+        b"y",
+        stamp="20250101000000",
+    )
     made = record("resource", b"<p>no head", ("WARC-Target-URI", "http://b.example/res"), ("Content-Type", "text/html"))
     held.add_record(made, "http://b.example/res", "text/html", b"<p>no head")
     directory = str(held.write())
@@ -146,6 +153,7 @@ def test_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "http://b.example/lost: its payload lies in another collection" in err
     assert (tmp_path / "all/example.org/index.html").read_bytes() == b"new"
     assert (tmp_path / "all/b.example/again.html").read_bytes() == b"new"
+    assert (tmp_path / "all/b.example/two.html").read_bytes() == b"two"
     assert (tmp_path / "all/b.example/res.html").read_bytes() == b"<p>no head"
     assert (
         run(["export", directory, "--to", str(tmp_path / "at"), "--at", "2019", "--host", "example.org"])

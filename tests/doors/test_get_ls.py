@@ -125,6 +125,32 @@ def test_a_damaged_record(tmp_path: Path, capfdbinary: pytest.CaptureFixture[byt
     assert b"is missing" in capfdbinary.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ('"offset": "0"', '"offset": "-5"'),
+        ('"offset": "0"', '"offset": "1000000000000000000000000000000"'),
+        ('"offset": "0"', '"offset": "3"'),
+        ("hand.warc.gz", "../c/archive/hand.warc.gz"),
+        ("hand.warc.gz", "/dev/zero"),
+        ("hand.warc.gz", "a\\u0000b"),
+        ("hand.warc.gz", "x" * 5000),
+        ("hand.warc.gz", "\\ud800"),
+    ],
+)
+def test_an_index_that_lies(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], said: str, instead: str) -> None:
+    """It is told in one line, and nothing outside of the archive is read."""
+    held = Held(tmp_path / "c").add(ROOT, b"x")
+    held.lines[0] = held.lines[0].replace(said, instead)
+    directory = str(held.write())
+    assert run(["get", directory, ROOT]) == ExitCode.STORAGE
+    out, err = capfdbinary.readouterr()
+    assert (out, err.count(b"\n")) == (b"", 1)
+    assert run(["ls", directory]) == ExitCode.DONE
+    assert run(["export", directory, "--to", str(tmp_path / "out")]) in (ExitCode.DONE, ExitCode.USAGE)
+    assert b"Traceback" not in capfdbinary.readouterr().err
+
+
 def test_nobody_reads_on(tmp_path: Path) -> None:
     """A broken pipe is no fault, of either command."""
     held = Held(tmp_path / "c").add(ROOT, b"0123456789" * 300_000)

@@ -72,6 +72,11 @@ def test_both_names_of_a_file_are_one(tmp_path: Path) -> None:
     (tmp_path / "c" / "indexes" / "run-hand.warc.gz.cdxj").write_text(run)
     with Holdings.opened(tmp_path / "c") as holdings:
         assert [entry.url for entry in holdings.entries()] == [URL]
+        warc = tmp_path / "c" / "archive" / "hand.warc.gz"
+        for name in ("hand.warc.gz.open", "hand.warc.gz"):
+            warc = warc.rename(warc.with_name(name))
+            with holdings.record(next(holdings.entries())) as record:
+                assert b"".join(record.pieces()).endswith(PAGE)
 
 
 def test_no_index(tmp_path: Path) -> None:
