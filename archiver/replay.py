@@ -1,7 +1,8 @@
-"""Replay with pywb, on this machine only, of a collection that may lie anywhere.
+"""Replay with pywb, on this machine only, of one collection or of several as one, which may lie anywhere.
 
 pywb runs inside this process, so that it ends with it and leaves no orphan. It is told where things lie by a
-configuration in a temporary directory; nothing is written into the collection.
+configuration in a temporary directory; nothing is written into a collection. Several are one to it: each page shows
+the captures of all, and a revisit in one finds its original in another.
 """
 
 import json
@@ -9,7 +10,7 @@ import os
 import re
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -55,19 +56,37 @@ def check_replayable(directory: Path) -> None:
             raise ConfigError(f"{directory} holds no archive to replay: there is no {folder.name}/ in it")
 
 
-def serve(directory: Path, port: int, started: Callable[[Served], None]) -> None:
-    """Serve the collection in *directory* until SIGINT or SIGTERM; *started* is told where, once it can be seen.
+def serve(directories: Sequence[Path], port: int, started: Callable[[Served], None]) -> None:
+    """Serve the collections in *directories* as one until SIGINT or SIGTERM.
 
-    The working directory becomes *directory*: pywb reads some characters in a path as a pattern, and in a relative
-    one there are none of them.
+    It is called after the first. *started* is told where, once it can be seen. The working directory becomes one with a
+    link to each: pywb reads some characters in a path as a pattern, and in a number there are none of them.
     """
-    name = collection_name(directory)
+    name = collection_name(directories[0])
     with TemporaryDirectory(prefix="archiver-replay-") as folder:
         config = Path(folder, "config.yaml")
-        config.write_text(json.dumps(_configuration(directory, name)), encoding="utf-8")
-        os.chdir(directory)
+        config.write_text(json.dumps(_configuration(directories, name)), encoding="utf-8")
+        here = directories[0] if len(directories) == 1 else _linked(directories, Path(folder, "collections"))
+        back = Path.cwd()
+        os.chdir(here)
         os.environ.pop("PYWB_CONFIG_FILE", None)  # pywb would read that instead of ours
-        _serve(config, port, lambda bound: started(Served(bound, name)))
+        try:
+            _serve(config, port, lambda bound: started(Served(bound, name)))
+        finally:
+            os.chdir(back)  # where the folder can be removed from, on any system
+
+
+def _linked(directories: Sequence[Path], folder: Path) -> Path:
+    """*folder*, in which each of *directories* can be reached by its number."""
+    folder.mkdir()
+    for number, directory in enumerate(directories):
+        try:
+            (folder / str(number)).symlink_to(directory.resolve(), target_is_directory=True)
+        except OSError as error:
+            raise ConfigError(
+                f"several collections cannot be served as one here: {_words(error)}; serve each by itself"
+            ) from None
+    return folder
 
 
 def collection_name(directory: Path) -> str:
@@ -76,15 +95,17 @@ def collection_name(directory: Path) -> str:
     return name if name and name not in _RESERVED else "archive"
 
 
-def _configuration(directory: Path, name: str) -> dict[str, Any]:
-    layout = Layout(directory)
-    return {
-        "collections": {
-            name: {"index_paths": f"{layout.indexes.name}/", "archive_paths": f"{layout.archive.name}/"},
-        },
-        "enable_auto_colls": False,
-        "framed_replay": True,
-    }
+def _configuration(directories: Sequence[Path], name: str) -> dict[str, Any]:
+    archive, indexes = Layout(Path()).archive.name, Layout(Path()).indexes.name
+    if len(directories) == 1:
+        collection: dict[str, Any] = {"index_paths": f"{indexes}/", "archive_paths": f"{archive}/"}
+    else:
+        collection = {
+            "index_group": {str(number): f"{number}/{indexes}/" for number in range(len(directories))},
+            "timeout": 60,  # seconds for an index to answer; pywb takes 5, and leaves a slower one out
+            "archive_paths": f"*/{archive}/",  # the star is the number of the collection whose index has the capture
+        }
+    return {"collections": {name: collection}, "enable_auto_colls": False, "framed_replay": True}
 
 
 def _serve(config: Path, port: int, started: Callable[[int], None]) -> None:

@@ -33,10 +33,10 @@ def _verify(paths: tuple[Path, ...], *, json: bool) -> int:
     return verify(paths, as_json=json)
 
 
-def _replay(directory: Path, port: int) -> int:
+def _replay(directories: tuple[Path, ...], port: int, *, open: bool) -> int:  # noqa: A002 - the name of the option
     from archiver.cli.replaying import serve  # noqa: PLC0415 - see `command`
 
-    return serve(directory, port)
+    return serve(directories, port, opened=open)
 
 
 def _index(directory: Path) -> int:
@@ -118,10 +118,12 @@ _REPLAY = command(
     _replay,
     """Serve the archive with pywb, on this machine, and print the address of each seed.
 
-    DIR may lie anywhere, and its crawl may be running. Ctrl+C ends it. Needs pywb: pip install 'archiver[replay]'.
+    DIR may lie anywhere, and its crawl may be running; of an archive without crawl.db the first pages are printed.
+    Several DIR are shown as one, so that a revisit in one finds its original in another. Ctrl+C ends it. Needs pywb:
+    pip install 'archiver[replay]'.
     """,
     [
-        directory(),
+        click.Argument(["directories"], nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path)),
         click.Option(
             ["--port"],
             type=click.IntRange(0, 65535),
@@ -129,9 +131,11 @@ _REPLAY = command(
             metavar="N",
             help="The port; 0 takes a free one. [default: 8080]",
         ),
+        click.Option(["--open"], is_flag=True, help="Open the first of them in the browser."),
     ],
     ("archiver replay collections/example.org", "at http://127.0.0.1:8080/"),
-    ("archiver replay collections/example.org --port 0", "at a free port"),
+    ("archiver replay collections/example.org --port 0 --open", "at a free port, in the browser"),
+    ("archiver replay collections/new collections/old", "a crawl with the earlier one that its revisits refer to"),
 )
 _INDEX = command(
     "index",

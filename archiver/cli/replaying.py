@@ -1,37 +1,75 @@
-"""`archiver replay`: serve a collection and say where each seed can be seen."""
+"""`archiver replay`: serve collections and say where each seed can be seen."""
 
+import threading
+import webbrowser
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from archiver import replay
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
-from archiver.cli.terminal import result, say
+from archiver.cli.terminal import complain, result, say
+from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
+from archiver.holdings import Holdings
 from archiver.model import ExitCode
 from archiver.replay import Served
 from archiver.stats import printable
 
 SEEDS_SHOWN = 20
+_LOOKED_AT = 20_000  # captures of which the first pages are taken where no seeds are known
 
 
-def serve(directory: Path, port: int) -> ExitCode:
-    """Serve the collection in *directory* until it is stopped."""
-    place.check_is_directory(directory)
-    replay.check_replayable(directory)
+def serve(directories: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode:
+    """Serve the collections in *directories* until it is stopped, in the browser too where that is to be *opened*."""
+    for directory in directories:
+        place.check_is_directory(directory)
+        replay.check_replayable(directory)
     replay.check_installed()
-    seeds = _seeds(directory)
+    seeds = [seed for directory in directories for seed in _seeds(directory)]
+    seeds = list(dict.fromkeys(seeds))[:SEEDS_SHOWN]
 
     def started(served: Served) -> None:
         result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
-        say(f"archiver: serving {directory} at {served.root} until Ctrl+C")
+        say(f"archiver: serving {' and '.join(map(str, directories))} at {served.root} until Ctrl+C")
+        if opened:
+            _open(served.page(seeds[0]) if seeds else served.root)
 
-    replay.serve(directory, port, started)
+    replay.serve(directories, port, started)
     return ExitCode.DONE
 
 
 def _seeds(directory: Path) -> list[str]:
-    """The first seeds; none where only the archive was kept."""
+    """The first seeds; where only the archive was kept, the first pages."""
     if not Layout(directory).database.is_file():
-        return []
+        return list(_pages(directory))
     with account.opened(directory) as db:
         return [seed.url for seed in account.seeds(db)[:SEEDS_SHOWN]]
+
+
+def _pages(directory: Path) -> Iterator[str]:
+    """The shortest URLs of pages among the first captures of the index."""
+    try:
+        with Holdings.opened(directory) as holdings:
+            looked = islice(holdings.entries(), _LOOKED_AT)
+            pages = dict.fromkeys(entry.url for entry in looked if entry.mime == "text/html" and entry.status == "200")
+    except (ArchiveError, ConfigError) as error:  # pywb may read it still
+        complain(str(error))
+        return
+    yield from sorted(pages, key=lambda page: (page.count("/"), len(page), page))[:SEEDS_SHOWN]
+
+
+def _open(address: str) -> None:
+    """Open *address* in the browser; only a word is said where there is none."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        complain(f"there is no browser to open; the address is {address}")
+        return
+
+    def open_it() -> None:
+        if not browser.open(address):
+            complain(f"the browser cannot be opened; the address is {address}")
+
+    threading.Thread(target=open_it, daemon=True).start()  # some wait for their browser to end

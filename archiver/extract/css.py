@@ -102,6 +102,17 @@ def references(text: str) -> Iterator[tuple[str, str]]:
         yield from _filters(text)
 
 
+def placed(text: str) -> Iterator[tuple[int, int, str]]:
+    """As `references`, for who writes: where each begins and ends in *text*, without its quotes, and what it means."""
+    scan = _Scan(len(text))
+    for token in _TOKEN.finditer(text):
+        step = _STEPS.get(token.lastgroup or "")
+        reference = step(scan, token) if step else None
+        if reference:
+            group = next(name for name in ("bare", "double", "single") if token[name] is not None)
+            yield *token.span(group), reference[0]
+
+
 def _filters(text: str) -> Iterator[tuple[str, str]]:
     """The pictures that old Internet Explorers load by a filter: not CSS, so it is looked for as it stands."""
     for loader in _LOADER.finditer(text):

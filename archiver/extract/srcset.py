@@ -14,23 +14,27 @@ _DENSITY = re.compile(r"(?:-(?:0+(?:\.0+)?|\.0+)|(?=[.0-9])[0-9]*(?:\.[0-9]+)?)(
 
 def candidates(value: str) -> Iterator[str]:
     """The URL of each image candidate that a browser would keep, in order."""
+    return (value[start:end] for start, end in placed(value))
+
+
+def placed(value: str) -> Iterator[tuple[int, int]]:
+    """Where the URL of each such candidate begins and ends in *value*."""
     position = 0
     while True:
         position = _match_end(_GAP, value, position)
         found = _URL.match(value, position)
         if found is None:
             return
-        position = found.end()
-        reference = found.group()
-        if reference.endswith(","):
-            reference = reference.rstrip(",")
+        start, position = found.span()
+        size = len(found.group().rstrip(","))
+        if size < position - start:
             valid = True
         else:
             end = _match_end(_DESCRIPTORS, value, position)
             valid = _valid(_DESCRIPTOR.findall(value, position, end))
             position = end
         if valid:
-            yield reference
+            yield start, start + size
 
 
 def _match_end(pattern: re.Pattern[str], value: str, position: int) -> int:

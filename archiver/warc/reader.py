@@ -43,6 +43,7 @@ class Record:
         self.compressed = source.compressed
         self.header_length = len(header)
         self.length: int | None = None
+        self.header = header  # as it stands there, its empty line included
         self.version, self.fields, self.faults = _parse(header)
         self._values: dict[str, list[str]] = {}
         for name, value in self.fields:

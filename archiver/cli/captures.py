@@ -1,0 +1,131 @@
+"""`archiver ls`: the captures of a collection, one on each line, as fast as the reader takes them."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from archiver import url
+from archiver.cli import directory as place
+from archiver.cli.printing import readable, spelled
+from archiver.cli.terminal import results, say
+from archiver.errors import ConfigError
+from archiver.holdings import Holdings, moments
+from archiver.holdings.held import is_revisit
+from archiver.model import ExitCode
+from archiver.stats import printable, volume
+from archiver.warc.cdxj import Entry
+
+LONGEST = 20_000  # characters of a URL
+_STATUS = re.compile(r"[1-9](?:[0-9]{2}|xx)|-", re.IGNORECASE | re.ASCII)
+_TYPE = re.compile(r"[^\s/]+/[^\s/]+|unk", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which captures, and how; what is empty does not choose."""
+
+    url: str | None
+    host: tuple[str, ...]
+    types: tuple[str, ...]
+    statuses: tuple[str, ...]
+    from_: str | None
+    to: str | None
+    as_json: bool
+
+
+def ls(directory: Path, wish: Wish) -> ExitCode:
+    """List the captures in *directory* that *wish* names."""
+    place.check_is_directory(directory)
+    chosen = _Choice(wish)
+    count = size = revisits = 0
+    with Holdings.opened(directory) as holdings:
+
+        def lines() -> Iterator[str]:
+            nonlocal count, size, revisits
+            for entry in filter(chosen, _found(holdings, wish)):
+                count += 1
+                size += entry.length
+                revisits += is_revisit(entry)
+                yield _json(entry) if wish.as_json else _line(entry)
+
+        results(lines())
+    told = f", {revisits} of them revisits" if revisits else ""
+    say(f"archiver: {count} capture{'s' * (count != 1)}{told}, {volume(size)}")
+    return ExitCode.DONE
+
+
+def _found(holdings: Holdings, wish: Wish) -> Iterator[Entry]:
+    if wish.url is None:
+        if wish.host:
+            return chain.from_iterable(map(holdings.of_host, sorted(set(wish.host))))
+        return holdings.entries()
+    if wish.url.endswith("*"):
+        return holdings.of_prefix(wish.url.strip().removesuffix("*"))
+    address, exact = spelled(wish.url)
+    return holdings.of_url(address) if exact else holdings.of_key(address)
+
+
+class _Choice:
+    """Whether a capture is wanted."""
+
+    def __init__(self, wish: Wish) -> None:
+        self._hosts = frozenset(host.lower() for host in wish.host) if wish.url is not None else frozenset()
+        self._types = tuple(_refused(one, "--type", _TYPE, "text/html or image/*") for one in wish.types)
+        self._statuses = tuple(_refused(one, "--status", _STATUS, "404, or 2xx for a class") for one in wish.statuses)
+        self._first = moments(wish.from_, "--from").first if wish.from_ is not None else ""
+        self._last = moments(wish.to, "--to").last if wish.to is not None else "~"
+
+    def __call__(self, entry: Entry) -> bool:
+        """Whether *entry* is."""
+        if not self._first <= entry.timestamp[:14] <= self._last:
+            return False
+        if self._statuses and not any(_is_status(entry.status, one) for one in self._statuses):
+            return False
+        if self._types and not any(_is_type(entry.mime.lower(), one) for one in self._types):
+            return False
+        return not self._hosts or _is_host(entry.url, self._hosts)
+
+
+def _refused(text: str, option: str, right: re.Pattern[str], words: str) -> str:
+    if not right.fullmatch(text):
+        raise ConfigError(f"{option} {text!r} is none; right would be {words}")
+    return text.lower()
+
+
+def _is_status(status: str, wanted: str) -> bool:
+    return status[:1] == wanted[0] and len(status) == len(wanted) if wanted.endswith("xx") else status == wanted
+
+
+def _is_type(mime: str, wanted: str) -> bool:
+    return mime.startswith(wanted[:-1]) if wanted.endswith("/*") else mime == wanted
+
+
+def _is_host(address: str, hosts: frozenset[str]) -> bool:
+    found = url.canonical(address)
+    return found is not None and not hosts.isdisjoint((url.host(found), url.authority(found)))
+
+
+def _line(entry: Entry) -> str:
+    mime, status = printable(entry.mime, 60), printable(entry.status, 3)
+    return f"{readable(entry.timestamp)} {status:>3} {mime:<24} {entry.length:>10} {printable(entry.url, LONGEST)}"
+
+
+def _json(entry: Entry) -> str:
+    return json.dumps(
+        {
+            "url": entry.url,
+            "timestamp": entry.timestamp,
+            "date": readable(entry.timestamp),
+            "status": int(entry.status) if entry.status.isdigit() else None,
+            "type": None if entry.mime == "unk" or is_revisit(entry) else entry.mime,
+            "revisit": is_revisit(entry),
+            "digest": entry.digest or None,
+            "size": entry.length,
+            "warc": entry.filename,
+            "offset": entry.offset,
+            "key": entry.key,
+        }
+    )

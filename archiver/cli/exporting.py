@@ -1,0 +1,75 @@
+"""`archiver export`: a collection as files with links that lead from one to the other."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from archiver.archive.layout import Layout, storage
+from archiver.cli import directory as place
+from archiver.cli.meter import Meter
+from archiver.cli.terminal import result, say
+from archiver.errors import ConfigError
+from archiver.export import Site, Tally, finish, planned, write
+from archiver.frontier import account
+from archiver.holdings import Holdings, moments
+from archiver.model import ExitCode
+from archiver.stats import volume
+
+_TOLD = 20  # troubles
+_SEEDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is exported, and where to."""
+
+    to: Path
+    at: str | None
+    host: tuple[str, ...]
+    live: bool
+
+
+def export(directory: Path, wish: Wish) -> ExitCode:
+    """Export the collection in *directory* as *wish* says, and print where a browser begins."""
+    place.check_is_directory(directory)
+    at = moments(wish.at, "--at") if wish.at is not None else None
+    _check_free(wish.to)
+    with Holdings.opened(directory) as holdings, Meter() as meter:
+        meter.show("looking through the index")
+        plan = planned(holdings, wish.host, at)
+        site = Site({file.url: file.path for file in plan.files}, plan.redirects, wish.live)
+        if not plan.files:
+            of = f" of {' or '.join(wish.host)}" if wish.host else ""
+            raise ConfigError(f"{directory} holds no page{of} that could be exported")
+        with storage(wish.to):
+            wish.to.mkdir(parents=True, exist_ok=True)
+        tally = write(
+            Layout(directory).archive,
+            plan,
+            wish.to,
+            site,
+            lambda done: meter.show(f"{done} of {len(plan.files)} files"),
+        )
+        finish(wish.to, plan, _seeds(directory), site)
+    result(str(wish.to / "index.html"))
+    _tell(tally)
+    return ExitCode.DONE
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"--to {folder} is there already, and not empty; name a new or an empty folder")
+
+
+def _seeds(directory: Path) -> list[str]:
+    if not Layout(directory).database.is_file():
+        return []
+    with account.opened(directory) as db:
+        return [seed.url for seed in account.seeds(db)[:_SEEDS]]
+
+
+def _tell(tally: Tally) -> None:
+    for trouble in tally.troubles[:_TOLD]:
+        say(f"archiver: {trouble}")
+    if len(tally.troubles) > _TOLD:
+        say(f"archiver: and {len(tally.troubles) - _TOLD} more such")
+    say(f"archiver: {tally.files} file{'s' * (tally.files != 1)}, {volume(tally.size)}")

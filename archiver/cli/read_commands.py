@@ -1,0 +1,132 @@
+"""The commands that bring out what a collection holds: a list of it, one capture, a folder of files."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from archiver.cli.command import command, directory
+
+
+def _get(directory: Path, *, url: str, at: str | None, part: Any, output: Path | None) -> int:
+    from archiver.cli.printing import Wish, get  # noqa: PLC0415 - see `command`
+
+    return get(directory, Wish(url, at, part or "payload", output))
+
+
+def _ls(directory: Path, *, url: str | None, json: bool, **chosen: Any) -> int:
+    from archiver.cli.captures import Wish, ls  # noqa: PLC0415 - see `command`
+
+    names = {"from_": chosen.pop("from"), "to": chosen.pop("to")}
+    return ls(directory, Wish(url, as_json=json, **names, **chosen))
+
+
+def _export(directory: Path, *, to: Path, at: str | None, host: tuple[str, ...], missing: Any) -> int:
+    from archiver.cli.exporting import Wish, export  # noqa: PLC0415 - see `command`
+
+    return export(directory, Wish(to, at, host, live=missing == "live"))
+
+
+_HOSTS = click.Option(
+    ["--host"],
+    multiple=True,
+    metavar="HOST",
+    help="Only those of this host: example.org, example.org:8443. May be given more than once.",
+)
+_GET = command(
+    "get",
+    _get,
+    """Print a capture: what the server sent for a URL.
+
+    Its payload without chunks and compression, as a browser would have it; of several captures the newest, or the one
+    closest to --at. Where the URL itself is not held, but with http for https or with www, that is printed. Reads
+    only, also while the crawl runs, and in any pywb collection.
+    """,
+    [
+        directory(),
+        click.Argument(["url"], metavar="URL"),
+        click.Option(
+            ["--at"],
+            metavar="DATE",
+            help="The capture closest to DATE, in UTC: 2026, 20261121103000, 2026-11-21, 2026-11-21T10:30Z.",
+        ),
+        click.Option(["--raw", "part"], flag_value="raw", help="The answer exactly as it is stored: head and body."),
+        click.Option(["--headers", "part"], flag_value="headers", help="Only status line and fields."),
+        click.Option(["--record", "part"], flag_value="record", help="The whole WARC record, not compressed."),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Into FILE, which appears whole or not at all. Default: stdout.",
+        ),
+    ],
+    ("archiver get collections/example.org https://example.org/ -o page.html", "the newest capture of a page"),
+    ("archiver get collections/example.org example.org/a.pdf --at 2026-11 -o a.pdf", "as it was in that month"),
+    ("archiver get collections/example.org https://example.org/ --headers", "what the server said of it"),
+)
+_LS = command(
+    "ls",
+    _ls,
+    """List captures, one on each line: date, status, type, size, URL.
+
+    All, or those of one URL, or of all URLs that begin with PREFIX, by key and date. The size is that of the record in
+    its WARC file; a revisit has the type warc/revisit. How many they are is said at the end, on stderr. Reads only,
+    also while the crawl runs, and in any pywb collection.
+    """,
+    [
+        directory(),
+        click.Argument(["url"], required=False, metavar="[URL|PREFIX*]"),
+        _HOSTS,
+        click.Option(
+            ["--type", "types"],
+            multiple=True,
+            metavar="TYPE",
+            help="Only those of this media type: text/html, image/*. May be given more than once.",
+        ),
+        click.Option(
+            ["--status", "statuses"],
+            multiple=True,
+            metavar="N",
+            help="Only those with this status: 404, or 2xx for a class. May be given more than once.",
+        ),
+        click.Option(["--from"], metavar="DATE", help="Not before DATE: 2026, 20261121, 2026-11-21T10:30."),
+        click.Option(["--to"], metavar="DATE", help="Not after DATE; a day, a month or a year counts whole."),
+        click.Option(["--json"], is_flag=True, help="As JSON, an object on each line."),
+    ],
+    ("archiver ls collections/example.org", "everything"),
+    ("archiver ls collections/example.org 'https://example.org/blog/*' --type text/html", "the pages of one part"),
+    ("archiver ls collections/example.org https://example.org/", "when it was captured"),
+    ("archiver ls collections/example.org --json | jq -r .url", "for a program"),
+)
+_EXPORT = command(
+    "export",
+    _export,
+    """Write the archive as files that a browser opens from the disk, with links that lead from one to the other.
+
+    Of each URL the newest capture that has a page (or the one closest to --at); FOLDER/index.html leads to them. Links
+    to what is not held lead to the live web. Scripts are left as they are: what they load, they may not find. Nothing
+    is written outside FOLDER, and nothing in it is replaced.
+    """,
+    [
+        directory(),
+        click.Option(
+            ["--to"],
+            required=True,
+            type=click.Path(path_type=Path),
+            metavar="FOLDER",
+            help="Where to; a new folder, or an empty one.",
+        ),
+        click.Option(["--at"], metavar="DATE", help="The captures closest to DATE: 2026, 20261121, 2026-11-21T10:30."),
+        _HOSTS,
+        click.Option(
+            ["--missing"],
+            type=click.Choice(["live", "nothing"]),
+            default="live",
+            help="Where links to what is not held lead: to the live web, or nowhere. [default: live]",
+        ),
+    ],
+    ("archiver export collections/example.org --to site", "then open site/index.html"),
+    ("archiver export collections/example.org --to site --at 2026-01 --missing nothing", "as it was, offline"),
+)
+
+COMMANDS = (_LS, _GET, _EXPORT)

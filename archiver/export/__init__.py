@@ -1,0 +1,13 @@
+"""An archive as files on a disk, with links that lead from one to the other: for a browser without any server.
+
+The parts: `plan` chooses a capture for each URL and follows redirects, `names` gives each a file name that is safe
+everywhere, `links` says what stands in place of a reference, `markup` and `sheets` put it there and leave every other
+byte as it was (`tags` and `views` tell where), `writing` writes the files and `front` the page that leads to them.
+"""
+
+from archiver.export.links import Site
+from archiver.export.plan import Plan
+from archiver.export.plan import made as planned
+from archiver.export.writing import Tally, finish, write
+
+__all__ = ["Plan", "Site", "Tally", "finish", "planned", "write"]

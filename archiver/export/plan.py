@@ -1,0 +1,137 @@
+"""Which capture of each URL becomes a file, what it is called, and where redirects lead.
+
+Of the captures of one URL with an answer (2xx) the newest, or the one closest to a date; where there is none, a
+redirect (3xx) leads on. Memory grows with the number of URLs, some hundred bytes for each, not with their contents.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from archiver import url
+from archiver.errors import ArchiveError
+from archiver.export.names import Names
+from archiver.extract import Document, is_page
+from archiver.holdings import Holdings, Moments, read_answer
+from archiver.holdings.held import closer, is_revisit
+from archiver.warc.cdxj import Entry
+from archiver.warc.reader import Torn
+
+_ANY_TIME = Moments("0" * 14, "9" * 14)
+_EMPTY = frozenset(("204", "205"))
+_HEAD = 1024  # bytes by which a document tells what it is
+_MOST_TROUBLES = 1000  # that are kept to be told
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A capture that becomes a file."""
+
+    url: str
+    path: str  # below the folder, with `/` between its parts
+    warc: str
+    offset: int
+    timestamp: str
+    page: bool
+
+
+@dataclass
+class Plan:
+    """All that is to be written."""
+
+    files: list[File] = field(default_factory=list)
+    redirects: dict[str, str] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)  # what could not be had, and why
+
+    def trouble(self, text: str) -> None:
+        """Keep that something could not be had."""
+        if len(self.troubles) < _MOST_TROUBLES:
+            self.troubles.append(text)
+
+
+def made(holdings: Holdings, hosts: Iterable[str], at: Moments | None) -> Plan:
+    """The plan for all of *holdings*, or for these *hosts*."""
+    names, plan, seen = Names(), Plan(), set[str]()
+    chosen = [holdings.of_host(host) for host in sorted({host.lower() for host in hosts})] or [holdings.entries()]
+    for entries in chosen:
+        for _, group in groupby(entries, lambda entry: entry.key):
+            for address, entry in _best(holdings, group, at or _ANY_TIME):
+                if address in seen:
+                    continue
+                seen.add(address)
+                try:
+                    _take(holdings, address, entry, names, plan)
+                except (ArchiveError, Torn) as error:
+                    plan.trouble(f"{address}: {error}")
+    return plan
+
+
+def _best(holdings: Holdings, group: Iterable[Entry], at: Moments) -> Iterator[tuple[str, Entry]]:
+    """Each URL that has one key, and its capture: one whose payload is held goes before a revisit whose is not."""
+    pages: dict[str, Entry] = {}
+    own: dict[str, Entry] = {}
+    moved: dict[str, Entry] = {}
+    for entry in group:
+        address = None if "__wb_method=" in entry.key else url.canonical(entry.url)
+        if address is None:
+            continue
+        if _has_payload(holdings, entry):
+            pages[address] = closer(pages.get(address), entry, at)
+            if not is_revisit(entry):
+                own[address] = closer(own.get(address), entry, at)
+        elif entry.status[:1] == "3" and not is_revisit(entry):
+            moved[address] = closer(moved.get(address), entry, at)
+    for address, entry in (moved | pages).items():
+        lost = is_revisit(entry) and address in own and _original(holdings, entry) is None
+        yield address, own[address] if lost else entry
+
+
+def _original(holdings: Holdings, entry: Entry) -> Entry | None:
+    try:
+        return holdings.original(entry)
+    except (ArchiveError, Torn):
+        return None
+
+
+def _has_payload(holdings: Holdings, entry: Entry) -> bool:
+    if is_revisit(entry):
+        return entry.status in ("304", "-", "") or entry.status[:1] == "2"
+    if entry.status == "-":
+        try:
+            with holdings.record(entry) as record:
+                return record.type == "resource"
+        except (ArchiveError, Torn):
+            return False
+    return entry.status[:1] == "2" and entry.status not in _EMPTY
+
+
+def _take(holdings: Holdings, address: str, entry: Entry, names: Names, plan: Plan) -> None:
+    if entry.status[:1] == "3" and not is_revisit(entry):
+        target = holdings.location(entry)
+        if target is not None and target != address:
+            plan.redirects[address] = target
+        return
+    original = holdings.original(entry)
+    if original is None:
+        plan.trouble(f"{address}: its payload lies in another collection, for this one has a revisit only")
+        return
+    if is_revisit(entry) and original.status[:1] not in ("2", "-"):
+        return
+    media_type, page = _type(holdings, original)
+    path = names.give(address, media_type)
+    plan.files.append(File(address, path, original.filename, original.offset, entry.timestamp, page))
+
+
+def _type(holdings: Holdings, entry: Entry) -> tuple[str, bool]:
+    """The media type by which the payload of *entry* is called, and whether it is a page."""
+    if entry.mime not in ("unk", "", "application/octet-stream", "text/plain"):
+        return entry.mime, entry.mime in ("text/html", "application/xhtml+xml")
+    with holdings.record(entry) as record:
+        head = b""
+        for piece in read_answer(record).decoded():
+            head += piece
+            if len(head) >= _HEAD:
+                break
+    media_type = "" if entry.mime == "unk" else entry.mime
+    page = is_page(Document(entry.url, media_type, None, head))
+    return ("text/html" if page else media_type), page

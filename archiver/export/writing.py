@@ -1,0 +1,153 @@
+"""Writes the files of a plan: those that hold references with them changed, all others as they were captured.
+
+Each file appears whole, and the page that leads to them comes last: where it is there, all of them are. Nothing is
+written outside the folder, and nothing that is there is replaced.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from archiver.archive.layout import DRAFT, storage
+from archiver.errors import ArchiveError
+from archiver.export import front, markup, sheets
+from archiver.export.links import Page, Site
+from archiver.export.names import FRONT
+from archiver.export.plan import File, Plan
+from archiver.export.views import view
+from archiver.extract import Document, charset
+from archiver.extract.kind import Kind, kind_of
+from archiver.holdings import Answer, read_answer
+from archiver.holdings.held import record_of
+from archiver.model import Hop
+from archiver.warc.reader import Torn
+
+MOST_CHANGED = 32 << 20  # bytes of a document; links in a longer one stay as they are
+_HEAD = 1024
+_LARGE = 64 << 20  # what grows to more than this, and a thousandfold, is a bomb
+_RATIO = 1100  # gzip cannot reach it
+_MARKUP = frozenset(("image/svg+xml", "application/xhtml+xml"))
+
+
+@dataclass
+class Tally:
+    """What was written."""
+
+    files: int = 0
+    size: int = 0  # bytes
+    troubles: list[str] = field(default_factory=list)
+
+
+def write(archive: Path, plan: Plan, folder: Path, site: Site, tell: Callable[[int], None]) -> Tally:
+    """Write the files of *plan*, whose records lie in *archive*, into *folder*; *tell* is told how many there are."""
+    tally = Tally(troubles=plan.troubles)
+    for number, file in enumerate(sorted(plan.files, key=lambda file: (file.warc, file.offset))):
+        tell(number)
+        try:
+            tally.size += _write(archive, file, folder, site, plan)
+            tally.files += 1
+        except Torn as torn:
+            plan.trouble(f"{file.url}: {file.warc} {torn}")
+        except _MissingError as missing:
+            plan.trouble(f"{file.url}: {missing}")
+    return tally
+
+
+def finish(folder: Path, plan: Plan, seeds: Iterable[str], site: Site) -> None:
+    """Write the page that leads to the others."""
+    _put(folder, FRONT, [front.page(plan, seeds, site).encode()])
+
+
+class _MissingError(Exception):
+    """There is no such record."""
+
+
+def _write(archive: Path, file: File, folder: Path, site: Site, plan: Plan) -> int:
+    with ExitStack() as stack:
+        try:
+            record = stack.enter_context(record_of(archive, file.warc, file.offset))
+        except ArchiveError as error:
+            raise _MissingError(str(error)) from None
+        answer = read_answer(record)
+        decoded = answer.decoded()
+        pieces = _no_bomb(decoded, record.size or 0, lambda: plan.trouble(f"{file.url}: cut, for it is a bomb"))
+        size = _put(folder, file.path, _changed(file, answer, pieces, site))
+    for note in decoded.notes:
+        plan.trouble(f"{file.url}: {note}")
+    if answer.truncated:
+        plan.trouble(f"{file.url}: it was cut when it was captured ({answer.truncated})")
+    return size
+
+
+def _put(folder: Path, path: str, pieces: Iterable[bytes]) -> int:
+    """Write *pieces* to *path*, which appears whole."""
+    target = folder.joinpath(*path.split("/"))
+    draft = target.with_name(f"{target.name}{DRAFT}")
+    with storage(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with draft.open("xb") as output:
+                output.writelines(pieces)
+                size = output.tell()
+            draft.rename(target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+    return size
+
+
+def _no_bomb(pieces: Iterable[bytes], stored: int, tell: Callable[[], None]) -> Iterator[bytes]:
+    most, size = max(_LARGE, stored * _RATIO), 0
+    for piece in pieces:
+        size += len(piece)
+        if size > most:
+            tell()
+            return
+        yield piece
+
+
+def _changed(file: File, answer: Answer, pieces: Iterator[bytes], site: Site) -> Iterator[bytes]:
+    """The payload with its references changed, if it has any that can be."""
+    begin = b""
+    for piece in pieces:
+        begin += piece
+        if len(begin) >= _HEAD:
+            break
+    document = Document(file.url, answer.framing.media_type, _charset(answer), begin, Hop.REQUISITE)
+    kind = kind_of(document)
+    if kind in (Kind.HTML, Kind.CSS) or (kind is Kind.XML and document.media_type in _MARKUP):
+        for piece in pieces:
+            begin += piece
+            if len(begin) > MOST_CHANGED:
+                break
+        else:
+            yield _rewritten(file, kind, begin, document.charset, site)
+            return
+    yield from chain((begin,), pieces)
+
+
+def _rewritten(file: File, kind: Kind, body: bytes, header: str | None, site: Site) -> bytes:
+    read = {Kind.HTML: charset.of_html, Kind.CSS: charset.of_css, Kind.XML: charset.of_xml}[kind]
+    encoding = read(body, header)
+    seen = view(body, encoding)
+    if seen is None:
+        return body
+    if kind is Kind.CSS:
+        page = Page(site, file.url, file.path)
+        text = sheets.rewritten(seen.text, page, seen.meaning)
+        return seen.back(sheets.labelled(body, text, encoding) if header else text)
+    page = Page(site, file.url, file.path, encoding=encoding)
+    xml = kind is Kind.XML
+    text = markup.rewritten(seen.text, page, seen.meaning, xml=xml)
+    return seen.back(markup.labelled(body, text, encoding, xml=xml) if header else text)
+
+
+def _charset(answer: Answer) -> str | None:
+    """The charset that the answer's header says."""
+    for part in (answer.framing.first("content-type") or "").split(";")[1:]:
+        name, _, value = part.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip("\"'")
+    return None

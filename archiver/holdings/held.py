@@ -1,0 +1,235 @@
+"""Finds captures in a collection, and reads the records that the index points at.
+
+A key of the index stands for http and https, and for a host with www and without; here the exact URL goes before the
+others. A revisit leads to its original as in pywb: a capture of the same key with the same digest, else the capture
+that its record refers to by URL and date.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain, islice
+from pathlib import Path, PurePath
+
+from archiver import url
+from archiver.archive.layout import OPEN, Layout
+from archiver.archive.stored import record_at
+from archiver.errors import ArchiveError, ConfigError
+from archiver.holdings import lines
+from archiver.holdings.lines import Lines
+from archiver.holdings.moments import Moments, moments
+from archiver.holdings.payload import read_answer
+from archiver.warc import cdxj
+from archiver.warc.cdxj import Entry
+from archiver.warc.reader import Record
+
+REVISIT = "warc/revisit"
+HIGHEST = "99999999999999"
+_ALL = Moments("0" * 14, HIGHEST)
+_MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
+_NEAR = 3
+_LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
+_DEEPEST = 8  # folders in an archive
+
+
+class Holdings:
+    """One collection, its index opened."""
+
+    def __init__(self, directory: Path, index: Lines) -> None:
+        self.directory = directory
+        self._archive = Layout(directory).archive
+        self._index = index
+
+    @classmethod
+    @contextmanager
+    def opened(cls, directory: Path) -> Iterator["Holdings"]:
+        """What *directory* holds at this moment."""
+        layout = Layout(directory)
+        for folder in (layout.archive, layout.indexes):
+            if not folder.is_dir():
+                raise ConfigError(f"{directory} holds no archive: there is no {folder.name}/ in it")
+        with lines.opened(layout.indexes) as index:
+            if not len(index) and any(layout.archive.iterdir()):
+                raise ConfigError(f"{layout.indexes} holds no index; make it with: archiver index {directory}")
+            yield cls(directory, index)
+
+    def entries(self) -> Iterator[Entry]:
+        """Every capture, by key and date."""
+        return _once(self._index.since(b""))
+
+    def of_host(self, host: str) -> Iterator[Entry]:
+        """Every capture of *host*, which may have a port, by key and date."""
+        key = cdxj.key(f"http://{host}/").removesuffix("/").removesuffix(")")
+        ends = (")",) if ":" in host.rpartition("]")[2] else (")", ":")
+        found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in ends)
+        return (entry for entry in _once(found) if host in _names(entry.url))
+
+    def of_prefix(self, prefix: str) -> Iterator[Entry]:
+        """Every capture whose URL begins with *prefix*; one without a scheme stands for both."""
+        bare = prefix.partition("://")[2] if "://" in prefix else prefix
+        host, slash, path = bare.partition("/")
+        if slash:
+            folder = path.partition("?")[0].partition(";")[0].rpartition("/")[0]
+            key = cdxj.key(url.canonical(f"http://{host}/{folder}") or f"http://{host}/").rstrip("/")
+            found = _once(self._index.beginning(key.encode()))
+        else:
+            found = self.entries()
+        return (entry for entry in found if _begins(entry.url, prefix))
+
+    def of_url(self, address: str) -> Iterator[Entry]:
+        """Every capture of exactly *address*, by date."""
+        return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)
+
+    def of_key(self, address: str) -> Iterator[Entry]:
+        """Every capture that has the key of *address*, by date."""
+        return self._under(cdxj.key(address.encode("utf-8", "replace").decode()))
+
+    def _under(self, key: str) -> Iterator[Entry]:
+        return _once(self._index.beginning(f"{key} ".encode()))
+
+    def closest(self, address: str, at: Moments | None = None) -> Entry | None:
+        """The capture of *address* that is closest to *at*, the newest without; None without any.
+
+        Where there is none of exactly this URL, one that pywb would show for it.
+        """
+        ranked: list[Entry | None] = [None, None]
+        for entry in self.of_key(address):
+            place = int(_canonical(entry.url) != address)
+            ranked[place] = closer(ranked[place], entry, at or _ALL)
+        return ranked[0] or ranked[1]
+
+    def near(self, address: str) -> list[str]:
+        """A few URLs that are held and look most like *address*, which is not."""
+        key = cdxj.key(address).partition("?")[0]
+        names: dict[str, None] = {}
+        for start in (key, key.rstrip("/").rpartition("/")[0] + "/"):
+            for entry in islice(_once(self._index.beginning(start.encode())), _MOST_NEAR):
+                names[entry.url] = None
+                if len(names) >= _NEAR:
+                    return list(names)
+        return list(names)
+
+    def record(self, entry: Entry) -> AbstractContextManager[Record]:
+        """The record of *entry*."""
+        return record_of(self._archive, entry.filename, entry.offset)
+
+    def original(self, entry: Entry) -> Entry | None:
+        """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
+        if not is_revisit(entry):
+            return entry
+        found = _same_payload(self._under(entry.key), entry)
+        if found is not None:
+            return found
+        with self.record(entry) as record:
+            address = _canonical(record.first("WARC-Refers-To-Target-URI") or entry.url)
+            date = record.first("WARC-Refers-To-Date") or ""
+            not_modified = (record.first("WARC-Profile") or "").endswith("server-not-modified")
+        at = _moment(date)
+        others = [one for one in self.of_key(address) if not is_revisit(one)]
+        same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
+        best: Entry | None = None
+        for one in same or (others if not_modified and at is not None else ()):
+            best = closer(best, one, at or _ALL)
+        return best
+
+    def location(self, entry: Entry) -> str | None:
+        """Where the redirect *entry* leads; None where it does not say."""
+        with self.record(entry) as record:
+            reference = read_answer(record).framing.first("location")
+        return url.join(entry.url, _utf8(reference)) if reference else None
+
+
+def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:
+    """The record at a place that an index names, of whatever origin; nothing outside *archive* is read."""
+    if not (_is_below(name) and 0 <= offset < 1 << 63):
+        raise ArchiveError(f"{archive}: its index names a place that cannot be: offset {offset} of {name[:200]!r}")
+    return record_at(archive, name, offset)
+
+
+def _is_below(name: str) -> bool:
+    """Whether *name* can be that of a file in a folder, or in one below."""
+    path = PurePath(name)
+    try:
+        longest = max((len(part.encode()) for part in path.parts), default=0)
+    except UnicodeEncodeError:
+        return False
+    outside = path.is_absolute() or path.drive or ".." in path.parts
+    return not outside and "\0" not in name and 0 < longest <= _LONGEST_NAME and len(path.parts) <= _DEEPEST
+
+
+def is_revisit(entry: Entry) -> bool:
+    """Whether the record of *entry* stands for a payload that lies elsewhere."""
+    return entry.mime == REVISIT
+
+
+def closer(one: Entry | None, other: Entry, at: Moments) -> Entry:
+    """Of two captures the one closer to *at*; of equal ones the newer."""
+    if one is None:
+        return other
+
+    def rank(entry: Entry) -> tuple[float, str, bool]:
+        return -at.distance(entry.timestamp[:14]), entry.timestamp, not is_revisit(entry)
+
+    return max(one, other, key=rank)
+
+
+def _once(found: Iterable[bytes]) -> Iterator[Entry]:
+    """The entries of sorted *found*, each once, though two files may hold it while a crawl puts them together."""
+    last: set[tuple[str, int]] = set()
+    when = ("", "")
+    for line in found:
+        entry = cdxj.read_line(line)
+        if entry is None:
+            continue
+        if (entry.key, entry.timestamp) != when:
+            last.clear()
+            when = (entry.key, entry.timestamp)
+        place = (entry.filename.removesuffix(OPEN), entry.offset)
+        if place not in last:
+            last.add(place)
+            yield entry
+
+
+def _same_payload(entries: Iterable[Entry], revisit: Entry) -> Entry | None:
+    """The latest capture before *revisit* with its digest, or else the first after it."""
+    digest, best = _digest(revisit.digest), None
+    for entry in entries if digest else ():
+        if is_revisit(entry) or _digest(entry.digest) != digest:
+            continue
+        if best is not None and entry.timestamp > revisit.timestamp:
+            break
+        best = entry
+    return best
+
+
+def _digest(written: str) -> str:
+    """A digest to be compared: some indexers leave the name of SHA-1 out."""
+    return written.removeprefix("sha1:")
+
+
+def _moment(date: str) -> Moments | None:
+    try:
+        return moments(date, "WARC-Refers-To-Date")
+    except ConfigError:
+        return None
+
+
+def _canonical(address: str) -> str:
+    return url.canonical(address) or address
+
+
+def _names(address: str) -> tuple[str, ...]:
+    """The names by which the host of *address* may be called: with its port, and without."""
+    found = url.canonical(address)
+    return (url.host(found), url.authority(found)) if found else ()
+
+
+def _begins(address: str, prefix: str) -> bool:
+    return (address if "://" in prefix else address.partition("://")[2]).startswith(prefix)
+
+
+def _utf8(value: str) -> str:
+    """A field's *value* as servers mean it."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value

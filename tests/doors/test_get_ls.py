@@ -1,0 +1,223 @@
+"""`archiver get` and `archiver ls`: what people try first, on collections of any origin."""
+
+import gzip
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archiver.cli.entry import run
+from archiver.model import ExitCode
+from fixtures.command import COMMAND, environment
+from fixtures.handmade import record, sha256
+from fixtures.holdings import Held, head, revisit
+
+ROOT = "http://example.org/"
+PAGE = b"<p>gr\xfc\xdfe \x00\x1b[31m" * 30
+ZIPPED = gzip.compress(PAGE, mtime=0)
+CHUNKED = b"%x;a=b\r\n%b\r\n0\r\nT: 1\r\n\r\n" % (len(ZIPPED), ZIPPED)
+ODD_HEAD = head("200 Fine", "Text/HTML; charset=latin-1", "Content-Encoding: gzip", "Transfer-Encoding:  chunked")
+Get = Callable[..., tuple[int, bytes, str]]
+
+
+@pytest.fixture(name="there", scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pages, a redirect, a revisit without its original, and a record that is no answer; no crawl.db."""
+    held = Held(tmp_path_factory.mktemp("held") / "c")
+    held.add("https://example.org/", CHUNKED, ODD_HEAD, "20240101000000")
+    held.add("https://example.org/", b"older", head(), "20200101000000")
+    held.add(ROOT, b"moved", head("301 Moved", "", "Location: https://example.org/"), "20240101000001", "unk")
+    held.add("http://example.org/a.png?x=1", b"\x89PNG", head(media="image/png"), mime="image/png")
+    held.add("http://example.org/lost", b"gone", head("404 Not Found"))
+    held.add("http://\u202eevil.example/\x1b[31m", b"x")
+    made = revisit("http://example.org/again", b"elsewhere", "http://elsewhere.example/")
+    held.add_record(made, "http://example.org/again", "warc/revisit", b"elsewhere")
+    made = record("resource", b"a log", ("WARC-Target-URI", "urn:crawl:log"), ("WARC-Payload-Digest", sha256(b"a log")))
+    held.add_record(made, "urn:crawl:log", "text/plain", b"a log")
+    return held.write()
+
+
+@pytest.fixture(name="get")
+def got(there: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Get:
+    """Exit code, stdout and stderr of a command, carried out in this process."""
+
+    def run_it(name: str, *arguments: str) -> tuple[int, bytes, str]:
+        code = run([name, str(there), *arguments])
+        out, err = capfdbinary.readouterr()
+        return code, out, err.decode()
+
+    return run_it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["https://example.org/"], PAGE),
+        (["https://EXAMPLE.org:443/x/..#top"], PAGE),
+        (["example.org"], PAGE),
+        (["https://example.org/", "--at", "2020"], b"older"),
+        (["https://example.org/", "--at", "2019-02-28T12:00:00+01:00"], b"older"),
+        (["https://example.org/", "--raw"], ODD_HEAD + CHUNKED),
+        (["https://example.org/", "--headers"], ODD_HEAD),
+        ([ROOT], b"moved"),
+        (["http://example.org/a.png?x=1"], b"\x89PNG"),
+        (["example.org/a.png?x=1"], b"\x89PNG"),
+        (["urn:crawl:log"], b"a log"),
+        (["urn:crawl:log", "--headers"], b""),
+    ],
+)
+def test_get(get: Get, arguments: list[str], wanted: bytes) -> None:
+    assert get("get", *arguments) == (ExitCode.DONE, wanted, "")
+
+
+def test_get_says_what_it_took_instead(get: Get) -> None:
+    """The same key with another scheme, and with www, as pywb would show it."""
+    code, out, err = get("get", "http://www.example.org/lost")
+    assert (code, out) == (ExitCode.DONE, b"gone")
+    assert err == "archiver: http://www.example.org/lost is not held, but http://example.org/lost is, and is printed\n"
+
+
+def test_get_record(get: Get, there: Path) -> None:
+    """As it stands in the file, without the compression."""
+    code, out, _ = get("get", ROOT, "--record")
+    assert code == ExitCode.DONE
+    assert out in gzip.decompress((there / "archive" / "hand.warc.gz").read_bytes())
+    assert out.startswith(b"WARC/1.1\r\nWARC-Type: response\r\n")
+    assert out.endswith(b"\r\n\r\nmoved\r\n\r\n")
+
+
+def test_get_into_a_file(get: Get, tmp_path: Path) -> None:
+    assert get("get", "example.org", "-o", str(tmp_path / "page")) == (ExitCode.DONE, b"", "")
+    assert (tmp_path / "page").read_bytes() == PAGE
+    code, _, err = get("get", "example.org", "-o", str(tmp_path))
+    assert (code, err) == (ExitCode.USAGE, f"archiver: {tmp_path} is a directory; name a file with -o\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["https://example.org/a.png"], ExitCode.USAGE, "near it: http://example.org/a.png?x=1"),
+        (["https://example.net/"], ExitCode.USAGE, "holds no capture of https://example.net/"),
+        (["http://"], ExitCode.USAGE, "holds no capture of http://"),
+        (["example.org", "--at", "then"], ExitCode.USAGE, "--at 'then' is no date; right would be 2026"),
+        (["http://example.org/again"], ExitCode.STORAGE, "it lies in another collection"),
+    ],
+)
+def test_get_refuses(get: Get, arguments: list[str], code: int, words: str) -> None:
+    found, out, err = get("get", *arguments)
+    assert (found, out) == (code, b"")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_record(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """What is damaged is told, and no file is left that looks whole."""
+    directory = Held(tmp_path / "c").add(ROOT, bytes(range(256)) * 4).write()
+    warc = directory / "archive" / "hand.warc.gz"
+    warc.write_bytes(warc.read_bytes()[:-20])
+    assert run(["get", str(directory), ROOT, "-o", str(tmp_path / "out")]) == ExitCode.STORAGE
+    assert b"hand.warc.gz: at offset 0" in capfdbinary.readouterr().err
+    assert not list(tmp_path.glob("out*"))
+    warc.unlink()
+    assert run(["get", str(directory), ROOT]) == ExitCode.STORAGE
+    assert b"is missing" in capfdbinary.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ('"offset": "0"', '"offset": "-5"'),
+        ('"offset": "0"', '"offset": "1000000000000000000000000000000"'),
+        ('"offset": "0"', '"offset": "3"'),
+        ("hand.warc.gz", "../c/archive/hand.warc.gz"),
+        ("hand.warc.gz", "/dev/zero"),
+        ("hand.warc.gz", "a\\u0000b"),
+        ("hand.warc.gz", "x" * 5000),
+        ("hand.warc.gz", "\\ud800"),
+    ],
+)
+def test_an_index_that_lies(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], said: str, instead: str) -> None:
+    """It is told in one line, and nothing outside of the archive is read."""
+    held = Held(tmp_path / "c").add(ROOT, b"x")
+    held.lines[0] = held.lines[0].replace(said, instead)
+    directory = str(held.write())
+    assert run(["get", directory, ROOT]) == ExitCode.STORAGE
+    out, err = capfdbinary.readouterr()
+    assert (out, err.count(b"\n")) == (b"", 1)
+    assert run(["ls", directory]) == ExitCode.DONE
+    assert run(["export", directory, "--to", str(tmp_path / "out")]) in (ExitCode.DONE, ExitCode.USAGE)
+    assert b"Traceback" not in capfdbinary.readouterr().err
+
+
+def test_nobody_reads_on(tmp_path: Path) -> None:
+    """A broken pipe is no fault, of either command."""
+    held = Held(tmp_path / "c").add(ROOT, b"0123456789" * 300_000)
+    for number in range(3000):
+        held.lines.append(held.lines[0].replace("2020", str(3000 + number), 1))
+    held.write()
+    for command in ("get", "ls"):
+        with subprocess.Popen(
+            [*COMMAND, command, "c", ROOT],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.read(5)
+            process.stdout.close()
+            assert process.stderr is not None
+            assert b"Traceback" not in process.stderr.read()
+        assert process.returncode == ExitCode.DONE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["https://example.org/"], ["20200101000000", "20240101000000"]),
+        (["example.org/"], ["20200101000000", "20240101000000", "20240101000001"]),
+        (["https://example.org/*"], ["20200101000000", "20240101000000"]),
+        (["--from", "2023"], ["20240101000000", "20240101000001"]),
+        (["--to", "20200101", "--host", "example.org"], ["20200101000000"]),
+        (["--status", "3xx"], ["20240101000001"]),
+        (["--type", "image/*", "--type", "text/css"], ["20200913122640"]),
+        (["--type", "warc/revisit"], ["20200913122640"]),
+        (["example.org/*", "--status", "404", "--status", "301"], ["20240101000001", "20200913122640"]),
+        (["--host", "example.net"], []),
+    ],
+)
+def test_ls_chooses(get: Get, arguments: list[str], wanted: list[str]) -> None:
+    code, out, err = get("ls", *arguments, "--json")
+    assert code == ExitCode.DONE
+    assert [json.loads(line)["timestamp"] for line in out.splitlines()] == wanted
+    assert err.startswith(f"archiver: {len(wanted)} capture")
+
+
+def test_ls_is_for_people_and_programs(get: Get) -> None:
+    _, out, err = get("ls")
+    lines = out.decode().splitlines()
+    assert len(lines) == 8
+    assert "\x1b" not in out.decode()
+    assert "\u202e" not in out.decode()
+    assert lines[3].split()[:3] == ["2024-01-01T00:00:01Z", "301", "unk"]
+    assert err.startswith("archiver: 8 captures, 1 of them revisits, ")
+    _, out, _ = get("ls", "https://example.org/", "--json", "--from", "2024")
+    found = json.loads(out)
+    assert (found["url"], found["status"], found["type"]) == ("https://example.org/", 200, "text/html")
+    assert (found["revisit"], found["digest"], found["warc"]) == (False, sha256(CHUNKED), "hand.warc.gz")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--status", "20"], "--status '20' is none; right would be 404, or 2xx for a class"),
+        (["--type", "html"], "--type 'html' is none; right would be text/html or image/*"),
+        (["--to", "later"], "--to 'later' is no date"),
+    ],
+)
+def test_ls_refuses(get: Get, arguments: list[str], words: str) -> None:
+    code, out, err = get("ls", *arguments)
+    assert (code, out) == (ExitCode.USAGE, b"")
+    assert words in err
