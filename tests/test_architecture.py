@@ -32,7 +32,7 @@ FLOORS = (
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
     "build",
-    "progress report verify replay",
+    "progress report verify replay wacz",
     "cli",
     "__main__",
 )
@@ -278,9 +278,10 @@ def test_what_is_right_passes(where: str, text: str) -> None:
 
 
 def test_what_is_imported_is_installed_with_the_program() -> None:
-    """Another distribution's modules are those of a dependency; pywb's alone come with an extra."""
+    """Another distribution's modules are those of a dependency; pywb's and cryptography's come with extras."""
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["replay"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["replay"], *extras["sign"]]
     brought = {re.split(r"[<>=;.\s]", line)[0].lower().replace("-", "_") for line in wanted}
     imported = set()
     for path in ROOT.rglob("*.py"):

@@ -10,14 +10,14 @@ from typing import NoReturn
 import click
 
 from archiver import __version__
-from archiver.cli import crawl_commands, garbage, look_commands
+from archiver.cli import crawl_commands, garbage, look_commands, share_commands
 from archiver.cli.command import CONTEXT
 from archiver.cli.options import write_examples
 from archiver.cli.terminal import complain
 from archiver.errors import ArchiveError, ConfigError
 from archiver.model import ExitCode
 
-ORDER = "crawl resume status explain urls retry add verify replay index rebuild"  # as a person needs them
+ORDER = "crawl resume status explain urls retry add verify replay pack index rebuild"  # as a person needs them
 
 
 class Commands(click.Group):
@@ -51,7 +51,7 @@ def archiver() -> None:
     """
 
 
-for _command in (*crawl_commands.COMMANDS, *look_commands.COMMANDS):
+for _command in (*crawl_commands.COMMANDS, *look_commands.COMMANDS, *share_commands.COMMANDS):
     archiver.add_command(_command)
 
 
