@@ -7,6 +7,7 @@ import json
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -53,7 +54,8 @@ class _List:
         yield opener.flush()
 
     def close(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # what could not be written then is not wanted any more
+            self._file.close()
 
 
 class Rows:
