@@ -102,14 +102,14 @@ def _standing(progress: Progress) -> str:
 def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | None) -> None:
     """What a person should know of it."""
     for name in stock.left_out:
-        say(f"archive/{printable(name, _SHOWN)}: left out, because it is no WARC file")
+        say(f"{directory / 'archive' / printable(name, _SHOWN)}: left out, because it is no WARC file")
     for each in made:
         for damage in each.damage:
             say(f"{damage}; its bytes are packed as they are")
         if each.damage:
             say(f"all that is damaged is named by: archiver verify {directory}")
         if each.without_text:
-            say(f"{each.path}: {each.without_text} pages are listed without their text, for which it has no room")
+            say(f"{each.path}: there was no room for the text of pages; listed without it: {each.without_text}")
         if split is not None and each.size > split:
             say(f"{each.path}: {volume(each.size)}, more than --split, because one WARC file cannot be parted")
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))

@@ -2,7 +2,7 @@
 
 Few lines stand in a plain `index.cdx`, which replayweb.page loads whole. Many are a ZipNum index: `index.cdx.gz`, gzip
 members of some thousand lines, and `index.idx` with the first key of each, so that a look-up reads one or two of them.
-Nothing is kept in memory but a block. The files stay open between two readings, so that both see the same.
+Nothing is kept in memory but a block.
 """
 
 import heapq
@@ -49,6 +49,7 @@ class Listing:
         self._anew = anew  # the command that makes the index anew
         self._stack = ExitStack()
         self._files: list[BinaryIO] = []
+        self.given = 0  # lines, by `of`
 
     def __enter__(self) -> Self:
         for path in self._paths:
@@ -88,6 +89,7 @@ class Listing:
                 entry = read_line(line)
                 name = entry.filename if entry is not None else ""
             if name in names:
+                self.given += 1
                 yield line
 
     def _lines(self) -> Iterator[bytes]:

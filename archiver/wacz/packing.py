@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from archiver.archive.layout import DRAFT, replace_file, storage, sync_folder
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.wacz import listing, rows, splitting
 from archiver.wacz.listing import Blocks, Listing
 from archiver.wacz.package import Member, Package, Sign
@@ -22,11 +22,12 @@ from archiver.wacz.rows import Rows
 from archiver.wacz.several import Part, described, related
 from archiver.wacz.stock import Stock, Warc
 from archiver.warc.members import Torn
-from archiver.warc.reader import scan
+from archiver.warc.reader import Record, scan
 
 MOST_DAMAGE = 20  # places that are named; `verify` names them all
 
 _PIECE = 1 << 20
+_TELL = 1 << 20  # bytes between two signs of life
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class _Packing:
         self._finder = Finder(text=wish.text)
         self._total = sum(warc.size for warc in stock.warcs)
         self._done = 0
+        self._told = 0
         self._file = 0
 
     def left(self) -> int:
@@ -197,10 +199,8 @@ class _Packing:
         with storage(warc.path):
             file = warc.path.open("rb")
         with file, package.member(warc.place, warc.size, packed=False) as member:
-            copied = _Copied(warc.path, file, member)
+            copied = _Copied(warc.path, file, member, lambda size: self._stand(before + size))
             for item in scan(cast("BinaryIO", copied)):
-                self._done = before + member.size
-                self._tell(Progress(self._done, self._total, self._file, len(self._stock.warcs)))
                 if isinstance(item, Torn):
                     damage.append(f"{warc.path}: {item}")
                     del damage[MOST_DAMAGE:]
@@ -209,10 +209,18 @@ class _Packing:
             for page in self._finder.rest():
                 found.add(page)
             copied.rest()
-        self._done = before + member.size
+        if member.size != warc.size:
+            raise _changed(warc.path)
         return damage
 
-    def _add(self, record: Any, found: Rows) -> None:
+    def _stand(self, done: int) -> None:
+        """So much is *done*; it is told now and then."""
+        self._done = done
+        if done - self._told >= _TELL or done == self._total:
+            self._told = done
+            self._tell(Progress(done, self._total, self._file, len(self._stock.warcs)))
+
+    def _add(self, record: Record, found: Rows) -> None:
         for page in self._finder.take(record):
             found.add(page)
 
@@ -225,11 +233,17 @@ def _index(package: Package, warcs: Sequence[Warc], indexes: Sequence[Path]) -> 
     with Listing(indexes) as whole:
         if lines <= listing.PLAIN:
             package.add(listing.INDEX, whole.of(known), size=size)
-            return
-        with package.member(listing.BLOCKS, size, packed=False) as member:
-            blocks = Blocks(member.write)
-            blocks.take(whole.of(known))
-        package.add(listing.KEYS, blocks.keys)
+        else:
+            with package.member(listing.BLOCKS, size, packed=False) as member:
+                blocks = Blocks(member.write)
+                blocks.take(whole.of(known))
+            package.add(listing.KEYS, blocks.keys)
+        if whole.given != lines:
+            raise _changed(indexes[0].parent)
+
+
+def _changed(path: Path) -> ArchiveError:
+    return ArchiveError(f"{path}: it has changed while it was packed; pack it again when nothing works in it")
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -241,7 +255,8 @@ def _pieces(path: Path) -> Iterator[bytes]:
 class _Copied:
     """A file that is copied as far as it was read, for who reads it forward and now and then again."""
 
-    def __init__(self, path: Path, file: BinaryIO, member: Member) -> None:
+    def __init__(self, path: Path, file: BinaryIO, member: Member, moved: Callable[[int], None]) -> None:
+        self._moved = moved  # is told how much was copied
         self._path = path
         self._file = file
         self._member = member
@@ -262,6 +277,7 @@ class _Copied:
         self._at += len(data)
         if new:
             self._member.write(new)
+            self._moved(self._member.size)
         return data
 
     def rest(self) -> None:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from archiver.archive.lock import Lock
 from archiver.cli.entry import run
+from archiver.errors import ArchiveError
 from archiver.model import ExitCode
 from archiver.wacz import Wish, pack, take_stock
 from fixtures.handmade import member, record
@@ -175,6 +176,17 @@ def test_nothing_captured(tmp_path: Path) -> None:
     assert (made.captures, made.seeds, index(made.path), pages(made.path)) == (0, 0, [], [])
 
 
+def test_a_collection_that_changes_meanwhile(tmp_path: Path) -> None:
+    stock = take_stock(collection(tmp_path / "c", [response(f"{SITE}/")]))
+    lines = (tmp_path / "c/indexes/index.cdxj").read_bytes()
+    for path, data in ((stock.indexes[0], b""), (stock.warcs[0].path, b"x")):
+        path.write_bytes(data)
+        with pytest.raises(ArchiveError, match="it has changed while it was packed"):
+            pack(wish(tmp_path / "c.wacz"), stock)
+        assert [each.name for each in tmp_path.iterdir()] == ["c"]
+        stock.indexes[0].write_bytes(lines)
+
+
 def test_logs_of_earlier_crawls(tmp_path: Path) -> None:
     directory = collection(tmp_path / "c", [])
     for place in ("logs", "crawls/2026-01-02T03/logs"):
@@ -291,7 +303,7 @@ def test_what_is_damaged_is_packed_and_told(
     assert run(("pack", "c")) == ExitCode.DONE
     out, err = capsys.readouterr()
     assert out == "c.wacz\n"
-    assert "archive/notes.txt: left out" in err
+    assert "c/archive/notes.txt: left out" in err
     assert "c/archive/hand-00000.warc.gz: at offset" in err
     assert "its bytes are packed as they are" in err
     assert "archiver verify c" in err
@@ -313,7 +325,7 @@ def test_uncompressed_files_and_names_of_all_kinds(tmp_path: Path) -> None:
         assert len({row["name"] for row in described(made.path)["resources"]}) == len(package.namelist()) - 2
 
 
-REFUSED = {  # what is done to the collection; what the line must say
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {  # what is done to the collection; what the line must say
     "no archive": (lambda c: (c / "archive").rename(c / "x"), "there is no archive/ in it"),
     "no WARC": (lambda c: (c / "archive/hand-00000.warc.gz").unlink(), "there is nothing to pack"),
     "no index": (lambda c: (c / "indexes/index.cdxj").unlink(), "make it with: archiver index c"),
