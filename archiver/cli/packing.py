@@ -66,10 +66,11 @@ def _name(directory: Path) -> str:
 
 
 def _output(directory: Path, given: Path | None) -> Path:
-    """The file that is to be made: where we are, unless it is told."""
-    name = f"{directory.resolve().name or 'archive'}{SUFFIX}"
+    """The file that is to be made: where we are, unless it is told; but not in the collection itself."""
+    whole = directory.resolve()
+    name = f"{whole.name or 'archive'}{SUFFIX}"
     if given is None:
-        return Path(name)
+        return whole.parent / name if Path.cwd().is_relative_to(whole) else Path(name)
     output = given / name if given.is_dir() else given
     if output.suffix != SUFFIX:
         raise ConfigError(f"-o {given}: the name of a WACZ file ends with {SUFFIX}")
@@ -95,6 +96,8 @@ def _description(output: Path, made: Sequence[Packed]) -> list[Path]:
 
 
 def _standing(progress: Progress) -> str:
+    if progress.listing:
+        return f"packing: the index and the lists of pages, after file {progress.file} of {progress.files}"
     share = progress.done / progress.total if progress.total else 1.0
     return f"packing: {share:.0%} of {volume(progress.total)}, file {progress.file} of {progress.files}"
 

@@ -21,12 +21,14 @@ _PACK = command(
     """Pack a collection into one WACZ file, which replayweb.page opens.
 
     It holds the WARC files as they are, their index, a list of the pages with their titles and texts, and the logs.
-    The file is DIR's name with .wacz, in the current directory, unless -o names another; its name is printed. It
-    appears when it is whole. Nothing is written into DIR, whose crawl must not be running.
+    The file is DIR's name with .wacz, in the current directory (beside DIR where that is DIR), unless -o names another;
+    its name is printed. It appears when it is whole. Nothing is written into DIR, whose crawl must not be running.
     """,
     [
         directory(),
-        click.Option(["-o", "--output"], type=_FILE, metavar="FILE.wacz", help="The file, or a directory to put it."),
+        click.Option(
+            ["-o", "--output"], type=_FILE, metavar="FILE.wacz", help="The file, or a directory to put it into."
+        ),
         click.Option(["--title"], metavar="TEXT", help="What the collection is called. [default: the name of DIR]"),
         click.Option(["--description"], default="", metavar="TEXT", help="What it is, in Markdown."),
         click.Option(

@@ -59,11 +59,6 @@ class Package:
         self._resources: list[dict[str, Any]] = []
         self._names: set[str] = set()
 
-    @property
-    def size(self) -> int:
-        """Bytes so far, without the list of members at the end."""
-        return self._draft.tell()
-
     @contextmanager
     def member(self, path: str, size: int, *, packed: bool) -> Iterator[Member]:
         """The member at *path*, of some *size*, to be written inside the context; *packed*: it is compressed."""

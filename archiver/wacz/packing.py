@@ -52,6 +52,7 @@ class Progress:
     total: int
     file: int  # that is being packed
     files: int
+    listing: bool = False  # whether the index and the lists of pages are written now
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class _Packing:
             stack.callback(package.abandon)
             for warc in warcs:
                 damage += self._warc(package, warc, found)
+            self._tell(Progress(self._done, self._total, self._file, len(self._stock.warcs), listing=True))
             _index(package, warcs, self._stock.indexes)
             package.add(rows.PAGES, found.seeds.pieces(), size=found.seeds.size)
             if found.others.rows:

@@ -5,12 +5,13 @@ A package can have one member written at a time, and the pages are found while t
 
 import json
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from isal import isal_zlib
 
 from archiver.wacz.pages import REMEMBERED, Page
 
@@ -23,8 +24,8 @@ class _List:
 
     def __init__(self, folder: Path, name: str, *, text: bool) -> None:
         self._file = tempfile.TemporaryFile(dir=folder, prefix=".archiver-")  # noqa: SIM115 - closed by `Rows`
-        self._packer = zlib.compressobj(1)
-        self.packed = 0  # bytes; what a package makes of them is smaller
+        self._packer = isal_zlib.compressobj(1)
+        self.packed = 0  # bytes; what a package makes of them, compressed harder, is smaller
         self.size = 0
         self.rows = 0
         header = {"format": "json-pages-1.0", "id": name, **({"hasText": True} if text else {})}
@@ -46,7 +47,7 @@ class _List:
         """All lines; nothing can be added any more."""
         self._put(self._packer.flush())
         self._file.seek(0)
-        opener = zlib.decompressobj()
+        opener = isal_zlib.decompressobj()
         while data := self._file.read(_PIECE):
             while data:
                 yield opener.decompress(data, _PIECE)

@@ -176,6 +176,19 @@ def test_nothing_captured(tmp_path: Path) -> None:
     assert (made.captures, made.seeds, index(made.path), pages(made.path)) == (0, 0, [], [])
 
 
+def test_where_it_goes(tmp_path: Path, packed: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = collection(tmp_path / "c", [response(f"{SITE}/")])
+    (tmp_path / "other").mkdir()
+    assert packed("c/") == ["c.wacz"]
+    assert packed(str(directory), "-o", "other") == ["other/c.wacz"]
+    assert packed("c", "-o", "other/x y.wacz", "--title", "T", "--description", "D") == ["other/x y.wacz"]
+    said = described(tmp_path / "other/x y.wacz")
+    assert (said["title"], said["description"], said["profile"]) == ("T", "D", "data-package")
+    monkeypatch.chdir(directory / "archive")
+    assert packed("..", "--force") == [str(tmp_path / "c.wacz")]
+    assert {path.name for path in directory.iterdir()} == {"archive", "indexes"}
+
+
 def test_a_collection_that_changes_meanwhile(tmp_path: Path) -> None:
     stock = take_stock(collection(tmp_path / "c", [response(f"{SITE}/")]))
     lines = (tmp_path / "c/indexes/index.cdxj").read_bytes()

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from archiver.cli.entry import run
 from archiver.model import ExitCode
 from archiver.wacz import Wish, pack, take_stock
+from fixtures.command import ROOT, environment
 from fixtures.forks import Forks
 from fixtures.packs import collection, described, members, notes, response, valid
 from fixtures.steps import PACKING
@@ -94,6 +96,18 @@ def test_no_room(most: int, place: Path, monkeypatch: pytest.MonkeyPatch, capsys
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("archiver: c.wacz: a file may not grow beyond ")
     assert [path.name for path in place.iterdir()] == ["c"]
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of the system's figure is that of Linux")
+def test_memory_does_not_grow_with_records(tmp_path: Path) -> None:
+    """The script that measures it, with one record of 80 MB; an empty package takes 45 MB."""
+    command = [sys.executable, "bench/packing.py", "--size", "1M", "--large", "80M", "--directory", str(tmp_path)]
+    ran = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
+    row = [cell.strip() for cell in ran.stdout.splitlines()[-1].strip("|").split("|")]
+    assert row[0] == "0.08 GB"
+    assert int(row[1]) > 10
+    assert int(row[5].removesuffix(" MB")) < 75
 
 
 def test_an_interruption_leaves_nothing(place: Path, tmp_path: Path) -> None:
