@@ -114,7 +114,8 @@ def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | No
         if each.without_text:
             say(f"{each.path}: there was no room for the text of pages; listed without it: {each.without_text}")
         if split is not None and each.size > split:
-            say(f"{each.path}: {volume(each.size)}, more than --split, because one WARC file cannot be parted")
+            why = ", because a WARC file is never cut" if each.warcs == 1 else ""
+            say(f"{each.path}: {volume(each.size)}, more than --split{why}")
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
     say(f"packed: {files} WARC files, {captures} captures, {pages} pages, {volume(size)}")

@@ -102,6 +102,9 @@ def pack(wish: Wish, stock: Stock, tell: Tell = lambda _: None) -> list[Packed]:
                 made.append(packing.package(file, share, path, several))
             if len(shares) > 1:
                 parts.append(Part(path.name, _digest(draft), made[-1].size))
+        if parts:  # a description speaks of packages that are there: an old one goes first, the new one comes last
+            with storage(paths[-1]):
+                paths[-1].unlink(missing_ok=True)
         for draft, path in zip(drafts, paths, strict=False):
             with storage(path):
                 draft.replace(path)
