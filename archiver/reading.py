@@ -65,7 +65,7 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
         if not extract.readable(beginning):
             return Links(tuple(named), nofollow=nofollow)
     body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
-    document = extract.Document(claim.url, media_type, _charset(exchange), body, hop)
+    document = extract.Document(claim.url, media_type, charset(exchange), body, hop)
     if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
         return Links(note=note)
     read = extract.links(document)
@@ -118,7 +118,8 @@ def _list(values: list[str]) -> list[str]:
     return [part.strip().lower() for value in values for part in value.split(",") if part.strip()]
 
 
-def _charset(exchange: Exchange) -> str | None:
+def charset(exchange: Exchange) -> str | None:
+    """The parameter of Content-Type, as it stands there."""
     for value in exchange.framing.all("content-type"):
         for parameter in value.split(";")[1:]:
             name, _, text = parameter.partition("=")

@@ -35,7 +35,7 @@ FLOORS = (
     "build",
     "succession",  # a crawl follows another
     "papers",  # stores what is left to be stored when a crawl has ended
-    "progress report verify replay export",
+    "progress report verify replay export wacz",
     "importing",  # reads what it brings by the code of verify
     "cli",
     "__main__",
@@ -282,9 +282,10 @@ def test_what_is_right_passes(where: str, text: str) -> None:
 
 
 def test_what_is_imported_is_installed_with_the_program() -> None:
-    """Another distribution's modules are those of a dependency; pywb's alone come with an extra."""
+    """Another distribution's modules are those of a dependency; pywb's and cryptography's come with extras."""
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["replay"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["replay"], *extras["sign"]]
     brought = {re.split(r"[<>=;.\s]", line)[0].lower().replace("-", "_") for line in wanted}
     imported = set()
     for path in ROOT.rglob("*.py"):

@@ -10,7 +10,15 @@ from typing import NoReturn
 import click
 
 from archiver import __version__
-from archiver.cli import crawl_commands, garbage, import_command, look_commands, read_commands, report_command
+from archiver.cli import (
+    crawl_commands,
+    garbage,
+    import_command,
+    look_commands,
+    read_commands,
+    report_command,
+    share_commands,
+)
 from archiver.cli.command import CONTEXT
 from archiver.cli.options import write_examples
 from archiver.cli.terminal import complain
@@ -18,7 +26,9 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.model import ExitCode
 
 # As a person needs them.
-ORDER = "crawl resume recrawl status report explain urls retry add verify ls get replay export import index rebuild"
+ORDER = (
+    "crawl resume recrawl status report explain urls retry add verify ls get replay pack export import index rebuild"
+)
 
 
 class Commands(click.Group):
@@ -52,7 +62,7 @@ def archiver() -> None:
     """
 
 
-_DEFINED = (crawl_commands, look_commands, report_command, read_commands, import_command)
+_DEFINED = (crawl_commands, look_commands, report_command, read_commands, share_commands, import_command)
 for _command in (command for module in _DEFINED for command in module.COMMANDS):
     archiver.add_command(_command)
 

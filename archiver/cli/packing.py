@@ -1,0 +1,121 @@
+"""`archiver pack`: a collection as a WACZ file, or as several."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from archiver import __version__
+from archiver.cli import directory as place
+from archiver.cli.meter import Meter
+from archiver.cli.terminal import result, say
+from archiver.config.values import SIZE
+from archiver.errors import ConfigError
+from archiver.model import ExitCode
+from archiver.stats import printable, volume
+from archiver.wacz import Packed, Progress, Signer, Stock, Wish, pack, refuse_existing, take_stock
+
+SUFFIX = ".wacz"
+_SHOWN = 200  # characters of a name
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options as they were given."""
+
+    output: Path | None = None
+    title: str | None = None
+    description: str = ""
+    text: bool = True
+    split: str | None = None
+    sign: bool = False
+    key: Path | None = None
+    force: bool = False
+
+
+def pack_collection(directory: Path, asked: Asked) -> ExitCode:
+    """Pack the collection in *directory*, and print the names of the files."""
+    place.check_is_directory(directory)
+    output = _output(directory, asked.output)
+    split = _split(asked.split)
+    place.check_idle(directory)
+    software = f"archiver/{__version__}"
+    signer = Signer(software, asked.key) if asked.sign or asked.key else None
+    stock = take_stock(directory)
+    wish = Wish(
+        output=output,
+        software=software,
+        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        title=asked.title or _name(directory),
+        description=asked.description,
+        text=asked.text,
+        split=split,
+        sign=signer,
+    )
+    if not asked.force:
+        refuse_existing(wish, stock)
+    with Meter() as meter:
+        made = pack(wish, stock, lambda progress: meter.show(_standing(progress)))
+    _tell(directory, stock, made, split)
+    result("\n".join(str(path) for path in [*(each.path for each in made), *_description(output, made)]))
+    return ExitCode.DONE
+
+
+def _name(directory: Path) -> str:
+    return printable(directory.resolve().name, _SHOWN) or "archive"
+
+
+def _output(directory: Path, given: Path | None) -> Path:
+    """The file that is to be made: where we are, unless it is told; but not in the collection itself."""
+    whole = directory.resolve()
+    name = f"{whole.name or 'archive'}{SUFFIX}"
+    if given is None:
+        return whole.parent / name if Path.cwd().is_relative_to(whole) else Path(name)
+    output = given / name if given.is_dir() else given
+    if output.suffix != SUFFIX:
+        raise ConfigError(f"-o {given}: the name of a WACZ file ends with {SUFFIX}")
+    if not output.parent.is_dir():
+        raise ConfigError(f"-o {given}: there is no directory {output.parent}")
+    return output
+
+
+def _split(given: str | None) -> int | None:
+    if given is None:
+        return None
+    try:
+        size = int(SIZE.parse(given))
+    except ConfigError as error:
+        raise ConfigError(f"--split: {error}") from None
+    if not size:
+        raise ConfigError("--split: 0: nothing is so small; give the largest size that a package may have (10G)")
+    return size
+
+
+def _description(output: Path, made: Sequence[Packed]) -> list[Path]:
+    return [output.with_suffix(".json")] if len(made) > 1 else []
+
+
+def _standing(progress: Progress) -> str:
+    if progress.listing:
+        return f"packing: the index and the lists of pages, after file {progress.file} of {progress.files}"
+    share = progress.done / progress.total if progress.total else 1.0
+    return f"packing: {share:.0%} of {volume(progress.total)}, file {progress.file} of {progress.files}"
+
+
+def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | None) -> None:
+    """What a person should know of it."""
+    for name in stock.left_out:
+        say(f"{directory / 'archive' / printable(name, _SHOWN)}: left out, because it is no WARC file")
+    for each in made:
+        for damage in each.damage:
+            say(f"{damage}; its bytes are packed as they are")
+        if each.damage:
+            say(f"all that is damaged is named by: archiver verify {directory}")
+        if each.without_text:
+            say(f"{each.path}: there was no room for the text of pages; listed without it: {each.without_text}")
+        if split is not None and each.size > split:
+            why = ", because a WARC file is never cut" if each.warcs == 1 else ""
+            say(f"{each.path}: {volume(each.size)}, more than --split{why}")
+    captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
+    files, size = sum(each.warcs for each in made), sum(each.size for each in made)
+    say(f"packed: {files} WARC files, {captures} captures, {pages} pages, {volume(size)}")

@@ -1,0 +1,60 @@
+"""The commands that make of an archive what others can use."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from archiver.cli.command import command, directory
+
+
+def _pack(directory: Path, **asked: Any) -> int:
+    from archiver.cli.packing import Asked, pack_collection  # noqa: PLC0415 - see `command`
+
+    return pack_collection(directory, Asked(**asked))
+
+
+_FILE = click.Path(path_type=Path)
+_PACK = command(
+    "pack",
+    _pack,
+    """Pack a collection into one WACZ file, which replayweb.page opens.
+
+    It holds the WARC files as they are, their index, a list of the pages with their titles and texts, and the logs.
+    The file is DIR's name with .wacz, in the current directory (beside DIR where that is DIR), unless -o names another;
+    its name is printed. It appears when it is whole. Nothing is written into DIR, whose crawl must not be running.
+    """,
+    [
+        directory(),
+        click.Option(
+            ["-o", "--output"], type=_FILE, metavar="FILE.wacz", help="The file, or a directory to put it into."
+        ),
+        click.Option(["--title"], metavar="TEXT", help="What the collection is called. [default: the name of DIR]"),
+        click.Option(["--description"], default="", metavar="TEXT", help="What it is, in Markdown."),
+        click.Option(
+            ["--text/--no-text"],
+            default=True,
+            help="Whether to list the text of pages, by which they can be searched. [default: yes]",
+        ),
+        click.Option(
+            ["--split"],
+            metavar="BYTES",
+            help="Make several packages, FILE-001.wacz and so on, none larger than this (10G) unless one WARC file is, "
+            "and FILE.json, by which they are opened as one. What fits into one becomes one.",
+        ),
+        click.Option(["--sign"], is_flag=True, help="Sign it with a new key, which is then thrown away."),
+        click.Option(
+            ["--key"],
+            type=_FILE,
+            metavar="FILE",
+            help="Sign it with the private key in a file (P-384, PEM). Where there is none, one is made in it.",
+        ),
+        click.Option(["--force"], is_flag=True, help="Replace what is there already."),
+    ],
+    ("archiver pack collections/example.org", "make example.org.wacz"),
+    ("archiver pack collections/example.org -o /srv/waczs/ --title 'Example, 2026'", "put it elsewhere, with a title"),
+    ("archiver pack collections/example.org --split 10G", "make packages of at most 10 GB"),
+    ("archiver pack collections/example.org --key library.pem", "sign it as the owner of this key"),
+)
+
+COMMANDS = (_PACK,)

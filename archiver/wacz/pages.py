@@ -1,0 +1,176 @@
+"""Which records of a WARC file are pages that a person could open, and what a list of pages says of them.
+
+The hop path in the metadata record of a capture tells a page from a part of one, and a seed from what was found. Where
+there is none, in archives of others, each HTML answer is a page, and the first one of each host is taken for a seed.
+Text is read from what is stored, decoded; bounded for each page. A record that is damaged is no page. What is
+remembered is bounded too.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from archiver import extract
+from archiver.extract import prose
+from archiver.fetch.spool import MemoryBlock
+from archiver.http import read_stored
+from archiver.http.head import MAX_HEAD
+from archiver.model import Exchange, Framing, Hop, Peer
+from archiver.reading import PAGES, charset, payload
+from archiver.warc.members import Torn
+from archiver.warc.reader import Record
+from archiver.warc.records import parse_date
+
+MOST_STORED = 4 << 20  # bytes of a stored answer of which text is read
+WAITING = 8  # captures whose metadata record may still come: it follows at once, but for what two writers mix
+REMEMBERED = 10_000  # titles by payload, for pages that came again unchanged; hosts; seeds
+LONGEST_URL = 32 << 10
+
+_PROBE = 16 << 10  # bytes of an answer that nearly always hold its head
+_NOTES = 64 << 10  # bytes of a metadata record in which the hop path stands
+_NO_CONTENT = frozenset((204, 205, 206))  # a part is no page
+_HOST = re.compile(r"(?i:https?)://[^/?#]*")
+_PATH = re.compile(rb"^hopsFromSeed:[ \t]*([^\s]{0,2000})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One capture of a page."""
+
+    url: str
+    timestamp: int  # microseconds since the epoch
+    status: int
+    mime: str
+    html: bool
+    title: str = ""
+    text: str = ""
+    seed: bool = False
+
+    @property
+    def moment(self) -> str:
+        """Its date, as lists of pages have it (RFC 3339)."""
+        return moment(self.timestamp)
+
+    def row(self, *, text: bool = True) -> bytes:
+        """Its line in a list. ASCII: readers guess the charset, and some take more for a line end than there is."""
+        name = sha256(f"{self.url} {self.timestamp}".encode("utf-8", "surrogatepass")).hexdigest()
+        said: dict[str, Any] = {
+            "id": f"page-{name[:20]}",
+            "url": self.url,
+            "ts": self.moment,
+            "title": self.title or None,
+        }
+        said |= {"mime": self.mime or None, "status": self.status or None, "seed": self.seed or None}
+        said |= {"text": self.text or None} if text else {}
+        return json.dumps({key: value for key, value in said.items() if value is not None}).encode() + b"\n"
+
+
+def moment(timestamp: int) -> str:
+    """RFC 3339, with milliseconds, from microseconds since the epoch."""
+    seconds, micros = divmod(timestamp, 1_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros // 1000:03}Z"
+
+
+class Finder:
+    """Finds the pages in one WARC file after the other; `text` says whether their text is wanted."""
+
+    def __init__(self, *, text: bool) -> None:
+        self._text = text
+        self._waiting: dict[str, Page] = {}
+        self._titles: dict[str, str] = {}
+        self._hosts: set[str] = set()
+
+    def take(self, record: Record) -> Iterator[Page]:
+        """The pages that are known for certain by now. Reads of the block of *record* what it needs."""
+        try:
+            if record.type == "metadata":
+                yield from self._told(record)
+                return
+            page = self._page(record)
+        except (Torn, ValueError):  # damaged, which the scan tells; or a date that is none
+            return
+        if page is not None:
+            self._waiting[record.first("WARC-Record-ID") or f"{len(self._waiting)} {record.offset}"] = page
+            while len(self._waiting) > WAITING:
+                yield from self._untold(next(iter(self._waiting)))
+
+    def rest(self) -> Iterator[Page]:
+        """The pages of which no metadata record has come; the file is over."""
+        while self._waiting:
+            yield from self._untold(next(iter(self._waiting)))
+
+    def _told(self, record: Record) -> Iterator[Page]:
+        named = (*record.all("WARC-Concurrent-To"), *record.all("WARC-Refers-To"))
+        known = next((name for name in named if name in self._waiting), None)
+        path = _PATH.search(_beginning(record, _NOTES)) if known is not None else None
+        if known is not None and path is not None:
+            page = self._waiting.pop(known)
+            last = path[1].decode("latin-1").rstrip(Hop.REDIRECT)[-1:]
+            if not last or (page.html and last in (Hop.LINK, Hop.MANIFEST)):
+                yield replace(page, seed=not last)
+
+    def _untold(self, known: str) -> Iterator[Page]:
+        page = self._waiting.pop(known)
+        if page.html:
+            host = _HOST.match(page.url)
+            first = host is not None and host[0] not in self._hosts and len(self._hosts) < REMEMBERED
+            if host is not None and first:
+                self._hosts.add(host[0])
+            yield replace(page, seed=first)
+
+    def _page(self, record: Record) -> Page | None:
+        """The page in *record*, or what is none but may be a seed; None where it is neither."""
+        address = (record.first("WARC-Target-URI") or "").removeprefix("<").removesuffix(">")
+        if not address.lower().startswith(("http://", "https://")) or len(address) > LONGEST_URL:
+            return None
+        if record.type == "response":
+            return self._response(record, address)
+        if record.type == "revisit":
+            return self._revisit(record, address)
+        return None
+
+    def _response(self, record: Record, address: str) -> Page | None:
+        stored = _beginning(record, _PROBE)
+        framing = read_stored(stored)
+        if "no-head-end" in framing.faults:
+            stored += _beginning(record, MAX_HEAD)
+            framing = read_stored(stored)
+        page = _bare(record, address, framing)
+        if page is None or not (page.html or not framing.media_type):
+            return page
+        stored += _beginning(record, MOST_STORED)
+        exchange = Exchange(b"", MemoryBlock(stored), framing, None, Peer(None), page.timestamp, 0.0)
+        body, _ = payload(exchange, prose.MOST_BYTES)
+        document = extract.Document(address, framing.media_type, charset(exchange), body)
+        if framing.media_type != "application/xhtml+xml" and not extract.is_page(document):
+            return replace(page, html=False)
+        read = prose.read(document, text=self._text)
+        digest = record.first("WARC-Payload-Digest")
+        if digest and read.title and len(self._titles) < REMEMBERED:
+            self._titles[digest] = read.title
+        return replace(page, html=True, title=read.title, text=read.text)
+
+    def _revisit(self, record: Record, address: str) -> Page | None:
+        page = _bare(record, address, read_stored(_beginning(record, MAX_HEAD)))
+        return replace(page, title=self._titles.get(record.first("WARC-Payload-Digest") or "", "")) if page else None
+
+
+def _bare(record: Record, address: str, framing: Framing) -> Page | None:
+    if not 200 <= framing.status < 300 or framing.status in _NO_CONTENT:
+        return None
+    date = parse_date(record.first("WARC-Date") or "")
+    return Page(address, date, framing.status, framing.media_type, framing.media_type in PAGES)
+
+
+def _beginning(record: Record, most: int) -> bytes:
+    """The next bytes of the block, at least *most* where there are so many."""
+    held = bytearray()
+    for piece in record.pieces():
+        held += piece
+        if len(held) >= most:
+            break
+    return bytes(held)

@@ -1,0 +1,121 @@
+"""What there is to pack: finished WARC files, the lines that the index has for each, and logs.
+
+Everything that would make a package false is refused here, before a byte is written: a file that is not finished, an
+index that names what is not there or leaves out what is. Each refusal says what to do.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from archiver.archive.layout import OPEN, Layout, storage
+from archiver.errors import ConfigError
+from archiver.wacz.listing import Listing, Tally
+from archiver.warc.reader import Torn, scan
+
+_SUFFIXES = (".warc", ".warc.gz")
+_CAPTURES = ("response", "revisit")
+
+
+@dataclass(frozen=True, slots=True)
+class Warc:
+    """One WARC file, and what the index says of it."""
+
+    path: Path
+    size: int
+    lines: int = 0
+    line_bytes: int = 0
+    revisits: int = 0
+
+    @property
+    def place(self) -> str:
+        """Where it lies in a package."""
+        return f"archive/{self.path.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """A collection as it is packed."""
+
+    directory: Path
+    warcs: tuple[Warc, ...]  # by name
+    indexes: tuple[Path, ...]
+    logs: tuple[tuple[str, Path], ...]  # the place in a package, and the file
+    left_out: tuple[str, ...] = ()  # names in archive/ of what is no WARC file
+
+
+def take_stock(directory: Path) -> Stock:
+    """What can be packed of the collection in *directory*; `ConfigError` where it cannot be packed as it is."""
+    layout = Layout(directory)
+    anew = f"archiver index {quote(str(directory))}"
+    if not layout.archive.is_dir():
+        raise ConfigError(f"{directory} holds no archive to pack: there is no archive/ in it")
+    with storage(layout.archive):
+        files = sorted(path for path in layout.archive.iterdir() if path.is_file())
+    _refuse_unfinished(files, directory)
+    paths = [path for path in files if path.name.endswith(_SUFFIXES)]
+    if not paths:
+        raise ConfigError(f"{layout.archive} holds no WARC file: there is nothing to pack")
+    for path in paths:
+        _check_name(path)
+    indexes = tuple(sorted(layout.indexes.glob("*.cdxj")))
+    if not indexes:
+        raise ConfigError(f"{layout.indexes} holds no index of the archive; make it with: {anew}")
+    with Listing(indexes, anew) as listing:
+        tallies = listing.tallies()
+    _refuse_strangers(tallies, {path.name for path in paths}, layout, anew)
+    with storage(layout.archive):
+        warcs = tuple(_warc(path, tallies.get(path.name)) for path in paths)
+    for warc in warcs:
+        if not warc.lines and _holds_captures(warc.path):
+            raise ConfigError(f"{warc.path}: the index lists nothing of what is in it; make it anew with: {anew}")
+    left_out = tuple(path.name for path in files if path not in paths)
+    return Stock(directory, warcs, indexes, tuple(_logs(layout)), left_out)
+
+
+def _refuse_unfinished(files: Iterable[Path], directory: Path) -> None:
+    unfinished = next((path for path in files if path.name.endswith(OPEN)), None)
+    if unfinished is not None:
+        where = quote(str(directory))
+        raise ConfigError(
+            f"{unfinished} is not finished: its crawl was cut off; go on with: archiver resume {where}, or have it "
+            f"finished as it is with: archiver rebuild {where}"
+        )
+
+
+def _check_name(path: Path) -> None:
+    try:
+        path.name.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{path}: its name is not UTF-8, as names in a WACZ file must be; give it another") from None
+    if not path.name.isprintable() or "\\" in path.name:
+        raise ConfigError(f"{path}: its name holds what names in a WACZ file may not; give it another")
+
+
+def _refuse_strangers(tallies: dict[str, Tally], known: set[str], layout: Layout, anew: str) -> None:
+    strange = next((name for name in tallies if name not in known), None)
+    if strange is not None:
+        raise ConfigError(
+            f"{layout.indexes} names {strange!r}, and there is no such WARC file in {layout.archive}; put it back, or "
+            f"make the index anew with: {anew}"
+        )
+
+
+def _warc(path: Path, tally: Tally | None) -> Warc:
+    tally = tally or Tally()
+    return Warc(path, path.stat().st_size, tally.lines, tally.size, tally.revisits)
+
+
+def _holds_captures(path: Path) -> bool:
+    with storage(path), path.open("rb") as file:
+        return any(not isinstance(item, Torn) and item.type in _CAPTURES for item in scan(file))
+
+
+def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
+    """The logs of the crawl and of those before it, with names that stand in one folder."""
+    if layout.log.is_file():
+        yield "logs/crawl.log", layout.log
+    for earlier in sorted(layout.earlier.glob("*/logs/crawl.log")):
+        crawl = "".join(char if char.isascii() and char.isalnum() else "-" for char in earlier.parts[-3].lower())
+        yield f"logs/crawl-{crawl}.log", earlier
