@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
-from archiver.model import Capture
+from archiver.model import Capture, Profile
 
 REVISIT = "warc/revisit"  # in place of a media type: the payload is to be looked for elsewhere
 
@@ -91,9 +91,10 @@ def _second(seconds: int) -> str:
 def line(capture: Capture, filename: str) -> str:
     """The index line of *capture*, which lies in the file that is called *filename* now."""
     mime = REVISIT if capture.revisit else capture.mime or "unk"
+    status = "-" if capture.revisit is Profile.NOT_MODIFIED else capture.status or "-"  # there is no head in its record
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
-        f'"mime": {_quoted(mime)}, "status": "{capture.status or "-"}", '
+        f'"mime": {_quoted(mime)}, "status": "{status}", '
         f'"digest": {_quoted(capture.payload_digest)}, "length": "{capture.response.length}", '
         f'"offset": "{capture.response.offset}", "filename": {_quoted(filename)}}}'
     )
