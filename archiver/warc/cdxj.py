@@ -91,10 +91,11 @@ def _second(seconds: int) -> str:
 def line(capture: Capture, filename: str) -> str:
     """The index line of *capture*, which lies in the file that is called *filename* now."""
     mime = REVISIT if capture.revisit else capture.mime or "unk"
-    status = "-" if capture.revisit is Profile.NOT_MODIFIED else capture.status or "-"  # there is no head in its record
+    unmodified = capture.revisit is Profile.NOT_MODIFIED  # its record has no head, so that nobody else finds a status
+    status = "" if unmodified else f'"status": "{capture.status or "-"}", '
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
-        f'"mime": {_quoted(mime)}, "status": "{status}", '
+        f'"mime": {_quoted(mime)}, {status}'
         f'"digest": {_quoted(capture.payload_digest)}, "length": "{capture.response.length}", '
         f'"offset": "{capture.response.offset}", "filename": {_quoted(filename)}}}'
     )
