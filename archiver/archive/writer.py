@@ -23,6 +23,7 @@ from archiver.warc.records import (
     VisitNotes,
     capture_headers,
     header,
+    is_unmodified,
     warc_date,
     warc_fields,
 )
@@ -30,7 +31,10 @@ from archiver.warc.resources import DNS_TYPE, Content, lookup_block, lookup_uri,
 
 
 class Deposit(NamedTuple):
-    """One visit, ready to be stored; with *revisit* only the head of its answer is."""
+    """One visit, ready to be stored; with *revisit* only the head of its answer is.
+
+    Where that says that nothing has changed, it is kept in the metadata record: see `VisitNotes`.
+    """
 
     claim: Claim
     exchange: Exchange
@@ -194,7 +198,7 @@ class Archive:
         if revisit is None:
             digests = deposit.digests or self.digests(exchange)
             return exchange.response.pieces(), exchange.response.length, digests
-        head = exchange.response.head(exchange.framing.head_length)
+        head = b"" if is_unmodified(revisit) else exchange.response.head(exchange.framing.head_length)
         stored = digest_of(self._identity.algorithm, head)
         return (head,), len(head), Digests(stored, revisit.payload_digest, revisit.payload_length)
 

@@ -91,6 +91,7 @@ _CRAWL = command(
         "more gently",
     ),
     ("archiver crawl --exclude '/calendar/' --max-depth 5 --max-time 3600 https://example.org/", "within limits"),
+    ("archiver crawl --since collections/example.org https://example.org/news/", "again, with another seed"),
 )
 _RESUME = command(
     "resume",
@@ -116,7 +117,6 @@ _RECRAWL = command(
     [directory(), *setting_options(), *voices()],
     ("archiver recrawl collections/example.org", "the same site once more, as it is today"),
     ("archiver recrawl collections/example.org --no-conditional", "with every body sent again"),
-    ("archiver crawl --since collections/example.org https://example.org/news/", "with another seed"),
 )
 _RETRY = command(
     "retry",

@@ -8,7 +8,7 @@ record; conditions are those of the URL's own newest head. Blocks; may be asked 
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,50 +95,52 @@ class Memory:
             return None
 
     def _version(self, address: str) -> Version | None:
-        newest: tuple[Taken, Record] | None = None
-        said = b""
-        for taken in self._versions(address):
-            with record_at(self._layout.archive, taken.file, taken.offset) as record:
-                newest = newest or (taken, record)
-                said = conditions(_head(record))
-            if said or taken.status == OK:
-                break  # a 304 without a validator leaves those of the answer before it in force
-        original = self._original(*newest) if newest is not None and said else None
+        newest, told = self._newest_version(address)
+        if newest is None or told is None:
+            return None
+        with self._record(told) as record:
+            said, original = conditions(_head(record)), _as_original(record, told)
+        if not said:
+            return None
+        if newest.revisit:
+            holding = self._holding(newest)
+            if holding is None:
+                return None
+            if holding != told:
+                with self._record(holding) as record:
+                    original = _as_original(record, holding)
+            told = holding
         if original is None:
             return None
-        with record_at(self._layout.archive, original.file, original.offset) as record:
-            if record.type != "response":
-                return None
-            revisit = Revisit(
-                profile=Profile.NOT_MODIFIED,
-                url=record.first("WARC-Target-URI") or "",
-                date=record.first("WARC-Date") or "",
-                record_id=record.first("WARC-Record-ID") or "",
-                payload_digest=record.first("WARC-Payload-Digest") or "",
-                payload_length=original.size,
-            )
-        return Version(said, revisit, self._layout.archive / original.file, original.offset, self._layout.spool)
+        return Version(said, original, self._layout.archive / told.file, told.offset, self._layout.spool)
 
-    def _versions(self, address: str) -> Iterator[Taken]:
-        """What tells of whole versions of *address*, newest first: answers with 200, and that these still held."""
+    def _newest_version(self, address: str) -> tuple[Taken | None, Taken | None]:
+        """The newest whole capture of *address* that came with 200, or still held; and the one that came with 200."""
+        newest = None
         for past in self._pasts:
             with self._turn:
                 found = past.captures(address, MOST_CAPTURES)
             for taken in found:
-                if not taken.truncated and taken.meant == OK:
-                    yield taken
+                if taken.truncated or taken.meant != OK:
+                    continue
+                newest = newest or taken
+                if taken.status == OK:
+                    return newest, taken
+        return newest, None
 
-    def _original(self, taken: Taken, record: Record) -> Taken | None:
-        """The capture that holds the payload of *taken*, whose *record* is this."""
-        if not taken.revisit:
-            return taken
-        address, date = record.first("WARC-Refers-To-Target-URI"), record.first("WARC-Refers-To-Date")
+    def _holding(self, taken: Taken) -> Taken | None:
+        """The capture that holds the payload for which the revisit *taken* stands."""
+        with self._record(taken) as record:
+            address, date = record.first("WARC-Refers-To-Target-URI"), record.first("WARC-Refers-To-Date")
         if not address or not date:
             return None
+        moment = parse_date(date)
         with self._turn:
-            moment = parse_date(date)
             found = next((found for past in self._pasts if (found := past.capture(address, moment))), None)
         return found if found is not None and not found.truncated else None
+
+    def _record(self, taken: Taken) -> AbstractContextManager[Record]:
+        return record_at(self._layout.archive, taken.file, taken.offset)
 
     def left(self, most: int) -> Iterator[list[Visited]]:
         """Every URL whose last word, in the newest crawl that has one, was an answer that is no error; in portions."""
@@ -166,13 +168,27 @@ class Memory:
 
     def redirect(self, taken: Taken) -> str:
         """Where *taken*, a redirect, leads; "" where it does not say."""
-        with record_at(self._layout.archive, taken.file, taken.offset) as record:
+        with self._record(taken) as record:
             return _head(record).first("location") or ""
 
 
 def is_there(taken: Taken) -> bool:
     """Whether *taken* says that something is there; a 304 that nobody had asked for says nothing."""
     return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
+
+
+def _as_original(record: Record, taken: Taken) -> Revisit | None:
+    """What a revisit says of *record*, which *taken* is about; None where it is a revisit itself."""
+    if record.type != "response":
+        return None
+    return Revisit(
+        profile=Profile.NOT_MODIFIED,
+        url=record.first("WARC-Target-URI") or "",
+        date=record.first("WARC-Date") or "",
+        record_id=record.first("WARC-Record-ID") or "",
+        payload_digest=record.first("WARC-Payload-Digest") or "",
+        payload_length=taken.size,
+    )
 
 
 def _head(record: Record) -> Framing:

@@ -140,4 +140,7 @@ class Past:
         try:
             yield
         except sqlite3.Error as error:
-            raise ArchiveError(f"{self._path}: the database of an earlier crawl cannot be read: {error}") from error
+            raise ArchiveError(
+                f"{self._path}: the database of an earlier crawl cannot be read: {error}; put it back from a copy, or "
+                f"move {self._path.parent} away to do without it"
+            ) from error

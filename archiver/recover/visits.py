@@ -220,10 +220,12 @@ def _found(
 ) -> Found:
     """The visit that its records tell; ValueError where a field of the response is not one of ours."""
     response, block = answer
+    profile = profile_of(response)
+    if profile is Profile.NOT_MODIFIED and not block.length:
+        block = MemoryBlock(notes.unmodified if notes is not None else b"")
     framing = read_stored(block.head(HEAD))
     if notes is not None:
         framing = replace(framing, faults=notes.faults)
-    profile = profile_of(response)
     truncated = response.first("WARC-Truncated") if profile is not Profile.IDENTICAL else None
     exchange = Exchange(
         request=question[1],

@@ -274,8 +274,9 @@ class _Row(NamedTuple):
         """In what the response *record* says something else: what, its word, and ours."""
         _, _, _, _, _, _, url, date, status, mime, digest, truncated = record
         pairs = [("URL", url, self.url), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
-        pairs += [("truncation", truncated, self._truncation), ("status", status, self.status)]
-        pairs.append(("media type", mime, self.mime))
+        pairs.append(("truncation", truncated, self._truncation))
+        if self.revisit != Profile.NOT_MODIFIED:  # whose block is empty
+            pairs += [("status", status, self.status), ("media type", mime, self.mime)]
         return (pair for pair in pairs if pair[1] != pair[2])
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
-from archiver.model import Capture, Resource
+from archiver.model import Capture, Profile, Resource
 
 REVISIT = "warc/revisit"  # in place of a media type: the payload is to be looked for elsewhere
 
@@ -97,9 +97,11 @@ def line(capture: Capture | Resource, filename: str) -> str:
             f'"offset": "{capture.span.offset}", "filename": {_quoted(filename)}}}'
         )
     mime = REVISIT if capture.revisit else capture.mime or "unk"
+    unmodified = capture.revisit is Profile.NOT_MODIFIED  # its record has no head, so that nobody else finds a status
+    status = "" if unmodified else f'"status": "{capture.status or "-"}", '
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
-        f'"mime": {_quoted(mime)}, "status": "{capture.status or "-"}", '
+        f'"mime": {_quoted(mime)}, {status}'
         f'"digest": {_quoted(capture.payload_digest)}, "length": "{capture.response.length}", '
         f'"offset": "{capture.response.offset}", "filename": {_quoted(filename)}}}'
     )

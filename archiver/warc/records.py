@@ -196,6 +196,7 @@ class VisitNotes(NamedTuple):
     surplus: bytes = b""
     payload_length: int | None = None  # of a revisit: bytes of the payload that it stands for
     received: int | None = None  # of a revisit: bytes of the response as they crossed the wire
+    unmodified: bytes = b""  # the head by which a server said so; a revisit record with it would replay as a bare 304
 
     @classmethod
     def of(cls, claim: Claim, exchange: Exchange, links: Links, revisit: Revisit | None = None) -> "VisitNotes":
@@ -216,6 +217,7 @@ class VisitNotes(NamedTuple):
             surplus=exchange.surplus,
             payload_length=None if revisit is None else revisit.payload_length,
             received=None if revisit is None else exchange.response.length,
+            unmodified=exchange.response.head(exchange.framing.head_length) if is_unmodified(revisit) else b"",
         )
 
     def block(self) -> bytes:
@@ -236,7 +238,11 @@ class VisitNotes(NamedTuple):
         lines += [f"remark: {remark}" for remark in self.remarks]
         lines += [
             f"{name}: {b64encode(value).decode()}"
-            for name, value in (("interimResponse", self.interim), ("surplusBytes", self.surplus))
+            for name, value in (
+                ("interimResponse", self.interim),
+                ("surplusBytes", self.surplus),
+                ("notModifiedResponse", self.unmodified),
+            )
             if value
         ]
         # Most of a page's lines are these; `_value_` is what `value` returns after a call.
@@ -276,9 +282,15 @@ class VisitNotes(NamedTuple):
                 surplus=b64decode(single.get("surplusBytes", "")),
                 payload_length=_number(single.get("payloadLength")),
                 received=_number(single.get("receivedLength")),
+                unmodified=b64decode(single.get("notModifiedResponse", "")),
             )
         except KeyError as missing:
             raise ValueError(f"a metadata record without {missing}") from None
+
+
+def is_unmodified(revisit: Revisit | None) -> bool:
+    """Whether *revisit* is what a server says has not changed: its record has an empty block."""
+    return revisit is not None and revisit.profile is Profile.NOT_MODIFIED
 
 
 def _number(text: str | None) -> int | None:

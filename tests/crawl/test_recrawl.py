@@ -5,6 +5,7 @@ import gzip
 import json
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from warcio.archiveiterator import ArchiveIterator
 from archiver import verify
 from archiver.archive.lock import Lock
 from archiver.model import ExitCode
+from archiver.warc.records import VisitNotes
 from fixtures.archives import rows, warcs
 from fixtures.conditional import MONDAY, TUESDAY, Page, fields, served
 from fixtures.forks import Forks, Ran
 from fixtures.rawserver import RawServer, Route, keep
+from fixtures.replaying import archiver_replay
 from fixtures.sites import message, page, redirect
 from fixtures.steps import SUCCESSION
 
@@ -139,6 +142,15 @@ def changes(directory: Path, server: RawServer) -> dict[str, set[str]]:
     return found
 
 
+def blocks(directory: Path, kind: str) -> Iterator[bytes]:
+    """The blocks of all records of one *kind*."""
+    for path in warcs(directory):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, no_record_parse=True):
+                if record.rec_type == kind:
+                    yield record.content_stream().read()
+
+
 def records(directory: Path, kind: str) -> list[dict[str, str]]:
     """The fields of all records of one *kind*, and the status in their block."""
     found = []
@@ -194,10 +206,12 @@ def _check_revisits(directory: Path, server: RawServer) -> None:
     responses = {each["WARC-Record-ID"]: each for each in records(directory, "response")}
     for each in found:
         original = responses[each["WARC-Refers-To"]]
-        assert each["status"] == "304"
+        assert (each["status"], each["Content-Length"]) == ("", "0")
         assert each["WARC-Refers-To-Target-URI"] == original["WARC-Target-URI"] == each["WARC-Target-URI"]
         assert each["WARC-Refers-To-Date"] == original["WARC-Date"]
         assert each["WARC-Payload-Digest"] == original["WARC-Payload-Digest"]
+    answers = [VisitNotes.read(block).unmodified for block in blocks(directory, "metadata")]
+    assert sum(answer.startswith(b"HTTP/1.1 304 Not Modified\r\n") for answer in answers) == len(UNMODIFIED)
     paths: dict[object, object] = {row[0]: row[1] for row in rows(directory, "SELECT url, path FROM urls")}
     assert paths[server.url("/behind-etag")] == "LL"  # found in the stored page, which did not come again
     assert paths[server.url("/behind-gzip")] == "LL"
@@ -376,3 +390,29 @@ def test_what_a_sitemap_says_is_newer_goes_first(tmp_path: Path, forks: Forks) -
         if line.startswith("outlink: ") and "/p3" in line
     ]
     assert [line.partition(" L ")[2] for line in notes] == ["loc lastmod:2099-01-01"] * 2
+
+
+@pytest.mark.replay
+def test_each_date_replays(tmp_path: Path, forks: Forks) -> None:
+    """What changed shows what it was on each date; what did not is there on each date too, though it came once."""
+    same, packed = "<p>as ever</p>" * 200, Page(page("Packed"), etag='"g"', packed=True)
+    pages = {"/": Page(page("Old", ["/same", "/gz"])), "/same": Page(same, etag='"s"'), "/gz": packed}
+    with RawServer(served(pages)) as server:
+        done(forks.run("crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path))
+        between = int(time.time())
+        while int(time.time()) <= between:  # a date in an index has whole seconds
+            time.sleep(0.05)
+        server.routes = served({**pages, "/": Page(page("New", ["/same", "/gz"]))})
+        done(forks.run("recrawl", "c", *OPTIONS, cwd=tmp_path))
+        urls = {name: server.url(name) for name in pages}
+    lines = [line.split(" ", 2) for line in (tmp_path / "c" / "indexes" / "index.cdxj").read_text().splitlines()]
+    dates = {name: [line[1] for line in lines if json.loads(line[2])["url"] == url] for name, url in urls.items()}
+    assert all(len(set(each)) == 2 for each in dates.values())
+    with archiver_replay(tmp_path / "c") as wayback:
+        for title, date in zip(("Old", "New"), dates["/"], strict=True):
+            assert f"<h1>{title}</h1>" in wayback.get(urls["/"], f"{date}id_").body.decode()
+        for name, body in (("/same", same.encode()), ("/gz", packed.sent)):
+            for date in dates[name]:
+                got = wayback.get(urls[name], f"{date}id_")
+                assert (got.status, got.body) == (200, body)
+                assert got.headers["memento-datetime"]
