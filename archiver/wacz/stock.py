@@ -10,12 +10,11 @@ from pathlib import Path
 from shlex import quote
 
 from archiver.archive.layout import OPEN, Layout, storage
+from archiver.archive.reindex import captures
 from archiver.errors import ConfigError
 from archiver.wacz.listing import Listing, Tally
-from archiver.warc.reader import Torn, scan
 
 _SUFFIXES = (".warc", ".warc.gz")
-_CAPTURES = ("response", "revisit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +107,9 @@ def _warc(path: Path, tally: Tally | None) -> Warc:
 
 
 def _holds_captures(path: Path) -> bool:
+    """Whether an index made anew would list anything of it."""
     with storage(path), path.open("rb") as file:
-        return any(not isinstance(item, Torn) and item.type in _CAPTURES for item in scan(file))
+        return next(captures(file, path.name), None) is not None
 
 
 def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
