@@ -2,8 +2,10 @@
 
 import gzip
 import hashlib
+import re
 from base64 import b64encode
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -119,8 +121,15 @@ def test_in_a_browser(exported: Path, tmp_path: Path) -> None:
         seen = browser.visit((exported / name).as_uri(), tmp_path / "profile", "Good")
         assert (seen.title, seen.failed) == ("Good", [])
         assert [one for one in seen.urls if not one.startswith("file:")] == []
-    seen = browser.visit((exported.parent / "index.html").as_uri(), tmp_path / "profile", "Archive")
-    assert (seen.title, seen.failed) == ("Archive", [])
+
+
+def test_front(exported: Path) -> None:
+    """It leads to the seed, and to each page."""
+    front = (exported.parent / "index.html").read_text()
+    ways = [unquote(way) for way in re.findall(r'href="([^"]*)"', front)]
+    assert ways[0] == f"{exported.name}/index.html"
+    assert f"{exported.name}/latin@q=a&b.html" in ways
+    assert all((exported.parent / way).is_file() for way in ways)
 
 
 URL = "http://example.org/"

@@ -33,7 +33,7 @@ texts = st.lists(st.text("ab/ ", min_size=1, max_size=4).map(str.encode), max_si
 @given(
     files=st.lists(texts, min_size=1, max_size=4), start=st.text("ab/ ", max_size=4).map(str.encode), end=st.booleans()
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_lines_are_found(
     tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]], start: bytes, *, end: bool
 ) -> None:

@@ -198,7 +198,7 @@ NAMES = (
 
 
 @given(body=st.binary(max_size=60), encoding=st.sampled_from(NAMES))
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_bytes_stay(body: bytes, encoding: str) -> None:
     """Any bytes, in any encoding, are themselves again; or they are not touched."""
     seen = view(body, encoding)
@@ -235,7 +235,7 @@ pieces = st.sampled_from(
 
 
 @given(parts=st.lists(pieces, max_size=30), xml=st.booleans())
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_any_markup(parts: list[str], *, xml: bool) -> None:
     """Nothing raises, and without anything to change nothing is changed."""
     text = "".join(parts)

@@ -93,7 +93,7 @@ types = st.sampled_from(["text/html", "text/css", "", "image/png", "x/y"])
 
 
 @given(wanted=st.lists(st.tuples(st.one_of(paths, st.text(max_size=30)), types), max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_any_names(wanted: list[tuple[str, str]]) -> None:
     """Whatever the URLs are: no name leads out of the folder, none is too long, none is another's, or its folder."""
     found = [(url.canonical(f"{E}/{path}"), media_type) for path, media_type in wanted]
