@@ -18,30 +18,45 @@ from typing import TYPE_CHECKING
 
 from archiver import __version__
 from archiver.allowance import Allowance
+from archiver.archive import reindex
 from archiver.archive.crawllog import CrawlLog
-from archiver.archive.imports import imported_files
 from archiver.archive.index import INDEX, Index
-from archiver.archive.layout import DRAFT, OPEN, Layout, replace_file
+from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
+from archiver.archive.sources import Source, sources
 from archiver.archive.writer import Archive, WarcIdentity
 from archiver.background import stand_back
 from archiver.config.own import SeedSetting
-from archiver.config.settings import PolitenessSettings, Settings, every_setting, key_of
+from archiver.config.settings import (
+    DedupSettings,
+    FetchSettings,
+    PolitenessSettings,
+    Settings,
+    every_setting,
+    key_of,
+)
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
+from archiver.crawl.dedup import Deduplicated, Earlier
 from archiver.crawl.feed import Feed
 from archiver.crawl.lane import Books, InForce, Lane
+from archiver.crawl.leftover import Leftover
 from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
+from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
+from archiver.earlier import Memory, remembered
+from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.fetch.guard import Guard
 from archiver.fetch.lookup import address
+from archiver.frontier.elsewhere import Elsewhere, gather
+from archiver.frontier.payloads import Payloads
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.guesses import MARK, Guesses
@@ -60,6 +75,7 @@ from archiver.warc.records import RecordIds
 if TYPE_CHECKING:
     from archiver.recover import Rebuilt, Tell
 
+EARLIER_CRAWLS = 10  # in which a payload is looked for: each is one more question for a batch
 CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
 
 log = logging.getLogger(__name__)
@@ -85,21 +101,25 @@ async def opened(
         frontier = await SqliteFrontier.open(layout.database)
         stack.push_async_callback(frontier.close)
         known = await _agreed(layout, frontier, text, read) if resume else []
-        terms = await _learned_terms(settings, frontier)
+        terms = await learned_terms(settings, frontier)
         index = Index(layout.indexes)
         if resume:
-            await _catch_up(layout, frontier, terms, clock.now())
+            await catch_up(layout, frontier, terms, clock.now())
             await restore_index(layout, frontier, index)
+        memory = stack.enter_context(remembered(layout))
+        if memory is not None:
+            await frontier.inherit(memory.manners(clock.now()))
         await frontier.add_seeds(settings.seeds)
         guard = Guard(settings.fetch.allow_private, settings.seeds)
         fetcher = _fetcher(stack, layout, settings, guard)
         books = Books(index, CrawlLog(layout.log), clock)
         stack.callback(books.abandon)  # after a good end there is nothing left to abandon
-        in_force = InForce(terms)
-        lanes = _lanes(layout, settings, books, in_force, clock)
+        in_force = InForce(terms, memory)
+        others = await asyncio.to_thread(_others, layout, settings.dedup)
+        lanes = _lanes(layout, settings, books, in_force, clock, others)
         for lane in lanes:
             stack.callback(lane.abandon)
-        schedule = _schedule(settings.politeness, clock.now(), resume=resume)
+        schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
         rulebook = Rulebook(settings.politeness, product_token(user_agent(settings.fetch)))
         feed = Feed(frontier, schedule, rulebook, in_force, Allowance.of(settings.limits))
         room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
@@ -107,12 +127,14 @@ async def opened(
         network = Network(frontier, schedule, fetcher, clock, patience, Outage())
         feed.attach(_circles(settings.politeness).terms, network.recall)
         changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(layout, settings, in_force, guard))
-        parts = Parts(frontier, schedule, feed, fetcher, Committer(frontier, *lanes), room, network, changes)
+        recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
+        committer = Committer(frontier, *lanes)
+        parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, changes, recall, leftover)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
 
 
-async def _catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:
+async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:
     """Bring *frontier* to what the run before has left on disk, and its waits to the clock of this one."""
     from archiver.recover import Recovery  # noqa: PLC0415 - a hundredth of a second, for those only who resume
 
@@ -121,6 +143,18 @@ async def _catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now:
         log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
     if recovered.adopted:
         log.info("%d visits were stored but not settled; they are now", recovered.adopted)
+
+
+def _recollection(
+    stack: AsyncExitStack, settings: FetchSettings, memory: Memory | None, frontier: Frontier, in_force: InForce
+) -> tuple[Recall, Leftover | None]:
+    """What the crawl asks of earlier ones of its collection, in a thread that *stack* ends; no *memory*: nothing."""
+    if memory is None:
+        return Recall(), None
+    thread = ThreadPoolExecutor(1, "earlier")
+    stack.callback(thread.shutdown, cancel_futures=True)
+    conditional = settings.conditional and not given_by_hand(settings.header)
+    return Recall(memory, thread) if conditional else Recall(), Leftover(memory, frontier, in_force, thread)
 
 
 def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: Guard) -> Fetcher:
@@ -191,7 +225,6 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
 
     The new database is put in place in one step, when it is complete. *text* as for `opened`.
     """
-    from archiver.archive import reindex  # noqa: PLC0415 - a crawl needs neither
     from archiver.recover import Rebuilding, replace_database  # noqa: PLC0415
 
     layout = Layout(directory)
@@ -207,6 +240,8 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         try:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuilding(layout, frontier, terms_of(settings), tell).run()
+            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload()):
+                log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
             await asyncio.to_thread(reindex.rebuild, directory)
             await frontier.mark_indexed()
         finally:
@@ -233,7 +268,7 @@ def _scope(settings: Settings) -> Scope | Scopes:
     return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
 
 
-async def _learned_terms(settings: Settings, frontier: Frontier) -> Terms:
+async def learned_terms(settings: Settings, frontier: Frontier) -> Terms:
     """By what visits are judged, with what earlier runs of the crawl have learned of its sites."""
     terms = terms_of(settings, await frontier.tallies(MOST_PATTERNS))
     if settings.scope.redirects == "seeds":
@@ -250,16 +285,13 @@ def registered_domains() -> Callable[[str], str]:
     return lambda host: extract(host).top_domain_under_public_suffix or host
 
 
-def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock) -> tuple[Lane, Lane]:
+def _lanes(
+    layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[Source]
+) -> tuple[Lane, Lane]:
     """One lane for small responses, one for large ones; file serials are common to both."""
-    identity = WarcIdentity(
-        prefix=settings.warc.warc_prefix,
-        host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
-        size=settings.warc.warc_size,
-        algorithm=settings.warc.digest,
-        info=_warcinfo(settings),
-    )
-    serials = itertools.count(_next_serial(layout))
+    identity = identity_of(settings)
+    serials = itertools.count(next_serial(layout))
+    indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
 
     def lane(begin: Callable[[], None] | None = None) -> Lane:
         archive = Archive(
@@ -269,12 +301,45 @@ def _lanes(layout: Layout, settings: Settings, books: Books, in_force: InForce, 
             now=lambda: time.time_ns() // 1000,
             new_id=RecordIds(os.urandom),
         )
-        return Lane(archive, books, in_force, clock, begin)
+        if settings.dedup.dedup == "off":
+            return Lane(archive, books, in_force, clock, begin)
+        earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
+        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in _earlier_crawls(layout))]
+        once = Deduplicated(archive, known, settings.dedup.dedup_min_size, earlier)
+        return Lane(once, books, in_force, clock, begin)
 
     return lane(), lane(stand_back)
 
 
-def _next_serial(layout: Layout) -> int:
+def _earlier_crawls(layout: Layout) -> list[Path]:
+    """The databases of earlier crawls into the same archive, the latest first."""
+    return sorted(layout.earlier.glob("*/crawl.db"), reverse=True)[:EARLIER_CRAWLS]
+
+
+def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:
+    """The other archives whose payloads count as stored, which can be found from now on."""
+    if settings.dedup == "off":
+        return ()
+    others = sources(settings.dedup_from, layout.directory)
+    if others:
+        draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
+        gather(layout.scratch, draft, [one.cdxj for one in others])
+    return others
+
+
+def identity_of(settings: Settings) -> WarcIdentity:
+    """What every WARC file of this crawl says of itself."""
+    return WarcIdentity(
+        prefix=settings.warc.warc_prefix,
+        host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
+        size=settings.warc.warc_size,
+        algorithm=settings.warc.digest,
+        info=_warcinfo(settings),
+    )
+
+
+def next_serial(layout: Layout) -> int:
+    """The number of the next WARC file: one more than any that is there."""
     numbers = (re.search(r"-\d{17}-(\d{5,})-", path.name) for path in layout.archive.iterdir())
     return max((int(found[1]) + 1 for found in numbers if found), default=0)
 
@@ -303,10 +368,7 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
-    """The lines of every closed file that index.cdxj does not hold for certain, made again from the database.
-
-    Those of files that the database does not know are made from the files.
-    """
+    """The lines of every closed file that index.cdxj does not hold for certain, from the database or from the file."""
     index.forget_runs()
     lost = not (layout.indexes / INDEX).exists()
     if lost:
@@ -320,14 +382,12 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
         while captures := await frontier.captures(file.name, after, CAPTURES_AT_ONCE):
             index.add(captures)
             after = captures[-1].response.offset
+        after = -1
+        while resources := await frontier.resources(file.name, after, CAPTURES_AT_ONCE):
+            index.add(resources)
+            after = resources[-1].span.offset
         index.close_file(file.name)
-    known = {file.name for file in await frontier.files()}
-    waiting = {each.name for each in imported_files(layout) if not each.indexed}
-    for path in sorted(layout.archive.glob("*.warc*")):
-        if path.name.removesuffix(OPEN) not in known and (lost or path.name in waiting):
-            from archiver.archive import reindex  # noqa: PLC0415 - for those only who have such files
-
-            await asyncio.to_thread(reindex.add_file, index, path)
+    await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
 
 
 async def close_files(layout: Layout, frontier: Frontier, lanes: tuple[Lane, Lane], books: Books) -> None:

@@ -220,6 +220,14 @@ class Peer:
     cipher: str | None = None  # IANA name
 
 
+class Lookup(NamedTuple):
+    """What the system's resolver answered when it was asked for one host name."""
+
+    host: str
+    addresses: tuple[str, ...]  # all of them, in the order in which they came
+    asked: int  # microseconds since the epoch
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """What crossed the wire for one claim. There is always a response, if only a part of one."""
@@ -236,6 +244,7 @@ class Exchange:
     surplus: bytes = b""  # bytes that followed the end of the message on the same connection
     notes: tuple[str, ...] = ()  # what else should be known about it, in fixed words: "tls-unverified"
     waited: float = 0.0  # seconds from sending the request to the first byte of the answer; 0: not known
+    lookup: Lookup | None = None  # that led to the connection, where this is the first exchange to tell of it
 
 
 class Span(NamedTuple):
@@ -261,6 +270,17 @@ class Capture(NamedTuple):
     metadata: Span
     truncated: Truncation | None = None
     revisit: Profile | None = None  # the record is a revisit; the payload lies elsewhere
+
+
+class Resource(NamedTuple):
+    """Where a record lies that is no part of a visit, and what an index says of it: a look-up, a log, a report."""
+
+    uri: str
+    timestamp: int  # microseconds since the epoch; its WARC-Date
+    mime: str
+    digest: str  # of its payload, which is its block
+    warc: str  # the file's final name
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)

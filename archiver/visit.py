@@ -10,6 +10,7 @@ from operator import itemgetter
 from threading import Lock
 
 from archiver import extract, outcome, robots, url
+from archiver.earlier import Version
 from archiver.errors import Failure, FetchError
 from archiver.guesses import Guesses
 from archiver.http import unread
@@ -72,6 +73,7 @@ class Visited:
     final: bool = False  # the error is known from the host's robots.txt: nothing was asked, and nothing will be
     forbidden: str = ""  # the rule
     failure: Failure = Failure.ROBOTS  # whose rule forbids it
+    unmodified: Version | None = None  # what is stored of it, which the exchange says is still the newest
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,13 @@ FLOORS = (
     "background",
     "disk",  # what the file system says when it takes no more, in words for all who write
     "frontier fetch archive stats reading",
+    "earlier",  # what earlier crawls of a collection hold, read from their databases and files
     "visit",
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
     "build",
+    "succession",  # a crawl follows another
+    "papers",  # stores what is left to be stored when a crawl has ended
     "progress report verify replay",
     "importing",  # reads what it brings by the code of verify
     "cli",

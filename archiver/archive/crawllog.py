@@ -1,11 +1,13 @@
 """crawl.log: one line for each visit, field for field as Heritrix writes it, so that archives' tools read it.
 
 Fields: log time, status, size, URL, hop path, via, media type, worker, start and duration, digest, source tag,
-annotations. A field that is not known is `-`; no field holds a space. The log is a convenience: the frontier and
-the WARCs are the record, and a line that a crash took is not made again.
+annotations. A field that is not known is `-` (a media type: `unknown`); no field holds a space, and a comma stands only
+between two annotations. The log is a convenience: the frontier and the WARCs are the record, and a line that a crash
+took is not made again.
 """
 
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,6 +18,10 @@ from typing import BinaryIO, NamedTuple
 from archiver.archive.layout import storage, sync_folder
 from archiver.disk import sync_data
 
+MAX_HOPS = 50  # letters of a hop path; of a longer one the first are only counted
+WORKER = "#000"  # visits are tasks of one process: there is no thread of their own to name
+_TYPE = re.compile(r"[^\s;,]+")
+
 
 class LogLine(NamedTuple):
     """What one line says."""
@@ -24,13 +30,14 @@ class LogLine(NamedTuple):
     status: int  # HTTP status, or Heritrix's negative code
     size: int | None  # bytes of payload
     url: str
-    path: str
+    path: str  # hops from the seed
     via: str | None
     mime: str
     started: float | None  # seconds since the epoch
     took: float
     digest: str
     annotations: Sequence[str]
+    source: str = ""  # the seed behind it: Heritrix's source tag
 
     def render(self) -> str:
         """The line, without its line end."""
@@ -42,8 +49,8 @@ class LogLine(NamedTuple):
             start = f"{_second(second, '%Y%m%d%H%M%S')}{millis:03}+{round(self.took * 1000)}"
         return (
             f"{logged} {self.status:5} {'-' if self.size is None else self.size:>10} {_word(self.url)} "
-            f"{self.path or '-'} {_word(self.via or '-')} {self.mime or 'unknown'} #000 {start} {self.digest or '-'} - "
-            f"{_word(','.join(self.annotations)) or '-'}"
+            f"{_hops(self.path)} {_word(self.via or '-')} {_type(self.mime)} {WORKER} {start} {self.digest or '-'} "
+            f"{_word(self.source or '-')} {_remarks(self.annotations)}"
         )
 
 
@@ -57,6 +64,26 @@ def _moment(seconds: float) -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def _second(seconds: int, form: str) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
+def _hops(path: str) -> str:
+    """`LLE`, `-` for a seed's own, `12+LLR…` beyond what is shown."""
+    if len(path) <= MAX_HOPS:
+        return path or "-"
+    return f"{len(path) - MAX_HOPS}+{path[-MAX_HOPS:]}"
+
+
+@lru_cache(maxsize=64)
+def _type(mime: str) -> str:
+    """A media type without what follows it, be it parameters or nonsense."""
+    found = _TYPE.search(mime[:200])
+    return _word(found[0]) if found else "unknown"
+
+
+def _remarks(annotations: Sequence[str]) -> str:
+    if not annotations:
+        return "-"
+    return _word(",".join(each.replace(",", "%2C") if "," in each else each for each in annotations)) or "-"
 
 
 def _word(text: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archiver.archive.layout import OPEN, replace_file, storage
-from archiver.model import Capture
+from archiver.model import Capture, Resource
 from archiver.warc import cdxj
 
 INDEX = "index.cdxj"
@@ -38,7 +38,7 @@ class _Runs:
         self._serial = 0
         self._lines: list[bytes] = []  # of the newest run
 
-    def add(self, capture: Capture) -> None:
+    def add(self, capture: Capture | Resource) -> None:
         self.add_line(cdxj.line(capture, self._warc + OPEN).encode() + b"\n")
 
     def add_line(self, line: bytes) -> None:
@@ -92,7 +92,7 @@ class Index:
         """Whether a replay could not see all that was added."""
         return any(runs.dirty for runs in self._open.values())
 
-    def add(self, captures: Iterable[Capture]) -> None:
+    def add(self, captures: Iterable[Capture | Resource]) -> None:
         """Take the lines of *captures*; they are on disk after the next `flush`."""
         for capture in captures:
             runs = self._open.get(capture.warc)

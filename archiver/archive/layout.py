@@ -37,6 +37,11 @@ class Layout:
         return self.directory / "crawl.db"
 
     @property
+    def scratch(self) -> Path:
+        """By which payloads of other archives are found; made anew where it is missing."""
+        return self.directory / "dedup.db"
+
+    @property
     def settings(self) -> Path:
         """The settings in force."""
         return self.directory / "crawl.toml"

@@ -27,6 +27,12 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
         yield record
 
 
+def is_stored(folder: Path, name: str) -> bool:
+    """Whether there is a WARC *name* in *folder*, whether it has its final name yet or not."""
+    name = name.removesuffix(OPEN)
+    return bool(name) and ((folder / name).is_file() or (folder / (name + OPEN)).is_file())
+
+
 def _path(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / (name + OPEN), folder / name):  # it may get its name in this very moment
         if path.exists():

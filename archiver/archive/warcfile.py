@@ -23,15 +23,15 @@ _END = b"\r\n\r\n"
 
 
 class WarcFile:
-    """Appends records to *folder*/*name*.open."""
+    """Appends records to *folder*/*name*.open, or to *folder*/*draft* until it is published."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, draft: str = "") -> None:
         self.name = name
         self.size = 0
         self.modified = 0  # nanoseconds since the epoch, when it was sealed
         self._sum = sha256()
         self._folder = folder
-        self._path = folder / (name + OPEN)
+        self._path = folder / (draft or name + OPEN)
         with storage(self._path):
             self._file: BinaryIO = self._path.open("xb", BUFFER)
             sync_folder(folder)
@@ -83,6 +83,12 @@ class WarcFile:
             sync_data(self._file)
             self.modified = os.fstat(self._file.fileno()).st_mtime_ns
             self._file.close()
+
+    def publish(self) -> None:
+        """Let the sealed draft be called NAME.open, as a file that holds whole records."""
+        with storage(self._path):
+            self._path = self._path.rename(self._folder / (self.name + OPEN))
+            sync_folder(self._folder)
 
     def give_name(self) -> None:
         """Let the sealed file have its final name."""

@@ -6,7 +6,7 @@ leaves no file that looks finished but of which nobody knows.
 Invariant: a receipt speaks only of bytes that are on disk.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from archiver.archive.warcfile import WarcFile
 from archiver.http import Digester, digest_of, digests_of
-from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links
+from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links, Lookup, Resource, Revisit
 from archiver.warc.records import (
     FIELDS_TYPE,
-    BlockDigests,
+    Blocks,
     NewId,
     VisitNotes,
     capture_headers,
@@ -26,14 +26,17 @@ from archiver.warc.records import (
     warc_date,
     warc_fields,
 )
+from archiver.warc.resources import DNS_TYPE, Content, lookup_block, lookup_uri, resource_header
 
 
 class Deposit(NamedTuple):
-    """One visit, ready to be stored."""
+    """One visit, ready to be stored; with *revisit* only the head of its answer is."""
 
     claim: Claim
     exchange: Exchange
     links: Links
+    revisit: Revisit | None = None
+    digests: Digests | None = None  # where they are known already
 
 
 class Receipt(NamedTuple):
@@ -41,6 +44,7 @@ class Receipt(NamedTuple):
 
     captures: tuple[Capture, ...]
     files: tuple[FileState, ...]
+    resources: tuple[Resource, ...] = ()  # look-ups that led to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,22 @@ class WarcIdentity:
     algorithm: str
     info: tuple[tuple[str, str], ...]  # the fields of the warcinfo block
 
+    def file_name(self, now: int, serial: int, kind: str = "") -> str:
+        """The name of the file begun at *now* (microseconds since the epoch)."""
+        stamp = f"{datetime.fromtimestamp(now // 1_000_000, UTC):%Y%m%d%H%M%S}{now // 1000 % 1000:03}"
+        return f"{self.prefix}-{stamp}-{serial:05}-{self.host}{kind}.warc.gz"
+
+    def begin(self, file: WarcFile, now: int, file_id: str) -> None:
+        """Write the warcinfo record, which is the first of each *file*."""
+        block = warc_fields(self.info)
+        fields = [
+            ("WARC-Record-ID", file_id),
+            ("WARC-Date", warc_date(now)),
+            ("WARC-Filename", file.name),
+            ("WARC-Block-Digest", digest_of(self.algorithm, block)),
+        ]
+        file.append(header("warcinfo", fields, FIELDS_TYPE, len(block)), (block,), len(block))
+
 
 class Archive:
     """Appends visits to the WARC files of one lane. Its methods block; each lane is called by one thread at a time."""
@@ -60,7 +80,7 @@ class Archive:
     def __init__(
         self, folder: Path, identity: WarcIdentity, serials: Callable[[], int], now: Callable[[], int], new_id: NewId
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._identity = identity
         self._serials = serials
         self._now = now
@@ -75,17 +95,35 @@ class Archive:
         What the receipts before this one say must be in the database by now.
         """
         files = self._name_sealed()
+        receipt = self.extend(deposits)
+        return receipt._replace(files=(*files, *receipt.files))
+
+    def extend(self, deposits: Sequence[Deposit]) -> Receipt:
+        """Store further deposits of the same batch, which may refer to those before; then they are on disk too.
+
+        No file gets its final name: what the latest receipt says may not be in the database yet.
+        """
         captures: list[Capture] = []
+        resources: list[Resource] = []
         for deposit in deposits:
             file = self._open_file()
+            if deposit.exchange.lookup is not None:
+                resources.append(self._store_lookup(file, deposit.exchange.lookup))
             captures.append(self._store(file, deposit))
             if file.size >= self._identity.size:
                 self._seal(file)
         if self._file is not None:
             self._file.sync()
         written = self._sealed if self._file is None else [*self._sealed, self._file]
-        files += [FileState(file.name, file.size, closed=False) for file in written]
-        return Receipt(tuple(captures), tuple(files))
+        return Receipt(
+            tuple(captures),
+            tuple(FileState(file.name, file.size, closed=False) for file in written),
+            tuple(resources),
+        )
+
+    def digests(self, exchange: Exchange) -> Digests:
+        """The digests of the response, as this archive has them."""
+        return exchange.digests or self._digests(exchange)
 
     def close(self) -> tuple[FileState, ...]:
         """Give every file its final name; all receipts must be in the database by now."""
@@ -116,31 +154,24 @@ class Archive:
     def _open_file(self) -> WarcFile:
         if self._file is None:
             now = self._now()
-            stamp = f"{datetime.fromtimestamp(now // 1_000_000, UTC):%Y%m%d%H%M%S}{now // 1000 % 1000:03}"
-            name = f"{self._identity.prefix}-{stamp}-{self._serials():05}-{self._identity.host}.warc.gz"
-            self._file = WarcFile(self._folder, name)
+            self._file = WarcFile(self.folder, self._identity.file_name(now, self._serials()))
             self._file_id = self._new_id()
-            block = warc_fields(self._identity.info)
-            fields = [
-                ("WARC-Record-ID", self._file_id),
-                ("WARC-Date", warc_date(now)),
-                ("WARC-Filename", name),
-                ("WARC-Block-Digest", digest_of(self._identity.algorithm, block)),
-            ]
-            self._file.append(header("warcinfo", fields, FIELDS_TYPE, len(block)), (block,), len(block))
+            self._identity.begin(self._file, now, self._file_id)
         return self._file
 
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
-        claim, exchange, links = deposit
+        claim, exchange, links, revisit, _ = deposit
         algorithm = self._identity.algorithm
-        length = exchange.response.length
-        digests = exchange.digests or self._digests(exchange)
-        notes = VisitNotes.of(claim, exchange, links).block()
-        every = BlockDigests(digests, digest_of(algorithm, exchange.request), digest_of(algorithm, notes))
-        headers = capture_headers(claim.url, exchange, every, len(notes), self._file_id, self._new_id)
-        response = file.append(headers.response, exchange.response.pieces(), length)
-        request = file.append(headers.request, (exchange.request,), len(exchange.request))
-        metadata = file.append(headers.metadata, (notes,), len(notes))
+        notes = VisitNotes.of(claim, exchange, links, revisit).block()
+        block, length, digests = self._block(deposit)
+        request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
+        blocks = Blocks(digests, length, request, metadata, len(notes), revisit)
+        headers = capture_headers(claim.url, exchange, blocks, self._file_id, self._new_id)
+        spans = (
+            file.append(headers.response, block, length),
+            file.append(headers.request, (exchange.request,), len(exchange.request)),
+            file.append(headers.metadata, (notes,), len(notes)),
+        )
         return Capture(
             url=claim.url,
             timestamp=exchange.started,
@@ -148,13 +179,31 @@ class Archive:
             mime=exchange.framing.media_type,
             payload_digest=digests.payload,
             payload_length=digests.payload_length,
-            received=length,
+            received=exchange.response.length,
             warc=file.name,
-            response=response,
-            request=request,
-            metadata=metadata,
+            response=spans[0],
+            request=spans[1],
+            metadata=spans[2],
             truncated=exchange.truncated,
+            revisit=None if revisit is None else revisit.profile,
         )
+
+    def _block(self, deposit: Deposit) -> tuple[Iterable[bytes], int, Digests]:
+        """What is stored of the response, its length, and its digests."""
+        exchange, revisit = deposit.exchange, deposit.revisit
+        if revisit is None:
+            digests = deposit.digests or self.digests(exchange)
+            return exchange.response.pieces(), exchange.response.length, digests
+        head = exchange.response.head(exchange.framing.head_length)
+        stored = digest_of(self._identity.algorithm, head)
+        return (head,), len(head), Digests(stored, revisit.payload_digest, revisit.payload_length)
+
+    def _store_lookup(self, file: WarcFile, lookup: Lookup) -> Resource:
+        uri, block = lookup_uri(lookup), lookup_block(lookup)
+        content = Content(DNS_TYPE, digest_of(self._identity.algorithm, block), len(block))
+        head = resource_header(uri, lookup.asked, content, self._file_id, self._new_id())
+        span = file.append(head, (block,), len(block))
+        return Resource(uri, lookup.asked, DNS_TYPE, content.digest, file.name, span)
 
     def _digests(self, exchange: Exchange) -> Digests:
         pieces = exchange.response.pieces()

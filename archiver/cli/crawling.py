@@ -3,6 +3,7 @@
 Everything is checked before anything is written.
 """
 
+import asyncio
 import logging
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from archiver.archive.layout import Layout
 from archiver.archive.room import Room
+from archiver.archive.sources import sources
 from archiver.cli import contact, openfiles
 from archiver.cli import directory as place
 from archiver.cli.running import Outcome, run
@@ -57,21 +59,29 @@ class Begun:
 
 def crawl(wish: Wish) -> ExitCode:
     """Begin a crawl."""
-    values = {**(place.read_settings(wish.config) if wish.config else {}), **wish.given}
+    settings = wished(wish, {})
+    directory = wish.output or place.default_for(settings.seeds[0])
+    settings = with_places(settings, directory)
+    place.check_free(directory)
+    check_room(directory, settings)
+    place.made(directory)
+    return carried_out(directory, settings, wish.verbosity, Begun(resume=False, text=toml.render(settings)))
+
+
+def wished(wish: Wish, before: dict[str, Any]) -> Settings:
+    """The settings of a new crawl as *wish* has them, and what stood *before* where it says nothing."""
+    values = {**before, **(place.read_settings(wish.config) if wish.config else {}), **wish.given}
     given = gathered(wish.urls, wish.lists, values.get("seeds", ()))
     others = set(values.get("seeds", ())) - set(given.urls)  # of the file; they are not to be crawled
     own = together((one for one in values.get("seed_setting", ()) if one.url not in others), given.own)
     settings = with_values(Settings(), {**values, "seeds": given.urls, "seed_setting": own})
     _check_own(settings, "")
-    directory = wish.output or place.default_for(given.urls[0])
-    place.check_free(directory)
-    _check_room(directory, settings)
-    place.made(directory)
-    return _carried_out(directory, settings, wish.verbosity, Begun(resume=False, text=toml.render(settings)))
+    return settings
 
 
 def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     """Go on with a crawl."""
+    place.finish_turn(directory)
     place.check_begun(directory)
     layout = Layout(directory)
     read = place.settings_text(layout.settings)
@@ -79,9 +89,10 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
     _check_own(settings, f"{layout.settings}: ")
-    _check_room(directory, settings)
+    settings = with_places(settings, directory)
+    check_room(directory, settings)
     written = toml.render(settings) if given else ""
-    return _carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
+    return carried_out(directory, settings, verbosity, Begun(resume=layout.database.exists(), text=written, read=read))
 
 
 def _check_own(settings: Settings, where: str) -> None:
@@ -90,14 +101,23 @@ def _check_own(settings: Settings, where: str) -> None:
         raise ConfigError(where + wrong)
 
 
-def _check_room(directory: Path, settings: Settings) -> None:
+def with_places(settings: Settings, directory: Path) -> Settings:
+    """*settings* with the other archives by their whole paths, each of which can be used."""
+    others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
+    if settings.dedup.dedup == "on":
+        sources(others, directory)
+    return with_values(settings, {"dedup_from": others})
+
+
+def check_room(directory: Path, settings: Settings) -> None:
     """Refuse to begin what would stop at once."""
     shortage = Room(Layout(directory), settings.limits.min_free_disk).shortage()
     if shortage:
         raise ArchiveError(shortage)
 
 
-def _carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begun) -> ExitCode:
+def carried_out(directory: Path, settings: Settings, verbosity: int, begun: Begun) -> ExitCode:
+    """Run the crawl in *directory* until it ends, and tell how it did."""
     from archiver.build import opened  # noqa: PLC0415 - the network and the database; bad input is refused without
 
     if verbosity > 0:
@@ -111,7 +131,7 @@ def _carried_out(directory: Path, settings: Settings, verbosity: int, begun: Beg
         opened(directory, settings, resume=begun.resume, text=begun.text, read=begun.read),
         face_for(sys.stderr, verbosity),
         settings.limits.drain_timeout,
-        partial(_told, directory, verbosity),
+        partial(_told, directory, settings, verbosity),
     )
 
 
@@ -128,19 +148,35 @@ def _within_open_files(settings: Settings) -> Settings:
     return with_values(settings, {"concurrency": fits})
 
 
-def _told(directory: Path, verbosity: int, outcome: Outcome) -> ExitCode:
+def _told(directory: Path, settings: Settings, verbosity: int, outcome: Outcome) -> ExitCode:
     """Write the reports of a run that has ended, and say how it did."""
     last, ended = outcome.last, outcome.ended
     if ended.code is ExitCode.STORAGE:
         complain(ended.reason)
     with account.opened(directory) as db:
         found = summary.gathered(db, ended.reason, Run(last.elapsed, last.visits, last.received))
-        files.write(directory, db, found, time.time())
-    if verbosity > SILENT:
-        show([*summary.lines(found), *_next_steps(directory, ended.code)])
+        found = files.write(directory, db, found, time.time())
+    try:
+        if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
+            _store_papers(directory, settings)
+    finally:  # where they cannot be stored, that is said too
+        if verbosity > SILENT:
+            page = printable((Layout(directory).reports / files.PAGE).absolute().as_uri(), _LONGEST)
+            show([*summary.lines(found), f"{'report':<9} {page}", *_next_steps(directory, ended.code)])
     return ended.code
 
 
+def _store_papers(directory: Path, settings: Settings) -> None:
+    """Settings, log and reports go into the archive, too."""
+    from archiver.papers import stored  # noqa: PLC0415 - as for `opened`
+
+    try:
+        asyncio.run(stored(directory, settings))
+    except ConfigError as error:  # somebody goes on with the crawl already
+        complain(f"settings, log and reports are stored at the end of the next run: {error}")
+
+
+_LONGEST = 4000  # characters of the address of a page
 _RESUME = "resume", "go on"
 _LOOK = (("replay", "look at it"), ("verify", "read everything back"))
 _STEPS = {

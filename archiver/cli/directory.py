@@ -14,9 +14,10 @@ from typing import Any, TextIO
 
 from archiver import url
 from archiver.allowance import FREE, Allowance
-from archiver.archive.layout import Layout, storage, sync_folder
+from archiver.archive.layout import OPEN, Layout, storage, sync_folder
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
+from archiver.earlier.rounds import files_of
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 
@@ -79,12 +80,26 @@ def check_begun(directory: Path) -> None:
             f"archiver rebuild {quote(str(directory))}"
         )
     there = layout.database.exists()
-    if not (there and account.begun(directory)) and any(layout.archive.glob("*.warc.gz*")):
+    if not (there and account.begun(directory)) and _has_files(layout):
         raise ArchiveError(
             f"{layout.database} is {'empty' if there else 'missing'}, though there are WARC files; put it back from a "
             f"copy, or make it anew: archiver rebuild {quote(str(directory))}"
         )
     check_idle(directory)
+
+
+def _has_files(layout: Layout) -> bool:
+    """Whether there are WARC files that belong to no earlier crawl."""
+    others = files_of(layout)
+    return any(path.name.removesuffix(OPEN) not in others for path in layout.archive.glob("*.warc.gz*"))
+
+
+def finish_turn(directory: Path) -> None:
+    """Where crawling again was cut off while the crawl before was set aside, do the rest of that."""
+    if Layout(directory).earlier.is_dir():
+        from archiver import succession  # noqa: PLC0415 - the network and the database; few collections need it
+
+        succession.finish_turn(directory)
 
 
 def check_idle(directory: Path) -> None:

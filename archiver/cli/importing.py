@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from archiver.cli.options import GroupedCommand
+from archiver.cli.command import command
 from archiver.cli.terminal import complain, results, say
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
@@ -18,42 +18,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20  # faults; verify shows the others
 LONGEST = 1000  # characters of a path
-
-
-def command(context: dict[str, Any]) -> GroupedCommand:
-    """The command."""
-    text = """Bring archives that others made into a collection: WARC and WACZ files, folders, other collections.
-
-    Each file is copied byte for byte into DIR/archive, read whole as archiver verify does, and listed in the index, so
-    that archiver replay DIR shows it. Nothing that is there is overwritten, and what is there already is not copied
-    again. What is damaged is imported as it is, and told; the exit code is 7 then. Killed, it is called once more.
-    """
-    path = click.Path(path_type=Path)
-    return GroupedCommand(
-        "import",
-        callback=bring_in,
-        help=text,
-        short_help=text.partition("\n")[0],
-        params=[
-            click.Argument(["files"], nargs=-1, required=True, metavar="FILE...", type=path),
-            click.Option(
-                ["-o", "--output", "--into"],
-                type=path,
-                metavar="DIR",
-                help="The collection, new or not. Default: collections/ and the name of the first FILE.",
-            ),
-            click.Option(["--strict"], is_flag=True, help="Import nothing at all where there is any fault."),
-        ],
-        examples=(
-            ("archiver import crawl.wacz", "a package, into collections/crawl"),
-            ("archiver import old/*.warc.gz -o collections/example.org", "files, into a collection of your own"),
-            (
-                "archiver import --strict ~/collections/other -o all",
-                "all files of another collection, if all are sound",
-            ),
-        ),
-        context_settings=context,
-    )
 
 
 def bring_in(files: Sequence[Path], output: Path | None, *, strict: bool) -> ExitCode:
@@ -97,3 +61,31 @@ def _line(each: "Arrived") -> str:
     if each.known:
         return f"{label}: is there already, as {printable(each.name, LONGEST)}"
     return f"archive/{each.name}: {each.records} record{'' if each.records == 1 else 's'} of {label}"
+
+
+_PATH = click.Path(path_type=Path)
+COMMANDS = (
+    command(
+        "import",
+        bring_in,
+        """Bring archives that others made into a collection: WARC and WACZ files, folders, other collections.
+
+    Each file is copied byte for byte into DIR/archive, read whole as archiver verify does, and listed in the index, so
+    that archiver replay DIR shows it. Nothing that is there is overwritten, and what is there already is not copied
+    again. What is damaged is imported as it is, and told; the exit code is 7 then. Killed, it is called once more.
+    """,
+        [
+            click.Argument(["files"], nargs=-1, required=True, metavar="FILE...", type=_PATH),
+            click.Option(
+                ["-o", "--output"],
+                type=_PATH,
+                metavar="DIR",
+                help="The collection, new or not. Default: collections/ and the name of the first FILE.",
+            ),
+            click.Option(["--strict"], is_flag=True, help="Import nothing at all where there is any fault."),
+        ],
+        ("archiver import crawl.wacz", "a package, into collections/crawl"),
+        ("archiver import old/*.warc.gz -o collections/example.org", "files, into a collection of your own"),
+        ("archiver import --strict ~/collections/other -o all", "all files of another collection, if all are sound"),
+    ),
+)

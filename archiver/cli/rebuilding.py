@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from shlex import quote
 
-from archiver.archive.imports import imported_names
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
@@ -22,6 +21,7 @@ def rebuild(directory: Path) -> ExitCode:
     if not layout.archive.is_dir():
         raise ConfigError(f"{directory} holds no crawl: there is no archive/ in it")
     place.check_idle(directory)
+    place.finish_turn(directory)
     from archiver.build import rebuilt  # noqa: PLC0415 - the network and the database; bad input is refused without
 
     settings, text = _settings(directory)
@@ -46,13 +46,12 @@ def rebuild(directory: Path) -> ExitCode:
 
 def _settings(directory: Path) -> tuple[Settings, str]:
     """Those in crawl.toml; where it is missing, as the newest WARC file tells them, and the text of a new one."""
-    from archiver.recover import archive_files, settings_text  # noqa: PLC0415 - as above
+    from archiver.recover import own_files, settings_text  # noqa: PLC0415 - as above
 
     layout = Layout(directory)
     if layout.settings.exists():
         return with_values(Settings(), place.read_settings(layout.settings)), ""
-    foreign = imported_names(layout)
-    text = settings_text(path for path in archive_files(layout) if path.name not in foreign)
+    text = settings_text(own_files(layout))
     if not text:
         raise ConfigError(f"{layout.settings} is missing, and no WARC file tells its seeds; write it anew")
     settings = with_values(Settings(), toml.parse(text, "the settings in the WARC files"))

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.directory import Holder
 from archiver.cli.terminal import result
+from archiver.earlier.rounds import rounds, stamp_of
 from archiver.frontier import account
 from archiver.frontier.account import HostAccount
 from archiver.model import ExitCode
@@ -29,6 +31,7 @@ class Standing:
     found: Summary
     rate: float  # captures a second, in the last minute
     hosts: tuple[HostAccount, ...]
+    earlier: tuple[str, ...]  # when earlier crawls of the collection began, newest first
 
     @property
     def state(self) -> str:
@@ -51,6 +54,7 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
             summary.gathered(db),
             account.recent_rate(db, now),
             tuple(account.hosts(db, now, shown, allowance=place.allowance(directory))),
+            tuple(map(stamp_of, rounds(Layout(directory)))),
         )
     result(_json(standing, directory) if as_json else "\n".join(_lines(standing)))
     return ExitCode.DONE
@@ -59,6 +63,9 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
 def _lines(standing: Standing) -> Iterator[str]:
     by = f" ({printable(str(standing.holder))})" if standing.holder else ""
     yield f"{'state':<9} {standing.state}{by}, {standing.rate:.1f}/s in the last minute"
+    if standing.earlier:
+        number, before = len(standing.earlier) + 1, standing.earlier[0]
+        yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
     yield from summary.lines(standing.found)
     for number, host in enumerate(standing.hosts):
         label = "" if number else "hosts"
@@ -79,6 +86,7 @@ def _json(standing: Standing, directory: Path) -> str:
             "state": standing.state,
             "running": asdict(holder) if holder else None,
             "rate": round(standing.rate, 3),
+            "earlier": standing.earlier,
             **summary.as_json(standing.found),
             "hosts": [{**asdict(host), "until": summary.iso(host.until)} for host in standing.hosts],
         },

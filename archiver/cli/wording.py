@@ -189,6 +189,7 @@ def _tries(row: Known) -> str:
 def _captures(found: Explanation) -> Iterator[str]:
     for capture in found.captures[:CAPTURES_SHOWN]:
         cut = f", cut: {capture.truncated}" if capture.truncated else ""
+        cut += f", a revisit: {capture.revisit}" if capture.revisit else ""
         what = f"{capture.status} {capture.mime}".strip()
         yield printable(f"{iso(capture.moment)}  {what}, {volume(capture.received)}{cut}", LONGEST_URL)
         yield printable(f"  archive/{capture.file}, offset {capture.offset}, {capture.digest}", LONGEST_URL)

@@ -10,6 +10,7 @@ from typing import Any
 
 from archiver.config.own import SEED_SETTING, SeedSetting
 from archiver.config.values import (
+    ARCHIVE,
     BOOLEAN,
     COUNT,
     ENDINGS,
@@ -241,6 +242,12 @@ class FetchSettings:
         "The host of a seed needs no such word.",
         many=True,
     )
+    conditional: bool = setting(
+        True,
+        BOOLEAN,
+        "Where an earlier crawl of the same collection has a URL with an ETag or a Last-Modified, ask only for what "
+        "has changed since.",
+    )
     retries: int = setting(3, NUMBER, "Try a URL N more times when no answer came or the server is overloaded.")
 
 
@@ -275,9 +282,34 @@ class WarcSettings:
 
     warc_prefix: str = setting("archiver", LABEL, "WARC file names begin with this.")
     warc_size: int = setting(10**9, SIZE, "Begin a new WARC file when one has reached this size.")
+    metadata_warc: bool = setting(
+        True,
+        BOOLEAN,
+        "At the end of each run, store settings, seeds, crawl.log and reports in a WARC file of their own.",
+    )
     digest: str = setting("sha256", choice("sha256", "sha1"), "The algorithm of block and payload digests.")
     operator: str = setting("", TEXT, "Who runs this crawl; stands in each warcinfo record.")
     description: str = setting("", TEXT, "What this crawl is for; stands in each warcinfo record.")
+
+
+@dataclass(frozen=True, slots=True)
+class DedupSettings:
+    """What becomes of a payload that is stored already."""
+
+    dedup: str = setting(
+        "on",
+        choice("on", "off"),
+        "Whether a payload that is stored already is stored once more, or a short revisit record names where it is.",
+    )
+    dedup_min_size: int = setting(
+        1024, SIZE, "Store payloads of fewer bytes as they are: a revisit record would save nothing."
+    )
+    dedup_from: tuple[str, ...] = setting(
+        (),
+        ARCHIVE,
+        "Count as stored what this earlier crawl holds too, or what this CDXJ index lists; replay needs both archives.",
+        many=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +323,7 @@ class Settings:
     fetch: FetchSettings = FetchSettings()
     limits: LimitSettings = LimitSettings()
     warc: WarcSettings = WarcSettings()
+    dedup: DedupSettings = DedupSettings()
 
 
 TITLES = {
@@ -300,6 +333,7 @@ TITLES = {
     "fetch": "Fetch",
     "limits": "Limits",
     "warc": "WARC files",
+    "dedup": "Deduplication",
 }
 SLICES = tuple(TITLES)
 

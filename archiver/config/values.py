@@ -179,6 +179,12 @@ def _header(given: Any) -> str:
     return f"{found[1]}: {found[2].strip()}"
 
 
+def _path(given: Any) -> str:
+    if not _text(given):
+        raise ValueError
+    return str(given)
+
+
 def _label(given: Any) -> str:
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", _text(given)) is None:
         raise ValueError
@@ -287,6 +293,7 @@ PARAMETERS = Kind(
     _parameters,
 )
 SETS = Kind("SET[,SET]", f"names of sets: {', '.join(sets.SETS)}", _sets)
+ARCHIVE = Kind("DIR|CDXJ", "the directory of an archive, or a CDXJ file", _path)
 LABEL = Kind("NAME", "a name of letters, digits, '.', '_' and '-'", _label)
 
 

@@ -152,7 +152,7 @@ class Committer:
     async def _commit(self, lane: Lane, batch: Sequence[Visited]) -> None:
         weights = [_weight(visited) for visited in batch]
         stored = await lane.store(batch)
-        settled = await self._frontier.settle(stored.settlements, stored.files, self._lessons())
+        settled = await self._frontier.settle(stored.settlements, stored.files, self._lessons(), stored.resources)
         self._give(sum(held for held, _ in weights), sum(large for _, large in weights), len(batch))
         if self._report is not None:
             await self._report(stored.settlements, settled)

@@ -9,17 +9,21 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from archiver.archive.crawllog import CrawlLog, LogLine
 from archiver.archive.index import Index
-from archiver.archive.writer import Archive, Deposit
+from archiver.archive.writer import Deposit, Receipt
 from archiver.crawl.clock import Clock
+from archiver.crawl.newer import hurried
+from archiver.earlier import Memory, Version
 from archiver.errors import Failure
-from archiver.model import Claim, Event, FileState, Settlement
+from archiver.model import Claim, Event, Exchange, FileState, Links, Profile, Resource, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
 ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
+DUPLICATE = {Profile.IDENTICAL: "duplicate:digest", Profile.NOT_MODIFIED: "duplicate:server-not-modified"}  # its words
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
 
 
@@ -29,6 +33,7 @@ class Stored:
 
     settlements: tuple[Settlement, ...]
     files: tuple[FileState, ...]
+    resources: tuple[Resource, ...] = ()
 
 
 class Books:
@@ -50,6 +55,7 @@ class Books:
         """Write down what was stored, for pywb and for people."""
         with self._turn:
             self._index.add(each.capture for each in stored.settlements if each.capture is not None)
+            self._index.add(stored.resources)
             for file in stored.files:
                 if file.closed:
                     self._index.close_file(file.name)
@@ -77,11 +83,25 @@ class Books:
             self._log.abandon()
 
 
+class Store(Protocol):
+    """Where a lane's visits go: an `Archive`, or one in which each payload is stored once."""
+
+    def append(self, deposits: Sequence[Deposit]) -> Receipt:
+        """Store each of *deposits* whole; when this returns, all of them are on disk."""
+
+    def close(self) -> tuple[FileState, ...]:
+        """Give every file its final name."""
+
+    def abandon(self) -> None:
+        """Leave the open file as it is."""
+
+
 class InForce:
     """The terms by which visits are judged from now on: one value, put in the place of another while the crawl runs."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, memory: Memory | None = None) -> None:
         self.terms = terms
+        self._memory = memory
 
     def held(self, claim: Claim) -> str:
         """The rule by which *claim* is held back now, although it was taken; "" where none does."""
@@ -91,6 +111,12 @@ class InForce:
         """The pattern of *claim*, and how many of it may be under way now; "" where it does not matter."""
         return room(self.terms, claim)
 
+    def hurried(self, settlement: Settlement, links: Links) -> Settlement:
+        """*settlement*, in which what a sitemap says is newer than what earlier crawls have goes first."""
+        if self._memory is None:
+            return settlement
+        return hurried(settlement, links, self._memory)
+
 
 class Lane:
     """Batches of one kind, one after the other: the next is handed in when the database knows the one before.
@@ -99,7 +125,7 @@ class Lane:
     """
 
     def __init__(
-        self, archive: Archive, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
+        self, archive: Store, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
     ) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()
@@ -141,10 +167,11 @@ class Lane:
         places: list[int] = []
         for visited in batch:
             if visited.exchange is not None:
-                links = read_links(visited.claim, visited.exchange)
+                deposit = _deposit(visited.claim, visited.exchange, visited.unmodified)
                 places.append(len(settlements))
-                deposits.append(Deposit(visited.claim, visited.exchange, links))
-                settlements.append(conclude(terms, visited.claim, visited.exchange, links, now))
+                deposits.append(deposit)
+                concluded = conclude(terms, visited.claim, visited.exchange, deposit.links, now)
+                settlements.append(self._in_force.hurried(concluded, deposit.links))
             elif visited.error is not None:
                 settlements.append(conclude_failure(terms, visited, now))
             else:
@@ -153,7 +180,7 @@ class Lane:
         for place, capture, deposit in zip(places, receipt.captures, deposits, strict=True):
             settlements[place] = settlements[place]._replace(capture=capture)
             deposit.exchange.response.close()
-        stored = Stored(tuple(settlements), receipt.files)
+        stored = Stored(tuple(settlements), receipt.files, receipt.resources)
         self._books.enter(stored)
         return stored
 
@@ -163,16 +190,25 @@ class Lane:
         return files
 
 
+def _deposit(claim: Claim, exchange: Exchange, unmodified: Version | None) -> Deposit:
+    """The visit as it is to be stored; a page that has not changed names what the stored one names."""
+    if unmodified is None:
+        return Deposit(claim, exchange, read_links(claim, exchange))
+    return Deposit(claim, exchange, unmodified.links(claim), unmodified.original)
+
+
 def _log_line(each: Settlement) -> LogLine:
     capture, claim = each.capture, each.claim
     words = [*each.annotations]
     if each.event is Event.RETRY:
         words.append("retry")
     if capture is not None:
+        if capture.revisit:
+            words.append(DUPLICATE[capture.revisit])
         return LogLine(
             logged=each.settled,
             status=capture.status,
-            size=capture.payload_length,
+            size=0 if capture.revisit is Profile.NOT_MODIFIED else capture.payload_length,
             url=claim.url,
             path=claim.path,
             via=claim.via,
@@ -181,9 +217,25 @@ def _log_line(each: Settlement) -> LogLine:
             took=each.took,
             digest=capture.payload_digest,
             annotations=words,
+            source=claim.seed,
         )
     forbidden = each.event is Event.FORBID and each.failure == Failure.ROBOTS
+    if claim.tries and each.asked and not forbidden:
+        words.insert(0, f"{claim.tries + 1}t")
     code = ROBOTS_PRECLUDED if forbidden else Failure(each.failure).heritrix_code
     if each.note and not forbidden:
         words.append(f"err={each.note}")
-    return LogLine(each.settled, code, None, claim.url, claim.path, claim.via, "", None, 0.0, "", words)
+    return LogLine(
+        logged=each.settled,
+        status=code,
+        size=None,
+        url=claim.url,
+        path=claim.path,
+        via=claim.via,
+        mime="",
+        started=None,
+        took=0.0,
+        digest="",
+        annotations=words,
+        source=claim.seed,
+    )

@@ -18,7 +18,9 @@ from archiver.crawl.changes import Changes
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
 from archiver.crawl.feed import NEVER, Feed
+from archiver.crawl.leftover import Leftover
 from archiver.crawl.network import Network
+from archiver.crawl.recall import Recall
 from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
 from archiver.fetch import Fetcher
 from archiver.frontier.port import Frontier, Settled
@@ -29,6 +31,7 @@ from archiver.stats import Phase, Snapshot
 from archiver.visit import PAGES, Visited, is_robots
 
 LONGEST_NAP = 30.0  # seconds until the planner looks again even if nothing calls it
+NOT_MODIFIED = 304  # to a request with conditions; nobody else is told so
 ERRORS = 400  # the first status that says nothing of how long an answer needs
 RELIEF = 1.0  # seconds without a request to a host for which this machine had nothing left to open
 
@@ -47,6 +50,8 @@ class Parts:
     room: Room
     network: Network
     changes: Changes
+    recall: Recall
+    leftover: Leftover | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,8 @@ class Crawl:
         self._room = parts.room
         self._network = parts.network
         self._changes = parts.changes
+        self._recall = parts.recall
+        self._leftover = parts.leftover
         self._limits = limits
         self._most = limits.concurrency  # requests at once; fewer where this machine cannot carry so many …
         self._lowered = -NEVER  # … as was seen then
@@ -183,6 +190,10 @@ class Crawl:
         if self._schedule.wanting(1) or self._schedule.wake() <= now:
             return False
         if await self._feed.ended():
+            if self._leftover is not None and await self._leftover.hand_out(now):
+                await self._feed.reread()
+                self._news.set()
+                return False
             if held_back := await self._feed.held_back():
                 self._end(ExitCode.LIMIT, held_back)
             return True
@@ -267,7 +278,11 @@ class Crawl:
             if self._stop:
                 return None
             gate = partial(self._gate, task, claim.host)
-            return Visited(claim, await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim)))
+            stored = await self._recall.version(claim)
+            conditions = stored.conditions if stored is not None else b""
+            exchange = await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim), conditions=conditions)
+            unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
+            return Visited(claim, exchange, unmodified=unmodified)
         except FetchError as error:
             if task in self._unsent:  # no request began, but its host was knocked at
                 self._schedule.tried(claim.host, self._clock.now())

@@ -2,10 +2,13 @@
 
 A page is a LINK, another sitemap is a MANIFEST. Pictures, films and other languages of a page are LINKs as
 well: they belong to pages that the crawl may not want, so they are no requisites. A sitemap of addresses and dates
-that is written as the format says is read in one leap (`written_plainly`), any other one by a parser.
+that is written as the format says is read in one leap (`written_plainly`), any other one by a parser. When an entry was
+modified last stands in the context of its link: "loc lastmod:2026-11-21".
 """
 
 import re
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from archiver.extract.elements import Attributes
@@ -14,6 +17,7 @@ from archiver.model import Hop, Links
 
 ROOTS = ("urlset", "sitemapindex")
 LONGEST = 1 << 14  # characters; a text that is longer is no address
+_ENTRIES = frozenset(("url", "sitemap"))
 _PLACES = frozenset(("loc", "url", "sitemap", "content_loc", "thumbnail_loc", "player_loc"))
 
 _S = r"[ \t\n\r]*+"
@@ -23,6 +27,12 @@ _TEXT = rf"{_CHARS}(?:&(?:amp|lt|gt|quot|apos);{_CHARS})*+"
 _CHILD = "|".join(rf"{name}>{_TEXT}</{name}" for name in ("loc", "lastmod", "changefreq", "priority"))
 _NAMED = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))  # the last makes no new one
 _ADDRESS = re.compile(r"<loc>([^<]*+)")
+_LAST = re.compile(r"<lastmod>([^<]{0,60})")
+_DATE = re.compile(  # as W3C writes dates and times
+    r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}"
+    r"(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
+)
+_MODIFIED = " lastmod:"
 
 
 def _written(root: str, entry: str) -> re.Pattern[str]:
@@ -42,13 +52,34 @@ def written_plainly(text: str) -> Found | None:
     for written, hop in _PLAIN:
         if written.fullmatch(text):
             found = Found()
-            addresses = _ADDRESS.findall(text)
-            if max(map(len, addresses), default=0) > LONGEST:
+            if max(map(len, _ADDRESS.findall(text)), default=0) > LONGEST:
                 return None
-            for address in addresses:
-                found.add((_meant(address) if "&" in address else address).strip(), hop, "loc")
+            for entry in text.split("<sitemap>" if hop is Hop.MANIFEST else "<url>") if "<lastmod>" in text else [text]:
+                last = _LAST.search(entry)
+                context = f"loc{_dated(last[1])}" if last else "loc"
+                for address in _ADDRESS.findall(entry):
+                    found.add((_meant(address) if "&" in address else address).strip(), hop, context)
             return found
     return None
+
+
+def modified(context: str) -> float | None:
+    """When the page was modified last that a link with this *context* names, in seconds since the epoch, if it says so.
+
+    A date without a time zone is one of UTC, and a date without a time the beginning of that day.
+    """
+    _, named, text = context.partition(_MODIFIED)
+    if named:
+        with suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(f"{text}-01-01"[:10] if len(text) < 10 else text)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return None
+
+
+def _dated(text: str) -> str:
+    """What the context of a link says of *text*, if that is a date."""
+    date = text.strip()
+    return f"{_MODIFIED}{date}" if _DATE.fullmatch(date) else ""
 
 
 def _meant(text: str) -> str:
@@ -64,12 +95,16 @@ class Entries:
         self._pages = Found()
         self._beside = Found()  # what is named with them must not crowd them out
         self._hop = Hop.LINK
+        self._named: list[tuple[str, Hop, str]] = []  # in this entry
+        self._date = ""  # of this entry
         self._pieces: list[str] = []
         self._length = 0
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         name, _ = _local(tag)
+        if name in _ENTRIES:
+            self._end_entry()
         if name in ("sitemap", "sitemapindex"):
             self._hop = Hop.MANIFEST
         elif name == "urlset":
@@ -89,19 +124,32 @@ class Entries:
         name, beside = _local(tag)
         if name in _PLACES and self._pieces:
             text = "".join(self._pieces).strip()
-            if name == "loc" or "://" in text:  # an address may stand in the entry itself, with no loc around it
-                (self._beside if beside else self._pages).add(text, Hop.LINK if beside else self._hop, name)
+            if beside and "://" in text:
+                self._beside.add(text, Hop.LINK, name)
+            elif not beside and (name == "loc" or "://" in text):  # it may stand in the entry itself, with no loc
+                self._named.append((text, self._hop, name))
+        elif name == "lastmod" and not beside:
+            self._date = _dated("".join(self._pieces))
+        if name in _ENTRIES:
+            self._end_entry()
         self._forget()
 
     def close(self) -> None:
-        """Nothing is left to do: everything was told as it came."""
+        """The text is at its end."""
+        self._end_entry()
 
     def links(self, address: str, encoding: str, note: str) -> Links:
         """What was named, the entries themselves first, in a sitemap found at *address*."""
+        self._end_entry()  # where the text broke off
         pages = self._pages.links(address, encoding, note, queries="utf-8")
         beside = self._beside.links(address, encoding, queries="utf-8")
         known = {(link.url, link.hop): link for link in (*pages.links, *beside.links)}
         return Links(tuple(known.values()), encoding, "; ".join(filter(None, (pages.note, beside.note))))
+
+    def _end_entry(self) -> None:
+        for text, hop, name in self._named:
+            self._pages.add(text, hop, name + self._date)
+        self._named, self._date = [], ""
 
     def _forget(self) -> None:
         if self._length:

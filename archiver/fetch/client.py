@@ -79,17 +79,18 @@ class Fetcher:
         self._algorithm = algorithm
         self._writer = writer
 
-    async def fetch(self, address: str, gate: Gate, *, needed: bool = False) -> Exchange:
+    async def fetch(self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"") -> Exchange:
         """The exchange for canonical URL *address*, started when *gate* lets it pass.
 
-        *needed*: its body is read whatever media types are wanted.
+        *needed*: its body is read whatever media types are wanted. *conditions*: further field lines.
         """
         bounds = self._needed if needed else self._bounds
         origin = url.origin(address)
-        request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
+        request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
             address[len(origin) :].encode(),
             origin[origin.index("//") + 2 :].encode(),
             self._fields,
+            conditions,
         )
         first = True
         while True:
@@ -208,6 +209,7 @@ class _Attempt:
             if framing is None or not self._received or self._doubtful(framing):
                 return None
             await self._spool.finish(framing)
+            answer = self._wire.answer
             return Exchange(
                 request=self._request,
                 response=self._spool.block(),
@@ -221,6 +223,7 @@ class _Attempt:
                 interim=self.framer.interim,
                 surplus=self.framer.surplus,
                 notes=self._wire.notes + self._remarks,
+                lookup=None if answer is None else answer.told(),
             )
         finally:
             self._spool.discard()

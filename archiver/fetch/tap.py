@@ -35,7 +35,7 @@ from archiver.fetch.failures import translated
 from archiver.fetch.guard import Guard
 from archiver.fetch.idle import Idle
 from archiver.fetch.peers import peer_of
-from archiver.fetch.resolver import GuardedResolver
+from archiver.fetch.resolver import Answer, GuardedResolver
 
 Kept = TypeVar("Kept")
 
@@ -56,6 +56,7 @@ class TapProtocol(ResponseHandler):
         self.lines = lines
         self.wire: Wire | None = None
         self.origin = ""
+        self.answer: Answer | None = None  # of the name servers, that led here
         self.exchanges = 0
         self.early: list[bytes] = []  # what a new server said before anybody could ask
         self.wiring: asyncio.Transport | None = None  # as `transport`, but to the very end
@@ -110,6 +111,7 @@ class Wire:
         "_timer",
         "_transport",
         "_waiter",
+        "answer",
         "awake",
         "error",
         "notes",
@@ -122,6 +124,7 @@ class Wire:
         self.error: BaseException | None = None
         self.notes = notes
         self.peer = peer_of(protocol.transport)
+        self.answer = protocol.answer
         self.awake = protocol.lines.awake
         self._lines = protocol.lines
         self._protocol = protocol
@@ -275,11 +278,8 @@ class Lines:
         self.pauses = Pauses(loop)
         self.idle: Idle[Wire] = Idle(loop, allowed() / IDLE_SHARE)
         self.heard = float("-inf")  # `time.monotonic()` when anything last came over the network
-        self._connector = aiohttp.TCPConnector(
-            limit=0,
-            ttl_dns_cache=DNS_TTL,
-            resolver=GuardedResolver(guard, aiohttp.ThreadedResolver()),
-        )
+        self._resolver = GuardedResolver(guard, aiohttp.ThreadedResolver())
+        self._connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=DNS_TTL, resolver=self._resolver)
         self.alive: set[TapProtocol] = set()
         self._tapped = partial(TapProtocol, loop, self)
         self._connector._factory = self._tapped  # type: ignore[assignment]  # noqa: SLF001  the seam
@@ -382,6 +382,7 @@ class Lines:
         if not isinstance(protocol, TapProtocol):
             connection.close()
             raise ConnectionResetError(f"{origin} closed the connection at once")
+        protocol.answer = self._resolver.answer(request.url.raw_host or "", request.url.port or 0)
         return protocol, connection.close
 
 

@@ -29,6 +29,16 @@ COME_BACK_AS_SEED = """
 UPDATE urls SET state = 'waiting', due = ?, tries = 0, again = again + 1
 WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url FROM seeds)
 """
+WITHOUT_PAYLOAD = """
+SELECT DISTINCT urls.id FROM captures AS visit CROSS JOIN urls ON urls.id = visit.url
+WHERE visit.revisit = 'identical-payload-digest' AND urls.state = 'archived' AND NOT EXISTS (
+    SELECT 1 FROM captures AS stored
+    WHERE substr(stored.payload_digest, -8) = substr(visit.payload_digest, -8) AND stored.revisit = ''
+      AND stored.truncated = '' AND stored.payload_length > 0 AND stored.status / 100 <> 3
+      AND stored.payload_digest = visit.payload_digest
+)
+LIMIT ?
+"""
 HOSTS_HELD_BACK = """
 SELECT DISTINCT hosts.id FROM urls JOIN hosts ON hosts.id = urls.host
 WHERE urls.id IN (SELECT value FROM json_each(:rows))

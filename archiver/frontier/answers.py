@@ -69,6 +69,7 @@ class Stored:
     offset: int
     length: int
     truncated: str
+    revisit: str = ""  # a word of `Profile`
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ SELECT url, hop, path FROM way ORDER BY step DESC
 """
 _CAPTURES = """
 SELECT timestamp, captures.status, mime, received, took, payload_digest,
-       CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated
+       CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, {revisit}
 FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY captures.id DESC LIMIT ?
 """
 _HOST = """
@@ -143,7 +144,8 @@ def way(db: sqlite3.Connection, row: Known) -> tuple[list[Step], bool]:
 
 def captures(db: sqlite3.Connection, row: Known) -> list[Stored]:
     """The newest captures of *row*, newest first."""
-    found = db.execute(_CAPTURES, (row.id, MAX_CAPTURES))
+    revisit = "revisit" if "revisit" in _columns(db, "captures") else "''"
+    found = db.execute(_CAPTURES.format(revisit=revisit), (row.id, MAX_CAPTURES))
     return [Stored(moment / _MICRO, *others) for moment, *others in found]
 
 

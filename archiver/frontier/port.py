@@ -11,7 +11,8 @@ from typing import Protocol
 
 from archiver.adapting import UNTAUGHT, Lesson
 from archiver.allowance import FREE, Allowance
-from archiver.model import Capture, Claim, FileState, PatternTally, Robots, Settlement
+from archiver.frontier.recalling import Manner, Recalled
+from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Robots, Settlement
 from archiver.slumber import AWAKE, Slumber
 
 NOTHING_NEW: Mapping[int, Lesson] = MappingProxyType({})
@@ -169,8 +170,12 @@ class Frontier(Protocol):
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
         lessons: Mapping[int, Lesson] = NOTHING_NEW,
+        resources: Sequence[Resource] = (),
     ) -> Settled:
-        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
+        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us.
+
+        *resources* are records in these files that belong to no visit.
+        """
 
     async def doze(self, host: int, slumber: Slumber) -> None:
         """Keep how *host* fails, or that it does not any more."""
@@ -180,6 +185,15 @@ class Frontier(Protocol):
 
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
+
+    async def unknown(self, addresses: Collection[str]) -> set[str]:
+        """Those of *addresses* that the crawl has never heard of."""
+
+    async def recall(self, recalled: Sequence[Recalled]) -> int:
+        """URLs of an earlier crawl wait from now on; how many were not known."""
+
+    async def inherit(self, manners: Sequence[Manner]) -> None:
+        """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
 
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
@@ -195,6 +209,12 @@ class Frontier(Protocol):
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
+
+    async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
+        """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
+
+    async def latest_resource(self, beginning: str) -> Resource | None:
+        """The one that was stored last of those whose URI begins so."""
 
     async def mark_indexed(self) -> None:
         """Every closed file's lines stand in index.cdxj now."""

@@ -25,6 +25,8 @@ from archiver.frontier import (
     learning,
     leasing,
     limits,
+    others,
+    recalling,
     seeding,
     settling,
     tallies,
@@ -35,7 +37,8 @@ from archiver.frontier.connection import Connection, connect, inside
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
-from archiver.model import Capture, Claim, FileState, PatternTally, Settlement, Span, Truncation
+from archiver.frontier.recalling import Manner, Recalled
+from archiver.model import Capture, Claim, FileState, PatternTally, Profile, Resource, Settlement, Span, Truncation
 from archiver.slumber import Slumber
 
 CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
@@ -104,6 +107,13 @@ class SqliteFrontier:
         after = count = 0
         while rows := [int(row[0]) for row in await self._rows(*again.question(wanted, hosts, after))]:
             after = rows[-1]
+            count += await self._write(self._anew, again.come_back, rows)
+        return count
+
+    async def again_without_payload(self) -> int:
+        """Make URLs due again whose answers came as revisits of a payload that is lost; how many they are."""
+        count = 0
+        while rows := [int(row[0]) for row in await self._rows(again.WITHOUT_PAYLOAD, (again.AT_ONCE,))]:
             count += await self._write(self._anew, again.come_back, rows)
         return count
 
@@ -188,11 +198,12 @@ class SqliteFrontier:
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
         lessons: Mapping[int, Lesson] = NOTHING_NEW,
+        resources: Sequence[Resource] = (),
     ) -> Settled:
         """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
         with _translated(self._path):
             async with self._turn:
-                return await inside(self._writer, self._settle, settlements, files, lessons)
+                return await inside(self._writer, self._settle, settlements, files, lessons, resources)
 
     def _settle(
         self,
@@ -200,6 +211,7 @@ class SqliteFrontier:
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
         lessons: Mapping[int, Lesson],
+        resources: Sequence[Resource],
     ) -> Settled:
         with db.transaction():
             (version,) = db.row("PRAGMA data_version")
@@ -208,6 +220,7 @@ class SqliteFrontier:
                 self._offered = version
             ways.keep(db, lessons)
             settled, idle = settling.settle(db, settlements, files, self._offers)
+            others.keep(db, resources)
         self._offers.remember(idle)
         return settled
 
@@ -235,6 +248,22 @@ class SqliteFrontier:
         await self._write(self._anew, learning.learn, visits)
         return await self._read(leasing.claims, [visit.url for visit in visits])
 
+    async def began(self) -> float:
+        """Seconds since the epoch: the first capture; 0 where there is none."""
+        return float((await self._rows("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures"))[0][0])
+
+    async def unknown(self, addresses: Collection[str]) -> set[str]:
+        """Those of *addresses* that the crawl has never heard of."""
+        return await self._read(recalling.unknown, addresses)
+
+    async def recall(self, recalled: Sequence[Recalled]) -> int:
+        """URLs of an earlier crawl wait from now on; how many were not known."""
+        return await self._write(self._anew, recalling.take, recalled)
+
+    async def inherit(self, manners: Sequence[Manner]) -> None:
+        """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
+        await self._write(recalling.inherit, manners)
+
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
         return Counts(*(await self._rows(COUNTS))[0])
@@ -256,12 +285,20 @@ class SqliteFrontier:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
         rows = await self._rows(
             """SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
-                      offset, response_length, request_length, metadata_length, truncated
+                      offset, response_length, request_length, metadata_length, truncated, revisit
                FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
                WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?""",
             (warc, after, most),
         )
         return [_capture(row) for row in rows]
+
+    async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
+        """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
+        return others.read(await self._rows(others.IN_FILE, (warc, after, most)))
+
+    async def latest_resource(self, beginning: str) -> Resource | None:
+        """The one that was stored last of those whose URI begins so."""
+        return next(iter(others.read(await self._rows(others.LATEST, (beginning, beginning)))), None)
 
     async def mark_indexed(self) -> None:
         """Every closed file's lines stand in index.cdxj now."""
@@ -362,4 +399,5 @@ def _capture(row: sqlite3.Row) -> Capture:
         request=Span(offset + row[9], row[10]),
         metadata=Span(offset + row[9] + row[10], row[11]),
         truncated=Truncation(row[12]) if row[12] else None,
+        revisit=Profile(row[13]) if row[13] else None,
     )

@@ -7,7 +7,7 @@ byte that came is kept. Pure.
 """
 
 from archiver.http.chunks import Dechunker
-from archiver.http.digest import Digester, digest_of, digests_of
+from archiver.http.digest import Digester, digest_of, digest_of_pieces, digests_of
 from archiver.http.endless import Extent
 from archiver.http.framer import Framer
 from archiver.http.head import read_head, read_stored, transfer_codings
@@ -20,6 +20,7 @@ __all__ = [
     "Framer",
     "Wanted",
     "digest_of",
+    "digest_of_pieces",
     "digests_of",
     "read_head",
     "read_stored",

@@ -6,6 +6,7 @@ written in Base32 as all archives do, SHA-256 and MD5 in lowercase hexadecimal (
 
 import hashlib
 from base64 import b32encode
+from collections.abc import Iterable
 
 from archiver.http.chunks import Dechunker
 from archiver.model import Digests, Framing
@@ -17,6 +18,14 @@ def digest_of(algorithm: str, data: bytes | memoryview) -> str:
     """The digest of *data* as a WARC field has it: `sha256:…`."""
     maker = _MAKERS.get(algorithm)
     return _labelled(algorithm, hashlib.new(algorithm, data) if maker is None else maker(data))
+
+
+def digest_of_pieces(algorithm: str, pieces: Iterable[bytes]) -> str:
+    """The digest of all *pieces* in a row."""
+    state = hashlib.new(algorithm)
+    for piece in pieces:
+        state.update(piece)
+    return _labelled(algorithm, state)
 
 
 def digests_of(algorithm: str, framing: Framing, block: bytes) -> Digests:

@@ -1,5 +1,7 @@
 """A lost or damaged database made anew: recovery from offset 0, over every WARC file that this program wrote.
 
+Files of earlier crawls, whose databases lie below DIR/crawls, are left to them.
+
 What is damaged in a file is taken out and kept under damaged/; every other visit is settled again, so a crawl goes on
 where it was. What no WARC tells (URLs that never answered, or that robots.txt forbids) waits to be visited again.
 """
@@ -14,6 +16,7 @@ from typing import Any
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.config.toml import toml_value
+from archiver.earlier import files_of
 from archiver.frontier.port import Frontier
 from archiver.recover.damage import finished
 from archiver.recover.recovery import Adoption, archive_files, mended, named, ours
@@ -48,13 +51,12 @@ class Rebuilding:
         """Read every file; afterwards each of them has its final name, and the frontier knows it as closed."""
         adoption = Adoption(self._frontier, self._terms)
         cut, foreign = [], []
-        imported = imported_names(self._layout)
-        paths = archive_files(self._layout)
+        paths = own_files(self._layout)
         for number, path in enumerate(paths):
             self._tell(number, len(paths), adoption.adopted)
             name = path.name.removesuffix(OPEN)
             with storage(path):
-                if path.name in imported or (not path.name.endswith(OPEN) and not ours(path)):
+                if not path.name.endswith(OPEN) and not ours(path):
                     foreign.append(name)
                     continue
                 if mended(path, name, 0, self._layout, lenient=True):
@@ -64,6 +66,12 @@ class Rebuilding:
                     await self._frontier.settle((), (finished(path.with_name(name), name),))
         self._tell(len(paths), len(paths), adoption.adopted)
         return Rebuilt(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
+
+
+def own_files(layout: Layout) -> list[Path]:
+    """The WARC files that neither belong to an earlier crawl of the collection nor were imported."""
+    others = files_of(layout) | imported_names(layout)
+    return [path for path in archive_files(layout) if path.name.removesuffix(OPEN) not in others]
 
 
 def settings_text(paths: Iterable[Path]) -> str:

@@ -13,11 +13,12 @@ from shlex import quote
 from archiver import scope
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
+from archiver.earlier import files_of
 from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Settlement
 from archiver.recover import aside
 from archiver.recover.damage import broken, changed, finished
-from archiver.recover.visits import Found, Gap, is_ours, survey
+from archiver.recover.visits import Found, Gap, Single, is_ours, survey
 from archiver.visit import Terms, conclude, read_links
 
 BATCH = 64  # visits settled in one transaction
@@ -53,10 +54,10 @@ class Recovery:
                 await self._finish(row.name, row.committed)
             else:
                 await self._look(self._layout.archive / row.name, row)
-        foreign = imported_names(self._layout)
+        others = files_of(self._layout) | imported_names(self._layout)
         for path in archive_files(self._layout):
             name = path.name.removesuffix(OPEN)
-            if path.name in foreign:
+            if name in others:
                 continue
             if name not in known and path.name.endswith(OPEN):
                 await self._finish(name, 0)
@@ -120,30 +121,33 @@ class Adoption:
 
     async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
         """Settle every visit of *path* from *offset* on."""
-        batch: list[Found] = []
+        batch: list[Found | Single] = []
         with path.open("rb") as file:
             try:
                 for unit in survey(file, name, offset, spool, lenient=lenient):
                     if isinstance(unit, Gap):
                         continue
-                    if len(batch) >= BATCH or any(unit.capture.url == other.capture.url for other in batch):
+                    if len(batch) >= BATCH or (isinstance(unit, Found) and _names(batch, unit.capture.url)):
                         await self._settle(batch, name)  # two visits of one URL are two steps in its life
                     batch.append(unit)
                 await self._settle(batch, name)
             finally:
                 for unit in batch:
-                    unit.exchange.response.close()
+                    _close(unit)
 
-    async def _settle(self, batch: list[Found], name: str) -> None:
+    async def _settle(self, batch: list[Found | Single], name: str) -> None:
         """Settle *batch*, and empty it."""
         if not batch:
             return
-        claims = await self._frontier.learn([_claim(found) for found in batch])
-        settlements = [self._settlement(claim, found) for claim, found in zip(claims, batch, strict=True)]
-        await self._frontier.settle(settlements, (FileState(name, batch[-1].end, closed=False),))
-        self.adopted += len(batch)
-        for found in batch:
-            found.exchange.response.close()
+        visits = [unit for unit in batch if isinstance(unit, Found)]
+        resources = [unit.resource for unit in batch if isinstance(unit, Single) and unit.resource is not None]
+        claims = await self._frontier.learn([_claim(found) for found in visits]) if visits else []
+        settlements = [self._settlement(claim, found) for claim, found in zip(claims, visits, strict=True)]
+        state = FileState(name, batch[-1].end, closed=False)
+        await self._frontier.settle(settlements, (state,), resources=resources)
+        self.adopted += len(visits)
+        for unit in batch:
+            _close(unit)
         batch.clear()
 
     def _settlement(self, claim: Claim, found: Found) -> Settlement:
@@ -156,6 +160,15 @@ class Adoption:
             links = read_links(claim, exchange)
         now = exchange.started / 1e6 + exchange.took
         return conclude(self._terms, claim, exchange, links, now)._replace(capture=found.capture)
+
+
+def _names(batch: list[Found | Single], url: str) -> bool:
+    return any(isinstance(unit, Found) and unit.capture.url == url for unit in batch)
+
+
+def _close(unit: Found | Single) -> None:
+    if isinstance(unit, Found):
+        unit.exchange.response.close()
 
 
 def _claim(found: Found) -> Claim:
@@ -183,8 +196,8 @@ def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool 
     gaps: list[Gap] = []
     with path.open("rb") as file:
         for unit in survey(file, name, offset, layout.spool, lenient=lenient):
-            if isinstance(unit, Found):
-                unit.exchange.response.close()
+            if not isinstance(unit, Gap):
+                _close(unit)
             elif unit.damaged or not lenient:
                 gaps.append(unit)
     for gap in gaps:

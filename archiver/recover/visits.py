@@ -1,7 +1,8 @@
 """The whole visits of one WARC file, in the order in which they lie, and the gaps between them.
 
-A visit is whole when its response, request and metadata record are. What is not whole, and what belongs to no visit of
-ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
+A visit is whole when its response (or revisit), request and metadata record are. Some records stand for themselves: the
+warcinfo, each resource, metadata that speaks of no other record. What is not whole, and what else belongs to no visit
+of ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
 """
 
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ from typing import BinaryIO
 
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.http import Digester, read_stored
-from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Span, Truncation
+from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Profile, Resource, Span, Truncation
 from archiver.warc.reader import Record, Torn, scan
-from archiver.warc.records import VisitNotes, parse_date
+from archiver.warc.records import VisitNotes, parse_date, profile_of
+from archiver.warc.resources import resource_of
 
 IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
 HEAD = (1 << 20) + 16  # of a response, at most
@@ -23,6 +25,7 @@ ALGORITHMS = frozenset(("sha1", "sha256"))
 
 NO_VISIT = "records that belong to no visit"
 SAY = {"warcinfo": (b"software: archiver/",), "metadata": (b"hopsFromSeed: ", b"\r\nstrays: ")}  # that a file is ours
+ANSWERS = frozenset(("response", "revisit"))  # the types of record with which a visit begins
 LOOK = 12  # records looked at for this
 
 
@@ -38,6 +41,15 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Single:
+    """A record that stands for itself, and what an index says of it; of those of which it says nothing none is told."""
+
+    resource: Resource | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Bytes that are no whole visit."""
 
@@ -47,7 +59,9 @@ class Gap:
     damaged: bool = True  # False: whole records, but no visit
 
 
-def survey(file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False) -> Iterator[Found | Gap]:
+def survey(
+    file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False
+) -> Iterator[Found | Single | Gap]:
     """All that lies in *file*, the WARC *name*, from the boundary *offset* on.
 
     *lenient*: a visit counts if only its response is whole.
@@ -57,21 +71,20 @@ def survey(file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool
     items = _Items(scan(file, offset))
     reader = _Visits(name, spool, items, lenient=lenient)
     for item in items:
-        unit: Found | Span | None = None
+        unit: Found | Single | None = None
         if isinstance(item, Torn):
             why = why or item.reason
-        elif item.type == "response":
+        elif item.type in ANSWERS:
             unit = reader.visit(item)
-        elif item.type == "warcinfo":
-            unit = _passed(item)
+        elif _is_single(item):
+            unit = _single(item, name)
         if unit is None:
             continue
-        start, after = (unit.start, unit.end) if isinstance(unit, Found) else (unit.offset, unit.offset + unit.length)
-        if start > end:
-            yield Gap(end, start, why or NO_VISIT, damaged=bool(why))
-        if isinstance(unit, Found):
+        if unit.start > end:
+            yield Gap(end, unit.start, why or NO_VISIT, damaged=bool(why))
+        if isinstance(unit, Found) or unit.resource is not None:
             yield unit
-        end, why = after, ""
+        end, why = unit.end, ""
     size = file.seek(0, 2)
     if size > end:
         yield Gap(end, size, why or reader.why or NO_VISIT, damaged=bool(why))
@@ -182,8 +195,20 @@ def _small(record: Record) -> bytes | None:
         return None
 
 
-def _passed(record: Record) -> Span | None:
-    return Span(record.offset, record.length) if _small(record) is not None and record.length is not None else None
+def _is_single(record: Record) -> bool:
+    alone = record.type == "metadata" and record.first("WARC-Concurrent-To") is None
+    return alone or record.type in ("warcinfo", "resource")
+
+
+def _single(record: Record, name: str) -> Single | None:
+    """*record*, which stands for itself; None where it is not whole."""
+    resource = resource_of(record, name) if record.type == "resource" else None
+    try:
+        for _ in record.pieces():  # there may be more of them than fit into memory
+            pass
+    except Torn:
+        return None
+    return None if record.length is None else Single(resource, record.offset, record.offset + record.length)
 
 
 def _found(
@@ -198,12 +223,13 @@ def _found(
     framing = read_stored(block.head(HEAD))
     if notes is not None:
         framing = replace(framing, faults=notes.faults)
-    truncated = response.first("WARC-Truncated")
+    profile = profile_of(response)
+    truncated = response.first("WARC-Truncated") if profile is not Profile.IDENTICAL else None
     exchange = Exchange(
         request=question[1],
         response=block,
         framing=framing,
-        digests=_digests(response, block, framing),
+        digests=_digests(response, block, framing, notes),
         peer=Peer(response.first("WARC-IP-Address")),
         started=parse_date(response.first("WARC-Date") or ""),
         took=notes.took if notes is not None else 0.0,
@@ -213,6 +239,9 @@ def _found(
         notes=notes.remarks if notes is not None else (),
     )
     capture = _capture(name, exchange, response, question[0], metadata)
+    if profile is not None:
+        received = notes.received if notes is not None else None
+        capture = capture._replace(revisit=profile, received=capture.received if received is None else received)
     end = max(span.offset + span.length for span in (capture.response, capture.request, capture.metadata))
     return Found(exchange, notes, capture, response.offset, end)
 
@@ -244,8 +273,13 @@ def _span(record: Record | None) -> Span:
     return NOWHERE if record is None else Span(record.offset, record.length or 0)
 
 
-def _digests(record: Record, block: Block, framing: Framing) -> Digests:
-    algorithm = (record.first("WARC-Payload-Digest") or "").partition(":")[0]
+def _digests(record: Record, block: Block, framing: Framing, notes: VisitNotes | None) -> Digests:
+    """Of the block, and of the payload; that of a revisit lies elsewhere, and only its own word is known."""
+    stated = record.first("WARC-Payload-Digest") or ""
+    if record.type == "revisit":
+        length = notes.payload_length if notes is not None else None
+        return Digests(record.first("WARC-Block-Digest") or "", stated, length or 0)
+    algorithm = stated.partition(":")[0]
     if algorithm not in ALGORITHMS:
         raise ValueError(f"{algorithm[:40]!r} is no digest of ours")
     digester = Digester(algorithm, framing)

@@ -1,38 +1,83 @@
-"""The files under `reports/`: the summary as text and JSON, and a table for each question, tab-separated.
+"""The files under `reports/`: everything as text, as JSON and as one page, a table for each question, and Heritrix's.
 
 Each is replaced whole, so a crash leaves the last one. Tables are written row by row: there may be many rows.
-A tab or a line break in a name is escaped, so that a row stays a row.
+A tab or a line break in a name is escaped, so that a row stays a row. `gathered` makes the same report without a file.
 """
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from heapq import nlargest
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from archiver.archive.layout import Layout, replace_file, storage, sync_folder
-from archiver.frontier import account, tallies
-from archiver.report import summary
-from archiver.report.summary import Summary
+from archiver.earlier import remembered
+from archiver.frontier import account, figures, tallies
+from archiver.report import changes, heritrix, page, summary, whole
+from archiver.report.summary import Summary, iso
+from archiver.report.whole import Beginning, Part, Row, Tables, Whole
 from archiver.stats import printable
 
+PAGE = "report.html"
 SLOWEST = 50  # hosts
 _WIDTH = 20_000  # characters of a cell: the longest URL is shorter
 
-Row = tuple[object, ...]
 
-
-def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> None:
-    """Write every report of the crawl in *directory*, whose database is *db*."""
+def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Summary:
+    """Write every report of the crawl in *directory*, whose database is *db*; what was *found*, and what changed."""
     folder = Layout(directory).reports
     with storage(folder):
         folder.mkdir(exist_ok=True)
         sync_folder(directory)
+    tables = []
+    with _every(directory, db, now) as (parts, compared):
+        for name, head, rows in parts:
+            beginning = Beginning(name, head)
+            _put(folder / f"{name}.tsv", _table(head, beginning.watched(rows)))
+            tables.append(beginning.table())
+    found = _with_changes(found, compared)
     _put(folder / "summary.txt", (f"{line}\n" for line in summary.lines(found)))
     _put(folder / "summary.json", [json.dumps(summary.as_json(found), indent=2, ensure_ascii=False), "\n"])
-    for name, (head, rows) in TABLES.items():
-        _put(folder / f"{name}.tsv", _table(head, rows(db, now)))
+    report = whole.gathered(directory, db, found, tables, now)
+    _put(folder / "report.txt", (f"{line}\n" for line in whole.lines(report)))
+    _put(folder / "report.json", [as_json(report), "\n"])
+    _put(folder / PAGE, page.pieces(report))
+    for name, lines in heritrix.reports(directory.absolute().name, db, found):
+        _put(folder / name, lines)
+    return found
+
+
+def gathered(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Whole:
+    """The report of the crawl in *directory*, whose database is *db*; nothing is written."""
+    with _every(directory, db, now) as (parts, compared):
+        tables = list(whole.tables(parts))
+    return whole.gathered(directory, db, _with_changes(found, compared), tables, now)
+
+
+def as_json(report: Whole) -> str:
+    """*report* as a file of JSON has it."""
+    return json.dumps(whole.as_json(report), indent=2, ensure_ascii=False)
+
+
+@contextmanager
+def _every(
+    directory: Path, db: sqlite3.Connection, now: float
+) -> Iterator[tuple[Iterable[Part], changes.Changes | None]]:
+    """Every table, and the comparison with earlier crawls, which is known when its table was read; None without any."""
+    parts: list[Part] = [(name, head, rows(db, now)) for name, (head, rows) in TABLES.items()]
+    with remembered(Layout(directory)) as memory:
+        compared = None if memory is None else changes.Changes(db, memory)
+        if compared is not None:
+            parts.append(("changes", changes.HEAD, compared.rows()))
+        yield parts, compared
+
+
+def _with_changes(found: Summary, compared: changes.Changes | None) -> Summary:
+    if compared is None:
+        return found
+    return replace(found, changes={what.value: compared.counts[what] for what in changes.What})
 
 
 def _put(path: Path, text: Iterable[str]) -> None:
@@ -40,14 +85,25 @@ def _put(path: Path, text: Iterable[str]) -> None:
 
 
 def _hosts(db: sqlite3.Connection, now: float) -> Iterator[Row]:
-    for host in account.hosts(db, now):
-        yield host.key, host.archived, host.failed, host.excluded, host.waiting, host.captures, host.received
+    del now
+    for host in figures.hosts(db):
+        revisits = host.identical + host.unmodified
+        yield (
+            *(host.key, host.archived, host.failed, host.excluded, host.waiting, host.captures, host.received),
+            revisits,
+        )
 
 
 def _slowest(db: sqlite3.Connection, now: float) -> Iterator[Row]:
-    answered = ((host.took / host.captures, host) for host in account.hosts(db, now) if host.captures)
-    for mean, host in nlargest(SLOWEST, answered, key=lambda pair: pair[0]):
-        yield host.key, f"{mean:.3f}", host.captures, f"{host.took:.1f}"
+    del now
+    for host in figures.slowest_hosts(db, SLOWEST):
+        yield host.key, f"{host.took / host.captures:.3f}", host.captures, f"{host.took:.1f}"
+
+
+def _truncated(db: sqlite3.Connection, now: float) -> Iterator[Row]:
+    del now
+    for cut in figures.truncated(db):
+        yield cut.url, cut.status, cut.received, cut.why, iso(cut.timestamp / figures.MICRO)
 
 
 def _lost(db: sqlite3.Connection, now: float) -> Iterator[Row]:
@@ -62,14 +118,17 @@ def _seeds(db: sqlite3.Connection, now: float) -> Iterator[Row]:
         yield seed.url, seed.state, seed.status or "", seed.followed, summary.seed_trouble(seed)
 
 
-TABLES: dict[str, tuple[Row, Callable[[sqlite3.Connection, float], Iterable[Row]]]] = {
+TABLES: Tables = {
     "seeds": (("seed", "state", "status", "urls_behind", "trouble"), _seeds),
-    "hosts": (("host", "archived", "failed", "excluded", "waiting", "captures", "bytes"), _hosts),
-    "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),
+    "hosts": (("host", "archived", "failed", "excluded", "waiting", "captures", "bytes", "revisits"), _hosts),
     "status-codes": (("status", "captures"), lambda db, _now: account.statuses(db)),
-    "media-types": (("media_type", "captures", "bytes"), lambda db, _now: account.media_types(db)),
-    "failures": (("url", "reason", "note", "via"), _lost),
+    "media-types": (("media_type", "captures", "bytes"), lambda db, _now: figures.media_types(db)),
     "failure-reasons": (("reason", "urls"), lambda db, _now: account.failures(db)),
+    "failures": (("url", "reason", "note", "via"), _lost),
+    "missing-requisites": (("url", "reason", "page"), lambda db, _now: figures.missing_requisites(db)),
+    "truncated": (("url", "status", "bytes", "ended_by", "date"), _truncated),
+    "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),
+    "revisits": (("why", "captures", "received_bytes", "saved_bytes"), lambda db, _now: figures.revisits(db)),
     "traps": (("rule", "links_refused", "urls_held_back", "example"), lambda db, _now: tallies.held_back(db)),
     "refusals": (("rule", "links"), lambda db, _now: account.refusals(db)),
 }

@@ -9,6 +9,7 @@ from typing import Any
 from archiver.frontier import account
 from archiver.frontier.account import SeedAccount, Totals
 from archiver.model import OUTSIDE
+from archiver.report.changes import words
 from archiver.stats import duration, printable, volume
 
 MAX_REASONS = 8  # kinds of failure named on the screen; the files have them all
@@ -39,6 +40,7 @@ class Summary:
     seeds: tuple[SeedAccount, ...]
     ending: str = ""  # why the run ended
     run: Run | None = None
+    changes: dict[str, int] | None = None  # since the earlier crawls of the collection, by `changes.What`
 
 
 def gathered(db: sqlite3.Connection, ending: str = "", run: Run | None = None) -> Summary:
@@ -60,12 +62,17 @@ def lines(summary: Summary) -> Iterator[str]:
         f"{_count(totals.captures, 'capture')} of {volume(totals.received)} in {_count(totals.warcs, 'WARC file')} "
         f"of {volume(totals.stored)}",
     )
+    if totals.revisits:
+        payloads = _count(totals.revisits, "payload")
+        yield _row("", f"{payloads} of {volume(totals.spared)} came again and are not stored twice")
     if summary.run:
         run = summary.run
         yield _row(
             "this run",
             f"{_count(run.visits, 'visit')} in {duration(run.elapsed)}, {run.rate:.1f}/s, {volume(run.received)}",
         )
+    if summary.changes is not None:
+        yield _row("changes", f"{words(summary.changes)}; reports/changes.tsv names them")
     if summary.failures:
         named = [f"{printable(reason)} {count}" for reason, count in summary.failures[:MAX_REASONS]]
         more = len(summary.failures) - MAX_REASONS
@@ -109,6 +116,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
             "last": iso(summary.totals.last),
         },
         "run": {**asdict(run), "rate": round(run.rate, 3)} if run else None,
+        "changes": summary.changes,
         "failures": dict(summary.failures),
         "seeds": [{**asdict(seed), "trouble": seed_trouble(seed)} for seed in summary.seeds],
     }

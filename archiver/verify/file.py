@@ -24,7 +24,7 @@ STEP = 1 << 20  # bytes of blocks between two signs of life
 
 _CUT = frozenset({"gzip-cut", "header-cut", "block-cut", "record-cut"})
 _OURS = re.compile(rb"^software: archiver/", re.MULTILINE)
-_VISIT_ENDS = ("metadata", "warcinfo")  # the types of record after which a file of this program may end
+_VISIT_ENDS = ("metadata", "warcinfo", "resource")  # the types of record after which a file of this program may end
 
 
 @dataclass(frozen=True, slots=True)

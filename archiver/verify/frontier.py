@@ -6,18 +6,20 @@ holds beyond that is a note.
 
 import json
 import sqlite3
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
-from archiver.archive.layout import OPEN
+from archiver.archive.layout import OPEN, Layout
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
+from archiver.model import Profile, Truncation
 from archiver.outcome import CUT, OVERLOADED
 from archiver.verify.inventory import BATCH
+from archiver.verify.others import Known, resource_faults
 from archiver.verify.report import Fault
 from archiver.warc.records import parse_date
 
@@ -25,7 +27,7 @@ _MOST = (1 << 63) - 1
 
 _CAPTURES = """
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
-           urls.url, timestamp, captures.status, mime, payload_digest, truncated
+           urls.url, timestamp, captures.status, mime, payload_digest, truncated, {revisit}
     FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
     ORDER BY captures.warc, captures.offset
 """
@@ -125,7 +127,7 @@ def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
 class FrontierCheck:
     """crawl.db of *directory* against the inventory; *before* is what it said before the files were read.
 
-    Of the files *foreign* it need not know.
+    *others*: the files of other crawls of the same collection.
     """
 
     def __init__(
@@ -133,10 +135,10 @@ class FrontierCheck:
         inventory: sqlite3.Connection,
         directory: Path,
         before: dict[str, WarcRow],
-        foreign: Container[str] = frozenset(),
+        others: Collection[str] = frozenset(),
     ) -> None:
-        self._foreign = foreign
         self._inventory = inventory
+        self._others = others
         self._directory = directory
         self._path = str(directory / account.NAME)
         self._before = before
@@ -148,9 +150,11 @@ class FrontierCheck:
         """Everything in which the database and the files disagree. Raises what `account.opened` raises."""
         with _readable(self._directory), _opened(self._directory) as db:
             yield from self._sizes()
-            for row in db.execute(_CAPTURES):
+            revisit = "revisit" if _has(db, "captures", "revisit") else "''"  # nor version 4
+            for row in db.execute(_CAPTURES.format(revisit=revisit)):
                 yield from self._capture(_Row(*row))
             self._mark()
+            yield from resource_faults(db, self._inventory, self._known())
             for (url,) in db.execute(_LOST):
                 yield Fault(self._path, "archived-without-capture", "it counts as archived, without a capture", url=url)
             for url, times, _ in db.execute(_twice(db), (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
@@ -161,12 +165,18 @@ class FrontierCheck:
                     yield Fault(self._path, "host-counts", f"the numbers of {key} are not those of its URLs")
         yield from self._unknown()
 
+    def _known(self) -> dict[str, Known]:
+        files = ((name, row, self._file(name)) for name, row in self._before.items())
+        return {name: Known(file[0], file[1], row.committed) for name, row, file in files if file is not None}
+
     def _file(self, name: str) -> list[Any] | None:
         return self._files.get(name) or self._files.get(name + OPEN)
 
     def _sizes(self) -> Iterator[Fault]:
         where = quote(str(self._directory))
         cure = f"put a copy there, or let archiver rebuild {where} and archiver resume {where} fetch it again"
+        if not Layout(self._directory).archive.is_dir():  # a crawl that another one has followed
+            cure = "put a copy there"
         for name, row in self._before.items():
             file = self._file(name)
             if file is None:
@@ -183,7 +193,7 @@ class FrontierCheck:
                 sentence = f"{read_to - row.committed} bytes are not yet committed"
                 yield Fault(path, "open-tail", sentence, row.committed)
         for name, (_, path, _) in self._files.items():
-            if name.removesuffix(OPEN) not in self._before and name not in self._foreign:
+            if name.removesuffix(OPEN) not in self._before and name not in self._others:
                 yield Fault(path, "warc-unknown", "crawl.db does not know this file")
 
     def _capture(self, row: "_Row") -> Iterator[Fault]:
@@ -193,7 +203,7 @@ class FrontierCheck:
         number, path, _ = file
         found = self._inventory.execute(_RECORDS, (number, row.offset, row.end)).fetchall()
         there = [(kind, offset, length) for _, offset, length, kind, *_ in found]
-        wanted = row.places("revisit" if there and there[0][0] == "revisit" else "response")
+        wanted = row.places()
         if there != wanted:
             sentence = f"crawl.db says {_listed(wanted)}; there is {_listed(there) or 'nothing whole'}"
             yield Fault(path, "capture-place", sentence, row.offset, url=row.url)
@@ -238,29 +248,34 @@ class _Row(NamedTuple):
     mime: str
     digest: str
     truncated: str
+    revisit: str
 
     @property
     def end(self) -> int:
         """Where it ends; a damaged row may say more than SQLite's integers hold."""
         return min(self.offset + self.response_length + self.request_length + self.metadata_length, _MOST)
 
-    def places(self, first: str) -> list[tuple[str, int, int]]:
+    def places(self) -> list[tuple[str, int, int]]:
         """Type, offset and length of its three records, without those that were damaged when it was rebuilt."""
         request = self.offset + self.response_length
         places = [
-            (first, self.offset, self.response_length),
+            ("revisit" if self.revisit else "response", self.offset, self.response_length),
             ("request", request, self.request_length),
             ("metadata", request + self.request_length, self.metadata_length),
         ]
         return [place for place in places if place[2]]
 
+    @property
+    def _truncation(self) -> str:
+        """What its record says: a revisit without the payload is cut, whatever was received."""
+        return Truncation.LENGTH.value if self.revisit == Profile.IDENTICAL else self.truncated
+
     def differences(self, record: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
         """In what the response *record* says something else: what, its word, and ours."""
-        _, _, _, kind, _, _, url, date, status, mime, digest, truncated = record
+        _, _, _, _, _, _, url, date, status, mime, digest, truncated = record
         pairs = [("URL", url, self.url), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
-        pairs += [("truncation", truncated, self.truncated), ("status", status, self.status)]
-        if kind == "response":
-            pairs.append(("media type", mime, self.mime))
+        pairs += [("truncation", truncated, self._truncation), ("status", status, self.status)]
+        pairs.append(("media type", mime, self.mime))
         return (pair for pair in pairs if pair[1] != pair[2])
 
 

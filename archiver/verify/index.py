@@ -28,7 +28,7 @@ _RECORD = """
 """
 _UNINDEXED = """
     SELECT path, offset, type, url FROM placed
-    WHERE indexed = 0 AND url LIKE 'http%'
+    WHERE indexed = 0 AND (url LIKE 'http%' OR url LIKE 'metadata://archiver.invalid/%')
       AND (type IN ('response', 'revisit', 'resource') OR type = 'metadata' AND content <> 'application/warc-fields')
       AND NOT EXISTS (
         SELECT 1 FROM records AS asked WHERE asked.type = 'request' AND asked.mime IN ('HEAD', 'OPTIONS')
@@ -177,7 +177,7 @@ def _against_record(line: _Line, found: tuple[Any, ...]) -> Iterator[tuple[str, 
     if digest and stated_digest not in (digest, digest.rpartition(":")[2]):
         yield "index-mismatch", f"the digest is {stated_digest[:100]!r}, the record's {digest!r}"
     stated = str(entry.get("status", "-"))
-    if kind == "response" and stated != (str(status) if status else "-"):
+    if (kind == "response" or (kind == "revisit" and status)) and stated != (str(status) if status else "-"):
         yield "index-mismatch", f"the status is {stated[:20]!r}, the record's {status}"
     if kind in ("response", "resource") and mime and str(entry["mime"]).lower() != mime:
         yield "index-mismatch", f"the media type is {str(entry['mime'])[:100]!r}, the record's {mime!r}"

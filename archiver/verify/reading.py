@@ -15,6 +15,7 @@ from typing import Any
 
 from archiver.archive.imports import imported_files
 from archiver.archive.layout import OPEN, Layout, storage
+from archiver.earlier import rounds
 from archiver.errors import ArchiveError, ConfigError
 from archiver.stats import printable
 from archiver.verify.file import Job, Outcome
@@ -84,19 +85,22 @@ class _Run:
         self._findings = findings
         self._progress = progress
         self._sizes = [_size(path) for path in target.files]
+        self._earlier: list[tuple[Layout, dict[str, WarcRow]]] = []  # crawls that came before, and their files
         self._imported: dict[str, WarcRow] = {}
 
     def run(self) -> list[FileRead]:
+        self._find_earlier()
         before = self._committed()
+        every = self._with_earlier(before)
         self._imported = self._brought_in()
-        jobs = [self._job(number, path, before) for number, path in enumerate(self._target.files)]
+        jobs = [self._job(number, path, every) for number, path in enumerate(self._target.files)]
         read = []
         parts: list[tuple[int, Path]] = []
         for number, (job, reading) in enumerate(zip(jobs, read_all(jobs, self._sizes, self._tell), strict=True)):
             outcomes = [outcome for _, outcome in reading.pieces]
             for outcome in outcomes:
                 self._findings.merge(outcome.counts, outcome.kept)
-            self._whole_file(str(job.path), outcomes, reading.sum, self._row(before, job.path))
+            self._whole_file(str(job.path), outcomes, reading.sum, self._row(every, job.path))
             read.append(FileRead(str(job.path), outcomes[-1].size, sum(outcome.records for outcome in outcomes)))
             parts += [(number + 1, inventory) for inventory, _ in reading.pieces]
         with closing(connect(self._folder / "all.db")) as db:
@@ -161,11 +165,27 @@ class _Run:
         if before is None:
             how = "it is empty" if there else "it is not there"
             ours = there or collection.settings.exists() or collection.log.exists()
-            if ours and self._target.files:
+            known = {name for _, files in self._earlier for name in files}
+            if ours and any(file.name.removesuffix(OPEN) not in known for file in self._target.files):
                 self._findings.add(Fault(path, "frontier-missing", f"{how}; {_rebuilds(collection)}"))
             else:
                 self._findings.add(Fault(path, "no-frontier", how))
         return before
+
+    def _find_earlier(self) -> None:
+        for folder in rounds(self._target.collection) if self._target.collection is not None else ():
+            try:
+                self._earlier.append((folder, committed_files(folder.directory) or {}))
+            except (ArchiveError, ConfigError) as error:
+                self._findings.add(Fault(str(folder.database), "frontier-unreadable", str(error)))
+
+    def _with_earlier(self, before: dict[str, WarcRow] | None) -> dict[str, WarcRow] | None:
+        """The files that *before* knows, and those of earlier crawls of the collection."""
+        if not self._earlier:
+            return before
+        return {
+            name: row for files in (*(files for _, files in self._earlier), before or {}) for name, row in files.items()
+        }
 
     def _compare(self, db: Any, collection: Layout, before: dict[str, WarcRow] | None) -> None:
         running = any(path.name.endswith(OPEN) for path in self._target.files)
@@ -179,13 +199,14 @@ class _Run:
         elif any(True for _ in unindexed_faults(db, running=False)):
             cure = f"archiver index {quote(str(collection.directory))} makes it"
             self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file here; {cure}"))
-        if before is None:
-            return
-        try:
-            for fault in FrontierCheck(db, collection.directory, before, self._imported).faults():
-                self._findings.add(fault)
-        except (ArchiveError, ConfigError) as error:
-            self._findings.add(Fault(str(collection.database), "frontier-unreadable", str(error)))
+        crawls = [*self._earlier] if before is None else [*self._earlier, (collection, before)]
+        others = {name for _, files in crawls for name in files} | self._imported.keys()
+        for crawl, files in crawls:
+            try:
+                for fault in FrontierCheck(db, crawl.directory, files, others).faults():
+                    self._findings.add(fault)
+            except (ArchiveError, ConfigError) as error:
+                self._findings.add(Fault(str(crawl.database), "frontier-unreadable", str(error)))
 
     def _tell(self, bytes_done: int, files_done: int) -> None:
         total = sum(self._sizes)

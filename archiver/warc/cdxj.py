@@ -10,7 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
-from archiver.model import Capture
+from archiver.model import Capture, Resource
+
+REVISIT = "warc/revisit"  # in place of a media type: the payload is to be looked for elsewhere
 
 # URLs whose key is plain to see: nothing in them is escaped, collapsed, or the id of a session.
 _SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
@@ -67,6 +69,15 @@ def read_line(line: bytes) -> Entry | None:
         return None
 
 
+def iso_date(timestamp: str) -> str:
+    """The second that the *timestamp* of a line names, as a WARC-Date has it; "" where it names none."""
+    try:
+        moment = datetime.strptime(timestamp[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if re.fullmatch(r"[0-9]{14,20}", timestamp) else ""
+
+
 def timestamp14(microseconds: int) -> str:
     """The 14 digits of *microseconds* since the epoch, in UTC."""
     return _second(microseconds // 1_000_000)
@@ -77,11 +88,18 @@ def _second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H%M%S}"
 
 
-def line(capture: Capture, filename: str) -> str:
+def line(capture: Capture | Resource, filename: str) -> str:
     """The index line of *capture*, which lies in the file that is called *filename* now."""
+    if isinstance(capture, Resource):
+        return (
+            f'{key(capture.uri)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.uri)}, '
+            f'"mime": {_quoted(capture.mime)}, "digest": {_quoted(capture.digest)}, "length": "{capture.span.length}", '
+            f'"offset": "{capture.span.offset}", "filename": {_quoted(filename)}}}'
+        )
+    mime = REVISIT if capture.revisit else capture.mime or "unk"
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
-        f'"mime": {_quoted(capture.mime or "unk")}, "status": "{capture.status or "-"}", '
+        f'"mime": {_quoted(mime)}, "status": "{capture.status or "-"}", '
         f'"digest": {_quoted(capture.payload_digest)}, "length": "{capture.response.length}", '
         f'"offset": "{capture.response.offset}", "filename": {_quoted(filename)}}}'
     )

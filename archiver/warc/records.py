@@ -1,11 +1,12 @@
 """WARC 1.1 records as values: which fields each record type carries, and the bytes of a record's header.
 
-A capture is three records that share one date: response, request, metadata, in this order, because
+A capture is three records that share one date: response (or revisit), request, metadata, in this order, because
 indexers join a request to the record right before it. The metadata record holds all that the frontier needs
 to know of the visit, so that a crawl can be made whole again from its WARCs alone. Pure: dates and ids come in.
 Source: WARC 1.1 (ISO 28500:2017) §5 and §6; WARC-Protocol and WARC-Cipher-Suite as the IIPC's drafts have them.
 """
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -13,15 +14,18 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from archiver.model import Claim, Digests, Exchange, Hop, Link, Links
+from archiver.model import Claim, Digests, Exchange, Hop, Link, Links, Profile, Revisit, Truncation
+from archiver.warc.reader import Record
 
 NewId = Callable[[], str]  # "<urn:uuid:…>"
 
 RESPONSE_TYPE = "application/http;msgtype=response"
 REQUEST_TYPE = "application/http;msgtype=request"
 FIELDS_TYPE = "application/warc-fields"
+PROFILES = "http://netpreserve.org/warc/1.1/revisit/"  # and a word of `Profile`
 
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII
+_BYTES = re.compile(r"[0-9]{1,18}")
 
 
 def warc_date(microseconds: int) -> str:
@@ -97,12 +101,15 @@ class RecordIds:
         return made.decode().split()
 
 
-class BlockDigests(NamedTuple):
-    """The digests of the blocks of one capture."""
+class Blocks(NamedTuple):
+    """What the headers of one capture's records say of their blocks, as they are stored."""
 
-    response: Digests
-    request: str
-    metadata: str
+    response: Digests  # of a revisit: of the block as stored, and of the payload that it stands for
+    response_length: int
+    request: str  # digest
+    metadata: str  # digest
+    metadata_length: int
+    revisit: Revisit | None = None
 
 
 class Headers(NamedTuple):
@@ -113,13 +120,8 @@ class Headers(NamedTuple):
     metadata: bytes
 
 
-def capture_headers(
-    address: str, exchange: Exchange, digests: BlockDigests, notes: int, file_id: str, new_id: NewId
-) -> Headers:
-    """The headers of response, request and metadata.
-
-    *notes* is the length of the metadata record's block, *file_id* the Record-ID of the file's warcinfo.
-    """
+def capture_headers(address: str, exchange: Exchange, blocks: Blocks, file_id: str, new_id: NewId) -> Headers:
+    """The headers of response (or revisit), request and metadata; *file_id*: the Record-ID of the file's warcinfo."""
     response_id = new_id()
     date = warc_date(exchange.started)
     common = f"WARC-Target-URI: {address}\r\nWARC-Date: {date}\r\nWARC-Warcinfo-ID: {file_id}\r\n"
@@ -127,24 +129,48 @@ def capture_headers(
     came_from = "" if peer.ip is None else _ip_field(peer.ip)
     tls = f"WARC-Protocol: {peer.tls}\r\n" if peer.tls else ""
     cipher = f"WARC-Cipher-Suite: {peer.cipher}\r\n" if peer.cipher else ""
-    cut = f"WARC-Truncated: {exchange.truncated.value}\r\n" if exchange.truncated else ""
+    revisit, payload = blocks.revisit, blocks.response.payload
+    cut = exchange.truncated
+    kind, refers = "response", ""
+    if revisit is not None:
+        kind, refers = "revisit", _refers(revisit)
+        cut = Truncation.LENGTH if revisit.profile is Profile.IDENTICAL else cut
+    digest = f"WARC-Payload-Digest: {payload}\r\n" if payload else ""
+    truncated = f"WARC-Truncated: {cut.value}\r\n" if cut else ""
     response = (
-        f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: {response_id}\r\n{common}{came_from}"
-        f"WARC-Protocol: {exchange.framing.protocol}\r\n{tls}{cipher}"
-        f"WARC-Block-Digest: {digests.response.block}\r\nWARC-Payload-Digest: {digests.response.payload}\r\n{cut}"
-        f"Content-Type: {RESPONSE_TYPE}\r\nContent-Length: {exchange.response.length}\r\n\r\n"
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {response_id}\r\n{common}{came_from}"
+        f"WARC-Protocol: {exchange.framing.protocol}\r\n{tls}{cipher}{refers}"
+        f"WARC-Block-Digest: {blocks.response.block}\r\n{digest}{truncated}"
+        f"Content-Type: {RESPONSE_TYPE}\r\nContent-Length: {blocks.response_length}\r\n\r\n"
     )
     request = (
         f"WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: {new_id()}\r\nWARC-Concurrent-To: {response_id}\r\n"
-        f"{common}{came_from}WARC-Block-Digest: {digests.request}\r\n"
+        f"{common}{came_from}WARC-Block-Digest: {blocks.request}\r\n"
         f"Content-Type: {REQUEST_TYPE}\r\nContent-Length: {len(exchange.request)}\r\n\r\n"
     )
     metadata = (
         f"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: {new_id()}\r\nWARC-Concurrent-To: {response_id}\r\n"
-        f"{common}WARC-Block-Digest: {digests.metadata}\r\n"
-        f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: {notes}\r\n\r\n"
+        f"{common}WARC-Block-Digest: {blocks.metadata}\r\n"
+        f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: {blocks.metadata_length}\r\n\r\n"
     )
     return Headers(response.encode(), request.encode(), metadata.encode())
+
+
+def _refers(revisit: Revisit) -> str:
+    """The fields that name the record whose payload *revisit* stands for, and why it does."""
+    named = f"WARC-Refers-To: {revisit.record_id}\r\n" if revisit.record_id else ""
+    return (
+        f"WARC-Profile: {PROFILES}{revisit.profile.value}\r\n{named}"
+        f"WARC-Refers-To-Target-URI: {revisit.url}\r\nWARC-Refers-To-Date: {revisit.date}\r\n"
+    )
+
+
+def profile_of(record: Record) -> Profile | None:
+    """The profile of *record*, if that is a revisit; one that is not known, or named as elsewhere, by its last word."""
+    if record.type != "revisit":
+        return None
+    word = (record.first("WARC-Profile") or "").rpartition("/")[2]
+    return Profile.NOT_MODIFIED if word == Profile.NOT_MODIFIED else Profile.IDENTICAL
 
 
 @lru_cache(maxsize=1024)
@@ -168,9 +194,11 @@ class VisitNotes(NamedTuple):
     remarks: tuple[str, ...] = ()  # on how it came
     interim: bytes = b""
     surplus: bytes = b""
+    payload_length: int | None = None  # of a revisit: bytes of the payload that it stands for
+    received: int | None = None  # of a revisit: bytes of the response as they crossed the wire
 
     @classmethod
-    def of(cls, claim: Claim, exchange: Exchange, links: Links) -> "VisitNotes":
+    def of(cls, claim: Claim, exchange: Exchange, links: Links, revisit: Revisit | None = None) -> "VisitNotes":
         """The notes of a visit that just happened."""
         return cls(
             path=claim.path,
@@ -186,6 +214,8 @@ class VisitNotes(NamedTuple):
             remarks=exchange.notes,
             interim=exchange.interim,
             surplus=exchange.surplus,
+            payload_length=None if revisit is None else revisit.payload_length,
+            received=None if revisit is None else exchange.response.length,
         )
 
     def block(self) -> bytes:
@@ -200,6 +230,8 @@ class VisitNotes(NamedTuple):
             lines.append(f"linkExtractionNote: {self.links.note}")
         lines += [f"nofollow: {said}" for said in self.links.nofollow]
         lines += [f"hop: {self.hop.value}", f"depth: {self.depth}", f"strays: {self.strays}", f"tries: {self.tries}"]
+        if self.received is not None:
+            lines += [f"payloadLength: {self.payload_length}", f"receivedLength: {self.received}"]
         lines += [f"fault: {fault}" for fault in self.faults]
         lines += [f"remark: {remark}" for remark in self.remarks]
         lines += [
@@ -242,6 +274,17 @@ class VisitNotes(NamedTuple):
                 remarks=tuple(repeated["remark"]),
                 interim=b64decode(single.get("interimResponse", "")),
                 surplus=b64decode(single.get("surplusBytes", "")),
+                payload_length=_number(single.get("payloadLength")),
+                received=_number(single.get("receivedLength")),
             )
         except KeyError as missing:
             raise ValueError(f"a metadata record without {missing}") from None
+
+
+def _number(text: str | None) -> int | None:
+    """A number of bytes, if *text* is one; ValueError where it is none that a file can have."""
+    if text is None:
+        return None
+    if not _BYTES.fullmatch(text):
+        raise ValueError(f"{text[:40]!r} is no number of bytes")
+    return int(text)

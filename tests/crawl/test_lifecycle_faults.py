@@ -25,11 +25,11 @@ class Buggy(Fetcher):
 
     at = "/p17.html"
 
-    async def fetch(self, address: str, gate: Gate, *, needed: bool = False) -> Exchange:
+    async def fetch(self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"") -> Exchange:
         """As ever, but for the mistake."""
         if address.endswith(self.at):
             raise ZeroDivisionError(f"a bug at {address}")
-        return await super().fetch(address, gate, needed=needed)
+        return await super().fetch(address, gate, needed=needed, conditions=conditions)
 
 
 def test_a_bug_is_loud_and_loses_nothing(tmp_path: Path) -> None:

@@ -95,7 +95,12 @@ def test_files(crawl: Path, db: sqlite3.Connection) -> None:
     files.write(crawl, db, found, NOW)
     folder = crawl / "reports"
     assert sorted(path.name for path in folder.iterdir()) == sorted(
-        ["summary.txt", "summary.json", *(f"{name}.tsv" for name in files.TABLES)]
+        [
+            *("summary.txt", "summary.json", "report.txt", "report.json", "report.html"),
+            *("hosts-report.txt", "responsecode-report.txt", "mimetype-report.txt"),
+            *("seeds-report.txt", "crawl-report.txt"),
+            *(f"{name}.tsv" for name in files.TABLES),
+        ]
     )
     for name, (head, _) in files.TABLES.items():
         lines = (folder / f"{name}.tsv").read_text().split("\n")

@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from archiver.config.settings import ScopeSettings
 from archiver.fetch.spool import MemoryBlock
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
-from archiver.model import Claim, Exchange, FileState, Hop, Link, Links, Peer, Truncation
+from archiver.model import Claim, Exchange, FileState, Hop, Link, Links, Lookup, Peer, Truncation
 from archiver.recover import Recovered, Recovery
 from archiver.recover.visits import Found, survey
 from archiver.scope import Scope
@@ -385,3 +385,46 @@ def test_rotation_names_a_file_only_when_its_receipt_is_known(tmp_path: Path) ->
     assert not [path for path in layout.archive.iterdir() if path.name.endswith(OPEN)]
     for file in first.files:
         assert (layout.archive / file.name).stat().st_size == file.size
+
+
+def test_look_ups_that_are_whole_are_known_again(tmp_path: Path) -> None:
+    """Of three visits, each with a look-up before it, cut behind every record: a whole look-up is never lost."""
+
+    async def begun(layout: Layout) -> tuple[str, bytes]:
+        layout.make()
+        frontier = await SqliteFrontier.open(layout.database)
+        await frontier.add_seeds(SEEDS)
+        claims = await waiting(frontier, SEEDS)
+        await frontier.close()
+        archive = _archive(layout)
+        for number, seed in enumerate(SEEDS[:3]):
+            lookup = Lookup(f"{number}.test", ("127.0.0.1", "::1"), STARTED + number)
+            exchange = replace(_exchange(number, _page(number)), lookup=lookup)
+            receipt = archive.append((Deposit(claims[seed], exchange, Links()),))
+            assert [each.uri for each in receipt.resources] == [f"dns:{number}.test"]
+        archive.abandon()
+        (path,) = layout.archive.iterdir()
+        return path.name.removesuffix(OPEN), path.read_bytes()
+
+    async def known(layout: Layout, name: str) -> list[tuple[str, int, int]]:
+        frontier = await SqliteFrontier.open(layout.database)
+        try:
+            found = await frontier.resources(name, -1, 10)
+            return [(each.uri, each.span.offset, each.span.offset + each.span.length) for each in found]
+        finally:
+            await frontier.close()
+
+    name, data = asyncio.run(begun(Layout(tmp_path / "c")))
+    records = _whole_records(data)
+    lookups = [each for each in records if each.type == "resource"]
+    for cut in records[1:]:
+        end = cut.offset + (cut.length or 0)
+        wreck = Cut(Layout(tmp_path / "c"), name, data, ()).copy(tmp_path / f"c{cut.offset}", end)
+        _recover(wreck.layout)
+        whole = [each for each in lookups if each.offset < end]
+        expected = [(each.first("WARC-Target-URI"), each.offset, each.offset + (each.length or 0)) for each in whole]
+        assert asyncio.run(known(wreck.layout, name)) == expected
+        kept = (wreck.layout.archive / name).read_bytes()
+        assert data.startswith(kept)
+        assert len(kept) >= expected[-1][2]
+        assert _recover(wreck.layout)[0] == Recovered()

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.fetch.spool import MemoryBlock
-from archiver.model import Claim, Digests, Exchange, Framing, Hop, Link, Links, Peer, Truncation
+from archiver.model import Claim, Digests, Exchange, Framing, Hop, Link, Links, Peer, Profile, Revisit, Truncation
 from archiver.warc.reader import read
 from archiver.warc.records import (
     FIELDS_TYPE,
     REQUEST_TYPE,
     RESPONSE_TYPE,
-    BlockDigests,
+    Blocks,
     RecordIds,
     VisitNotes,
     capture_headers,
@@ -85,11 +85,12 @@ def test_header_bytes() -> None:
 TYPES = (RESPONSE_TYPE, REQUEST_TYPE, FIELDS_TYPE)
 
 
-def _fields(exchange: Exchange) -> dict[str, list[tuple[str, str]]]:
+def _fields(exchange: Exchange, revisit: Revisit | None = None) -> dict[str, list[tuple[str, str]]]:
     ids = count(1)
-    digests = BlockDigests(Digests("sha1:B", "sha1:P", 0), "sha1:R", "sha1:M")
-    made = capture_headers(URL, exchange, digests, 7, "<urn:uuid:file>", lambda: f"<urn:uuid:{next(ids)}>")
-    sizes = exchange.response.length, len(exchange.request), 7
+    stored = 19 if revisit else exchange.response.length
+    blocks = Blocks(Digests("sha1:B", "sha1:P", 0), stored, "sha1:R", "sha1:M", 7, revisit)
+    made = capture_headers(URL, exchange, blocks, "<urn:uuid:file>", lambda: f"<urn:uuid:{next(ids)}>")
+    sizes = stored, len(exchange.request), 7
     ends = [(("Content-Type", kind), ("Content-Length", str(size))) for kind, size in zip(TYPES, sizes, strict=True)]
     fields: dict[str, list[tuple[str, str]]] = {}
     for header_bytes, end in zip(made, ends, strict=True):
@@ -150,6 +151,32 @@ def test_what_is_known_of_the_peer_and_the_end(
 ) -> None:
     found = _fields(_exchange(peer, truncated))["response"]
     assert [pair for pair in found if pair[0] in {name for name, _ in expected}] == expected
+
+
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("record_id", ["<urn:uuid:old>", ""])
+def test_the_fields_of_a_revisit(profile: Profile, record_id: str) -> None:
+    """Request and metadata are those of any capture; all that names the original stands as the original has it."""
+    url, date = "https://other.test/a", "2020-02-29T12:00:00.5Z"
+    made = _fields(_exchange(), Revisit(profile, url, date, record_id, "sha1:P", 4))
+    assert {name: made[name] for name in ("request", "metadata")} == {
+        name: fields for name, fields in _fields(_exchange()).items() if name != "response"
+    }
+    assert made["revisit"] == [
+        ("WARC-Record-ID", "<urn:uuid:1>"),
+        ("WARC-Target-URI", URL),
+        ("WARC-Date", warc_date(STARTED)),
+        ("WARC-Warcinfo-ID", "<urn:uuid:file>"),
+        ("WARC-IP-Address", "127.0.0.1"),
+        ("WARC-Protocol", "http/1.1"),
+        ("WARC-Profile", f"http://netpreserve.org/warc/1.1/revisit/{profile.value}"),
+        *([("WARC-Refers-To", record_id)] if record_id else []),
+        ("WARC-Refers-To-Target-URI", url),
+        ("WARC-Refers-To-Date", date),
+        ("WARC-Block-Digest", "sha1:B"),
+        ("WARC-Payload-Digest", "sha1:P"),
+        *([("WARC-Truncated", "length")] if profile is Profile.IDENTICAL else []),
+    ]
 
 
 @given(st.binary(min_size=16, max_size=16))
@@ -261,3 +288,22 @@ def test_notes_are_taken_from_a_visit() -> None:
     claim = Claim(1, URL, 1, Hop.LINK, "L", 1, 0, 2, via="http://site.test/", seed="http://site.test/")
     notes = VisitNotes.of(claim, _exchange(), Links())
     assert (notes.path, notes.hop, notes.depth, notes.tries, notes.via) == ("L", Hop.LINK, 1, 2, claim.via)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_notes_of_a_revisit_hold_what_its_block_does_not(profile: Profile) -> None:
+    claim = Claim(1, URL, 1, Hop.LINK, "L", 1, 0, 0)
+    exchange = _exchange()
+    notes = VisitNotes.of(claim, exchange, Links(), Revisit(profile, URL, "2020-01-01T00:00:00Z", "", "sha1:P", 4096))
+    assert (notes.payload_length, notes.received) == (4096, exchange.response.length)
+    assert VisitNotes.read(notes.block()) == notes
+
+
+@pytest.mark.parametrize("number", ["-1", "1" * 19, "1e3", "٣"])
+def test_lengths_that_no_file_has_are_refused(number: str) -> None:
+    with pytest.raises(ValueError, match="number of bytes"):
+        VisitNotes.read(
+            _notes(payload_length=1, received=1)
+            .block()
+            .replace(b"receivedLength: 1", b"receivedLength: " + number.encode())
+        )

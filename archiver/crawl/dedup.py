@@ -1,0 +1,199 @@
+"""Payloads that are stored already are not stored once more: their answers become revisits of the stored ones.
+
+A revisit names only what is on disk: captures that are committed, and of its own batch those that were synced before
+it is written. It never names another revisit, nor what was cut. What is named is read back first, every byte of it.
+Each lane has one of these, and what the other lane is writing is known to neither.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from archiver.archive.originals import Original, codings, is_target, original_at
+from archiver.archive.stored import is_stored
+from archiver.archive.writer import Archive, Deposit, Receipt
+from archiver.frontier.elsewhere import Elsewhere
+from archiver.frontier.payloads import Payloads
+from archiver.model import Claim, Digests, Exchange, FileState, Profile, Revisit
+from archiver.reading import is_robots
+from archiver.warc.cdxj import Entry, iso_date
+
+REMEMBERED = 2048  # originals that were read and found sound, of which the next duplicates need no reading
+LAST_CHUNK = b"\r\n0\r\n\r\n"  # with nothing behind it that belongs to this answer alone
+
+
+class Like(NamedTuple):
+    """What a stored answer must have in common with one that is to be its revisit."""
+
+    digest: str
+    length: int
+    status: int
+    codings: tuple[str, ...]
+
+
+class Earlier:
+    """What earlier archives hold, of which there are indexes, and perhaps the WARC files."""
+
+    def __init__(self, lines: Elsewhere, folders: Sequence[Sequence[Path]]) -> None:
+        self._lines = lines
+        self._folders = folders  # of the WARC files that each index names
+
+    def find(self, wanted: Collection[Like]) -> Mapping[Like, Revisit]:
+        """For those of *wanted* that are stored there, what a revisit says of it."""
+        found: dict[Like, Revisit] = {}
+        for line in self._lines.find({each.digest for each in wanted}):
+            for each in wanted:
+                if each.digest == line.digest and each not in found:
+                    revisit = self._revisit(line.entry, self._folders[line.source], each)
+                    if revisit is not None:
+                        found[each] = revisit
+        return found
+
+    def close(self) -> None:
+        """No more questions."""
+        self._lines.close()
+
+    def _revisit(self, entry: Entry, folders: Sequence[Path], each: Like) -> Revisit | None:
+        name = PurePosixPath(entry.filename).name
+        for folder in folders:
+            if is_stored(folder, name):
+                original = original_at(folder, name, entry.offset)
+                return revisit_of(original) if original is not None and as_like(original) == each else None
+        date = iso_date(entry.timestamp)  # of whole seconds: nobody but the record itself knows more
+        if entry.status != str(each.status) or not date or not is_target(entry.url):
+            return None
+        return Revisit(Profile.IDENTICAL, entry.url, date, "", each.digest, each.length)
+
+
+class Deduplicated:
+    """An archive in which each payload is stored once. To be used by one thread at a time, as the archive itself."""
+
+    def __init__(
+        self, archive: Archive, payloads: Sequence[Payloads], smallest: int, earlier: Earlier | None = None
+    ) -> None:
+        self._archive = archive
+        self._payloads = payloads  # of this crawl, and of earlier ones into the same archive
+        self._smallest = max(1, smallest)
+        self._earlier = earlier
+        self._known: dict[Like, Revisit] = {}
+
+    def append(self, deposits: Sequence[Deposit]) -> Receipt:
+        """As `Archive.append`. What is new is stored first, and then what of the batch has the same payload."""
+        self._forget()
+        hashed = [self._hashed(deposit) for deposit in deposits]
+        likes = [like(each.exchange, each.digests, self._smallest) if each.digests else None for each in hashed]
+        self._look_up({each for each in likes if each is not None})
+        first: dict[int, Deposit] = {}
+        later: dict[int, Like] = {}
+        new: dict[Like, int] = {}
+        for number, (deposit, each) in enumerate(zip(hashed, likes, strict=True)):
+            if each is None or not (each in self._known or each in new) or has_trailers(deposit.exchange):
+                first[number] = deposit
+                if each is not None:
+                    new.setdefault(each, number)
+            elif each in self._known:
+                first[number] = deposit._replace(revisit=self._known[each])
+            else:
+                later[number] = each
+        receipt = self._archive.append(tuple(first.values()))
+        if not later:
+            return receipt
+        captures = dict(zip(first, receipt.captures, strict=True))
+        for each in set(later.values()):
+            stored = captures[new[each]]
+            self._read(each, stored.warc, stored.response.offset)
+        more = self._archive.extend(
+            [hashed[number]._replace(revisit=self._known.get(each)) for number, each in later.items()]
+        )
+        captures.update(zip(later, more.captures, strict=True))
+        return Receipt(
+            tuple(captures[number] for number in range(len(deposits))),
+            (*receipt.files, *more.files),
+            (*receipt.resources, *more.resources),
+        )
+
+    def close(self) -> tuple[FileState, ...]:
+        """As `Archive.close`."""
+        self._end()
+        return self._archive.close()
+
+    def abandon(self) -> None:
+        """As `Archive.abandon`."""
+        self._end()
+        self._archive.abandon()
+
+    def _end(self) -> None:
+        for payloads in self._payloads:
+            payloads.close()
+        if self._earlier is not None:
+            self._earlier.close()
+
+    def _hashed(self, deposit: Deposit) -> Deposit:
+        """*deposit*, with its digests where they may matter."""
+        if deposit.revisit is not None or not may_refer(deposit.claim, deposit.exchange, self._smallest):
+            return deposit
+        return deposit._replace(digests=self._archive.digests(deposit.exchange))
+
+    def _look_up(self, wanted: set[Like]) -> None:
+        """Know what of *wanted* is stored."""
+        for payloads in self._payloads:
+            if not (unknown := wanted - self._known.keys()):
+                return
+            for place in payloads.find({each.digest for each in unknown}):
+                for each in unknown:
+                    if each not in self._known and each[:3] == place[:3]:
+                        self._read(each, place.warc, place.offset)
+        if self._earlier is not None and (unknown := wanted - self._known.keys()):
+            self._known.update(self._earlier.find(unknown))
+
+    def _read(self, each: Like, warc: str, offset: int) -> None:
+        """Know the record at that place, if it is whole and *each* is like it."""
+        original = original_at(self._archive.folder, warc, offset)
+        if original is not None and as_like(original) == each:
+            self._known[each] = revisit_of(original)
+
+    def _forget(self) -> None:
+        while len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
+
+
+def may_refer(claim: Claim, exchange: Exchange, smallest: int) -> bool:
+    """Whether the answer could be a revisit, as far as can be said before its payload is hashed.
+
+    A robots.txt is stored whole, because recovery reads it; a redirect, because pywb shows one without its payload.
+    """
+    framing = exchange.framing
+    return (
+        exchange.response.length - framing.head_length >= smallest
+        and (200 <= framing.status < 300 or framing.status >= 400)
+        and exchange.truncated is None
+        and not framing.faults
+        and not is_robots(claim)
+    )
+
+
+def like(exchange: Exchange, digests: Digests, smallest: int) -> Like | None:
+    """What a stored answer must be like; None where the payload is too small."""
+    if digests.payload_length < smallest:
+        return None
+    return Like(digests.payload, digests.payload_length, exchange.framing.status, codings(exchange.framing))
+
+
+def as_like(original: Original) -> Like:
+    """What answers that may be revisits of *original* must be like."""
+    return Like(original.digest, original.length, original.status, original.codings)
+
+
+def revisit_of(original: Original) -> Revisit:
+    """What a record says that stands for the payload of *original*."""
+    return Revisit(Profile.IDENTICAL, original.url, original.date, original.record_id, original.digest, original.length)
+
+
+def has_trailers(exchange: Exchange) -> bool:
+    """Whether something may stand behind the payload, which a revisit would lose."""
+    if not exchange.framing.chunked:
+        return False
+    end = b""
+    for piece in exchange.response.pieces():
+        end = (end + piece[-len(LAST_CHUNK) :])[-len(LAST_CHUNK) :]
+    return end != LAST_CHUNK

@@ -1,0 +1,196 @@
+"""What earlier crawls have of a URL: its newest capture, the conditions to ask for it again, and its stored answer.
+
+A page that came with 200 and is whole can be asked for again under conditions, if the record that holds its payload
+lies in this collection: only then can its links be read although it does not come again. A revisit is followed to that
+record; conditions are those of the URL's own newest head. Blocks; may be asked by any thread.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from archiver.archive.layout import Layout
+from archiver.archive.stored import record_at
+from archiver.earlier.rounds import MOST_ASKED, rounds
+from archiver.earlier.validators import conditions
+from archiver.errors import ArchiveError
+from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
+from archiver.frontier.past import Past, Taken, Visited
+from archiver.frontier.recalling import Manner
+from archiver.http import read_stored
+from archiver.http.head import head_end
+from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
+from archiver.reading import read_links
+from archiver.warc.reader import Record, Torn
+from archiver.warc.records import parse_date
+
+OK, NOT_MODIFIED = 200, 304
+ERRORS = 400  # the first status that says that there is nothing …
+GONE = frozenset((404, 410))  # … of which these mean it
+MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
+IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
+HEAD = (1 << 20) + 16  # bytes of a head, at most
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a URL that is stored, and how a request asks for a newer one."""
+
+    conditions: bytes  # field lines
+    original: Revisit  # the response that holds its payload …
+    file: Path  # … and where it lies
+    offset: int
+    spool: Path
+
+    def links(self, claim: Claim) -> Links:
+        """What the stored answer names, read as if it had come now for *claim*. Whatever is there, this returns."""
+        try:
+            with self._answer() as exchange:
+                return read_links(claim, exchange)
+        except ArchiveError as error:
+            log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
+            return Links(note=f"not modified, and the stored answer cannot be read: {error}")
+
+    @contextmanager
+    def _answer(self) -> Iterator[Exchange]:
+        block: MemoryBlock | FileBlock
+        try:
+            with record_at(self.file.parent, self.file.name, self.offset) as record:
+                large = (record.size or 0) > IN_MEMORY
+                block = spooled(self.spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
+        except Torn as torn:
+            raise ArchiveError(f"{self.file}: {torn.reason} at offset {torn.offset}") from None
+        try:
+            framing = read_stored(block.head(HEAD))
+            yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
+        finally:
+            block.close()
+
+
+class Memory:
+    """Over the earlier crawls of a collection, newest first, each with its database; who opens these closes them."""
+
+    def __init__(self, layout: Layout, pasts: Sequence[Past]) -> None:
+        self._layout = layout
+        self._pasts = tuple(pasts)
+        self._turn = threading.Lock()
+
+    def newest(self, address: str) -> Taken | None:
+        """The newest capture of *address* that says whether there is something: no passing trouble of the server."""
+        with self._turn:
+            every = (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES))
+            return next((taken for taken in every if is_there(taken) or taken.status in GONE), None)
+
+    def version(self, address: str) -> Version | None:
+        """The newest whole version of *address*; None where it cannot be asked for under conditions."""
+        try:
+            return self._version(address)
+        except (ArchiveError, Torn, ValueError) as error:  # of the archive: then it comes whole, and is stored so
+            log.warning("%s is asked for without conditions: %s", address, error)
+            return None
+
+    def _version(self, address: str) -> Version | None:
+        newest: tuple[Taken, Record] | None = None
+        said = b""
+        for taken in self._versions(address):
+            with record_at(self._layout.archive, taken.file, taken.offset) as record:
+                newest = newest or (taken, record)
+                said = conditions(_head(record))
+            if said or taken.status == OK:
+                break  # a 304 without a validator leaves those of the answer before it in force
+        original = self._original(*newest) if newest is not None and said else None
+        if original is None:
+            return None
+        with record_at(self._layout.archive, original.file, original.offset) as record:
+            if record.type != "response":
+                return None
+            revisit = Revisit(
+                profile=Profile.NOT_MODIFIED,
+                url=record.first("WARC-Target-URI") or "",
+                date=record.first("WARC-Date") or "",
+                record_id=record.first("WARC-Record-ID") or "",
+                payload_digest=record.first("WARC-Payload-Digest") or "",
+                payload_length=original.size,
+            )
+        return Version(said, revisit, self._layout.archive / original.file, original.offset, self._layout.spool)
+
+    def _versions(self, address: str) -> Iterator[Taken]:
+        """What tells of whole versions of *address*, newest first: answers with 200, and that these still held."""
+        for past in self._pasts:
+            with self._turn:
+                found = past.captures(address, MOST_CAPTURES)
+            for taken in found:
+                if not taken.truncated and taken.meant == OK:
+                    yield taken
+
+    def _original(self, taken: Taken, record: Record) -> Taken | None:
+        """The capture that holds the payload of *taken*, whose *record* is this."""
+        if not taken.revisit:
+            return taken
+        address, date = record.first("WARC-Refers-To-Target-URI"), record.first("WARC-Refers-To-Date")
+        if not address or not date:
+            return None
+        with self._turn:
+            moment = parse_date(date)
+            found = next((found for past in self._pasts if (found := past.capture(address, moment))), None)
+        return found if found is not None and not found.truncated else None
+
+    def left(self, most: int) -> Iterator[list[Visited]]:
+        """Every URL whose last word, in the newest crawl that has one, was an answer that is no error; in portions."""
+        for age, past in enumerate(self._pasts):
+            after = 0
+            while True:
+                with self._turn:
+                    found = past.archived(after, most)
+                    last = [each for each in found if not self._settled_since(each.url, age)]
+                if not found:
+                    break
+                after = found[-1].row
+                if last:
+                    yield last
+
+    def _settled_since(self, address: str, age: int) -> bool:
+        words = (past.word(address) for past in self._pasts[:age])
+        answers = (word.status for word in words if word is not None and word.state is State.ARCHIVED)
+        return any(status < ERRORS or status in GONE for status in answers)
+
+    def manners(self, now: float) -> list[Manner]:
+        """How hosts want to be asked, as the newest crawl has learned it."""
+        with self._turn:
+            return self._pasts[0].manners(now)
+
+    def redirect(self, taken: Taken) -> str:
+        """Where *taken*, a redirect, leads; "" where it does not say."""
+        with record_at(self._layout.archive, taken.file, taken.offset) as record:
+            return _head(record).first("location") or ""
+
+
+def is_there(taken: Taken) -> bool:
+    """Whether *taken* says that something is there; a 304 that nobody had asked for says nothing."""
+    return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
+
+
+def _head(record: Record) -> Framing:
+    """The head in the block of *record*."""
+    data = bytearray()
+    for piece in record.pieces():
+        data += piece
+        if len(data) > HEAD or head_end(data) >= 0:
+            break
+    return read_stored(bytes(data[:HEAD]))
+
+
+@contextmanager
+def remembered(layout: Layout) -> Iterator[Memory | None]:
+    """What the earlier crawls in the collection of *layout* hold; None where there are none."""
+    with ExitStack() as stack:
+        pasts: list[Past] = []
+        for folder in rounds(layout)[:MOST_ASKED]:
+            pasts.append(Past(folder.database))
+            stack.callback(pasts[-1].close)
+        yield Memory(layout, pasts) if pasts else None

@@ -1,0 +1,40 @@
+"""The conditions of a request, made of the head that came with the earlier answer. Never raises; pure.
+
+A validator is sent back exactly as it came, byte for byte, or not at all. What could mean more than the one version
+that is stored (`*`, several tags, a control character) is not sent.
+Source: RFC 9110 §8.8, §13.1.
+"""
+
+import re
+
+from archiver.model import Framing
+
+LONGEST = 1024  # bytes; real ones have some dozens, and a server may refuse a large head
+
+_TAG = re.compile(rb'(?:W/)?"[^"\x00-\x1f\x7f]*"|[^\s",*\x00-\x1f\x7f]+')  # quoted as it should be, or a bare word
+_DATE = re.compile(rb"[0-9A-Za-z,:+ -]+")
+
+NAMES = frozenset(("if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"))
+
+
+def conditions(framing: Framing) -> bytes:
+    """Field lines by which a server can say that the version with this head is still the newest; b"" for none."""
+    lines = b""
+    if tag := _single(framing, "etag", _TAG):
+        lines += b"If-None-Match: %b\r\n" % tag
+    if date := _single(framing, "last-modified", _DATE):
+        lines += b"If-Modified-Since: %b\r\n" % date
+    return lines
+
+
+def given_by_hand(headers: tuple[str, ...]) -> bool:
+    """Whether the user's own *headers* make requests conditional, or ask for parts: then nothing is added to them."""
+    return any(line.partition(":")[0].strip().lower() in NAMES for line in headers)
+
+
+def _single(framing: Framing, name: str, form: re.Pattern[bytes]) -> bytes:
+    values = framing.all(name)
+    if len(values) != 1:
+        return b""
+    value = values[0].encode("latin-1", "replace")
+    return value if len(value) <= LONGEST and form.fullmatch(value) else b""

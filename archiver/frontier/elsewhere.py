@@ -1,0 +1,142 @@
+"""Where index files of other archives speak of a payload: they are sorted by URL, so a scratch database finds it.
+
+It holds the place of each line and nothing that could not be read again: delete it as you like. It is made anew where
+it is missing, or where an index is not what it was; each line is read from its index when it is asked for.
+"""
+
+import json
+import logging
+import re
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from archiver.disk import sync_data
+from archiver.errors import ArchiveError
+from archiver.frontier import trouble
+from archiver.warc.cdxj import REVISIT, Entry, read_line
+
+MOST = 3  # lines read of one payload
+LONG = 64 << 20  # bytes of indexes whose reading takes so long that it is said
+_LONGEST = 1 << 20  # bytes of a line
+_BARE = re.compile(r"[A-Z2-7]{32}")  # a digest whose writer has left "sha1:" out
+_SCHEMA = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE indexes (id INTEGER PRIMARY KEY, path TEXT NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL);
+CREATE TABLE lines (short TEXT NOT NULL, source INTEGER NOT NULL, offset INTEGER NOT NULL);
+"""
+_FIND = f"""
+SELECT json_group_array(json_array(wanted.value, source, offset)) FROM json_each(?) AS wanted CROSS JOIN lines
+ON lines.rowid IN (SELECT rowid FROM lines AS near WHERE near.short = substr(wanted.value, -8) LIMIT {MOST})
+"""  # noqa: S608 - a constant above
+
+log = logging.getLogger(__name__)
+
+
+class Found(NamedTuple):
+    """A line that speaks of a payload that was asked for."""
+
+    digest: str
+    source: int  # the number of its index
+    entry: Entry
+
+
+class Elsewhere:
+    """The lines of *indexes*, by payload. To be used by one thread at a time."""
+
+    def __init__(self, path: Path, indexes: Sequence[Path]) -> None:
+        self._path = path
+        self._indexes = indexes
+        self._db: sqlite3.Connection | None = None
+
+    def find(self, digests: Collection[str]) -> Iterator[Found]:
+        """The lines that speak of a payload of one of *digests*, a few of each."""
+        try:
+            if self._db is None:
+                self._db = _readable(self._path)
+            (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()
+        except sqlite3.Error as error:
+            raise ArchiveError(f"{self._path}: {error}; delete it, and it is made anew") from error
+        for digest, source, offset in json.loads(found):
+            entry = _line(self._indexes[source], offset)
+            if entry is not None and _digest(entry) == digest:
+                yield Found(digest, source, entry)
+
+    def close(self) -> None:
+        """No more questions."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+def gather(path: Path, draft: Path, indexes: Sequence[Path]) -> None:
+    """Make the database at *path* say where the lines of *indexes* stand, if it does not do so already."""
+    try:
+        now = [(number, str(index), *_state(index)) for number, index in enumerate(indexes)]
+        if _told(path) == now:
+            return
+        if sum(size for _, _, size, _ in now) > LONG:
+            log.warning("the indexes of other archives are read, once; that takes some time")
+        draft.unlink(missing_ok=True)
+        with closing(sqlite3.connect(draft)) as db:
+            db.executescript(_SCHEMA)
+            db.executemany("INSERT INTO indexes VALUES (?, ?, ?, ?)", now)
+            for number, index in enumerate(indexes):
+                db.executemany("INSERT INTO lines VALUES (?, ?, ?)", _places(number, index))
+            db.execute("CREATE INDEX lines_short ON lines (short)")
+            db.commit()
+        with draft.open("r+b") as file:
+            sync_data(file)
+        draft.replace(path)
+    except sqlite3.Error as error:
+        raise ArchiveError(f"{draft}: {trouble.words(error, draft)}") from error
+    except OSError as error:
+        raise ArchiveError(f"{error.filename or path}: {error.strerror or error}") from error
+
+
+def _state(index: Path) -> tuple[int, int]:
+    found = index.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _told(path: Path) -> list[tuple[int, str, int, int]]:
+    """The indexes as they were when the database was made; none where there is no sound one."""
+    if path.exists():
+        with suppress(sqlite3.Error), closing(_readable(path)) as db:
+            db.execute("SELECT 1 FROM lines LIMIT 1")
+            return db.execute("SELECT id, path, size, modified FROM indexes ORDER BY id").fetchall()
+    return []
+
+
+def _places(number: int, index: Path) -> Iterator[tuple[str, int, int]]:
+    with index.open("rb") as file:
+        offset = 0
+        while line := file.readline(_LONGEST):
+            entry = read_line(line)
+            if entry is not None and entry.mime != REVISIT and not entry.status.startswith("3"):
+                digest = _digest(entry)
+                if ":" in digest:
+                    yield digest[-8:], number, offset
+            offset += len(line)
+
+
+def _digest(entry: Entry) -> str:
+    return f"sha1:{entry.digest}" if _BARE.fullmatch(entry.digest) else entry.digest
+
+
+def _line(index: Path, offset: int) -> Entry | None:
+    """What stands there now."""
+    try:
+        with index.open("rb") as file:
+            file.seek(offset)
+            return read_line(file.readline(_LONGEST))
+    except OSError:
+        return None  # it was there when the crawl began; the payload is stored whole
+
+
+def _readable(path: Path) -> sqlite3.Connection:
+    where = f"{path.absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)

@@ -1,0 +1,321 @@
+"""The figures that reports and plots are made of: questions to crawl.db, each answered by one pass over a table.
+
+What several reports want of hosts or types is gathered once, in a temporary table of the connection; the file itself
+is only read. What may be long is read row by row. A database of any older schema is understood.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from archiver.frontier.account import Totals
+
+MICRO = 1_000_000
+SLICES = 96  # of a crawl's life, at most
+DEEPEST = 12  # depths told apart; what lies deeper is counted together
+SPEEDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds: where classes of response times end
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
+_COUNTED_SINCE = 4  # schema version: each host has the numbers
+_REVISITS_SINCE = 5  # schema version: a capture may be a revisit
+
+_KINDS = (  # of media types, as people call them; the first that fits
+    ("HTML", "mime IN ('text/html', 'application/xhtml+xml')"),
+    ("images", "mime LIKE 'image/%'"),
+    ("styles", "mime = 'text/css'"),
+    ("scripts", "mime LIKE '%javascript%' OR mime LIKE '%ecmascript%' OR mime = 'application/wasm'"),
+    ("fonts", "mime LIKE 'font/%' OR mime LIKE '%font%'"),
+    ("audio and video", "mime LIKE 'video/%' OR mime LIKE 'audio/%' OR mime LIKE '%mpegurl' OR mime LIKE '%dash+xml'"),
+    ("PDF and e-books", "mime IN ('application/pdf', 'application/epub+zip')"),
+    ("data and text", "mime LIKE 'text/%' OR mime LIKE '%json' OR mime LIKE '%xml'"),
+)
+OTHERS = "others"
+_KIND = " ".join(f"WHEN {rule} THEN '{name}'" for name, rule in _KINDS)
+_SPEED = " ".join(f"WHEN took <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
+_STATES = ("archived", "failed", "excluded", "waiting")
+_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(_STATES))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The life of a crawl, cut into slices of equal and round length."""
+
+    begins: int  # seconds since the epoch, a multiple of `step`
+    step: int  # seconds
+    slices: int  # 0: there is no capture
+
+    @classmethod
+    def of(cls, totals: Totals) -> "Span":
+        """The slices from the first capture to the last."""
+        if not totals.captures:
+            return cls(0, 1, 0)
+        first, last = int(totals.first), int(totals.last)
+        step = next((step for step in _STEPS if last // step - first // step < SLICES), 0)
+        while not step or last // step - first // step >= SLICES:
+            step = (step or _STEPS[-1]) * 2
+        return cls(first // step * step, step, last // step - first // step + 1)
+
+
+class Answered(NamedTuple):
+    """Captures that are alike in what the plots by time tell apart."""
+
+    slice: int
+    status: int  # first digit; 0 where it is none of 2 to 5
+    speed: int  # the place in `SPEEDS` of the bound that their answers kept; beyond the last where they kept none
+    captures: int
+    received: int  # bytes as they crossed the wire
+
+
+class HostFigures(NamedTuple):
+    """All that is told of one host."""
+
+    key: str
+    waiting: int
+    archived: int
+    failed: int
+    excluded: int
+    robots: int  # of the excluded: by its robots.txt
+    captures: int
+    received: int
+    took: float  # seconds of all its answers together
+    identical: int  # captures whose payload was stored already …
+    identical_bytes: int  # … and what was received for them
+    unmodified: int  # captures by which the server said that nothing has changed
+    unmodified_bytes: int
+
+
+class Truncated(NamedTuple):
+    """A capture that is not whole."""
+
+    url: str
+    status: int
+    received: int
+    why: str  # a word of model.Truncation
+    timestamp: int  # microseconds since the epoch
+
+
+class Missing(NamedTuple):
+    """A part of an archived page that is not there."""
+
+    url: str
+    reason: str
+    page: str  # that needs it
+
+
+class Seed(NamedTuple):
+    """A seed, and where it led."""
+
+    url: str
+    state: str
+    status: int
+    failure: str
+    note: str
+    moved: str  # where its redirect led, if that was taken; or ""
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _revisit(db: sqlite3.Connection) -> str:
+    return "revisit" if _version(db) >= _REVISITS_SINCE else "''"
+
+
+def answered(db: sqlite3.Connection, span: Span) -> Iterator[Answered]:
+    """All captures, counted by what the plots tell apart: some thousands of rows at most, from one pass.
+
+    What they are grouped by is one number, for that is what can be sorted fast.
+    """
+    rows = db.execute(
+        f"SELECT (timestamp - ?) / ? * 100 + iif(status BETWEEN 200 AND 599, status / 100, 0) * 10 "  # noqa: S608
+        f"+ CASE {_SPEED} ELSE {len(SPEEDS)} END AS alike, count(*), sum(received) FROM captures GROUP BY alike",
+        (span.begins * MICRO, span.step * MICRO),
+    )
+    for alike, captures, received in rows:
+        yield Answered(alike // 100, alike // 10 % 10, alike % 10, captures, received)
+
+
+def failed(db: sqlite3.Connection, span: Span) -> list[tuple[int, int]]:
+    """(slice, URLs that failed in it); it may lie before the first answer, or after the last."""
+    return list(
+        db.execute(
+            "SELECT (CAST(coalesce(settled, 0) AS INTEGER) - ?) / ? AS slice, count(*) FROM urls "
+            "WHERE state = 'failed' GROUP BY slice",
+            (span.begins, span.step),
+        )
+    )
+
+
+def depths(db: sqlite3.Connection) -> Iterator[tuple[int, str, int]]:
+    """(depth, state, URLs); what lies deeper than `DEEPEST` is counted there."""
+    rows = db.execute(
+        f"SELECT min(depth, {DEEPEST}) * 10 + CASE state {_STATE} END AS alike, count(*) "  # noqa: S608 - constants
+        "FROM urls GROUP BY alike"
+    )
+    for alike, urls in rows:
+        yield alike // 10, _STATES[alike % 10], urls
+
+
+def _gather_types(db: sqlite3.Connection) -> None:
+    """Into a temporary table, if it is not there."""
+    db.execute(
+        "CREATE TEMP TABLE IF NOT EXISTS type_figures AS "
+        "SELECT mime, count(*) AS captures, sum(received) AS received FROM captures GROUP BY mime"
+    )
+
+
+def media_types(db: sqlite3.Connection) -> Iterator[tuple[str, int, int]]:
+    """(media type, captures, bytes), most frequent first."""
+    _gather_types(db)
+    yield from db.execute("SELECT mime, captures, received FROM temp.type_figures ORDER BY captures DESC, mime")
+
+
+def kinds(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
+    """(kind of media types, captures, bytes), most bytes first."""
+    _gather_types(db)
+    return list(
+        db.execute(
+            f"SELECT CASE {_KIND} ELSE '{OTHERS}' END AS kind, sum(captures), sum(received) AS size "  # noqa: S608
+            "FROM temp.type_figures GROUP BY kind ORDER BY size DESC, kind"
+        )
+    )
+
+
+_KEPT = "SELECT id AS host, archived, failed, excluded FROM hosts"
+_COUNTED = """
+SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed, sum(state = 'excluded') AS excluded
+FROM urls GROUP BY host
+"""
+_HOSTS = """
+CREATE TEMP TABLE IF NOT EXISTS host_figures AS
+WITH lived AS ({lived}), denied AS (
+    SELECT host, count(*) AS robots FROM urls WHERE state = 'excluded' AND failure = 'robots' GROUP BY host
+), answered AS (
+    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took,
+           sum({revisit} = 'identical-payload-digest') AS identical,
+           sum(iif({revisit} = 'identical-payload-digest', received, 0)) AS identical_bytes,
+           sum({revisit} = 'server-not-modified') AS unmodified,
+           sum(iif({revisit} = 'server-not-modified', received, 0)) AS unmodified_bytes
+    FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
+)
+SELECT key, waiting, coalesce(lived.archived, 0) AS archived, coalesce(lived.failed, 0) AS failed,
+       coalesce(lived.excluded, 0) AS excluded, coalesce(denied.robots, 0) AS robots, coalesce(captures, 0) AS captures,
+       coalesce(answered.received, 0) AS received, coalesce(took, 0.0) AS took, coalesce(identical, 0) AS identical,
+       coalesce(identical_bytes, 0) AS identical_bytes, coalesce(unmodified, 0) AS unmodified,
+       coalesce(unmodified_bytes, 0) AS unmodified_bytes
+FROM hosts LEFT JOIN lived ON lived.host = hosts.id LEFT JOIN denied ON denied.host = hosts.id
+LEFT JOIN answered ON answered.host = hosts.id
+"""
+
+
+def _gather_hosts(db: sqlite3.Connection) -> None:
+    """Into the temporary table, if it is not there."""
+    lived = _KEPT if _version(db) >= _COUNTED_SINCE else _COUNTED
+    db.execute(_HOSTS.format(lived=lived, revisit=_revisit(db)))
+
+
+def hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
+    """Each host, those with most captures first."""
+    _gather_hosts(db)
+    for row in db.execute("SELECT * FROM temp.host_figures ORDER BY captures DESC, waiting DESC, key"):
+        yield HostFigures(*row)
+
+
+_AUTHORITY = "substr(key, instr(key, '://') + 3)"
+_PORTLESS = f"rtrim({_AUTHORITY}, '0123456789')"
+_NAME = f"iif({_PORTLESS} LIKE '%:', substr({_PORTLESS}, 1, length({_PORTLESS}) - 1), {_AUTHORITY})"
+_SUMS = ", ".join(f"sum({name}) AS {name}" for name in HostFigures._fields[1:])
+
+
+def named_hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
+    """The same by name alone: what was asked over http and over https, and at several ports, is one host."""
+    _gather_hosts(db)
+    question = (
+        f"SELECT {_NAME} AS name, {_SUMS} FROM temp.host_figures GROUP BY name "  # noqa: S608 - constants
+        "ORDER BY captures DESC, waiting DESC, name"
+    )
+    for row in db.execute(question):
+        yield HostFigures(*row)
+
+
+def slowest_hosts(db: sqlite3.Connection, most: int) -> Iterator[HostFigures]:
+    """The hosts whose answers took longest on average, at most *most*."""
+    _gather_hosts(db)
+    question = "SELECT * FROM temp.host_figures WHERE captures > 0 ORDER BY took / captures DESC, key LIMIT ?"
+    for row in db.execute(question, (most,)):
+        yield HostFigures(*row)
+
+
+def largest_hosts(db: sqlite3.Connection, most: int) -> list[HostFigures]:
+    """The hosts from which most was received, at most *most*, and after them the sum of all others, with key ""."""
+    _gather_hosts(db)
+    rows = list(db.execute("SELECT * FROM temp.host_figures ORDER BY received DESC, key LIMIT ?", (most,)))
+    count, *whole = db.execute(f"SELECT count(*), {_SUMS} FROM temp.host_figures").fetchone()  # noqa: S608 - constants
+    if count > len(rows):
+        rest = [total - sum(row[place] for row in rows) for place, total in enumerate(whole, 1)]
+        rows.append(("", *rest))
+    return [HostFigures(*row) for row in rows]
+
+
+def host_count(db: sqlite3.Connection) -> int:
+    """How many hosts were met."""
+    return int(db.execute("SELECT count(*) FROM hosts").fetchone()[0])
+
+
+def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
+    """(profile, captures, bytes received for them, bytes of payload that were not stored once more)."""
+    if _version(db) < _REVISITS_SINCE:
+        return []
+    return list(
+        db.execute(
+            "SELECT revisit, count(*), sum(received), sum(payload_length) FROM captures WHERE revisit <> '' "
+            "GROUP BY revisit ORDER BY revisit"
+        )
+    )
+
+
+def truncated(db: sqlite3.Connection) -> Iterator[Truncated]:
+    """Each capture that is not whole, in the order of their commits."""
+    rows = db.execute(
+        "SELECT urls.url, captures.status, received, truncated, timestamp FROM captures "
+        "JOIN urls ON urls.id = captures.url WHERE truncated <> '' ORDER BY captures.id"
+    )
+    for row in rows:
+        yield Truncated(*row)
+
+
+def missing_requisites(db: sqlite3.Connection) -> Iterator[Missing]:
+    """What archived pages need to be shown and is not there, in the order of discovery.
+
+    A redirect on the way counts as the requisite that it stands for. What only a script names, and what still waits,
+    is not told of.
+    """
+    rows = db.execute(
+        "SELECT urls.url, iif(urls.failure <> '', urls.failure, iif(urls.status, 'status ' || urls.status, urls.state))"
+        ", page.url FROM urls JOIN urls AS page ON page.id = urls.via "
+        "WHERE urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR "
+        "urls.state = 'archived' AND urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E' "
+        "AND page.state = 'archived' ORDER BY urls.id"
+    )
+    for row in rows:
+        yield Missing(*row)
+
+
+def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
+    """(state, failure, status, URLs) of the URLs that do not wait."""
+    return list(
+        db.execute(
+            "SELECT state, failure, status, count(*) FROM urls WHERE state <> 'waiting' GROUP BY state, failure, status"
+        )
+    )
+
+
+def seeds(db: sqlite3.Connection) -> Iterator[Seed]:
+    """Each seed, in the order given."""
+    rows = db.execute(
+        "SELECT urls.url, state, status, failure, note, coalesce((SELECT moved.url FROM urls AS moved "
+        "WHERE moved.seed = urls.id AND moved.hop = 'R' AND moved.via = urls.id LIMIT 1), '') "
+        "FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
+    )
+    for row in rows:
+        yield Seed(*row)

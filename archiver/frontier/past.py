@@ -1,0 +1,143 @@
+"""What the database of an earlier crawl says: questions only, of a file that nobody writes any more.
+
+Each is answered by an index, and in bounded portions. May be asked by one thread at a time, whichever it is.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier.migrations import VERSION
+from archiver.frontier.recalling import Manner
+from archiver.model import Profile, State
+
+SINCE = 5  # schema version: captures know whether they are revisits; whoever sets a crawl aside brings it there
+
+CAPTURES = """
+SELECT urls.url, timestamp, captures.status, payload_digest, payload_length, truncated, revisit, warcs.name, offset
+FROM urls CROSS JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id = captures.warc
+WHERE urls.url = ? {} ORDER BY timestamp DESC LIMIT ?
+"""
+ARCHIVED = """
+SELECT urls.id, urls.url, urls.path, urls.depth, urls.strays, coalesce(via.url, ''), coalesce(seed.url, '')
+FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
+WHERE urls.id > ? AND urls.state = 'archived' AND urls.status < 400 AND urls.priority >= 0
+ORDER BY urls.id LIMIT ?
+"""
+WORD = "SELECT state, status, failure, note FROM urls WHERE url = ?"
+MANNERS = """
+SELECT key, parked, rate, rate_limit, width, slowed FROM hosts WHERE parked > ? OR rate > 0 OR width > 0
+"""
+
+
+class Taken(NamedTuple):
+    """One capture of an earlier crawl."""
+
+    url: str
+    timestamp: int  # microseconds since the epoch: its WARC-Date
+    status: int
+    digest: str  # of the payload that it holds or stands for
+    size: int  # bytes of that payload
+    truncated: str
+    revisit: str  # a word of `Profile`, or ""
+    file: str
+    offset: int
+
+    @property
+    def meant(self) -> int:
+        """The status of what a reader gets: a page that was not modified is the one that came with 200."""
+        return 200 if self.revisit == Profile.NOT_MODIFIED else self.status
+
+
+class Visited(NamedTuple):
+    """A URL that an earlier crawl has archived, and the way by which it came there."""
+
+    row: int
+    url: str
+    path: str
+    depth: int
+    strays: int
+    via: str
+    seed: str
+
+
+class Word(NamedTuple):
+    """What became of a URL."""
+
+    state: State
+    status: int
+    failure: str
+    note: str
+
+
+class Past:
+    """The database of one earlier crawl. Raises `ArchiveError` where it cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._told():
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro&immutable=1",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        try:
+            self._check()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _check(self) -> None:
+        with self._told():
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise ConfigError(
+                f"{self._path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver"
+            )
+        if version < SINCE:
+            raise ArchiveError(f"{self._path} is no database of an earlier crawl: it has schema version {version}")
+
+    def close(self) -> None:
+        """No more questions."""
+        self._db.close()
+
+    def captures(self, address: str, most: int) -> list[Taken]:
+        """The captures of *address*, newest first, at most *most*."""
+        return [Taken(*row) for row in self._rows(CAPTURES.format(""), (address, most))]
+
+    def capture(self, address: str, timestamp: int) -> Taken | None:
+        """The capture of *address* that holds a payload itself and has this date."""
+        sql = CAPTURES.format("AND timestamp = ? AND revisit = ''")
+        return next((Taken(*row) for row in self._rows(sql, (address, timestamp, 1))), None)
+
+    def archived(self, after: int, most: int) -> list[Visited]:
+        """URLs whose last answer was no error, in the order of rows behind *after*; without robots.txt."""
+        return [Visited(*row) for row in self._rows(ARCHIVED, (after, most))]
+
+    def word(self, address: str) -> Word | None:
+        """What became of *address*; None where it is not known."""
+        rows = self._rows(WORD, (address,))
+        return Word(State(rows[0][0]), *rows[0][1:]) if rows else None
+
+    def files(self) -> list[str]:
+        """The names of its WARC files."""
+        return [str(name) for (name,) in self._rows("SELECT name FROM warcs ORDER BY id")]
+
+    def manners(self, now: float) -> list[Manner]:
+        """How hosts want to be asked: key, parked until, rate, its limit, width, and why."""
+        return list(self._rows(MANNERS, (now,)))
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
+        with self._told():
+            return self._db.execute(sql, values).fetchall()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise ArchiveError(f"{self._path}: the database of an earlier crawl cannot be read: {error}") from error

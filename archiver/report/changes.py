@@ -1,0 +1,122 @@
+"""What has changed since the earlier crawls of a collection: one word for each URL, by statuses and payload digests.
+
+Before counts the newest earlier capture that says whether there was something: one with a status below 400, or 404 or
+410; other errors may pass. A page that was not modified (304) counts as the answer that the server says still holds.
+A URL of which there was nothing before, and is nothing now, is left out, and so is every robots.txt.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from archiver.earlier import Memory
+from archiver.earlier.memory import GONE, is_there
+from archiver.errors import ArchiveError
+from archiver.frontier.past import Taken, Visited
+from archiver.model import State
+from archiver.scope import is_guess
+
+AT_ONCE = 1000  # earlier URLs looked at in one go
+REDIRECTS = range(300, 400)
+
+HEAD = ("url", "what", "earlier_status", "status", "earlier_date", "date", "earlier_digest", "digest", "note")
+Row = tuple[object, ...]
+
+_NOW = """
+SELECT urls.url, urls.state, urls.note, captures.timestamp, captures.status, payload_digest, payload_length, truncated,
+       revisit, warcs.name, offset
+FROM urls LEFT JOIN captures ON captures.id = (
+    SELECT id FROM captures WHERE captures.url = urls.id ORDER BY timestamp DESC LIMIT 1
+)
+LEFT JOIN warcs ON warcs.id = captures.warc
+WHERE urls.priority >= 0 ORDER BY urls.id
+"""
+
+
+class What(StrEnum):
+    """What became of a URL since the earlier crawls."""
+
+    NEW = "new"  # there was nothing, and now there is
+    CHANGED = "changed"  # another payload, another status, or a redirect to another place
+    MOVED = "moved"  # it was there, and is a redirect now
+    GONE = "gone"  # it was there, and the server says 404 or 410
+    UNCHANGED = "unchanged"
+    FAILED = "failed"  # it was there, and now there is no answer, or one that may pass (403, 500, …)
+    EXCLUDED = "excluded"  # it was there, and a rule forbids to ask for it now, such as robots.txt
+    UNASKED = "unasked"  # it was there, and was not asked for: it still waits, or scope does not take it any more
+
+
+@dataclass(slots=True)
+class Changes:
+    """The comparison, told row by row; `counts` is right when all rows were told."""
+
+    db: sqlite3.Connection
+    memory: Memory
+    counts: Counter[What] = field(default_factory=Counter)
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each URL, in the order in which this crawl found them; then those that it does not know."""
+        for row in self.db.execute(_NOW):
+            before = self.memory.newest(row[0])
+            now = None if row[3] is None else Taken(row[0], *row[3:])
+            what = self._word(before, State(row[1]), now)
+            if what is not None:
+                yield self._told(what, before, now, row)
+        for portion in self.memory.left(AT_ONCE):
+            for each in portion:
+                if not self.db.execute("SELECT 1 FROM urls WHERE url = ?", (each.url,)).fetchone():
+                    yield self._told(What.UNASKED, self.memory.newest(each.url), None, (each.url, "", _why(each)))
+
+    def _word(self, before: Taken | None, state: State, now: Taken | None) -> What | None:
+        if before is not None and not is_there(before):
+            before = None
+        if state is State.ARCHIVED and now is not None and is_there(now):
+            return What.NEW if before is None else self._compared(before, now)
+        if before is None:
+            return None
+        if state is State.WAITING:
+            return What.UNASKED
+        if state is State.EXCLUDED:
+            return What.EXCLUDED
+        return What.GONE if state is State.ARCHIVED and now is not None and now.status in GONE else What.FAILED
+
+    def _compared(self, before: Taken, now: Taken) -> What:
+        if now.meant in REDIRECTS and before.meant not in REDIRECTS:
+            return What.MOVED
+        same = before.meant == now.meant and before.digest == now.digest
+        if same and now.meant in REDIRECTS:
+            same = self._leads(before) == self._leads(now)
+        return What.UNCHANGED if same else What.CHANGED
+
+    def _leads(self, taken: Taken) -> str:
+        """Where a redirect leads; a record that cannot be read says nothing, and verify says why."""
+        try:
+            return self.memory.redirect(taken)
+        except ArchiveError:
+            return ""
+
+    def _told(self, what: What, before: Taken | None, now: Taken | None, row: Any) -> Row:
+        self.counts[what] += 1
+        then = (before.meant, _date(before), before.digest) if before is not None else ("", "", "")
+        today = (now.status, _date(now), now.digest) if now is not None else ("", "", "")
+        return row[0], what.value, then[0], today[0], then[1], today[1], then[2], today[2], row[2]
+
+
+def words(counts: dict[str, int]) -> str:
+    """The *counts* in words; what may be a loss is left out where there is none."""
+    always = {What.NEW, What.CHANGED, What.GONE, What.UNCHANGED}
+    return ", ".join(f"{counts[what]} {what}" for what in What if what in always or counts[what])
+
+
+def _why(each: Visited) -> str:
+    return (
+        "speculative: only a script had named it" if is_guess(each.path) else "the scope does not take it, or not yet"
+    )
+
+
+def _date(taken: Taken) -> str:
+    return f"{datetime.fromtimestamp(taken.timestamp // 1_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"

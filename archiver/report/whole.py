@@ -1,0 +1,185 @@
+"""The whole report in one value, from which text, JSON and the page are made, so that they cannot disagree.
+
+Everything in it is bounded: of each table the first rows, each cell cut to a length, and how many rows were left out.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from archiver.frontier import figures
+from archiver.report import asked, course, summary
+from archiver.report.asked import Asked
+from archiver.report.course import Course
+from archiver.report.summary import Summary, iso
+from archiver.stats import printable
+
+ROWS = 1000  # of each table
+WIDTH = 2000  # characters of a cell
+TEXT_WIDTH = 100  # of one in words
+SEEDS = 1000  # in JSON
+
+_NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
+
+Cell = str | int | float
+Row = tuple[object, ...]
+Tables = dict[str, tuple[Row, Callable[[sqlite3.Connection, float], Iterable[Row]]]]  # name → names of columns, rows
+Part = tuple[str, Row, Iterable[Row]]  # name, names of columns, and the rows of one crawl, to be read once
+
+TITLES = {  # what a person reads above a table
+    "seeds": ("Seeds", "What became of each seed, and how many URLs were found behind it."),
+    "hosts": ("Hosts", "URLs by state, captures, bytes received."),
+    "status-codes": ("Response codes", "0 stands for an answer without a status line."),
+    "media-types": ("Media types", "As the servers named them; an empty name stands for none."),
+    "failure-reasons": ("Failures by reason", "URLs of which no answer came, or that were not asked for."),
+    "failures": ("Failures", "Each such URL, why, and the page that led to it."),
+    "missing-requisites": ("Missing requisites", "What archived pages need to be shown and is not there."),
+    "truncated": ("Truncated captures", "Answers that are not whole, and what ended them."),
+    "slowest-hosts": ("Slowest hosts", "By the mean time of an answer."),
+    "revisits": ("Revisits", "Captures whose payload was not stored once more, and what that saved."),
+    "traps": ("Traps", "What was held back because it looked endless."),
+    "refusals": ("Refusals", "Links that the scope did not take, by rule."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, or the beginning of one."""
+
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    left_out: int  # rows
+
+    @property
+    def title(self) -> str:
+        """What a person reads above it."""
+        return TITLES[self.name][0] if self.name in TITLES else self.name.replace("-", " ").capitalize()
+
+    @property
+    def note(self) -> str:
+        """What it is about."""
+        return TITLES[self.name][1] if self.name in TITLES else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A crawl, as a person wants to know it."""
+
+    directory: str
+    written: float  # seconds since the epoch
+    summary: Summary
+    hosts: int
+    asked: Asked
+    course: Course
+    tables: tuple[Table, ...]
+
+
+def gathered(directory: Path, db: sqlite3.Connection, found: Summary, tables: Iterable[Table], now: float) -> Whole:
+    """The report of the crawl in *directory*, whose *tables* are there already."""
+    name = printable(str(directory.absolute()), WIDTH)
+    drawn = course.gathered(db, found.totals)
+    return Whole(name, now, found, figures.host_count(db), asked.read(directory), drawn, tuple(tables))
+
+
+def tables(parts: Iterable[Part]) -> Iterator[Table]:
+    """The beginning of each table of *parts*."""
+    for name, head, rows in parts:
+        beginning = Beginning(name, head)
+        for _ in beginning.watched(rows):
+            pass
+        yield beginning.table()
+
+
+class Beginning:
+    """Keeps the first rows of a table while all of them pass."""
+
+    def __init__(self, name: str, head: Row) -> None:
+        self._name = name
+        self._head = head
+        self._kept: list[tuple[Cell, ...]] = []
+        self._passed = 0
+
+    def watched(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """*rows*, unchanged."""
+        for row in rows:
+            if self._passed < ROWS:
+                self._kept.append(tuple(map(_cell, row)))
+            self._passed += 1
+            yield row
+
+    def table(self) -> Table:
+        """What was kept."""
+        return Table(self._name, tuple(map(str, self._head)), tuple(self._kept), self._passed - len(self._kept))
+
+
+def _cell(value: object) -> Cell:
+    return value if isinstance(value, int | float) else printable(str(value), WIDTH)
+
+
+def is_number(cell: Cell) -> bool:
+    """Whether *cell* may stand in a column of numbers; an empty one may."""
+    return not isinstance(cell, str) or not cell or _NUMBER.fullmatch(cell) is not None
+
+
+def as_json(whole: Whole) -> dict[str, Any]:
+    """The report as JSON has it."""
+    told = summary.as_json(whole.summary)
+    left_out = max(0, len(told["seeds"]) - SEEDS)
+    drawn, span = whole.course, whole.course.span
+    return {
+        "directory": whole.directory,
+        "written": iso(whole.written),
+        **told,
+        "seeds": told["seeds"][:SEEDS],
+        "seeds_left_out": left_out,
+        "hosts": whole.hosts,
+        "settings": dict(whole.asked.settings),
+        "course": {
+            "begins": iso(span.begins),
+            "seconds_of_a_slice": span.step,
+            "slices": span.slices,
+            "statuses": drawn.statuses,
+            "received": drawn.received,
+            "pauses": [{"slice": first, "slices": length} for first, length in drawn.pauses],
+            "kinds": [each._asdict() for each in drawn.kinds],
+            "hosts": [each._asdict() for each in drawn.hosts],
+            "response_times": dict(drawn.speeds),
+            "depths": dict(drawn.depths),
+        },
+        "tables": {
+            table.name: {key: value for key, value in asdict(table).items() if key != "name"} for table in whole.tables
+        },
+    }
+
+
+def lines(whole: Whole, most: int = 20) -> Iterator[str]:
+    """The report in words: of each table the first *most* rows."""
+    yield from summary.lines(whole.summary)
+    for key, value in whole.asked.settings:
+        yield f"{'setting':<9} {key} = {printable(value)}"
+    if whole.asked.trouble:
+        yield f"{'settings':<9} {printable(whole.asked.trouble)}"
+    for table in whole.tables:
+        if table.rows:
+            yield from ("", f"{table.title}. {table.note}".strip())
+            yield from _aligned(table, most)
+
+
+def _aligned(table: Table, most: int) -> Iterator[str]:
+    shown = [tuple(printable(str(cell), TEXT_WIDTH) for cell in row) for row in table.rows[:most]]
+    widths = [max(map(len, column)) for column in zip(table.head, *shown, strict=True)]
+    numeric = [all(is_number(cell) for cell in column) for column in zip(*table.rows, strict=True)]
+    for row in chain([table.head], shown):
+        cells = zip(row, widths, numeric, strict=True)
+        yield (
+            "  "
+            + "  ".join(f"{cell:>{width}}" if right else f"{cell:<{width}}" for cell, width, right in cells).rstrip()
+        )
+    more = len(table.rows) - len(shown) + table.left_out
+    if more:
+        yield f"  and {more} more"

@@ -1,0 +1,86 @@
+"""What of a stored head is sent back as a condition: exactly what came, or nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.earlier.validators import conditions, given_by_hand
+from archiver.extract.entries import modified
+from archiver.http import read_stored
+
+MONDAY = b"Mon, 16 Nov 2026 08:00:00 GMT"
+
+
+def head(*lines: bytes) -> bytes:
+    return b"\r\n".join([b"HTTP/1.1 200 OK", *lines, b"", b""])
+
+
+@pytest.mark.parametrize(
+    ("lines", "sent"),
+    [
+        ([b'ETag: "a"'], b'If-None-Match: "a"\r\n'),
+        ([b'etag:   W/"a b"  '], b'If-None-Match: W/"a b"\r\n'),
+        ([b"ETag: bare-word"], b"If-None-Match: bare-word\r\n"),
+        ([b'ETag: "\xfc\xe9"'], b'If-None-Match: "\xfc\xe9"\r\n'),
+        ([b'ETag: ""'], b'If-None-Match: ""\r\n'),
+        ([b"Last-Modified: " + MONDAY], b"If-Modified-Since: " + MONDAY + b"\r\n"),
+        (
+            [b"Last-Modified: " + MONDAY, b'ETag: "a"'],
+            b'If-None-Match: "a"\r\nIf-Modified-Since: ' + MONDAY + b"\r\n",
+        ),
+        ([b"Last-Modified: 2026-11-16 08:00:00"], b"If-Modified-Since: 2026-11-16 08:00:00\r\n"),
+        ([b"ETag: *"], b""),
+        ([b'ETag: "a", "b"'], b""),
+        ([b"ETag: a,b"], b""),
+        ([b"ETag: a b"], b""),
+        ([b'ETag: "a', b' b"'], b'If-None-Match: "a b"\r\n'),  # a folded line means one space
+        ([b'ETag: "a"', b'ETag: "b"'], b""),
+        ([b'ETag: "\x01"'], b""),
+        ([b'ETag: "a\rX: y"'], b""),
+        ([b'ETag: "' + b"a" * 2000 + b'"'], b""),
+        ([b"ETag:"], b""),
+        ([b"Last-Modified: <now>"], b""),
+        ([b"Last-Modified: " + MONDAY, b"Last-Modified: " + MONDAY], b""),
+        ([], b""),
+    ],
+)
+def test_conditions(lines: list[bytes], sent: bytes) -> None:
+    assert conditions(read_stored(head(*lines))) == sent
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_no_bytes_break_out_of_a_field(tag: bytes, date: bytes) -> None:
+    sent = conditions(read_stored(head(b"ETag: " + tag, b"Last-Modified: " + date)))
+    lines = sent.split(b"\r\n")
+    assert lines.pop() == b""
+    assert len(lines) <= 2
+    for line in lines:
+        name, _, value = line.partition(b": ")
+        assert name in (b"If-None-Match", b"If-Modified-Since")
+        assert value in (tag.strip(), date.strip()) or value in tag or value in date
+        assert not any(byte < 0x20 or byte == 0x7F for byte in value)
+        assert value != b"*"
+
+
+def test_what_the_user_gives_goes_before_it() -> None:
+    assert given_by_hand(("Accept-Language: de", 'if-none-match: "a"'))
+    assert given_by_hand(("Range: bytes=0-9",))
+    assert not given_by_hand(("Accept-Language: de", "X-If-None-Match: a"))
+
+
+@pytest.mark.parametrize(
+    ("context", "moment"),
+    [
+        ("loc lastmod:2026-11-16", 1794787200.0),
+        ("loc lastmod:2026-11-16T08:00:00Z", 1794816000.0),
+        ("loc lastmod:2026-11-16T09:00+01:00", 1794816000.0),
+        ("loc lastmod:2026", 1767225600.0),
+        ("loc lastmod:2026-11", 1793491200.0),
+        ("loc lastmod:2026-13-16", None),
+        ("loc lastmod:0000-01-01", None),
+        ("loc", None),
+        ("a/@href", None),
+    ],
+)
+def test_when_a_sitemap_says_that_a_page_was_modified(context: str, moment: float | None) -> None:
+    assert modified(context) == moment
