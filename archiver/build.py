@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from archiver import __version__
 from archiver.allowance import Allowance
+from archiver.archive import reindex
 from archiver.archive.crawllog import CrawlLog
-from archiver.archive.imports import imported_files
 from archiver.archive.index import INDEX, Index
-from archiver.archive.layout import DRAFT, OPEN, Layout, replace_file
+from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
 from archiver.archive.room import Room
 from archiver.archive.sources import Source, sources
@@ -225,7 +225,6 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
 
     The new database is put in place in one step, when it is complete. *text* as for `opened`.
     """
-    from archiver.archive import reindex  # noqa: PLC0415 - a crawl needs neither
     from archiver.recover import Rebuilding, replace_database  # noqa: PLC0415
 
     layout = Layout(directory)
@@ -369,10 +368,7 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
-    """The lines of every closed file that index.cdxj does not hold for certain, made again from the database.
-
-    Those of files that the database does not know are made from the files.
-    """
+    """The lines of every closed file that index.cdxj does not hold for certain, from the database or from the file."""
     index.forget_runs()
     lost = not (layout.indexes / INDEX).exists()
     if lost:
@@ -391,13 +387,7 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
             index.add(resources)
             after = resources[-1].span.offset
         index.close_file(file.name)
-    known = {file.name for file in await frontier.files()}
-    waiting = {each.name for each in imported_files(layout) if not each.indexed}
-    for path in sorted(layout.archive.glob("*.warc*")):
-        if path.name.removesuffix(OPEN) not in known and (lost or path.name in waiting):
-            from archiver.archive import reindex  # noqa: PLC0415 - for those only who have such files
-
-            await asyncio.to_thread(reindex.add_file, index, path)
+    await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
 
 
 async def close_files(layout: Layout, frontier: Frontier, lanes: tuple[Lane, Lane], books: Books) -> None:

@@ -10,8 +10,9 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
+from archiver.archive.imports import imported_files
 from archiver.archive.index import Index
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.http import Dechunker, read_stored
@@ -69,6 +70,26 @@ def add_file(index: Index, path: Path) -> int:
     if not path.name.endswith(OPEN):
         index.close_file(path.name)
     return count
+
+
+class Named(Protocol):
+    """A file that a database knows."""
+
+    @property
+    def name(self) -> str:
+        """Its final name."""
+
+
+def add_others(index: Index, layout: Layout, files: Iterable[Named], *, all_of_them: bool) -> None:
+    """Give *index* the lines of the WARCs that are not among *files*: imported, or of earlier crawls.
+
+    All of them, or those whose import was cut off before its lines were there.
+    """
+    known = {file.name for file in files}
+    waiting = {each.name for each in imported_files(layout) if not each.indexed}
+    for path in sorted(layout.archive.glob("*.warc*")):
+        if path.name.removesuffix(OPEN) not in known and (all_of_them or path.name in waiting):
+            add_file(index, path)
 
 
 def lines(file: BinaryIO, name: str) -> Iterator[bytes]:

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from shlex import quote
 
-from archiver.archive.imports import imported_names
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
@@ -47,13 +46,12 @@ def rebuild(directory: Path) -> ExitCode:
 
 def _settings(directory: Path) -> tuple[Settings, str]:
     """Those in crawl.toml; where it is missing, as the newest WARC file tells them, and the text of a new one."""
-    from archiver.recover import files_of_this_crawl, settings_text  # noqa: PLC0415 - as above
+    from archiver.recover import own_files, settings_text  # noqa: PLC0415 - as above
 
     layout = Layout(directory)
     if layout.settings.exists():
         return with_values(Settings(), place.read_settings(layout.settings)), ""
-    foreign = imported_names(layout)
-    text = settings_text(path for path in files_of_this_crawl(layout) if path.name not in foreign)
+    text = settings_text(own_files(layout))
     if not text:
         raise ConfigError(f"{layout.settings} is missing, and no WARC file tells its seeds; write it anew")
     settings = with_values(Settings(), toml.parse(text, "the settings in the WARC files"))

@@ -8,7 +8,7 @@ another crash and done again, and nothing is ever deleted.
 """
 
 from archiver.recover.aside import replace_database
-from archiver.recover.rebuild import Rebuilding, Rebuilt, Tell, files_of_this_crawl, settings_text
+from archiver.recover.rebuild import Rebuilding, Rebuilt, Tell, own_files, settings_text
 from archiver.recover.recovery import Recovered, Recovery, archive_files
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "Recovery",
     "Tell",
     "archive_files",
-    "files_of_this_crawl",
+    "own_files",
     "replace_database",
     "settings_text",
 ]

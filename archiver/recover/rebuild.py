@@ -51,13 +51,12 @@ class Rebuilding:
         """Read every file; afterwards each of them has its final name, and the frontier knows it as closed."""
         adoption = Adoption(self._frontier, self._terms)
         cut, foreign = [], []
-        imported = imported_names(self._layout)
-        paths = files_of_this_crawl(self._layout)
+        paths = own_files(self._layout)
         for number, path in enumerate(paths):
             self._tell(number, len(paths), adoption.adopted)
             name = path.name.removesuffix(OPEN)
             with storage(path):
-                if path.name in imported or (not path.name.endswith(OPEN) and not ours(path)):
+                if not path.name.endswith(OPEN) and not ours(path):
                     foreign.append(name)
                     continue
                 if mended(path, name, 0, self._layout, lenient=True):
@@ -69,10 +68,10 @@ class Rebuilding:
         return Rebuilt(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
 
 
-def files_of_this_crawl(layout: Layout) -> list[Path]:
-    """The WARC files that belong to no earlier crawl of the collection, those of others included."""
-    earlier = files_of(layout)
-    return [path for path in archive_files(layout) if path.name.removesuffix(OPEN) not in earlier]
+def own_files(layout: Layout) -> list[Path]:
+    """The WARC files that neither belong to an earlier crawl of the collection nor were imported."""
+    others = files_of(layout) | imported_names(layout)
+    return [path for path in archive_files(layout) if path.name.removesuffix(OPEN) not in others]
 
 
 def settings_text(paths: Iterable[Path]) -> str:

@@ -91,8 +91,8 @@ class _Run:
     def run(self) -> list[FileRead]:
         self._find_earlier()
         before = self._committed()
-        self._imported = self._brought_in()
         every = self._with_earlier(before)
+        self._imported = self._brought_in()
         jobs = [self._job(number, path, every) for number, path in enumerate(self._target.files)]
         read = []
         parts: list[tuple[int, Path]] = []
@@ -200,7 +200,7 @@ class _Run:
             cure = f"archiver index {quote(str(collection.directory))} makes it"
             self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file here; {cure}"))
         crawls = [*self._earlier] if before is None else [*self._earlier, (collection, before)]
-        others = {*self._imported, *(name for _, files in crawls for name in files)}
+        others = {name for _, files in crawls for name in files} | self._imported.keys()
         for crawl, files in crawls:
             try:
                 for fault in FrontierCheck(db, crawl.directory, files, others).faults():
