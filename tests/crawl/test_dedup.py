@@ -59,7 +59,7 @@ SITE: dict[str, Route] = {
     "/moved-too": ok(BODY, b"Location: /a", status=b"302 Found"),
     "/small": ok(SMALL),
     "/small-too": ok(SMALL),
-    "/cut": Answer((b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9999\r\n\r\n" + OTHER,), End.CLOSE),
+    "/cut": Answer((b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 9999\r\n\r\n" + OTHER,), End.CLOSE),
     "/whole": ok(OTHER),
     "/large": ok(bytes(9 << 20)),
     "/large-too": ok(bytes(9 << 20)),
@@ -187,28 +187,28 @@ def test_the_other_archive_is_remembered_by_its_whole_path(tmp_path: Path) -> No
         assert f"{tmp_path / 'one'}: there is no such file" in told.stderr
 
 
-def refers(directory: Path) -> dict[str, tuple[str, str, str]]:
-    """Of each revisit: its URL's path, and URL, date and id that it names."""
-    found = {}
+Names = dict[str, tuple[str, str, str]]  # of each URL's path: URL, date and id of a record
+
+
+def refers(directory: Path) -> Names:
+    """What each revisit names."""
+    return _names(directory, "revisit", ("WARC-Refers-To-Target-URI", "WARC-Refers-To-Date", "WARC-Refers-To"))
+
+
+def originals(directory: Path) -> Names:
+    """What each response says of itself."""
+    return _names(directory, "response", ("WARC-Target-URI", "WARC-Date", "WARC-Record-ID"))
+
+
+def _names(directory: Path, kind: str, names: tuple[str, str, str]) -> Names:
+    found: Names = {}
     for path in warcs(directory):
         with path.open("rb") as file:
             for record in ArchiveIterator(file):
-                if record.rec_type == "revisit":
+                if record.rec_type == kind:
                     header = record.rec_headers.get_header
-                    names = ("WARC-Refers-To-Target-URI", "WARC-Refers-To-Date", "WARC-Refers-To")
-                    found[header("WARC-Target-URI").split("/", 3)[3]] = tuple(header(name) or "" for name in names)
-    return found
-
-
-def originals(directory: Path) -> dict[str, tuple[str, str, str]]:
-    found = {}
-    for path in warcs(directory):
-        with path.open("rb") as file:
-            for record in ArchiveIterator(file):
-                if record.rec_type == "response":
-                    header = record.rec_headers.get_header
-                    url = header("WARC-Target-URI")
-                    found[url.split("/", 3)[3]] = (url, header("WARC-Date"), header("WARC-Record-ID"))
+                    url, date, record_id = (header(name) or "" for name in names)
+                    found[header("WARC-Target-URI").split("/", 3)[3]] = url, date, record_id
     return found
 
 
