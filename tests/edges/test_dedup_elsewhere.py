@@ -86,9 +86,10 @@ def test_lines_that_name_nothing(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text, wanted()) == {}
 
 
-def test_a_file_that_is_there_must_hold_what_its_line_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("offset", ["7", "0", "-1", "9" * 40])
+def test_a_file_that_is_there_must_hold_what_its_line_says(tmp_path: Path, offset: str) -> None:
     (tmp_path / "a.warc.gz").write_bytes(b"no record")
-    assert found(tmp_path, line(), wanted()) == {}
+    assert found(tmp_path, line(offset=offset), wanted()) == {}
 
 
 def test_it_is_read_anew_only_when_an_index_has_changed(tmp_path: Path) -> None:
