@@ -46,7 +46,11 @@ class Pace:
         self._not_before = not_before
         self._starts: deque[float] = deque(maxlen=rate.starts or 1)
         self._beat = float("-inf")  # when the latest start was due, at most half a step before it came
-        self.gap = max(self._step, delay)  # seconds from one start to the next; 0 where there is no limit
+
+    @property
+    def gap(self) -> float:
+        """Seconds from one start to the next; 0 where there is no limit."""
+        return max(self._step, self._delay, self._learned)
 
     def heed(self, rate: float) -> None:
         """At most *rate* starts a second from now on, where that is less than what holds anyway (infinity: no limit).
@@ -54,12 +58,10 @@ class Pace:
         They keep their distance from the latest start, so a rate that was lowered never lets two through together.
         """
         self._learned = 1 / rate
-        self.gap = max(self._step, self._delay, self._learned)
 
     def slow_down(self, delay: float) -> None:
         """Keep at least *delay* seconds between two starts (Crawl-delay), the latest one included."""
         self._delay = max(self._delay, delay)
-        self.gap = max(self._step, self._delay, self._learned)
 
     def next(self, now: float) -> float:
         """The earliest time, not before *now*, at which a request may start."""

@@ -21,53 +21,18 @@ from archiver.model import Links
 __all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "is_page", "links", "nofollow", "readable", "redirect"]
 
 
-def _xml(document: Document) -> Links:
-    from archiver.extract import xml  # noqa: PLC0415 - see above
+def _rare(document: Document) -> Links:
+    from archiver.extract import rare  # noqa: PLC0415 - see above
 
-    return xml.read(document)
-
-
-def _sitemap(document: Document) -> Links:
-    from archiver.extract import sitemap  # noqa: PLC0415 - see above
-
-    return sitemap.read(document)
-
-
-def _playlist(document: Document) -> Links:
-    from archiver.extract import playlist  # noqa: PLC0415 - see above
-
-    return playlist.read(document)
-
-
-def _manifest(document: Document) -> Links:
-    from archiver.extract import manifest  # noqa: PLC0415 - see above
-
-    return manifest.read(document)
-
-
-def _json_feed(document: Document) -> Links:
-    from archiver.extract import manifest  # noqa: PLC0415 - see above
-
-    return manifest.read_feed(document)
-
-
-def _pdf(document: Document) -> Links:
-    from archiver.extract import pdf  # noqa: PLC0415 - see above
-
-    return pdf.read(document)
+    return rare.READERS[kind_of(document)](document)
 
 
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: html.read,
-    Kind.XML: _xml,
     Kind.CSS: css.read,
-    Kind.SITEMAP: _sitemap,
     Kind.SCRIPT: script.read,
     Kind.TEXT: text.read,
-    Kind.PLAYLIST: _playlist,
-    Kind.MANIFEST: _manifest,
-    Kind.JSON_FEED: _json_feed,
-    Kind.PDF: _pdf,
+    **dict.fromkeys((Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF), _rare),
 }
 
 

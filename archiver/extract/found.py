@@ -52,12 +52,7 @@ class Found:
             return
         if ("{" in reference or "<" in reference) and (self.in_template or hop is Hop.LINK) and _blank(reference):
             return
-        if len(self._references) >= MOST_LINKS:
-            self.full = True
-        else:
-            known = self._references.setdefault((reference, hop), context)
-            if known != context and known.endswith(NOFOLLOW):  # one that may be followed is enough
-                self._references[reference, hop] = context
+        self.take((((reference, hop), context),))
 
     def take(self, kept: Iterable[Reference]) -> None:
         """Keep references that may name something, as `add` has them."""

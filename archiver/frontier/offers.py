@@ -7,13 +7,11 @@ only where rows are written anew, by seeds, by recovery, or by another process: 
 
 from collections.abc import Iterable
 
-from archiver.model import Hop, NewUrl
+from archiver.model import NewUrl
 from archiver.scope import is_guess
 
 MOST = 20_000  # links of a generation …
 SIZE = 2 << 20  # … and characters in them; there are two generations
-
-_GUESS = Hop.SPECULATIVE.value
 
 Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
 
@@ -33,16 +31,7 @@ class Offers:
         known = self._young.get
         found: list[Found] = []
         for new in links:
-            before = known(new.url)
-            if before is new:
-                continue
-            if (
-                before is not None  # what `no_better` says, without calls: most links end here
-                and new.depth >= before.depth
-                and new.strays >= before.strays
-                and new.priority >= before.priority
-                and _GUESS not in before.path
-            ):
+            if known(new.url) is new:  # most links end here
                 continue
             if not self._idle(new):
                 found.append((new, via))

@@ -28,6 +28,7 @@ _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,64}")
 
 Field = tuple[str, str]
+Status = tuple[int, str, tuple[str, ...]]  # with the protocol and what is malformed
 
 
 class BodyLength(NamedTuple):
@@ -79,18 +80,8 @@ def _read_regular(head: bytes) -> tuple[Framing, BodyLength] | None:
     if None in fields:
         return None
     sound = cast("tuple[Field, ...]", fields)
-    status, protocol, faults = _status(lines[0]) if len(lines[0]) <= SHORT else _read_status(lines[0])
-    body = body_length(sound)
-    framing = Framing(
-        status=status,
-        head_length=len(head),
-        chunked=body.chunked,
-        media_type=_media_type(sound),
-        fields=sound,
-        protocol=protocol,
-        faults=faults + body.faults,
-    )
-    return framing, body
+    first = _status(lines[0]) if len(lines[0]) <= SHORT else _read_status(lines[0])
+    return _message(len(head), first, sound)
 
 
 def _read_any(data: bytes) -> tuple[Framing, BodyLength]:
@@ -114,6 +105,12 @@ def _read_any(data: bytes) -> tuple[Framing, BodyLength]:
         faults += ("too-many-fields",)
     if end < 0:
         faults += ("no-head-end",)
+    return _message(length, (status, protocol, faults), fields)
+
+
+def _message(length: int, first: Status, fields: tuple[Field, ...]) -> tuple[Framing, BodyLength]:
+    """What a head of so many bytes says, of whose *fields* and *first* line all is known, and how its body ends."""
+    status, protocol, faults = first
     body = body_length(fields)
     framing = Framing(
         status=status,
@@ -133,7 +130,7 @@ def read_stored(data: bytes) -> Framing:
     return replace(framing, chunked=False) if framing.status in BODYLESS else framing
 
 
-def _read_status(line: bytes) -> tuple[int, str, tuple[str, ...]]:
+def _read_status(line: bytes) -> Status:
     if found := _STATUS.match(line):
         version = found[1].decode()
         status = int(found[2])

@@ -1,0 +1,156 @@
+"""The commands that make a crawl, go on with it, or change what it is to do."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from archiver.cli.command import command, directory, lists, verbosity, voices
+from archiver.cli.options import given_settings, setting_options
+from archiver.errors import Failure
+
+
+def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, config: Path | None, **rest: Any) -> int:
+    from archiver.cli.crawling import Wish, crawl  # noqa: PLC0415 - see `command`
+
+    return crawl(Wish(urls, seeds, output, config, given_settings(rest), verbosity(rest)))
+
+
+def _resume(directory: Path, **rest: Any) -> int:
+    from archiver.cli.crawling import resume  # noqa: PLC0415 - see `command`
+
+    return resume(directory, given_settings(rest), verbosity(rest))
+
+
+def _retry(
+    directory: Path, urls: tuple[str, ...], host: tuple[str, ...], status: tuple[str, ...], failure: tuple[str, ...]
+) -> int:
+    from archiver.cli.changing import retry  # noqa: PLC0415 - see `command`
+
+    return retry(directory, urls, host, status, failure)
+
+
+def _add_seeds(directory: Path, urls: tuple[str, ...], seeds: tuple[str, ...]) -> int:
+    from archiver.cli.changing import add  # noqa: PLC0415 - see `command`
+
+    return add(directory, urls, seeds)
+
+
+def _rebuild(directory: Path) -> int:
+    from archiver.cli.rebuilding import rebuild  # noqa: PLC0415 - see `command`
+
+    return rebuild(directory)
+
+
+_CRAWL = command(
+    "crawl",
+    _crawl,
+    """Archive a site, or several, each from a seed URL.
+
+    Crawls breadth first, with what a page needs before the next page, and ends by itself when nothing is left. Ctrl+C
+    lets requests in flight finish and ends in order; archiver resume goes on.
+    """,
+    [
+        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="Where to put the crawl. Default: collections/ and the host of the first seed.",
+        ),
+        lists(),
+        click.Option(
+            ["--config"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Take settings from a file such as crawl.toml; options go before it.",
+        ),
+        *setting_options(),
+        *voices(),
+    ],
+    ("archiver crawl https://example.org/", "archive one host into collections/example.org"),
+    ("archiver crawl --scope prefix https://example.org/blog/ -o blog", "one part of a site, into ./blog"),
+    ("archiver crawl --seeds list.txt --scope page", "only the pages listed, with what they need to be shown"),
+    (
+        "archiver crawl --rate 30/60 --host-concurrency 1 --contact me@example.org https://example.org/",
+        "more gently",
+    ),
+    ("archiver crawl --exclude '/calendar/' --max-depth 5 --max-time 3600 https://example.org/", "within limits"),
+)
+_RESUME = command(
+    "resume",
+    _resume,
+    """Go on with a crawl that was stopped, was killed, or has reached a limit.
+
+    The settings are those of DIR/crawl.toml; options given here go before them and are written back.
+    """,
+    [directory(), *setting_options(), *voices()],
+    ("archiver resume collections/example.org", "go on"),
+    ("archiver resume collections/example.org --max-urls 100000 --rate 10", "go on with other settings"),
+)
+_RETRY = command(
+    "retry",
+    _retry,
+    """Make URLs due again whose crawl has ended without an answer, or with one that is not wanted.
+
+    All that failed or were excluded; with --status also archived ones that were answered so; or the URLs given,
+    whatever became of them. Where a robots.txt was in the way, it is asked for again first. Their tries begin anew.
+    A crawl that runs takes them up within seconds; otherwise archiver resume does. Prints how many they are.
+    """,
+    [
+        directory(),
+        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        click.Option(
+            ["--host"],
+            multiple=True,
+            metavar="HOST",
+            help="Only those of this host: example.org, example.org:8443. May be given more than once.",
+        ),
+        click.Option(
+            ["--status"],
+            multiple=True,
+            metavar="N",
+            help="Only those whose last answer had this status: 404, or 5xx for a class. May be given more than once.",
+        ),
+        click.Option(
+            ["--failure"],
+            multiple=True,
+            type=click.Choice([failure.value for failure in Failure]),
+            help="Only those that failed in this way. May be given more than once.",
+        ),
+    ],
+    ("archiver retry collections/example.org", "all that failed or were excluded"),
+    ("archiver retry collections/example.org --status 5xx --status 429", "what the server could not answer then"),
+    ("archiver retry collections/example.org --host img.example.org --failure timeout", "one host that was down"),
+    ("archiver retry collections/example.org https://example.org/a", "this URL, archived or not"),
+)
+_ADD = command(
+    "add",
+    _add_seeds,
+    """Add seeds to a crawl, stopped or running.
+
+    They are written to DIR/crawl.toml, and the scope grows with them. A crawl that runs takes them up within seconds;
+    otherwise archiver resume does. A URL that the crawl knows already, but not as a seed, is visited once more.
+    """,
+    [
+        directory(),
+        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        lists(),
+    ],
+    ("archiver add collections/example.org https://blog.example.org/", "one more site into the same archive"),
+    ("archiver add collections/example.org --seeds more.txt", "those listed"),
+)
+_REBUILD = command(
+    "rebuild",
+    _rebuild,
+    """Make DIR/crawl.db anew from the WARC files, where it is lost or damaged.
+
+    Every visit that lies whole in a WARC file is known again, and archiver resume goes on where the crawl was; what was
+    damaged is fetched again then. Nothing is deleted: the old database, and what is damaged in a WARC file, is kept
+    in DIR/damaged. The index is made anew too, and crawl.toml where it is missing.
+    """,
+    [directory()],
+    ("archiver rebuild collections/example.org", "then: archiver resume collections/example.org"),
+)
+
+COMMANDS = (_CRAWL, _RESUME, _RETRY, _ADD, _REBUILD)

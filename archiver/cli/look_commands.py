@@ -1,0 +1,144 @@
+"""The commands that tell how a crawl stands and what became of it, and that look at the archive."""
+
+from pathlib import Path
+
+import click
+
+from archiver.cli.command import command, directory
+
+
+def _status(directory: Path, *, json: bool) -> int:
+    from archiver.cli.status import status  # noqa: PLC0415 - see `command`
+
+    return status(directory, as_json=json)
+
+
+def _explain(directory: Path, url: str, *, json: bool) -> int:
+    from archiver.cli.explaining import explain  # noqa: PLC0415 - see `command`
+
+    return explain(directory, url, as_json=json)
+
+
+def _urls(
+    directory: Path, *, state: tuple[str, ...], host: str | None, why: bool, json: bool, limit: int | None
+) -> int:
+    from archiver.cli.listing import Wish, urls  # noqa: PLC0415 - see `command`
+
+    return urls(directory, Wish(state, host, why, json, limit))
+
+
+def _verify(paths: tuple[Path, ...], *, json: bool) -> int:
+    from archiver.cli.checking import verify  # noqa: PLC0415 - see `command`
+
+    return verify(paths, as_json=json)
+
+
+def _replay(directory: Path, port: int) -> int:
+    from archiver.cli.replaying import serve  # noqa: PLC0415 - see `command`
+
+    return serve(directory, port)
+
+
+def _index(directory: Path) -> int:
+    from archiver.cli.checking import index  # noqa: PLC0415 - see `command`
+
+    return index(directory)
+
+
+_STATUS = command(
+    "status",
+    _status,
+    """Show how a crawl stands, also while it runs.
+
+    Counts, the rate, what became of the seeds, and what each host waits for.
+    """,
+    [directory(), click.Option(["--json"], is_flag=True, help="As JSON.")],
+    ("archiver status collections/example.org", "for a person"),
+    ("archiver status collections/example.org --json | jq .totals.waiting", "for a program"),
+)
+_EXPLAIN = command(
+    "explain",
+    _explain,
+    """Tell what became of a URL and why: for any URL, also one that the crawl never saw.
+
+    Its state, the rule that took or refused it as crawl.toml has it, its path from the seed, its tries and answers,
+    where its captures lie, when it is due, and what its host waits for. A URL that is not known is judged as a link on
+    the page of a seed would be. Reads only, also while the crawl runs.
+    """,
+    [
+        directory(),
+        click.Argument(["url"], metavar="URL"),
+        click.Option(["--json"], is_flag=True, help="As JSON."),
+    ],
+    ("archiver explain collections/example.org https://example.org/a", "why is it there, or why not?"),
+    ("archiver explain collections/example.org https://example.org/a --json | jq .rule", "for a program"),
+)
+_URLS = command(
+    "urls",
+    _urls,
+    """List the URLs of a crawl, one on each line, also while it runs.
+
+    In the order in which they were found; those of one host by name. Refused ones are links that the scope did not
+    take, of which a sample is kept: a thousand for each rule and host.
+    """,
+    [
+        directory(),
+        click.Option(
+            ["--state"],
+            multiple=True,
+            type=click.Choice(["waiting", "archived", "failed", "excluded", "refused"]),
+            help="Only those in this state. May be given more than once. Default: all but the refused.",
+        ),
+        click.Option(["--host"], metavar="HOST", help="Only those of this host: example.org, example.org:8443."),
+        click.Option(["--why"], is_flag=True, help="With the state and its reason, after a tab."),
+        click.Option(["--json"], is_flag=True, help="As JSON, an object on each line."),
+        click.Option(["--limit"], type=click.IntRange(0), metavar="N", help="At most N."),
+    ],
+    ("archiver urls collections/example.org --state failed --why", "what could not be had, and why"),
+    ("archiver urls collections/example.org --state waiting --host example.org | head", "what comes next"),
+    ("archiver urls collections/example.org --json | jq -r 'select(.status == 404) | .url'", "for a program"),
+)
+_VERIFY = command(
+    "verify",
+    _verify,
+    """Read everything back and name every fault.
+
+    Structure and digests of each WARC file; for a DIR also the index and the frontier against the WARC files. The
+    exit code is 0 only where there is no fault.
+    """,
+    [
+        click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
+        click.Option(["--json"], is_flag=True, help="As JSON."),
+    ],
+    ("archiver verify collections/example.org", "a whole crawl"),
+    ("archiver verify *.warc.gz", "WARC files of any origin"),
+)
+_REPLAY = command(
+    "replay",
+    _replay,
+    """Serve the archive with pywb, on this machine, and print the address of each seed.
+
+    DIR may lie anywhere, and its crawl may be running. Ctrl+C ends it. Needs pywb: pip install 'archiver[replay]'.
+    """,
+    [
+        directory(),
+        click.Option(
+            ["--port"],
+            type=click.IntRange(0, 65535),
+            default=8080,
+            metavar="N",
+            help="The port; 0 takes a free one. [default: 8080]",
+        ),
+    ],
+    ("archiver replay collections/example.org", "at http://127.0.0.1:8080/"),
+    ("archiver replay collections/example.org --port 0", "at a free port"),
+)
+_INDEX = command(
+    "index",
+    _index,
+    """Build the index DIR/indexes/index.cdxj anew from the WARC files.""",
+    [directory()],
+    ("archiver index collections/example.org", "after WARC files were added or removed by hand"),
+)
+
+COMMANDS = (_STATUS, _EXPLAIN, _URLS, _VERIFY, _REPLAY, _INDEX)
