@@ -150,7 +150,7 @@ VARIANTS = st.tuples(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     batches=st.lists(st.lists(VARIANTS, min_size=1, max_size=8), min_size=1, max_size=4),
     size=st.sampled_from([1, 10**9]),

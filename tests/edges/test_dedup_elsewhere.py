@@ -149,3 +149,22 @@ def test_where_the_files_of_an_index_may_lie(tmp_path: Path) -> None:
     assert sources([str(flat)], own) == ((flat / "a.cdxj", (flat / "archive", flat)),)
     with pytest.raises(ConfigError, match="belongs to this crawl itself"):
         sources([str(old / "indexes/index.cdxj")], old)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("nothing", "nothing: there is no such file or directory"),
+        ("empty", "empty holds no index, indexes/.*; name a CDXJ file"),
+        ("bare", "archiver index .*bare makes it"),
+        ("text", "text is no CDXJ index"),
+        ("own", "own belongs to this crawl itself"),
+    ],
+)
+def test_what_is_no_archive_is_refused_in_one_line(tmp_path: Path, given: str, said: str) -> None:
+    for folder in ("empty", "own", "bare/archive"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "text").write_text("not a line of an index\n" * 30)
+    with pytest.raises(ConfigError, match=said) as refused:
+        sources([str(tmp_path / given)], tmp_path / "own")
+    assert "\n" not in str(refused.value)
