@@ -162,10 +162,7 @@ def totals(db: sqlite3.Connection) -> Totals:
     """The crawl in one value."""
     states = dict(db.execute(_STATES if _schema(db) >= _COUNTED_SINCE else _STATES_COUNTED))
     revisits = _REVISITS if _schema(db) >= _REVISITS_SINCE else "0, 0"
-    captures, received, first, last, again, spared = db.execute(
-        "SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), "  # noqa: S608 - ours
-        f"{revisits} FROM captures"
-    ).fetchone()
+    captures, received, first, last, again, spared = db.execute(_CAPTURES.format(revisits)).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
     return Totals(
@@ -199,6 +196,9 @@ SELECT 'waiting', sum(waiting) FROM hosts UNION ALL SELECT 'archived', sum(archi
 UNION ALL SELECT 'failed', sum(failed) FROM hosts UNION ALL SELECT 'excluded', sum(excluded) FROM hosts
 """
 _STATES_COUNTED = "SELECT state, count(*) FROM urls GROUP BY state"
+_CAPTURES = """
+SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), {} FROM captures
+"""
 _REVISITS = "coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0)"
 _REVISITS_SINCE = 5  # schema version: captures say of which kind they are
 _COUNTED_SINCE = 4  # schema version: each host has the numbers

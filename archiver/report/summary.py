@@ -63,8 +63,7 @@ def lines(summary: Summary) -> Iterator[str]:
         f"of {volume(totals.stored)}",
     )
     if totals.revisits:
-        payloads = _count(totals.revisits, "payload")
-        yield _row("", f"{payloads} of {volume(totals.spared)} came again and are not stored twice")
+        yield _row("", f"not stored twice: {_count(totals.revisits, 'payload')} of {volume(totals.spared)}")
     if summary.run:
         run = summary.run
         yield _row(
