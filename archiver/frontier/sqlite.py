@@ -29,6 +29,7 @@ from archiver.frontier import (
     recalling,
     seeding,
     settling,
+    stored,
     tallies,
     trouble,
     ways,
@@ -38,7 +39,7 @@ from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
 from archiver.frontier.recalling import Manner, Recalled
-from archiver.model import Capture, Claim, FileState, PatternTally, Profile, Resource, Settlement, Span, Truncation
+from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Settlement
 from archiver.slumber import Slumber
 
 CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
@@ -283,14 +284,7 @@ class SqliteFrontier:
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
-        rows = await self._rows(
-            """SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
-                      offset, response_length, request_length, metadata_length, truncated, revisit
-               FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
-               WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?""",
-            (warc, after, most),
-        )
-        return [_capture(row) for row in rows]
+        return [stored.capture(row) for row in await self._rows(stored.IN_FILE, (warc, after, most))]
 
     async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
         """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
@@ -382,22 +376,3 @@ def _translated(path: Path) -> Iterator[None]:
         raise  # a broken promise of ours, not of the disk
     except sqlite3.Error as error:
         raise ArchiveError(f"{path}: {trouble.words(error, path)}") from error
-
-
-def _capture(row: sqlite3.Row) -> Capture:
-    offset = row[8]
-    return Capture(
-        url=row[0],
-        timestamp=row[1],
-        status=row[2],
-        mime=row[3],
-        payload_digest=row[4],
-        payload_length=row[5],
-        received=row[6],
-        warc=row[7],
-        response=Span(offset, row[9]),
-        request=Span(offset + row[9], row[10]),
-        metadata=Span(offset + row[9] + row[10], row[11]),
-        truncated=Truncation(row[12]) if row[12] else None,
-        revisit=Profile(row[13]) if row[13] else None,
-    )

@@ -10,7 +10,7 @@ from pathlib import Path
 from shlex import quote
 
 from archiver.archive.layout import OPEN, Layout, storage
-from archiver.archive.reindex import captures
+from archiver.archive.reindex import lines
 from archiver.errors import ConfigError
 from archiver.wacz.listing import Listing, Tally
 
@@ -109,7 +109,7 @@ def _warc(path: Path, tally: Tally | None) -> Warc:
 def _holds_captures(path: Path) -> bool:
     """Whether an index made anew would list anything of it."""
     with storage(path), path.open("rb") as file:
-        return next(captures(file, path.name), None) is not None
+        return next(lines(file, path.name), None) is not None
 
 
 def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
