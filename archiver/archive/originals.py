@@ -41,7 +41,7 @@ def original_at(folder: Path, name: str, offset: int) -> Original | None:
     try:
         with record_at(folder, name, offset) as record:
             return _original(record)
-    except (ArchiveError, Torn, ValueError):
+    except (ArchiveError, Torn, ValueError, OverflowError):  # of an offset that a foreign index names, too
         return None
 
 

@@ -41,12 +41,11 @@ class Earlier:
     def find(self, wanted: Collection[Like]) -> Mapping[Like, Revisit]:
         """For those of *wanted* that are stored there, what a revisit says of it."""
         found: dict[Like, Revisit] = {}
-        for line in self._lines.find({each.digest for each in wanted}):
-            for each in wanted:
-                if each.digest == line.digest and each not in found:
-                    revisit = self._revisit(line.entry, self._folders[line.source], each)
-                    if revisit is not None:
-                        found[each] = revisit
+        by_digest = _by_digest(wanted)
+        for line in self._lines.find(by_digest):
+            for each in by_digest[line.digest]:
+                if each not in found and (named := self._revisit(line.entry, self._folders[line.source], each)):
+                    found[each] = named
         return found
 
     def close(self) -> None:
@@ -135,8 +134,9 @@ class Deduplicated:
         for payloads in self._payloads:
             if not (unknown := wanted - self._known.keys()):
                 return
-            for place in payloads.find({each.digest for each in unknown}):
-                for each in unknown:
+            by_digest = _by_digest(unknown)
+            for place in payloads.find(by_digest):
+                for each in by_digest[place.digest]:
                     if each not in self._known and each[:3] == place[:3]:
                         self._read(each, place.warc, place.offset)
         if self._earlier is not None and (unknown := wanted - self._known.keys()):
@@ -193,3 +193,10 @@ def has_trailers(exchange: Exchange) -> bool:
     for piece in exchange.response.pieces():
         end = (end + piece[-len(LAST_CHUNK) :])[-len(LAST_CHUNK) :]
     return end != LAST_CHUNK
+
+
+def _by_digest(likes: Collection[Like]) -> dict[str, list[Like]]:
+    found: dict[str, list[Like]] = {}
+    for each in likes:
+        found.setdefault(each.digest, []).append(each)
+    return found

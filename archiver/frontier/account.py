@@ -40,6 +40,8 @@ class Totals:
     refused: int = 0  # links that scope did not take
     first: float = 0.0  # seconds since the epoch: the first and the last capture
     last: float = 0.0
+    revisits: int = 0  # captures whose payload was stored already
+    spared: int = 0  # bytes of these payloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +161,8 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
 def totals(db: sqlite3.Connection) -> Totals:
     """The crawl in one value."""
     states = dict(db.execute(_STATES if _schema(db) >= _COUNTED_SINCE else _STATES_COUNTED))
-    captures, received, first, last = db.execute(
-        "SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0) "
-        "FROM captures"
-    ).fetchone()
+    revisits = _REVISITS if _schema(db) >= _REVISITS_SINCE else "0, 0"
+    captures, received, first, last, again, spared = db.execute(_CAPTURES.format(revisits)).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
     return Totals(
@@ -174,6 +174,8 @@ def totals(db: sqlite3.Connection) -> Totals:
         refused=refused,
         first=first / _MICRO,
         last=last / _MICRO,
+        revisits=again,
+        spared=spared,
     )
 
 
@@ -194,6 +196,11 @@ SELECT 'waiting', sum(waiting) FROM hosts UNION ALL SELECT 'archived', sum(archi
 UNION ALL SELECT 'failed', sum(failed) FROM hosts UNION ALL SELECT 'excluded', sum(excluded) FROM hosts
 """
 _STATES_COUNTED = "SELECT state, count(*) FROM urls GROUP BY state"
+_CAPTURES = """
+SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), {} FROM captures
+"""
+_REVISITS = "coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0)"
+_REVISITS_SINCE = 5  # schema version: captures say of which kind they are
 _COUNTED_SINCE = 4  # schema version: each host has the numbers
 
 _COUNTED = """

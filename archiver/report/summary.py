@@ -62,6 +62,8 @@ def lines(summary: Summary) -> Iterator[str]:
         f"{_count(totals.captures, 'capture')} of {volume(totals.received)} in {_count(totals.warcs, 'WARC file')} "
         f"of {volume(totals.stored)}",
     )
+    if totals.revisits:
+        yield _row("", f"not stored twice: {_count(totals.revisits, 'payload')} of {volume(totals.spared)}")
     if summary.run:
         run = summary.run
         yield _row(

@@ -186,6 +186,8 @@ def _revisit(record: Record) -> Iterator[Finding]:
         yield "revisit-profile", f"WARC-Profile is {profile[:120]!r}"
     if profile.endswith(IDENTICAL_PAYLOAD) and record.first("WARC-Payload-Digest") is None:
         yield "field-missing", "a revisit for an identical payload must have WARC-Payload-Digest"
+    if profile.endswith(IDENTICAL_PAYLOAD) and record.size and record.first("WARC-Truncated") is None:
+        yield "field-recommended", "WARC-Truncated is missing, though the payload is left out"
 
 
 _SYNTAX: dict[str, Callable[[str, str], Finding | None]] = {

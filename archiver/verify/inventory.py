@@ -15,8 +15,8 @@ BATCH = 1000
 
 _INSERT = """
     INSERT INTO records (file, offset, inner, length, type, id, url, date, concurrent, warcinfo, digest, content,
-                         status, mime, truncated, origin, origin_date)
-    VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         status, mime, truncated, origin, origin_id, origin_date)
+    VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _FILE = """
@@ -65,7 +65,8 @@ class Shelf:
                 framing.status if framing else 0,
                 framing.media_type if framing else content,
                 text(record.first("WARC-Truncated")),
-                *(bare(text(record.first("WARC-Refers-To-Target-URI"))), text(record.first("WARC-Refers-To-Date"))),
+                bare(text(record.first("WARC-Refers-To-Target-URI"))),
+                *(text(record.first("WARC-Refers-To")), text(record.first("WARC-Refers-To-Date"))),
             )
         )
         if len(self._rows) >= BATCH:

@@ -25,6 +25,7 @@ CREATE TABLE records (
     mime        TEXT    NOT NULL,                  -- of the payload; empty: not said
     truncated   TEXT    NOT NULL,
     origin      TEXT    NOT NULL,                  -- WARC-Refers-To-Target-URI
+    origin_id   TEXT    NOT NULL,                  -- WARC-Refers-To
     origin_date TEXT    NOT NULL,
     indexed     INTEGER NOT NULL DEFAULT 0,        -- 1: a line of the index names it
     captured    INTEGER NOT NULL DEFAULT 0         -- 1: a row of the frontier names it

@@ -52,6 +52,29 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
         "it refers to {}, which holds no payload itself",
     ),
     (
+        "revisit-of-cut",
+        """SELECT r.path, r.offset, r.type, r.url, r.origin || ' of ' || r.origin_date
+           FROM placed AS r JOIN records AS o ON o.url = r.origin AND o.date = r.origin_date
+           WHERE r.type = 'revisit' AND o.type IN ('response', 'resource') AND o.truncated <> ''""",
+        "it refers to {}, which was cut",
+    ),
+    (
+        "revisit-unnamed",
+        """SELECT path, offset, type, url, digest FROM placed AS r
+           WHERE type = 'revisit' AND origin = '' AND NOT EXISTS
+             (SELECT 1 FROM records AS o WHERE o.url = r.url AND o.digest = r.digest AND o.date < r.date
+              AND o.type IN ('response', 'resource'))""",
+        "it does not say where its payload {} lies",
+    ),
+    (
+        "revisit-mismatch",
+        """SELECT r.path, r.offset, r.type, r.url, o.url || ' of ' || o.date
+           FROM placed AS r JOIN records AS o ON o.id = r.origin_id
+           WHERE r.type = 'revisit' AND r.origin_id <> '' AND r.origin <> ''
+             AND (o.url <> r.origin OR r.origin_date <> '' AND o.date <> r.origin_date)""",
+        "the record that WARC-Refers-To names is {}, the fields beside it say otherwise",
+    ),
+    (
         "revisit-mismatch",
         """SELECT r.path, r.offset, r.type, r.url, o.digest
            FROM placed AS r JOIN placed AS o ON o.url = r.origin AND o.date = r.origin_date

@@ -114,7 +114,7 @@ def test_kill_before_there_is_a_schema(tmp_path: Path) -> None:
 def test_kill_twice_and_in_recovery(tmp_path: Path) -> None:
     """A crash while a crash is repaired changes nothing."""
     with RawServer(SITE.routes) as server:
-        wreck = _kill(tmp_path, server, "pwrite64", 100, "crawl.db-wal")
+        wreck = _kill(tmp_path, server, "pwrite64", 140, "crawl.db-wal")
         for call in ("fdatasync", "rename", "ftruncate", "pwrite64"):
             strace = ("strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when=1")
             with running("resume", "c", cwd=tmp_path, before=strace) as process:

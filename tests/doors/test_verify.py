@@ -39,7 +39,7 @@ def test_a_good_collection_has_no_finding(collection: Collection) -> None:
     assert report.as_json()["records"] == 1 + 3 * len(collection.visits)
 
 
-A, B = "<urn:uuid:00000000-0000-4000-8000-000000000001>", "<urn:uuid:00000000-0000-4000-8000-000000000002>"
+A, B, C = (f"<urn:uuid:00000000-0000-4000-8000-{number:012}>" for number in (1, 2, 3))
 HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
 SAME = ("WARC-Target-URI", "http://example.org/1")
 ASKED = b"GET / HTTP/1.1\r\n\r\n"
@@ -47,9 +47,12 @@ WARCINFO = record("warcinfo", b"a: b\r\n", number=7)
 ORIGINAL = record("response", HEAD + b"x", ("WARC-Payload-Digest", sha256(b"x")), number=1)
 
 
+CUT = ("WARC-Truncated", "length")
+
+
 def revisit(*fields: tuple[str, str], payload: bytes = b"x") -> bytes:
     profile = ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
-    return record("revisit", HEAD, profile, ("WARC-Payload-Digest", sha256(payload)), *fields, number=2)
+    return record("revisit", HEAD, profile, ("WARC-Payload-Digest", sha256(payload)), CUT, *fields, number=2)
 
 
 REFERS = (("WARC-Refers-To-Target-URI", "http://example.org/1"), ("WARC-Refers-To-Date", "2020-09-13T12:26:40.123456Z"))
@@ -89,6 +92,20 @@ RELATIONS: dict[str, tuple[tuple[bytes, ...], set[str]]] = {
         {"pair-missing"},
     ),
     "a revisit of nothing": ((revisit(*ELSEWHERE),), {"revisit-original"}),
+    "a revisit of what was cut": (
+        (record("response", HEAD + b"x", CUT, ("WARC-Payload-Digest", sha256(b"x")), number=1), revisit(*REFERS)),
+        {"pair-missing", "revisit-of-cut"},
+    ),
+    "a revisit that names nothing": ((ORIGINAL, revisit()), {"pair-missing", "revisit-unnamed"}),
+    "a revisit by URL, date and id": ((ORIGINAL, revisit(*REFERS, ("WARC-Refers-To", A))), {"pair-missing"}),
+    "a revisit by the id of another": (
+        (ORIGINAL, record("resource", number=3), revisit(*REFERS, ("WARC-Refers-To", C))),
+        {"pair-missing", "revisit-mismatch"},
+    ),
+    "a revisit without the mark of a cut": (
+        (ORIGINAL, revisit(*REFERS).replace(b"WARC-Truncated: length\r\n", b"")),
+        {"pair-missing", "field-recommended"},
+    ),
     "a revisit of a revisit": ((revisit(*ITSELF),), {"revisit-of-revisit"}),
 }
 

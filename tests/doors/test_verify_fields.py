@@ -13,7 +13,7 @@ ID = "<urn:uuid:00000000-0000-4000-8000-000000000009>"
 PROFILE = ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest")
 DIGEST = ("WARC-Payload-Digest", "sha256:" + "0" * 64)
 SEGMENT = (("WARC-Segment-Number", "2"), ("WARC-Segment-Origin-ID", ID))
-NEEDED = {"revisit": (PROFILE, DIGEST), "continuation": SEGMENT}
+NEEDED = {"revisit": (PROFILE, DIGEST, ("WARC-Truncated", "length")), "continuation": SEGMENT}
 
 
 def codes(data: bytes) -> list[str]:

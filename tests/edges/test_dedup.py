@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
+from archiver import disk
 from archiver.archive import warcfile
 from archiver.archive.layout import OPEN, Layout
 from archiver.archive.writer import Archive, Deposit, Receipt, WarcIdentity
@@ -149,7 +150,7 @@ VARIANTS = st.tuples(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     batches=st.lists(st.lists(VARIANTS, min_size=1, max_size=8), min_size=1, max_size=4),
     size=st.sampled_from([1, 10**9]),
@@ -221,7 +222,7 @@ def test_what_is_not_sound_any_more_is_named_by_nobody(tmp_path: Path, damage: s
 def test_the_target_is_on_disk_before_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one batch there is a sync between what is new and what names it, and none more where nothing does."""
     steps: list[str] = []
-    sync, append = warcfile.sync_data, warcfile.WarcFile.append
+    sync, append = disk.sync_data, warcfile.WarcFile.append
 
     def synced(file: BinaryIO) -> None:
         steps.append("sync")
