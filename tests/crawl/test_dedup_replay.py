@@ -72,6 +72,7 @@ def test_revisits_replay(tmp_path: Path) -> None:
         everywhere = replace(wayback, collection="all")
         assert everywhere.get(server.url("/again")).body == TEXT
         assert wayback.get(server.url("/again")).status == 404
+    (tmp_path / "collections/two/crawl.toml").write_text(f"dedup-from = ['{tmp_path / 'collections/one'}']\n")
     with archiver_replay(tmp_path / "collections/two") as wayback:  # finds the other by itself
         assert wayback.get(server.url("/again")).body == TEXT
     assert rows(tmp_path / "collections/two", "SELECT revisit FROM captures WHERE status = 200") == [(IDENTICAL,)]
