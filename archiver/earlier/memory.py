@@ -20,8 +20,7 @@ from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.frontier.past import Past, Taken, Visited
 from archiver.frontier.recalling import Manner
-from archiver.http import read_stored
-from archiver.http.head import head_end
+from archiver.http import read_beginning
 from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
 from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
@@ -32,7 +31,6 @@ ERRORS = 400  # the first status that says that there is nothing …
 GONE = frozenset((404, 410))  # … of which these mean it
 MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
 IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
-HEAD = (1 << 20) + 16  # bytes of a head, at most
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +64,7 @@ class Version:
         except Torn as torn:
             raise ArchiveError(f"{self.file}: {torn.reason} at offset {torn.offset}") from None
         try:
-            framing = read_stored(block.head(HEAD))
+            _, framing = read_beginning(block.pieces())
             yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
         finally:
             block.close()
@@ -99,7 +97,7 @@ class Memory:
         if newest is None or told is None:
             return None
         with self._record(told) as record:
-            said, original = conditions(_head(record)), _as_original(record, told)
+            said, original = conditions(_framing(record)), _as_original(record, told)
         if not said:
             return None
         if newest.revisit:
@@ -169,7 +167,7 @@ class Memory:
     def redirect(self, taken: Taken) -> str:
         """Where *taken*, a redirect, leads; "" where it does not say."""
         with self._record(taken) as record:
-            return _head(record).first("location") or ""
+            return _framing(record).first("location") or ""
 
 
 def is_there(taken: Taken) -> bool:
@@ -191,14 +189,8 @@ def _as_original(record: Record, taken: Taken) -> Revisit | None:
     )
 
 
-def _head(record: Record) -> Framing:
-    """The head in the block of *record*."""
-    data = bytearray()
-    for piece in record.pieces():
-        data += piece
-        if len(data) > HEAD or head_end(data) >= 0:
-            break
-    return read_stored(bytes(data[:HEAD]))
+def _framing(record: Record) -> Framing:
+    return read_beginning(record.pieces())[1]
 
 
 @contextmanager

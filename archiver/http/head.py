@@ -5,7 +5,6 @@ Source: RFC 9112; RFC 9110 §5.
 """
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -124,12 +123,6 @@ def _message(length: int, first: Status, fields: tuple[Field, ...]) -> tuple[Fra
     return framing, body
 
 
-def read_stored(data: bytes) -> Framing:
-    """What the head of a stored, final response says; answers that have no body are never chunked."""
-    framing = read_head(data)
-    return replace(framing, chunked=False) if framing.status in BODYLESS else framing
-
-
 def _read_status(line: bytes) -> Status:
     if found := _STATUS.match(line):
         version = found[1].decode()
@@ -206,6 +199,11 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
         return BodyLength(None, chunked=False, faults=("content-length",))
     size = int(only)
     return BodyLength(size if size < 1 << 63 else None, chunked=False)
+
+
+def content_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
+    """How the payload itself is coded, in the order in which that was done, in one spelling."""
+    return tuple(_codings([value for name, value in fields if name == "content-encoding"]))
 
 
 def transfer_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
