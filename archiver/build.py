@@ -49,7 +49,7 @@ from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
 from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
-from archiver.earlier import Memory, remembered
+from archiver.earlier import Memory, remembered, rounds
 from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
@@ -304,16 +304,12 @@ def _lanes(
         if settings.dedup.dedup == "off":
             return Lane(archive, books, in_force, clock, begin)
         earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
-        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in _earlier_crawls(layout))]
+        past = [folder.database for folder in rounds(layout)[:EARLIER_CRAWLS]]
+        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in past)]
         once = Deduplicated(archive, known, settings.dedup.dedup_min_size, earlier)
         return Lane(once, books, in_force, clock, begin)
 
     return lane(), lane(stand_back)
-
-
-def _earlier_crawls(layout: Layout) -> list[Path]:
-    """The databases of earlier crawls into the same archive, the latest first."""
-    return sorted(layout.earlier.glob("*/crawl.db"), reverse=True)[:EARLIER_CRAWLS]
 
 
 def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:

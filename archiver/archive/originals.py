@@ -11,7 +11,7 @@ from archiver.archive.stored import record_at
 from archiver.errors import ArchiveError
 from archiver.http import Digester, content_codings, read_beginning
 from archiver.warc.reader import Record, Torn
-from archiver.warc.records import parse_date
+from archiver.warc.records import parse_date, target_of
 
 _ALGORITHMS = frozenset(("sha1", "sha256"))
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # what may stand in a field
@@ -47,7 +47,7 @@ def is_target(url: str) -> bool:
 
 
 def _original(record: Record) -> Original | None:
-    url = (record.first("WARC-Target-URI") or "").removeprefix("<").removesuffix(">")
+    url = target_of(record)
     date, record_id = record.first("WARC-Date") or "", record.first("WARC-Record-ID") or ""
     stated = record.first("WARC-Payload-Digest") or ""
     algorithm = stated.partition(":")[0]

@@ -6,10 +6,9 @@ from shlex import quote
 from typing import NamedTuple
 
 from archiver.errors import ConfigError
-from archiver.warc.cdxj import read_line
+from archiver.warc.cdxj import LONGEST_LINE, read_line
 
 _LOOK = 20  # lines of a file that may come before the first one of an index: some begin with a header
-_LONGEST = 1 << 20  # bytes of a line
 
 
 class Source(NamedTuple):
@@ -52,6 +51,6 @@ def _sources(path: Path, own: Path) -> list[Source]:
 def _check(index: Path) -> None:
     """Refuse what is no index; an empty one is."""
     with index.open("rb") as file:
-        lines = [file.readline(_LONGEST) for _ in range(_LOOK)]
+        lines = [file.readline(LONGEST_LINE) for _ in range(_LOOK)]
     if any(lines) and not any(map(read_line, lines)):
         raise ConfigError(f"{index} is no CDXJ index: a line of one is `key timestamp {{json}}`")

@@ -13,10 +13,9 @@ from archiver.cli.printing import readable, spelled
 from archiver.cli.terminal import results, say
 from archiver.errors import ConfigError
 from archiver.holdings import Holdings, moments
-from archiver.holdings.held import is_revisit
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 
 LONGEST = 20_000  # characters of a URL
 _STATUS = re.compile(r"[1-9](?:[0-9]{2}|xx)|-", re.IGNORECASE | re.ASCII)

@@ -17,9 +17,8 @@ from archiver.cli.terminal import complain, say
 from archiver.config.seeds import seed
 from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import Holdings, moments, read_answer
-from archiver.holdings.held import is_revisit
 from archiver.model import ExitCode
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record, Torn
 
 _SCHEME = re.compile(r"\s*[a-z][a-z0-9+.-]*://|\s*(?:urn|dns):", re.IGNORECASE)

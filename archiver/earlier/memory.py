@@ -24,7 +24,7 @@ from archiver.http import read_beginning
 from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
 from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
-from archiver.warc.records import parse_date
+from archiver.warc.records import parse_date, referred, target_of
 
 OK, NOT_MODIFIED = 200, 304
 ERRORS = 400  # the first status that says that there is nothing …
@@ -129,12 +129,12 @@ class Memory:
     def _holding(self, taken: Taken) -> Taken | None:
         """The capture that holds the payload for which the revisit *taken* stands."""
         with self._record(taken) as record:
-            address, date = record.first("WARC-Refers-To-Target-URI"), record.first("WARC-Refers-To-Date")
-        if not address or not date:
+            named = referred(record)
+        if not named.url or not named.date:
             return None
-        moment = parse_date(date)
+        moment = parse_date(named.date)
         with self._turn:
-            found = next((found for past in self._pasts if (found := past.capture(address, moment))), None)
+            found = next((found for past in self._pasts if (found := past.capture(named.url, moment))), None)
         return found if found is not None and not found.truncated else None
 
     def _record(self, taken: Taken) -> AbstractContextManager[Record]:
@@ -181,7 +181,7 @@ def _as_original(record: Record, taken: Taken) -> Revisit | None:
         return None
     return Revisit(
         profile=Profile.NOT_MODIFIED,
-        url=record.first("WARC-Target-URI") or "",
+        url=target_of(record),
         date=record.first("WARC-Date") or "",
         record_id=record.first("WARC-Record-ID") or "",
         payload_digest=record.first("WARC-Payload-Digest") or "",

@@ -15,9 +15,9 @@ from archiver.export.names import Names
 from archiver.extract import Document, is_page
 from archiver.extract.kind import TELLING
 from archiver.holdings import Holdings, Moments, read_answer
-from archiver.holdings.held import closer, is_revisit
+from archiver.holdings.held import closer
 from archiver.http import beginning
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Torn
 
 _ANY_TIME = Moments("0" * 14, "9" * 14)

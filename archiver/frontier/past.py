@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.migrations import VERSION
+from archiver.frontier.readonly import REVISITS_SINCE, connected, version_of
 from archiver.frontier.recalling import Manner
 from archiver.model import Profile, State
-
-SINCE = 5  # schema version: captures know whether they are revisits; whoever sets a crawl aside brings it there
 
 CAPTURES = """
 SELECT urls.url, timestamp, captures.status, payload_digest, payload_length, truncated, revisit, warcs.name, offset
@@ -79,12 +78,7 @@ class Past:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._told():
-            self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro&immutable=1",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            self._db = connected(path, at_rest=True)
         try:
             self._check()
         except BaseException:
@@ -93,12 +87,12 @@ class Past:
 
     def _check(self) -> None:
         with self._told():
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            version = version_of(self._db)
         if version > VERSION:
             raise ConfigError(
                 f"{self._path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver"
             )
-        if version < SINCE:
+        if version < REVISITS_SINCE:  # whoever sets a crawl aside brings it there
             raise ArchiveError(f"{self._path} is no database of an earlier crawl: it has schema version {version}")
 
     def close(self) -> None:

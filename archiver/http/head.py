@@ -202,8 +202,9 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
 
 
 def content_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
-    """How the payload itself is coded, in the order in which that was done, in one spelling."""
-    return tuple(_codings([value for name, value in fields if name == "content-encoding"]))
+    """How the payload itself is said to be coded, in the order in which that was done: "identity" is a word too."""
+    values = [value for name, value in fields if name == "content-encoding"]
+    return tuple(filter(None, _words(values))) if values else ()
 
 
 def transfer_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
@@ -213,5 +214,8 @@ def transfer_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
 
 
 def _codings(values: list[str]) -> list[str]:
-    words = [part.strip().lower() for value in values for part in value.split(",")]
-    return [word for word in words if word not in ("", "identity")]
+    return [word for word in _words(values) if word not in ("", "identity")]
+
+
+def _words(values: list[str]) -> list[str]:
+    return [part.strip().lower() for value in values for part in value.split(",")]

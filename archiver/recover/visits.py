@@ -15,7 +15,7 @@ from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.http import Digester, read_beginning
 from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Profile, Resource, Span, Truncation
 from archiver.warc.reader import Record, Torn, scan
-from archiver.warc.records import VisitNotes, parse_date, profile_of
+from archiver.warc.records import VisitNotes, parse_date, profile_of, target_of
 from archiver.warc.resources import resource_of
 
 IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
@@ -251,7 +251,7 @@ def _capture(
     name: str, exchange: Exchange, response: Record, request: Record | None, metadata: Record | None
 ) -> Capture:
     digests = exchange.digests or Digests("", "", 0)
-    address = response.first("WARC-Target-URI")
+    address = target_of(response)
     if not address:
         raise ValueError("it has no WARC-Target-URI")
     return Capture(

@@ -22,7 +22,7 @@ from archiver.model import Exchange, Framing, Hop, Peer
 from archiver.reading import PAGES, charset, payload
 from archiver.warc.members import Torn
 from archiver.warc.reader import Record
-from archiver.warc.records import parse_date
+from archiver.warc.records import parse_date, target_of
 
 MOST_STORED = 4 << 20  # bytes of a stored answer of which text is read
 WAITING = 8  # captures whose metadata record may still come: it follows at once, but for what two writers mix
@@ -122,7 +122,7 @@ class Finder:
 
     def _page(self, record: Record) -> Page | None:
         """The page in *record*, or what is none but may be a seed; None where it is neither."""
-        address = (record.first("WARC-Target-URI") or "").removeprefix("<").removesuffix(">")
+        address = target_of(record)
         if not address.lower().startswith(("http://", "https://")) or len(address) > LONGEST_URL:
             return None
         if record.type == "response":

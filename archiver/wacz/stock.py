@@ -11,6 +11,7 @@ from shlex import quote
 
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.reindex import lines
+from archiver.earlier import rounds
 from archiver.errors import ConfigError
 from archiver.wacz.listing import Listing, Tally
 
@@ -116,6 +117,6 @@ def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
     """The logs of the crawl and of those before it, with names that stand in one folder."""
     if layout.log.is_file():
         yield "logs/crawl.log", layout.log
-    for earlier in sorted(layout.earlier.glob("*/logs/crawl.log")):
-        crawl = "".join(char if char.isascii() and char.isalnum() else "-" for char in earlier.parts[-3].lower())
-        yield f"logs/crawl-{crawl}.log", earlier
+    for earlier in reversed(rounds(layout)):
+        if earlier.log.is_file():
+            yield f"logs/crawl-{earlier.directory.name}.log", earlier.log
