@@ -16,6 +16,7 @@ from typing import BinaryIO, Protocol
 from archiver.archive.imports import imported_files
 from archiver.archive.index import Index
 from archiver.archive.layout import OPEN, Layout, storage
+from archiver.archive.stored import warc_files
 from archiver.http import Dechunker, read_beginning
 from archiver.http.head import MAX_HEAD
 from archiver.warc.cdxj import REVISIT
@@ -59,7 +60,7 @@ def rebuild(directory: Path) -> int:
         layout.indexes.mkdir(exist_ok=True)
         index.forget_runs()
     count = 0
-    for path in sorted(layout.archive.glob("*.warc*")):
+    for path in warc_files(layout):
         count += add_file(index, path)
     index.finish(anew=True)
     index.forget_runs()
@@ -90,7 +91,7 @@ def add_others(index: Index, layout: Layout, files: Iterable[Named], *, all_of_t
     """
     known = {file.name for file in files}
     waiting = {each.name for each in imported_files(layout) if not each.indexed}
-    for path in sorted(layout.archive.glob("*.warc*")):
+    for path in warc_files(layout):
         if path.name.removesuffix(OPEN) not in known and (all_of_them or path.name in waiting):
             add_file(index, path)
 

@@ -11,11 +11,10 @@ from shlex import quote
 
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.reindex import lines
+from archiver.archive.stored import WARC_ENDINGS
 from archiver.earlier import rounds
 from archiver.errors import ConfigError
 from archiver.wacz.listing import Listing, Tally
-
-_SUFFIXES = (".warc", ".warc.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def take_stock(directory: Path) -> Stock:
     with storage(layout.archive):
         files = sorted(path for path in layout.archive.iterdir() if path.is_file())
     _refuse_unfinished(files, directory)
-    paths = [path for path in files if path.name.endswith(_SUFFIXES)]
+    paths = [path for path in files if path.name.endswith(WARC_ENDINGS)]
     if not paths:
         raise ConfigError(f"{layout.archive} holds no WARC file: there is nothing to pack")
     for path in paths:
