@@ -19,8 +19,8 @@ from archiver.archive.crawllog import CrawlLog
 from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
+from archiver.archive.others import OtherIndex, indexes_of
 from archiver.archive.room import Room
-from archiver.archive.sources import Source, sources
 from archiver.archive.writer import Archive
 from archiver.background import stand_back
 from archiver.config.settings import (
@@ -229,7 +229,7 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
 
 
 def _lanes(
-    layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[Source]
+    layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[OtherIndex]
 ) -> tuple[Lane, Lane]:
     """One lane for small responses, one for large ones; file serials are common to both."""
     identity = identity_of(settings)
@@ -255,11 +255,11 @@ def _lanes(
     return lane(), lane(stand_back)
 
 
-def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:
+def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
     """The other archives whose payloads count as stored, which can be found from now on."""
     if settings.dedup == "off":
         return ()
-    others = sources(settings.dedup_from, layout.directory)
+    others = indexes_of(settings.dedup_from, layout.directory)
     if others:
         draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
         gather(layout.scratch, draft, [one.cdxj for one in others])

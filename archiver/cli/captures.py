@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from archiver import url
 from archiver.cli import directory as place
 from archiver.cli.printing import readable, spelled
 from archiver.cli.terminal import results, say
 from archiver.errors import ConfigError
 from archiver.holdings import Holdings, moments
+from archiver.holdings.held import names
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
 from archiver.warc.cdxj import Entry, is_revisit
@@ -103,8 +103,7 @@ def _is_type(mime: str, wanted: str) -> bool:
 
 
 def _is_host(address: str, hosts: frozenset[str]) -> bool:
-    found = url.canonical(address)
-    return found is not None and not hosts.isdisjoint((url.host(found), url.authority(found)))
+    return not hosts.isdisjoint(names(address))
 
 
 def _line(entry: Entry) -> str:

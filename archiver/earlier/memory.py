@@ -18,7 +18,8 @@ from archiver.earlier.rounds import MOST_ASKED, rounds
 from archiver.earlier.validators import conditions
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
-from archiver.frontier.past import Past, Taken, Visited
+from archiver.frontier.captures import Taken
+from archiver.frontier.past import Archived, Past
 from archiver.frontier.recalling import Manner
 from archiver.http import read_beginning
 from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
@@ -140,7 +141,7 @@ class Memory:
     def _record(self, taken: Taken) -> AbstractContextManager[Record]:
         return record_at(self._layout.archive, taken.file, taken.offset)
 
-    def left(self, most: int) -> Iterator[list[Visited]]:
+    def left(self, most: int) -> Iterator[list[Archived]]:
         """Every URL whose last word, in the newest crawl that has one, was an answer that is no error; in portions."""
         for age, past in enumerate(self._pasts):
             after = 0

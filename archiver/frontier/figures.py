@@ -31,8 +31,8 @@ _KINDS = (  # of media types, as people call them; the first that fits
 OTHERS = "others"
 _KIND = " ".join(f"WHEN {rule} THEN '{name}'" for name, rule in _KINDS)
 _SPEED = " ".join(f"WHEN took <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
-_STATES = ("archived", "failed", "excluded", "waiting")
-_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(_STATES))
+STATES = ("archived", "failed", "excluded", "waiting")
+_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def depths(db: sqlite3.Connection) -> Iterator[tuple[int, str, int]]:
         "FROM urls GROUP BY alike"
     )
     for alike, urls in rows:
-        yield alike // 10, _STATES[alike % 10], urls
+        yield alike // 10, STATES[alike % 10], urls
 
 
 def _gather_types(db: sqlite3.Connection) -> None:

@@ -62,7 +62,7 @@ class Holdings:
         key = cdxj.key(f"http://{host}/").removesuffix("/").removesuffix(")")
         ends = (")",) if ":" in host.rpartition("]")[2] else (")", ":")
         found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in ends)
-        return (entry for entry in _once(found) if host in _names(entry.url))
+        return (entry for entry in _once(found) if host in names(entry.url))
 
     def of_prefix(self, prefix: str) -> Iterator[Entry]:
         """Every capture whose URL begins with *prefix*; one without a scheme stands for both."""
@@ -211,7 +211,7 @@ def _canonical(address: str) -> str:
     return url.canonical(address) or address
 
 
-def _names(address: str) -> tuple[str, ...]:
+def names(address: str) -> tuple[str, ...]:
     """The names by which the host of *address* may be called: with its port, and without."""
     found = url.canonical(address)
     return (url.host(found), url.authority(found)) if found else ()
