@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -138,6 +139,6 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
 def _harmless(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Text for a terminal, with nothing in it that the terminal would obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in (*pieces, b""):
+    for piece in chain(pieces, (b"",)):
         text = decoder.decode(piece, not piece).replace("\r\n", "\n")
         yield "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text).encode()
