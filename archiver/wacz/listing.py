@@ -2,7 +2,8 @@
 
 Few lines stand in a plain `index.cdx`, which replayweb.page loads whole. Many are a ZipNum index: `index.cdx.gz`, gzip
 members of some thousand lines, and `index.idx` with the first key of each, so that a look-up reads one or two of them.
-Nothing is kept in memory but a block.
+Nothing is kept in memory but a block. Readers look a key up (`holdings.lines`); here every line is read, and one
+that is false refuses the whole, for it would be handed on.
 """
 
 import heapq
