@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -17,9 +18,8 @@ from archiver.cli.terminal import complain, say
 from archiver.config.seeds import seed
 from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import Holdings, moments, read_answer
-from archiver.holdings.held import is_revisit
 from archiver.model import ExitCode
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record, Torn
 
 _SCHEME = re.compile(r"\s*[a-z][a-z0-9+.-]*://|\s*(?:urn|dns):", re.IGNORECASE)
@@ -139,6 +139,6 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
 def _harmless(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Text for a terminal, with nothing in it that the terminal would obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in (*pieces, b""):
+    for piece in chain(pieces, (b"",)):
         text = decoder.decode(piece, not piece).replace("\r\n", "\n")
         yield "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text).encode()

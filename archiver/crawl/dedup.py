@@ -9,11 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from archiver.archive.originals import Original, codings, is_target, original_at
+from archiver.archive.originals import Original, is_target, original_at
 from archiver.archive.stored import is_stored
 from archiver.archive.writer import Archive, Deposit, Receipt
 from archiver.frontier.elsewhere import Elsewhere
 from archiver.frontier.payloads import Payloads
+from archiver.http import content_codings
 from archiver.model import Claim, Digests, Exchange, FileState, Profile, Revisit
 from archiver.reading import is_robots
 from archiver.warc.cdxj import Entry, iso_date
@@ -176,7 +177,8 @@ def like(exchange: Exchange, digests: Digests, smallest: int) -> Like | None:
     """What a stored answer must be like; None where the payload is too small."""
     if digests.payload_length < smallest:
         return None
-    return Like(digests.payload, digests.payload_length, exchange.framing.status, codings(exchange.framing))
+    framing = exchange.framing
+    return Like(digests.payload, digests.payload_length, framing.status, content_codings(framing.fields))
 
 
 def as_like(original: Original) -> Like:

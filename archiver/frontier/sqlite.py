@@ -21,15 +21,15 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import (
     again,
     asking,
+    captures,
     clocks,
     learning,
     leasing,
     limits,
-    others,
     recalling,
+    records,
     seeding,
     settling,
-    stored,
     tallies,
     trouble,
     ways,
@@ -221,7 +221,7 @@ class SqliteFrontier:
                 self._offered = version
             ways.keep(db, lessons)
             settled, idle = settling.settle(db, settlements, files, self._offers)
-            others.keep(db, resources)
+            records.keep(db, resources)
         self._offers.remember(idle)
         return settled
 
@@ -284,15 +284,15 @@ class SqliteFrontier:
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
-        return [stored.capture(row) for row in await self._rows(stored.IN_FILE, (warc, after, most))]
+        return [captures.capture(row) for row in await self._rows(captures.IN_FILE, (warc, after, most))]
 
     async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
         """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
-        return others.read(await self._rows(others.IN_FILE, (warc, after, most)))
+        return records.read(await self._rows(records.IN_FILE, (warc, after, most)))
 
     async def latest_resource(self, beginning: str) -> Resource | None:
         """The one that was stored last of those whose URI begins so."""
-        return next(iter(others.read(await self._rows(others.LATEST, (beginning, beginning)))), None)
+        return next(iter(records.read(await self._rows(records.LATEST, (beginning, beginning)))), None)
 
     async def mark_indexed(self) -> None:
         """Every closed file's lines stand in index.cdxj now."""

@@ -18,11 +18,12 @@ from archiver.holdings import lines
 from archiver.holdings.lines import Lines
 from archiver.holdings.moments import Moments, moments
 from archiver.holdings.payload import read_answer
+from archiver.model import Profile
 from archiver.warc import cdxj
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record
+from archiver.warc.records import profile_of, referred
 
-REVISIT = "warc/revisit"
 HIGHEST = "99999999999999"
 _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
@@ -61,7 +62,7 @@ class Holdings:
         key = cdxj.key(f"http://{host}/").removesuffix("/").removesuffix(")")
         ends = (")",) if ":" in host.rpartition("]")[2] else (")", ":")
         found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in ends)
-        return (entry for entry in _once(found) if host in _names(entry.url))
+        return (entry for entry in _once(found) if host in names(entry.url))
 
     def of_prefix(self, prefix: str) -> Iterator[Entry]:
         """Every capture whose URL begins with *prefix*; one without a scheme stands for both."""
@@ -120,11 +121,9 @@ class Holdings:
         if found is not None:
             return found
         with self.record(entry) as record:
-            address = _canonical(record.first("WARC-Refers-To-Target-URI") or entry.url)
-            date = record.first("WARC-Refers-To-Date") or ""
-            not_modified = (record.first("WARC-Profile") or "").endswith("server-not-modified")
-        at = _moment(date)
-        others = [one for one in self.of_key(address) if not is_revisit(one)]
+            named, not_modified = referred(record), profile_of(record) is Profile.NOT_MODIFIED
+        at = _moment(named.date)
+        others = [one for one in self.of_key(_canonical(named.url or entry.url)) if not is_revisit(one)]
         same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
         best: Entry | None = None
         for one in same or (others if not_modified and at is not None else ()):
@@ -154,11 +153,6 @@ def _is_below(name: str) -> bool:
         return False
     outside = path.is_absolute() or path.drive or ".." in path.parts
     return not outside and "\0" not in name and 0 < longest <= _LONGEST_NAME and len(path.parts) <= _DEEPEST
-
-
-def is_revisit(entry: Entry) -> bool:
-    """Whether the record of *entry* stands for a payload that lies elsewhere."""
-    return entry.mime == REVISIT
 
 
 def closer(one: Entry | None, other: Entry, at: Moments) -> Entry:
@@ -217,7 +211,7 @@ def _canonical(address: str) -> str:
     return url.canonical(address) or address
 
 
-def _names(address: str) -> tuple[str, ...]:
+def names(address: str) -> tuple[str, ...]:
     """The names by which the host of *address* may be called: with its port, and without."""
     found = url.canonical(address)
     return (url.host(found), url.authority(found)) if found else ()

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from archiver.archive.layout import storage
 from archiver.errors import ArchiveError
+from archiver.warc.cdxj import LONGEST_LINE
 
 SMALL = 16 << 20  # bytes of a file that is looked through before it is believed to be sorted
-LONGEST = 1 << 20  # bytes of a line; a longer one is none
 _PROBES = 64  # lines of a larger file that are compared
 _TRIES = 10  # times that the folder changes while its files are being opened
 
@@ -121,10 +121,10 @@ class _Sorted:
         return position, self._line()
 
     def _line(self) -> bytes:
-        line = self._file.readline(LONGEST)
-        if len(line) == LONGEST and not line.endswith(b"\n"):
+        line = self._file.readline(LONGEST_LINE)
+        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise ArchiveError(
-                f"{self._path} has a line of more than {LONGEST} bytes, so it is no index; make it anew: "
+                f"{self._path} has a line of more than {LONGEST_LINE} bytes, so it is no index; make it anew: "
                 f"archiver index {self._path.parent.parent}"
             )
         return line

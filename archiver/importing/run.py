@@ -7,10 +7,10 @@ a file that has its name is known by its digest, and an entry without index line
 
 import hashlib
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from archiver import disk, verify
@@ -21,11 +21,11 @@ from archiver.archive.layout import DRAFT, Layout, storage, sync_folder
 from archiver.archive.lock import Lock
 from archiver.disk import STEP, sync_data
 from archiver.errors import ArchiveError, ConfigError
+from archiver.importing.kept import keep_papers
 from archiver.importing.names import file_name
 from archiver.importing.packages import disagreement, hash_for, mismatch
-from archiver.importing.papers import keep_papers
 from archiver.importing.sources import Source
-from archiver.stats import volume
+from archiver.stats import second, volume
 from archiver.verify import Fault, Report, Severity
 
 CHUNK = 1 << 20
@@ -192,7 +192,7 @@ class _Import:
 
     def _named(self, drafts: Sequence[_Draft]) -> None:
         """Every draft gets its name, after imports.json tells of it."""
-        when = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        when = second(time.time())
         taken = self._present.names()
         moves: list[tuple[Path, Path]] = []
         for draft in drafts:

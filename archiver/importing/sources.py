@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from archiver.archive.layout import OPEN, storage
+from archiver.archive.stored import WARC_ENDINGS
 from archiver.errors import ConfigError
 from archiver.importing.packages import Member, Package, open_member, read_package
 from archiver.warc.members import Source as Bytes
@@ -21,8 +22,7 @@ _GZIP = b"\x1f\x8b"
 _BEGIN = b"WARC/"
 _ARC = b"filedesc://"
 _LARGEST_LIST = 16 << 20  # bytes of the JSON of a package of several packages
-_WARCS = (".warc", ".warc.gz")
-_OTHERS = (".wacz", ".arc", ".arc.gz", *(ending + OPEN for ending in _WARCS))
+_OTHERS = (".wacz", ".arc", ".arc.gz", *(ending + OPEN for ending in WARC_ENDINGS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _of(path: Path) -> Iterator[Source]:
 def _of_folder(folder: Path) -> Iterator[Source]:
     archive = folder / "archive"
     below = archive.iterdir() if archive.is_dir() else folder.rglob("*")
-    files = sorted(path for path in below if path.name.lower().endswith((*_WARCS, *_OTHERS)) and path.is_file())
+    files = sorted(path for path in below if path.name.lower().endswith((*WARC_ENDINGS, *_OTHERS)) and path.is_file())
     if not files:
         raise ConfigError(f"{folder}: there is no WARC or WACZ file in it")
     for path in files:

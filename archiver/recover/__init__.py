@@ -9,7 +9,7 @@ another crash and done again, and nothing is ever deleted.
 
 from archiver.recover.aside import replace_database
 from archiver.recover.rebuild import Rebuilding, Rebuilt, Tell, own_files, settings_text
-from archiver.recover.recovery import Recovered, Recovery, archive_files
+from archiver.recover.recovery import Recovered, Recovery
 
 __all__ = [
     "Rebuilding",
@@ -17,7 +17,6 @@ __all__ = [
     "Recovered",
     "Recovery",
     "Tell",
-    "archive_files",
     "own_files",
     "replace_database",
     "settings_text",

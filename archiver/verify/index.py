@@ -17,8 +17,7 @@ from archiver import url as urls
 from archiver.archive.layout import OPEN
 from archiver.verify.inventory import BATCH, text
 from archiver.verify.report import Fault
-
-MAX_LINE = 1 << 20  # a URL, its key and a few numbers
+from archiver.warc.cdxj import LONGEST_LINE, REVISIT
 
 _KEYS = ("url", "digest", "mime", "filename", "offset", "length")  # `status` may be missing for records that have none
 _STAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
@@ -69,7 +68,7 @@ class IndexCheck:
         before = b""
         with self._path.open("rb") as file:
             offset = 0
-            for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE), b""), start=1):
+            for number, raw in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), start=1):
                 if raw < before:
                     yield self._fault("index-order", f"line {number} sorts before the line above it", offset)
                 if raw == before:
@@ -181,5 +180,5 @@ def _against_record(line: _Line, found: tuple[Any, ...]) -> Iterator[tuple[str, 
         yield "index-mismatch", f"the status is {stated[:20]!r}, the record's {status}"
     if kind in ("response", "resource") and mime and str(entry["mime"]).lower() != mime:
         yield "index-mismatch", f"the media type is {str(entry['mime'])[:100]!r}, the record's {mime!r}"
-    if kind == "revisit" and mime and str(entry["mime"]).lower() not in ("warc/revisit", mime):
+    if kind == "revisit" and mime and str(entry["mime"]).lower() not in (REVISIT, mime):
         yield "index-mismatch", f"the media type of a revisit is {str(entry['mime'])[:100]!r}"

@@ -15,6 +15,7 @@ from typing import Any
 
 from archiver.archive.imports import imported_files
 from archiver.archive.layout import OPEN, Layout, storage
+from archiver.archive.stored import WARC_ENDINGS
 from archiver.earlier import rounds
 from archiver.errors import ArchiveError, ConfigError
 from archiver.stats import printable
@@ -26,7 +27,7 @@ from archiver.verify.pieces import read_all
 from archiver.verify.relations import relation_faults
 from archiver.verify.report import Fault, FileRead, Findings, Progress, Report
 
-_SUFFIXES = tuple(ending + opened for ending in (".warc", ".warc.gz", ".arc", ".arc.gz") for opened in ("", OPEN))
+_SUFFIXES = tuple(ending + opened for ending in (*WARC_ENDINGS, ".arc", ".arc.gz") for opened in ("", OPEN))
 
 
 @dataclass(frozen=True, slots=True)
