@@ -21,6 +21,7 @@ _ALGORITHMS = frozenset(("sha1", "sha256"))
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # what may stand in a field
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
 _ID = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+>")
+_CHUNK_SIZE = re.compile(rb"\s*[0-9A-Fa-f]+\s*(?:;[^\n]*)?\n")  # what readers take for the beginning of a chunk
 _NOT_WHOLE = ("WARC-Truncated", "WARC-Segment-Number")
 
 
@@ -34,6 +35,7 @@ class Original(NamedTuple):
     length: int  # of its payload
     status: int
     codings: tuple[str, ...]
+    like_chunks: bool  # not chunked, but a reader that is told so would believe it
 
 
 def original_at(folder: Path, name: str, offset: int) -> Original | None:
@@ -46,9 +48,14 @@ def original_at(folder: Path, name: str, offset: int) -> Original | None:
 
 
 def codings(framing: Framing) -> tuple[str, ...]:
-    """How the payload is coded: the values of Content-Encoding, in one spelling."""
+    """How the head says that the body is coded: the values of Content-Encoding in one spelling, and chunked.
+
+    Replay joins the head of a revisit to the stored body: pywb undoes chunks only where that head names them, and
+    lets a body pass that is not chunked though the head says so.
+    """
     values = [value for known, value in framing.fields if known == "content-encoding"]
-    return tuple(word.strip().lower() for value in values for word in value.split(",")) if values else ()
+    content = tuple(word.strip().lower() for value in values for word in value.split(",")) if values else ()
+    return (*content, "chunked") if framing.chunked else content
 
 
 def is_target(url: str) -> bool:
@@ -70,6 +77,7 @@ def _original(record: Record) -> Original | None:
     pieces = record.pieces()
     beginning = _beginning(pieces)
     framing = read_stored(beginning[:_HEAD])
+    like_chunks = not framing.chunked and _CHUNK_SIZE.match(beginning, framing.head_length) is not None
     digester = Digester(algorithm, framing)
     digester.feed(beginning)
     for piece in pieces:
@@ -77,7 +85,9 @@ def _original(record: Record) -> Original | None:
     found = digester.digests()
     if found.payload != stated:
         return None
-    return Original(url, date, record_id, found.payload, found.payload_length, framing.status, codings(framing))
+    return Original(
+        url, date, record_id, found.payload, found.payload_length, framing.status, codings(framing), like_chunks
+    )
 
 
 def _beginning(pieces: Iterator[bytes]) -> bytes:
