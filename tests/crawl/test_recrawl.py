@@ -19,6 +19,7 @@ from archiver.warc.records import VisitNotes
 from fixtures.archives import rows, warcs
 from fixtures.conditional import MONDAY, TUESDAY, Page, fields, served
 from fixtures.forks import Forks, Ran
+from fixtures.handmade import member, record
 from fixtures.rawserver import RawServer, Route, keep
 from fixtures.replaying import archiver_replay
 from fixtures.sites import message, page, redirect
@@ -283,6 +284,9 @@ def test_a_kill_loses_nothing(tmp_path: Path, forks: Forks, small: tuple[RawServ
     shutil.copytree(small[1], directory)
     files = {path.name: path.read_bytes() for path in warcs(directory)}
     again = ("recrawl", "c", "--description", "second", *OPTIONS)
+    if step == "database-moved":  # what was imported belongs to no crawl, and is no sign of a lost database
+        (tmp_path / "other.warc.gz").write_bytes(member(record("warcinfo", b"software: other\r\n")))
+        done(forks.run("import", "other.warc.gz", "-o", "c", cwd=tmp_path))
     ran = forks.run(*again, cwd=tmp_path, step=step, passing=STOPS[step])
     assert (ran.code, ran.passed) == (-signal.SIGKILL, step), ran.said
     done(forks.run("resume", "c", "-qq", cwd=tmp_path))
