@@ -1,8 +1,9 @@
 """One record of a collection, read from its place: what an index or the database points at."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from archiver.archive.layout import OPEN, storage
 from archiver.errors import ArchiveError
@@ -16,8 +17,8 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
     Its block is still to be read, and only inside the context. Raises `ArchiveError` where there is no such file or
     no record begins there; reading a damaged block raises `Torn`.
     """
-    path = _path(folder, name.removesuffix(OPEN))
-    with storage(path), path.open("rb") as file:
+    path, found = _opened(folder, name.removesuffix(OPEN))
+    with storage(path), found as file:
         try:
             record = next(read(file, offset), None)
         except Torn as torn:
@@ -30,11 +31,16 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
 def is_stored(folder: Path, name: str) -> bool:
     """Whether there is a WARC *name* in *folder*, whether it has its final name yet or not."""
     name = name.removesuffix(OPEN)
-    return bool(name) and ((folder / name).is_file() or (folder / (name + OPEN)).is_file())
+    return bool(name) and any(path.is_file() for path in _names(folder, name))
 
 
-def _path(folder: Path, name: str) -> Path:
-    for path in (folder / name, folder / (name + OPEN), folder / name):  # it may get its name in this very moment
-        if path.exists():
-            return path
+def _names(folder: Path, name: str) -> tuple[Path, ...]:
+    """Where the file may be found, looked at in this order: it may get its final name in this very moment."""
+    return folder / name, folder / (name + OPEN), folder / name
+
+
+def _opened(folder: Path, name: str) -> tuple[Path, BinaryIO]:
+    for path in _names(folder, name):
+        with storage(path), suppress(FileNotFoundError):
+            return path, path.open("rb")
     raise ArchiveError(f"{folder / name} is missing")
