@@ -32,6 +32,7 @@ CHUNK = 1 << 20
 MOST_NAMED = 10  # places that are not whole
 
 _ONLY_LINE_ENDS = frozenset(("record-end", "record-cut"))  # what is missing where a block is whole
+_BEHIND_IT = frozenset((*_ONLY_LINE_ENDS, "record-surplus"))
 _ANY_TYPE = "application/octet-stream"
 
 At = Callable[[int], None]
@@ -123,9 +124,9 @@ def _add_whole(record: Record, made: _Made) -> bool:
         try:
             _fill(block, record.pieces())
         except Torn as torn:  # whoever reads the records hears of it next
-            mended = torn.word in _ONLY_LINE_ENDS and block.tell() == record.size
-            if not mended:
+            if torn.word not in _BEHIND_IT or block.tell() != record.size:
                 return False
+            mended = torn.word in _ONLY_LINE_ENDS
         made.add(record.header, block, block.tell())
         return mended
 
