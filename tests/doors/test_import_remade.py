@@ -11,6 +11,7 @@ import zipfile
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
@@ -57,7 +58,7 @@ def bring(*arguments: str) -> int:
     return entry.run(["import", *arguments, "-o", "c"])
 
 
-def dictionary() -> zstd.ZstdDict:
+def dictionary() -> Any:
     return zstd.train_dict([b"WARC/1.1 WARC-Type: response %d" % number * 9 for number in range(400)], 2000)
 
 
@@ -105,8 +106,8 @@ def test_records_get_a_place_of_their_own_and_stay_as_they_are(here: Path, capsy
 
 
 def test_without_it_they_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, make in ({"a.arc": lambda: DESCRIPTION} | WARCS).items():
-        (here / name).write_bytes(make())
+    for name, data in {"a.arc": DESCRIPTION, **{name: make() for name, make in WARCS.items()}}.items():
+        (here / name).write_bytes(data)
         assert bring(name, "--no-recompress") == ExitCode.USAGE
         said = capsys.readouterr().err
         assert said.startswith(f"archiver: {name}: ")
@@ -188,8 +189,7 @@ ARC = [
 @pytest.mark.parametrize("name", ["a.arc", "a.arc.gz", "one.arc.gz"])
 def test_an_arc(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     parts = [DESCRIPTION, *(data for data, _ in ARC)]
-    wrap = {"a.arc": bytes, "a.arc.gz": member, "one.arc.gz": bytes}[name]
-    data = b"".join(map(wrap, parts))
+    data = b"".join(member(part) if name == "a.arc.gz" else part for part in parts)
     (here / name).write_bytes(gzip.compress(data) if name == "one.arc.gz" else data)
     assert bring(name) == ExitCode.DONE
     assert capsys.readouterr().out.startswith(f"archive/{name.removesuffix('.gz').replace('.arc', '.warc.gz')}: 7 ")
