@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from pathlib import Path, PurePath
+from shlex import quote
 
 from archiver import url
 from archiver.archive.layout import OPEN, Layout
@@ -45,12 +46,15 @@ class Holdings:
     def opened(cls, directory: Path) -> Iterator["Holdings"]:
         """What *directory* holds at this moment."""
         layout = Layout(directory)
-        for folder in (layout.archive, layout.indexes):
-            if not folder.is_dir():
-                raise ConfigError(f"{directory} holds no archive: there is no {folder.name}/ in it")
+        if not layout.archive.is_dir():
+            raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it")
+        if not layout.indexes.is_dir():
+            raise ConfigError(f"{directory} holds no index; {_make(directory)}")
         with lines.opened(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
-                raise ConfigError(f"{layout.indexes} holds no index; make it with: archiver index {directory}")
+                others = lines.only_for_pywb(layout.indexes)
+                there = f"{others[0][:100]!r}, which only pywb reads, and no CDXJ" if others else "no index"
+                raise ConfigError(f"{layout.indexes} holds {there}; {_make(directory)}")
             yield cls(directory, index)
 
     def entries(self) -> Iterator[Entry]:
@@ -135,6 +139,10 @@ class Holdings:
         with self.record(entry) as record:
             reference = read_answer(record).framing.first("location")
         return url.join(entry.url, _utf8(reference)) if reference else None
+
+
+def _make(directory: Path) -> str:
+    return f"make it with: archiver index {quote(str(directory))}"
 
 
 def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:

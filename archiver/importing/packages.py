@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from archiver.errors import ConfigError
+from archiver.wacz.checking import Judgement, Worth, judge
 
 LIST = "datapackage.json"
 DIGEST = "datapackage-digest.json"
@@ -53,6 +54,7 @@ class Package:
     kept: tuple[Member, ...]  # what tells of the archive: the list, its digest, pages and logs
     others: tuple[Member, ...]  # what is made anew from the archives
     doubts: tuple[str, ...]
+    signature: Judgement | None = None  # None: it is not signed
 
 
 def read_package(path: Path) -> Package:
@@ -60,7 +62,7 @@ def read_package(path: Path) -> Package:
     with _opened(path) as file:
         infos = [info for info in file.infolist() if not info.is_dir()]
         _check(path, infos)
-        told, doubts = _list(file, {info.filename for info in infos})
+        told, doubts, signature = _list(file, {info.filename for info in infos})
         members = [Member(info.filename, info.file_size, told.get(info.filename, "")) for info in infos]
     warcs = tuple(member for member in members if _WARC.fullmatch(member.name))
     if not warcs:
@@ -75,7 +77,7 @@ def read_package(path: Path) -> Package:
         doubts += [f"{LIST} does not list {member.name[:200]!r}" for member in warcs if not member.stated][:10]
     outline = "\n".join(f"{info.filename} {info.file_size} {info.CRC}" for info in infos)
     mark = hashlib.sha256(outline.encode("utf-8", "replace")).hexdigest()[:8]
-    return Package(path, mark, warcs, kept, others, tuple(doubts))
+    return Package(path, mark, warcs, kept, others, tuple(doubts), signature)
 
 
 @contextmanager
@@ -153,26 +155,36 @@ def _fault(info: zipfile.ZipInfo) -> str:
     return ""
 
 
-def _list(file: zipfile.ZipFile, names: set[str]) -> tuple[dict[str, str], list[str]]:
-    """Names and stated hashes of all members, as far as the package tells them; and what is to be doubted."""
+def _list(file: zipfile.ZipFile, names: set[str]) -> tuple[dict[str, str], list[str], Judgement | None]:
+    """Names and stated hashes of all members, as far as the package tells; what is to be doubted; its signature."""
     if LIST not in names:
-        return {}, [f"it has no {LIST}: nothing tells what its files should be"]
+        return {}, [f"it has no {LIST}: nothing tells what its files should be"], None
     text = _read(file, LIST)
-    doubts = []
-    if DIGEST in names:
-        stated = _hash_of(_json(_read(file, DIGEST)))
-        state = hash_for(stated)
-        if state is None:
-            doubts.append(f"{DIGEST} holds no hash that can be checked")
-        else:
-            state.update(text)
-            if state.hexdigest() != stated.partition(":")[2]:
-                doubts.append(f"{LIST} is not what {DIGEST} says: its {state.name} is {state.hexdigest()}")
+    doubts, signature = _digest(text, _json(_read(file, DIGEST))) if DIGEST in names else ([], None)
     resources = _json(text).get("resources")
     if not isinstance(resources, list):
-        return {}, [*doubts, f"{LIST} cannot be read, or lists no resources"]
+        return {}, [*doubts, f"{LIST} cannot be read, or lists no resources"], signature
     told = {str(each["path"]): _hash_of(each) for each in resources if isinstance(each, dict) and "path" in each}
-    return told, doubts
+    return told, doubts, signature
+
+
+def _digest(text: bytes, said: dict[str, Any]) -> tuple[list[str], Judgement | None]:
+    """What is to be doubted of the list *text* by what the file beside it *said*, and how it is signed."""
+    doubts = []
+    stated = _hash_of(said)
+    state = hash_for(stated)
+    if state is None:
+        doubts.append(f"{DIGEST} holds no hash that can be checked")
+    else:
+        state.update(text)
+        if state.hexdigest() != stated.partition(":")[2]:
+            doubts.append(f"{LIST} is not what {DIGEST} says: its {state.name} is {state.hexdigest()}")
+    if said.get("signedData") is None:
+        return doubts, None
+    signature = judge(said["signedData"], f"sha256:{hashlib.sha256(text).hexdigest()}")
+    if signature.worth is Worth.NOT_VALID:
+        doubts.append(str(signature))
+    return doubts, signature
 
 
 def _read(file: zipfile.ZipFile, name: str) -> bytes:
