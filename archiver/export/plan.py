@@ -14,7 +14,7 @@ from archiver.errors import ArchiveError
 from archiver.export.names import Names
 from archiver.extract import Document, is_page
 from archiver.holdings import Holdings, Moments, read_answer
-from archiver.holdings.held import closer, is_revisit
+from archiver.holdings.held import METHOD, closer, is_revisit
 from archiver.warc.cdxj import Entry
 from archiver.warc.reader import Torn
 
@@ -73,7 +73,7 @@ def _best(holdings: Holdings, group: Iterable[Entry], at: Moments) -> Iterator[t
     own: dict[str, Entry] = {}
     moved: dict[str, Entry] = {}
     for entry in group:
-        address = None if "__wb_method=" in entry.key else url.canonical(entry.url)
+        address = None if METHOD in entry.key else url.canonical(entry.url)
         if address is None:
             continue
         if _has_payload(holdings, entry):
