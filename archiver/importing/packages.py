@@ -6,15 +6,17 @@ says is a doubt, and is told. Source: WACZ 1.1.1; of 1.0 the older form of that 
 """
 
 import hashlib
+import io
 import json
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from archiver.errors import ConfigError
 from archiver.wacz.checking import Judgement, Worth, judge
@@ -31,6 +33,8 @@ _WARC = re.compile(r"archive/.+\.warc(?:\.gz)?", re.IGNORECASE)
 _KEPT = re.compile(r"datapackage\.json|datapackage-digest\.json|pages/[^/]+|logs/[^/]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
 _ENCRYPTED = 0x1
+_HEADER = struct.Struct("<4s22xHH")  # of a member, before its name: lengths of that, and of what else is said
+_SIGNATURE = b"PK\x03\x04"
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 _HASHES = frozenset(("md5", "sha1", "sha224", "sha256", "sha384", "sha512"))
 
@@ -42,6 +46,7 @@ class Member:
     name: str
     size: int  # unpacked
     stated: str  # its hash as the package's list has it, `algorithm:hex`; "" where the list does not say
+    place: int | None = None  # of its header, where it is stored as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ def read_package(path: Path) -> Package:
         infos = [info for info in file.infolist() if not info.is_dir()]
         _check(path, infos)
         told, doubts, signature = _list(file, {info.filename for info in infos})
-        members = [Member(info.filename, info.file_size, told.get(info.filename, "")) for info in infos]
+        members = [Member(info.filename, info.file_size, told.get(info.filename, ""), _place(info)) for info in infos]
     warcs = tuple(member for member in members if _WARC.fullmatch(member.name))
     if not warcs:
         raise ConfigError(
@@ -89,6 +94,39 @@ def open_member(path: Path, member: Member) -> Iterator[IO[bytes]]:
                 yield stream
         except _BROKEN as error:
             raise ConfigError(f"{path}: {member.name} cannot be unpacked: {error}") from None
+
+
+@contextmanager
+def open_archive(path: Path, member: Member) -> Iterator[IO[bytes]]:
+    """The bytes of an archive: where it is stored they are given as they lie there, also damaged ones."""
+    if member.place is None:
+        with open_member(path, member) as stream:
+            yield stream
+        return
+    with path.open("rb") as file:
+        file.seek(member.place)
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(_SIGNATURE):
+            raise ConfigError(f"{path}: {member.name} is not where the list of the ZIP file says")
+        file.seek(sum(_HEADER.unpack(header)[1:]), io.SEEK_CUR)
+        yield io.BufferedReader(_Stretch(file, member.size))
+
+
+class _Stretch(io.RawIOBase):
+    """The next *size* bytes of *file*."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(min(len(buffer), self._left))
+        buffer[: len(piece)] = piece
+        self._left -= len(piece)
+        return len(piece)
 
 
 def hash_for(stated: str) -> "hashlib._Hash | None":
@@ -140,6 +178,11 @@ def _check(path: Path, infos: list[zipfile.ZipInfo]) -> None:
             raise ConfigError(f"{path}: its member {info.filename[:200]!r} cannot be taken: {fault}")
         seen.add(info.filename.casefold())
         end = info.header_offset + info.compress_size
+
+
+def _place(info: zipfile.ZipInfo) -> int | None:
+    stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+    return info.header_offset if stored else None
 
 
 def _fault(info: zipfile.ZipInfo) -> str:

@@ -15,7 +15,7 @@ from archiver.archive.layout import OPEN, storage
 from archiver.archive.stored import WARC_ENDINGS
 from archiver.errors import ConfigError
 from archiver.importing.frames import MAGICS
-from archiver.importing.packages import Member, Package, open_member, read_package
+from archiver.importing.packages import Member, Package, open_archive, read_package
 from archiver.warc.arc import DESCRIPTION
 from archiver.warc.members import Source as Bytes
 from archiver.warc.members import Torn
@@ -63,7 +63,7 @@ class Source:
         """Its bytes."""
         with storage(self.path):
             if self.member is not None:
-                with open_member(self.path, self.member) as file:
+                with open_archive(self.path, self.member) as file:
                     yield file
             else:
                 with self.path.open("rb") as file:
@@ -147,10 +147,10 @@ def _check_begin(begin: bytes, label: str) -> None:
 def _of_package(path: Path) -> Iterator[Source]:
     package = read_package(path)
     for member in package.warcs:
-        with open_member(path, member) as file:
+        with open_archive(path, member) as file:
             compressed = file.read(len(_GZIP)) == _GZIP
         if not compressed:
-            with open_member(path, member) as file:
+            with open_archive(path, member) as file:
                 _check_begin(file.read(len(_ARC)), f"{path}: {member.name}")
         yield Source(path, member.size, compressed, package, member)
 
@@ -167,6 +167,8 @@ def _of_list(path: Path) -> Iterator[Source]:
         raise ConfigError(f"{path}: not a WARC or WACZ file, nor the JSON of a multi-WACZ") from None
     if profile not in ("multi-wacz-package", "wacz-package"):
         raise ConfigError(f"{path}: its profile is {str(profile)[:40]!r}, that of a multi-WACZ is 'multi-wacz-package'")
+    if not names:
+        raise ConfigError(f"{path}: a multi-WACZ that names no package")
     for name in names:
         beside = PurePosixPath(name)
         if "://" in name or beside.is_absolute() or ".." in beside.parts or "\\" in name:

@@ -1,5 +1,6 @@
 """`archiver import`: what comes in is what was there, to the byte; what is wrong is told; nothing is harmed by it."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -242,16 +243,25 @@ def test_a_package_that_is_not_what_it_says(here: Path, words: str, capsys: pyte
 
 
 def test_a_damaged_paper_of_a_package_keeps_nothing_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """But it is told; a damaged archive in it cannot come in as it was, and is refused."""
+    """But it is told; a damaged archive comes in as it lies there, unless it is packed and cannot be unpacked."""
     whole = wacz(here / "p.wacz", contents()).read_bytes()
     (here / "p.wacz").write_bytes(whole.replace(PAGES, PAGES.replace(b"All", b"Alt"), 1))
     assert bring("p.wacz", "-o", "c") == ExitCode.FAULTS
     assert "pages/pages.jsonl cannot be unpacked" in capsys.readouterr().err
     assert archived(Path("c")) == {"data.warc.gz": sha256(warc(1))}
     (here / "q.wacz").write_bytes(whole.replace(warc(1), warc(1)[:-1] + b"x", 1))
-    assert bring("q.wacz", "-o", "d") == ExitCode.USAGE
-    assert "q.wacz: archive/data.warc.gz cannot be unpacked" in capsys.readouterr().err
-    assert not Path("d").exists()
+    assert bring("q.wacz", "-o", "d") == ExitCode.FAULTS
+    assert "q.wacz: archive/data.warc.gz is not what datapackage.json says" in capsys.readouterr().err
+    assert archived(Path("d")) == {"data.warc.gz": sha256(warc(1)[:-1] + b"x")}
+    with zipfile.ZipFile(here / "r.wacz", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.warc", gzip.decompress(warc(1)))
+        place = file.getinfo("archive/data.warc").header_offset + 80
+    packed = bytearray((here / "r.wacz").read_bytes())
+    packed[place] ^= 255
+    (here / "r.wacz").write_bytes(packed)
+    assert bring("r.wacz", "-o", "e") == ExitCode.USAGE
+    assert "r.wacz: archive/data.warc cannot be unpacked" in capsys.readouterr().err
+    assert not Path("e").exists() or not archived(Path("e"))
 
 
 def zipped(names: list[str], compress: int = zipfile.ZIP_STORED, data: bytes = b"x") -> Callable[[Path], Path]:
