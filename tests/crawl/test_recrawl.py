@@ -210,7 +210,8 @@ def _check_revisits(directory: Path, server: RawServer) -> None:
         assert each["WARC-Refers-To-Target-URI"] == original["WARC-Target-URI"] == each["WARC-Target-URI"]
         assert each["WARC-Refers-To-Date"] == original["WARC-Date"]
         assert each["WARC-Payload-Digest"] == original["WARC-Payload-Digest"]
-    answers = [VisitNotes.read(block).unmodified for block in blocks(directory, "metadata")]
+    notes = [block for block in blocks(directory, "metadata") if b"hopsFromSeed: " in block]
+    answers = [VisitNotes.read(block).unmodified for block in notes]
     assert sum(answer.startswith(b"HTTP/1.1 304 Not Modified\r\n") for answer in answers) == len(UNMODIFIED)
     paths: dict[object, object] = {row[0]: row[1] for row in rows(directory, "SELECT url, path FROM urls")}
     assert paths[server.url("/behind-etag")] == "LL"  # found in the stored page, which did not come again
@@ -309,7 +310,7 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     assert refused.code == ExitCode.STORAGE
     assert "archiver rebuild c" in refused.said
     rebuilt = forks.run("rebuild", "c", cwd=tmp_path)
-    assert "3 visits in 1 WARC files" in rebuilt.said, rebuilt.said
+    assert "3 visits in 2 WARC files" in rebuilt.said, rebuilt.said
     assert index.read_text() == before
     index.unlink()
     done(forks.run("resume", "c", "--max-urls", "0", "-qq", cwd=tmp_path))

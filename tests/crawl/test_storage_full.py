@@ -72,7 +72,7 @@ def whole(directory: Path, server: RawServer) -> None:
 def test_a_full_disk(tmp_path: Path, server: RawServer, kind: str) -> None:
     below, size, named = KINDS[kind]
     directory = tmp_path / "c"
-    begun = archiver("crawl", server.url(), "-o", "c", "--max-urls", "1", *NO_FLOOR, cwd=tmp_path)
+    begun = archiver("crawl", server.url(), "-o", "c", "--max-urls", "1", "--no-metadata-warc", *NO_FLOOR, cwd=tmp_path)
     assert begun.returncode == ExitCode.LIMIT
     with ExitStack() as stack:
         disk = stack.enter_context(mounted(directory / below, size))
