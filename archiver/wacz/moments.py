@@ -2,8 +2,8 @@
 
 replayweb.page looks for the capture that a revisit names at its exact date or after it. Where the index knows the
 second only, the capture itself seems to be before that date, and a later one of the same URL would be shown in its
-place. So where a URL was stored more than once, the lines in a package have the milliseconds of the records; CDXJ
-0.1.0 allows both forms.
+place: another version, or a revisit that was looked at before. So where there are several captures of a URL, the lines
+of those that are no revisits have the milliseconds of their records; CDXJ 0.1.0 allows both forms.
 """
 
 import re
@@ -27,7 +27,7 @@ def with_moments(lines: Iterable[bytes], folder: Path, names: Collection[str]) -
     for _, group in groupby(lines, _key):
         of_key = iter(group)
         held = list(islice(of_key, MOST + 1))
-        if 1 < len(held) <= MOST and sum(map(_is_stored, held)) > 1:
+        if 1 < len(held) <= MOST:
             held = sorted(_exact(line, folder, names) if _is_stored(line) else line for line in held)
         yield from held
         yield from of_key
