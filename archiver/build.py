@@ -201,7 +201,7 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
 
     The new database is put in place in one step, when it is complete. *text* as for `opened`.
     """
-    from archiver.recover import Rebuilding, replace_database  # noqa: PLC0415
+    from archiver.recover import Rebuilding, held_before, replace_database  # noqa: PLC0415
 
     layout = Layout(directory)
     with ExitStack() as stack:
@@ -216,7 +216,7 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         try:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuilding(layout, frontier, terms_of(settings), tell).run()
-            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload()):
+            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload(held_before(layout))):
                 log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
             await asyncio.to_thread(reindex.rebuild, directory)
             await frontier.mark_indexed()

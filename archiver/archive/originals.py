@@ -10,6 +10,7 @@ from typing import NamedTuple
 from archiver.archive.stored import record_at
 from archiver.errors import ArchiveError
 from archiver.http import Digester, content_codings, read_beginning
+from archiver.model import Framing
 from archiver.warc.reader import Record, Torn
 from archiver.warc.records import parse_date, target_of
 
@@ -17,6 +18,7 @@ _ALGORITHMS = frozenset(("sha1", "sha256"))
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # what may stand in a field
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
 _ID = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+>")
+_CHUNK_SIZE = re.compile(rb"\s*[0-9A-Fa-f]+\s*(?:;[^\n]*)?\n")  # what readers take for the beginning of a chunk
 _NOT_WHOLE = ("WARC-Truncated", "WARC-Segment-Number")
 
 
@@ -30,6 +32,7 @@ class Original(NamedTuple):
     length: int  # of its payload
     status: int
     codings: tuple[str, ...]
+    like_chunks: bool  # not chunked, but a reader that is told so would believe it
 
 
 def original_at(folder: Path, name: str, offset: int) -> Original | None:
@@ -39,6 +42,16 @@ def original_at(folder: Path, name: str, offset: int) -> Original | None:
             return _original(record)
     except (ArchiveError, Torn, ValueError, OverflowError):  # of an offset that a foreign index names, too
         return None
+
+
+def codings(framing: Framing) -> tuple[str, ...]:
+    """How the head says that the body is coded: its content codings, and chunked.
+
+    Replay joins the head of a revisit to the stored body: pywb undoes chunks only where that head names them, and
+    lets a body pass that is not chunked though the head says so.
+    """
+    content = content_codings(framing.fields)
+    return (*content, "chunked") if framing.chunked else content
 
 
 def is_target(url: str) -> bool:
@@ -59,6 +72,7 @@ def _original(record: Record) -> Original | None:
     parse_date(date)
     pieces = record.pieces()
     begin, framing = read_beginning(pieces)
+    like_chunks = not framing.chunked and _CHUNK_SIZE.match(begin, framing.head_length) is not None
     digester = Digester(algorithm, framing)
     digester.feed(begin)
     for piece in pieces:
@@ -66,5 +80,6 @@ def _original(record: Record) -> Original | None:
     found = digester.digests()
     if found.payload != stated:
         return None
-    codings = content_codings(framing.fields)
-    return Original(url, date, record_id, found.payload, found.payload_length, framing.status, codings)
+    return Original(
+        url, date, record_id, found.payload, found.payload_length, framing.status, codings(framing), like_chunks
+    )

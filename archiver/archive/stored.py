@@ -1,8 +1,9 @@
 """What lies in `archive/`: its WARC files, and one record of them, read from where an index or the database points."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.errors import ArchiveError
@@ -31,8 +32,8 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
     Its block is still to be read, and only inside the context. Raises `ArchiveError` where there is no such file or
     no record begins there; reading a damaged block raises `Torn`.
     """
-    path = warc_file(folder, name)
-    with storage(path), path.open("rb") as file:
+    path, found = opened(folder, name)
+    with storage(path), found as file:
         try:
             record = next(read(file, offset), None)
         except Torn as torn:
@@ -42,19 +43,24 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
         yield record
 
 
+def opened(folder: Path, name: str) -> tuple[Path, BinaryIO]:
+    """The WARC *name* in *folder*, whether it has its final name yet or not; raises `ArchiveError`."""
+    name = name.removesuffix(OPEN)
+    for path in _names(folder, name):
+        with storage(path), suppress(FileNotFoundError):
+            return path, path.open("rb")
+    raise ArchiveError(f"{folder / name} is missing")
+
+
 def is_stored(folder: Path, name: str) -> bool:
     """Whether there is a WARC *name* in *folder*, whether it has its final name yet or not."""
     name = name.removesuffix(OPEN)
-    return bool(name) and ((folder / name).is_file() or (folder / (name + OPEN)).is_file())
+    return bool(name) and any(path.is_file() for path in _names(folder, name))
 
 
-def warc_file(folder: Path, name: str) -> Path:
-    """Where the WARC *name* lies in *folder*, whether it has its final name yet or not; raises `ArchiveError`."""
-    name = name.removesuffix(OPEN)
-    for path in (folder / name, folder / (name + OPEN), folder / name):  # it may get its name in this very moment
-        if path.exists():
-            return path
-    raise ArchiveError(f"{folder / name} is missing")
+def _names(folder: Path, name: str) -> tuple[Path, ...]:
+    """Where the file may be found, looked at in this order: it may get its final name in this very moment."""
+    return folder / name, folder / (name + OPEN), folder / name
 
 
 def _is_warc(name: str) -> bool:

@@ -34,6 +34,7 @@ from archiver.frontier import (
     trouble,
     ways,
 )
+from archiver.frontier.again import Held
 from archiver.frontier.connection import Connection, connect, inside
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
@@ -111,11 +112,15 @@ class SqliteFrontier:
             count += await self._write(self._anew, again.come_back, rows)
         return count
 
-    async def again_without_payload(self) -> int:
-        """Make URLs due again whose answers came as revisits of a payload that is lost; how many they are."""
-        count = 0
-        while rows := [int(row[0]) for row in await self._rows(again.WITHOUT_PAYLOAD, (again.AT_ONCE,))]:
-            count += await self._write(self._anew, again.come_back, rows)
+    async def again_without_payload(self, held: Held) -> int:
+        """Make URLs due again whose answers came as revisits of a payload that is lost; how many they are.
+
+        What is not *held* elsewhere is lost, too.
+        """
+        count = after = 0
+        while found := await self._rows(again.WITHOUT_PAYLOAD, (after, again.AT_ONCE)):
+            after = int(found[-1][0])
+            count += await self._write(self._anew, again.come_back, again.lost(found, held))
         return count
 
     async def written_by_others(self) -> bool:

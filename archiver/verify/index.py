@@ -10,11 +10,12 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from archiver import url as urls
 from archiver.archive.layout import OPEN
+from archiver.archive.stored import is_stored
 from archiver.verify.inventory import BATCH, text
 from archiver.verify.report import Fault
 from archiver.warc.cdxj import LONGEST_LINE, REVISIT
@@ -60,8 +61,9 @@ class IndexCheck:
         try:
             yield from self._lines()
         except OSError as error:
-            yield self._fault("unreadable", error.strerror or str(error), None)
-            return
+            if not (self._running and isinstance(error, FileNotFoundError)):  # else merged into another since
+                yield self._fault("unreadable", error.strerror or str(error), None)
+                return
         self._mark()
 
     def _lines(self) -> Iterator[Fault]:
@@ -95,6 +97,8 @@ class IndexCheck:
                 yield "index-key", f"the key is {line.key[:200]!r}, pywb looks for {key[:200]!r}"
         file = self._file(str(entry["filename"]))
         if file is None:
+            if self._running and self._begun_since(str(entry["filename"])):
+                return
             yield "index-file", f"no file {str(entry['filename'])[:200]!r} in the archive"
             return
         number, whole_to = file
@@ -117,6 +121,12 @@ class IndexCheck:
         return self._files.get(name.removesuffix(OPEN)) or self._files.get(
             name + OPEN
         )  # renamed since the line was written
+
+    def _begun_since(self, name: str) -> bool:
+        try:
+            return is_stored(self._path.parent.parent / "archive", PurePath(name).name)
+        except OSError:  # such as a name that is too long
+            return False
 
     def _mark(self) -> None:
         self._db.execute("BEGIN")
