@@ -32,7 +32,7 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
     Its block is still to be read, and only inside the context. Raises `ArchiveError` where there is no such file or
     no record begins there; reading a damaged block raises `Torn`.
     """
-    path, found = _opened(folder, name.removesuffix(OPEN))
+    path, found = opened(folder, name)
     with storage(path), found as file:
         try:
             record = next(read(file, offset), None)
@@ -43,31 +43,24 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
         yield record
 
 
+def opened(folder: Path, name: str) -> tuple[Path, BinaryIO]:
+    """The WARC *name* in *folder*, whether it has its final name yet or not; raises `ArchiveError`."""
+    name = name.removesuffix(OPEN)
+    for path in _names(folder, name):
+        with storage(path), suppress(FileNotFoundError):
+            return path, path.open("rb")
+    raise ArchiveError(f"{folder / name} is missing")
+
+
 def is_stored(folder: Path, name: str) -> bool:
     """Whether there is a WARC *name* in *folder*, whether it has its final name yet or not."""
     name = name.removesuffix(OPEN)
     return bool(name) and any(path.is_file() for path in _names(folder, name))
 
 
-def warc_file(folder: Path, name: str) -> Path:
-    """Where the WARC *name* lies in *folder*, whether it has its final name yet or not; raises `ArchiveError`."""
-    name = name.removesuffix(OPEN)
-    for path in _names(folder, name):
-        if path.exists():
-            return path
-    raise ArchiveError(f"{folder / name} is missing")
-
-
 def _names(folder: Path, name: str) -> tuple[Path, ...]:
     """Where the file may be found, looked at in this order: it may get its final name in this very moment."""
     return folder / name, folder / (name + OPEN), folder / name
-
-
-def _opened(folder: Path, name: str) -> tuple[Path, BinaryIO]:
-    for path in _names(folder, name):
-        with storage(path), suppress(FileNotFoundError):
-            return path, path.open("rb")
-    raise ArchiveError(f"{folder / name} is missing")
 
 
 def _is_warc(name: str) -> bool:
