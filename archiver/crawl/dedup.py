@@ -57,7 +57,7 @@ class Earlier:
         for folder in folders:
             if is_stored(folder, name):
                 original = original_at(folder, name, entry.offset)
-                return revisit_of(original) if original is not None and as_like(original) == each else None
+                return revisit_of(original) if original is not None and fits(original, each) else None
         date = iso_date(entry.timestamp)  # of whole seconds: nobody but the record itself knows more
         if entry.status != str(each.status) or not date or not is_target(entry.url):
             return None
@@ -83,26 +83,27 @@ class Deduplicated:
         likes = [like(each.exchange, each.digests, self._smallest) if each.digests else None for each in hashed]
         self._look_up({each for each in likes if each is not None})
         first: dict[int, Deposit] = {}
-        later: dict[int, Like] = {}
+        later: dict[int, tuple[Like, int]] = {}
         new: dict[Like, int] = {}
         for number, (deposit, each) in enumerate(zip(hashed, likes, strict=True)):
-            if each is None or not (each in self._known or each in new) or has_trailers(deposit.exchange):
+            twin = None if each is None else _twin(each, new)
+            if each is None or not (each in self._known or twin is not None) or has_trailers(deposit.exchange):
                 first[number] = deposit
                 if each is not None:
                     new.setdefault(each, number)
             elif each in self._known:
                 first[number] = deposit._replace(revisit=self._known[each])
-            else:
-                later[number] = each
+            elif twin is not None:
+                later[number] = each, twin
         receipt = self._archive.append(tuple(first.values()))
         if not later:
             return receipt
         captures = dict(zip(first, receipt.captures, strict=True))
-        for each in set(later.values()):
-            stored = captures[new[each]]
+        for each, twin in set(later.values()):
+            stored = captures[twin]
             self._read(each, stored.warc, stored.response.offset)
         more = self._archive.extend(
-            [hashed[number]._replace(revisit=self._known.get(each)) for number, each in later.items()]
+            [hashed[number]._replace(revisit=self._known.get(each)) for number, (each, _) in later.items()]
         )
         captures.update(zip(later, more.captures, strict=True))
         return Receipt(
@@ -149,7 +150,7 @@ class Deduplicated:
     def _read(self, each: Like, warc: str, offset: int) -> None:
         """Know the record at that place, if it is whole and *each* is like it."""
         original = original_at(self._archive.folder, warc, offset)
-        if original is not None and as_like(original) == each:
+        if original is not None and fits(original, each):
             self._known[each] = revisit_of(original)
 
     def _forget(self) -> None:
@@ -176,12 +177,19 @@ def like(exchange: Exchange, digests: Digests, smallest: int) -> Like | None:
     """What a stored answer must be like; None where the payload is too small."""
     if digests.payload_length < smallest:
         return None
-    return Like(digests.payload, digests.payload_length, exchange.framing.status, codings(exchange.framing))
+    framing = exchange.framing
+    return Like(digests.payload, digests.payload_length, framing.status, codings(framing))
 
 
 def as_like(original: Original) -> Like:
     """What answers that may be revisits of *original* must be like."""
     return Like(original.digest, original.length, original.status, original.codings)
+
+
+def fits(original: Original, each: Like) -> bool:
+    """Whether *each* can be replayed as its own head with the body of *original* behind it."""
+    known = as_like(original)
+    return known == each or (known == _unchunked(each) and not original.like_chunks)
 
 
 def revisit_of(original: Original) -> Revisit:
@@ -197,6 +205,15 @@ def has_trailers(exchange: Exchange) -> bool:
     for piece in exchange.response.pieces():
         end = (end + piece[-len(LAST_CHUNK) :])[-len(LAST_CHUNK) :]
     return end != LAST_CHUNK
+
+
+def _unchunked(each: Like) -> Like:
+    return each._replace(codings=tuple(coding for coding in each.codings if coding != "chunked"))
+
+
+def _twin(each: Like, new: Mapping[Like, int]) -> int | None:
+    """The number of what *each* may be a revisit of, among what is *new* in its batch."""
+    return new.get(each, new.get(_unchunked(each)))
 
 
 def _by_digest(likes: Collection[Like]) -> dict[str, list[Like]]:
