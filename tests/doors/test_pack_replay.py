@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from archiver.wacz import Wish, pack, take_stock
+from fixtures.handmade import member, record, sha256
 from fixtures.packs import collection, notes, response
 from fixtures.replaying import plain_wayback
 
@@ -20,6 +21,13 @@ def test_pywb_unpacks_and_replays_it(tmp_path: Path) -> None:
     files = [
         [response(url, body, number=number), notes("", number)] for number, (url, body) in enumerate(bodies.items())
     ]
+    changed, sent = f"{SITE}/changed", {"2026-01": b"<title>1</title>", "2026-02": b"", "2026-03": b"<title>2</title>"}
+    dates = {month: f"{month}-01T00:00:00.500001Z" for month in sent}
+    for number, (month, body) in enumerate(sent.items(), 10):
+        named = ("WARC-Date", dates[month])
+        files.append(
+            [response(changed, body, named, number=number) if body else unmodified(changed, named, dates["2026-01"])]
+        )
     stock = take_stock(collection(tmp_path / "made", *files))
     (made,) = pack(Wish(tmp_path / "made.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), stock)
     manager = str(Path(sys.executable).with_name("wb-manager"))
@@ -29,3 +37,13 @@ def test_pywb_unpacks_and_replays_it(tmp_path: Path) -> None:
         for url, body in bodies.items():
             answer = pywb.get(url)
             assert (answer.status, answer.body) == (200, body), url
+        for month, body in sent.items():  # the package's index has milliseconds, and the second is not modified
+            assert pywb.get(changed, f"{month.replace('-', '')}01id_").body == (body or sent["2026-01"])
+
+
+def unmodified(url: str, date: tuple[str, str], refers: str) -> bytes:
+    """The member of a record that says that *url* is what it was at the date *refers*."""
+    profile = ("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/server-not-modified")
+    original = (("WARC-Refers-To-Target-URI", url), ("WARC-Refers-To-Date", refers))
+    digest = ("WARC-Payload-Digest", sha256(b"<title>1</title>"))
+    return member(record("revisit", b"", ("WARC-Target-URI", url), date, profile, *original, digest, number=99))
