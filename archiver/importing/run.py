@@ -23,12 +23,10 @@ from archiver.disk import STEP, sync_data
 from archiver.errors import ArchiveError, ConfigError
 from archiver.importing.kept import keep_papers
 from archiver.importing.names import file_name
-from archiver.importing.packages import disagreement, hash_for, mismatch
+from archiver.importing.packages import CHUNK, disagreement, hash_for, mismatch
 from archiver.importing.sources import Source
 from archiver.stats import second, volume
 from archiver.verify import Fault, Report, Severity
-
-CHUNK = 1 << 20
 
 Tell = Callable[[str], None]
 
