@@ -146,15 +146,12 @@ class Frontier(Protocol):
         No wait is longer than *longest*. Returns by how many seconds the latest answer lies in the future.
         """
 
-    async def ask_robots(self, host: int) -> HostRow:
-        """Put robots.txt of *host* into its queue, before everything else; if it was answered already, once more.
+    async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
+        """Put the robots.txt of each of *hosts* into its queue, before everything else; if it was answered, once more.
 
         Rules that are known hold until the new answer is in; where it could not be had nothing may be fetched
-        meanwhile.
+        meanwhile. All in one transaction; their rows, in this order.
         """
-
-    async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
-        """The same for each of *hosts*, in one transaction; their rows, in this order."""
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
         """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""

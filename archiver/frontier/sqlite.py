@@ -179,12 +179,8 @@ class SqliteFrontier:
         """Keep every wait as long as it was meant, where the clock says *now* and has been set back since it began."""
         return await self._write(clocks.set_back, now, longest)
 
-    async def ask_robots(self, host: int) -> HostRow:
-        """Put robots.txt of *host* into its queue, before everything else; if it was answered already, once more."""
-        return (await self.ask_robots_of((host,)))[0]
-
     async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
-        """The same for each of *hosts*, in one transaction."""
+        """Put the robots.txt of each of *hosts* into its queue, before all else; if it was answered, once more."""
         return await self._write(_asked, hosts)
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:

@@ -1,7 +1,9 @@
 """`import`: archives that others made, brought into a collection byte for byte, checked, and listed in its index.
 
-Nothing that is there is overwritten, and nothing of a source is changed. It can be killed at any moment: what has its
-name in `archive/` by then is whole, and the same command once more does the rest.
+The parts: `sources` says which WARC files are meant, `packages` reads WACZ packages with care, `run` has the steps,
+`names` makes safe names, `kept` keeps what else a package tells. Nothing that is there is overwritten, and nothing of
+a source is changed. It can be killed at any moment: what has its name in `archive/` by then is whole, and the same
+command once more does the rest.
 """
 
 from archiver.importing.names import collection_name

@@ -25,14 +25,13 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.importing.kept import keep_papers
 from archiver.importing.names import file_name
 from archiver.importing.originals import keep_original, place_for
-from archiver.importing.packages import disagreement, hash_for, mismatch
+from archiver.importing.packages import CHUNK, disagreement, hash_for, mismatch
 from archiver.importing.remaking import remake
 from archiver.importing.sources import Form, Source
 from archiver.stats import second, volume
 from archiver.verify import Fault, Report, Severity
 from archiver.wacz.checking import Worth
 
-CHUNK = 1 << 20
 CONVERT = "with --convert a WARC is made of it that can be replayed, and it is kept as it is beside that"
 
 Tell = Callable[[str], None]

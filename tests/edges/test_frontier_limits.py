@@ -65,7 +65,7 @@ def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: A
             held = [number for number in (1, 2) if f"{'34'[number - 1]} URLs" in words]
             assert await due(frontier, allowance) == [number for number in (1, 2) if number not in held]
             assert await frontier.held_back(allowance) == words
-            await frontier.ask_robots(1)
+            await frontier.ask_robots_of((1,))
             assert 1 in await due(frontier, allowance)
 
     asyncio.run(run())

@@ -60,7 +60,7 @@ async def lived(folder: Path, life: Sequence[Any], offers: Offers) -> list[tuple
             elif act == "seeds":
                 await frontier.add_seeds([NAMES[chosen % len(NAMES)]], 1.0)
             elif act == "robots":
-                await frontier.ask_robots(1)
+                await frontier.ask_robots_of((1,))
             else:
                 other = await SqliteFrontier.open(folder / "crawl.db")
                 await other.add_seeds([NAMES[chosen % len(NAMES)]], 1.0)

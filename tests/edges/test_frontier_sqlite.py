@@ -221,7 +221,8 @@ def test_redirect_loops_are_named(path: Path) -> None:
 async def asked(frontier: SqliteFrontier, key: str = "http://a.example") -> Claim:
     """The claim for robots.txt of a host, alone in its window."""
     host = next(row for row in await frontier.due_hosts(1.0, 9, ()) if row.key == key)
-    assert (await frontier.ask_robots(host.id)).robots is None
+    (row,) = await frontier.ask_robots_of((host.id,))
+    assert row.robots is None
     window = await frontier.window(host.id, 1.0, 9, prerequisites=True)
     assert [found.url for found in window.claims] == [f"{key}/robots.txt"]
     return window.claims[0]
@@ -252,7 +253,7 @@ def test_rules_hold_until_newer_ones_are_in(path: Path, status: int) -> None:
         assert (await frontier.host(first.host)).asked == 5
 
         async def again() -> Claim:
-            row = await frontier.ask_robots(first.host)
+            (row,) = await frontier.ask_robots_of((first.host,))
             assert (row.robots, row.asked) == (Robots(status, b"old"), float("inf"))
             window = await frontier.window(first.host, 1.0, 9, prerequisites=True)
             return window.claims[0]

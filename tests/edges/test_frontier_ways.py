@@ -55,7 +55,7 @@ def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
 
     async def run() -> None:
         async with two_hosts(tmp_path) as frontier:
-            await frontier.ask_robots(1)
+            await frontier.ask_robots_of((1,))
             await frontier.doze(1, Slumber(900.0, 40.0, 1040.0))
             assert await frontier.give_up(1, "connect", "gone", 1000.0) == 5
             assert await frontier.give_up(1, "connect", "gone", 1000.0) == 0
