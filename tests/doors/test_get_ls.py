@@ -178,6 +178,28 @@ def test_an_index_that_lies(tmp_path: Path, capfdbinary: pytest.CaptureFixture[b
     assert b"Traceback" not in capfdbinary.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["old.cdx", "old.idx", ""])
+def test_an_index_that_only_pywb_reads(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What to call is said; when it is there, that pywb reads both."""
+    monkeypatch.chdir(tmp_path)
+    Held(tmp_path / "c").add(ROOT, b"x").write()
+    (tmp_path / "c/indexes/index.cdxj").unlink()
+    if name:
+        (tmp_path / "c/indexes" / name).write_bytes(b" CDX N b a m s k r M S V g\n")
+    else:
+        (tmp_path / "c/indexes").rmdir()
+    for command in (["ls", "c"], ["get", "c", ROOT], ["export", "c", "--to", "out"]):
+        assert run(command) == ExitCode.USAGE
+        said = capfdbinary.readouterr().err.decode()
+        assert said.endswith("make it with: archiver index c\n")
+        assert name in said
+    assert run(["index", "c"]) == ExitCode.DONE
+    assert (f"{name} lies there too" in capfdbinary.readouterr().err.decode()) == bool(name)
+    assert run(["ls", "c"]) == ExitCode.DONE
+
+
 def test_nobody_reads_on(tmp_path: Path) -> None:
     """A broken pipe is no fault, of either command."""
     held = Held(tmp_path / "c").add(ROOT, b"0123456789" * 300_000)
