@@ -5,38 +5,30 @@ import contextlib
 import itertools
 import logging
 import os
-import re
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archiver import __version__
 from archiver.allowance import Allowance
 from archiver.archive import reindex
 from archiver.archive.crawllog import CrawlLog
 from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import DRAFT, Layout, replace_file
 from archiver.archive.lock import Lock
+from archiver.archive.others import OtherIndex, indexes_of
 from archiver.archive.room import Room
-from archiver.archive.sources import Source, sources
-from archiver.archive.writer import Archive, WarcIdentity
+from archiver.archive.writer import Archive
 from archiver.background import stand_back
-from archiver.config.own import SeedSetting
 from archiver.config.settings import (
     DedupSettings,
     FetchSettings,
     PolitenessSettings,
     Settings,
-    every_setting,
-    key_of,
 )
-from archiver.config.toml import parse, toml_value
 from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
@@ -49,7 +41,7 @@ from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
 from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
-from archiver.earlier import Memory, remembered
+from archiver.earlier import Memory, remembered, rounds
 from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
@@ -59,17 +51,15 @@ from archiver.frontier.elsewhere import Elsewhere, gather
 from archiver.frontier.payloads import Payloads
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.guesses import MARK, Guesses
-from archiver.model import PatternTally
+from archiver.identity import identity_of, next_serial
 from archiver.outage import Outage
-from archiver.outcome import LONGEST_PARK, ONCE
+from archiver.outcome import LONGEST_PARK
 from archiver.politeness import Whole
 from archiver.robots import product_token
 from archiver.schedule import Schedule
-from archiver.scope import Scope, Scopes, scope_of
 from archiver.stats import duration
-from archiver.traps import MOST_PATTERNS, Traps
-from archiver.visit import RobotsTerms, Terms
+from archiver.terms import learned_terms, registered_domains, scope_for, terms_of, with_seeds
+from archiver.visit import Terms
 from archiver.warc.records import RecordIds
 
 if TYPE_CHECKING:
@@ -199,25 +189,11 @@ def _renewal(layout: Layout, settings: Settings, in_force: InForce, guard: Guard
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
         guard.welcome(newest)
-        scope = await asyncio.to_thread(lambda: _scope(_with_seeds(settings, further, layout)))
+        scope = await asyncio.to_thread(lambda: scope_for(with_seeds(settings, further, layout)))
         scope.welcome(in_force.terms.scope.welcomed)
         in_force.terms = replace(in_force.terms, scope=scope)
 
     return renew
-
-
-def _with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Settings:
-    """*settings*, with *further* seeds; whoever added these has written their own settings to crawl.toml first."""
-    own: tuple[SeedSetting, ...] = ()
-    try:
-        own = parse(layout.settings.read_text("utf-8"), str(layout.settings)).get("seed_setting", ())
-    except (ConfigError, OSError, UnicodeDecodeError) as error:
-        log.warning("seeds that were added have the settings of the crawl, for their own cannot be read: %s", error)
-    new = set(further)
-    scope = replace(
-        settings.scope, seed_setting=(*settings.scope.seed_setting, *(one for one in own if one.url in new))
-    )
-    return replace(settings, seeds=(*settings.seeds, *further), scope=scope)
 
 
 async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str = "") -> "Rebuilt":
@@ -225,7 +201,7 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
 
     The new database is put in place in one step, when it is complete. *text* as for `opened`.
     """
-    from archiver.recover import Rebuilding, replace_database  # noqa: PLC0415
+    from archiver.recover import Rebuilding, held_before, replace_database  # noqa: PLC0415
 
     layout = Layout(directory)
     with ExitStack() as stack:
@@ -240,7 +216,7 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         try:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuilding(layout, frontier, terms_of(settings), tell).run()
-            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload()):
+            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload(held_before(layout))):
                 log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
             await asyncio.to_thread(reindex.rebuild, directory)
             await frontier.mark_indexed()
@@ -252,41 +228,8 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         return result
 
 
-def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Terms:
-    """By what visits of this crawl are judged; *known*: what patterns of its URLs have brought so far."""
-    politeness = settings.politeness
-    rules = RobotsTerms(
-        patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
-        nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
-    )
-    traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith(MARK)))
-    return Terms(_scope(settings), settings.fetch.retries, traps, rules, Guesses(settings.scope, known))
-
-
-def _scope(settings: Settings) -> Scope | Scopes:
-    reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed_setting)}
-    return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
-
-
-async def learned_terms(settings: Settings, frontier: Frontier) -> Terms:
-    """By what visits are judged, with what earlier runs of the crawl have learned of its sites."""
-    terms = terms_of(settings, await frontier.tallies(MOST_PATTERNS))
-    if settings.scope.redirects == "seeds":
-        terms.scope.welcome(await frontier.moved())
-    return terms
-
-
-@cache
-def registered_domains() -> Callable[[str], str]:
-    """Host name to registered domain, by the list that comes with tldextract; the network is never asked."""
-    import tldextract  # noqa: PLC0415 - a fifth of a second, for those only who crawl a domain
-
-    extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
-    return lambda host: extract(host).top_domain_under_public_suffix or host
-
-
 def _lanes(
-    layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[Source]
+    layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[OtherIndex]
 ) -> tuple[Lane, Lane]:
     """One lane for small responses, one for large ones; file serials are common to both."""
     identity = identity_of(settings)
@@ -304,67 +247,23 @@ def _lanes(
         if settings.dedup.dedup == "off":
             return Lane(archive, books, in_force, clock, begin)
         earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
-        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in _earlier_crawls(layout))]
+        past = [folder.database for folder in rounds(layout)[:EARLIER_CRAWLS]]
+        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in past)]
         once = Deduplicated(archive, known, settings.dedup.dedup_min_size, earlier)
         return Lane(once, books, in_force, clock, begin)
 
     return lane(), lane(stand_back)
 
 
-def _earlier_crawls(layout: Layout) -> list[Path]:
-    """The databases of earlier crawls into the same archive, the latest first."""
-    return sorted(layout.earlier.glob("*/crawl.db"), reverse=True)[:EARLIER_CRAWLS]
-
-
-def _others(layout: Layout, settings: DedupSettings) -> tuple[Source, ...]:
+def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
     """The other archives whose payloads count as stored, which can be found from now on."""
     if settings.dedup == "off":
         return ()
-    others = sources(settings.dedup_from, layout.directory)
+    others = indexes_of(settings.dedup_from, layout.directory)
     if others:
         draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
         gather(layout.scratch, draft, [one.cdxj for one in others])
     return others
-
-
-def identity_of(settings: Settings) -> WarcIdentity:
-    """What every WARC file of this crawl says of itself."""
-    return WarcIdentity(
-        prefix=settings.warc.warc_prefix,
-        host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
-        size=settings.warc.warc_size,
-        algorithm=settings.warc.digest,
-        info=_warcinfo(settings),
-    )
-
-
-def next_serial(layout: Layout) -> int:
-    """The number of the next WARC file: one more than any that is there."""
-    numbers = (re.search(r"-\d{17}-(\d{5,})-", path.name) for path in layout.archive.iterdir())
-    return max((int(found[1]) + 1 for found in numbers if found), default=0)
-
-
-def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """What each file says of the crawl: who, why, by which software, and the settings, as crawl.toml has them."""
-    described = [
-        ("software", f"archiver/{__version__}"),
-        ("format", "WARC File Format 1.1"),
-        ("conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"),
-        ("hostname", socket.gethostname()),
-        ("operator", settings.warc.operator),
-        ("description", settings.warc.description),
-        ("robots", settings.politeness.robots),
-        ("http-header-user-agent", user_agent(settings.fetch)),
-        ("http-header-from", settings.fetch.contact),
-    ]
-    in_force = []
-    for part, entry in every_setting():
-        value = getattr(getattr(settings, part), entry.name)
-        write = entry.metadata["kind"].write
-        values = [[write(one)] for one in value] if entry.metadata["many"] else [write(value)]
-        in_force += [("setting", f"{key_of(entry)} = {toml_value(single)}") for single in values]
-    seeds = [("seed", seed) for seed in settings.seeds]
-    return tuple((name, value) for name, value in (*described, *in_force, *seeds) if value)
 
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:

@@ -42,6 +42,7 @@ class Failure(StrEnum):
         return _HERITRIX_CODES[self]
 
 
+ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
 _HERITRIX_CODES = {
     Failure.DNS: -1,
     Failure.CONNECT: -2,

@@ -17,12 +17,12 @@ from archiver.archive.index import Index
 from archiver.archive.layout import DRAFT, Layout, storage
 from archiver.archive.lock import Lock
 from archiver.archive.metadata import MetadataWarc, Paper
-from archiver.build import identity_of, next_serial
 from archiver.config.settings import Settings
 from archiver.config.toml import render
 from archiver.frontier.port import FileRow, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import digest_of
+from archiver.identity import identity_of, next_serial
 from archiver.warc.reader import Torn, read
 from archiver.warc.records import RecordIds
 from archiver.warc.resources import PLACE

@@ -8,8 +8,8 @@ import re
 from functools import partial
 
 from archiver import extract, robots, url
-from archiver.http import Dechunker, read_head, transfer_codings, unread
-from archiver.model import Claim, Exchange, Hop, Link, Links, Robots
+from archiver.http import Dechunker, content_codings, read_head, transfer_codings, unread
+from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
 from archiver.scope import is_guess
 from archiver.texts import excerpt
 
@@ -65,7 +65,7 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
         if not extract.readable(beginning):
             return Links(tuple(named), nofollow=nofollow)
     body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
-    document = extract.Document(claim.url, media_type, charset(exchange), body, hop)
+    document = extract.Document(claim.url, media_type, charset(exchange.framing), body, hop)
     if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
         return Links(note=note)
     read = extract.links(document)
@@ -97,7 +97,7 @@ def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
 def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
     """The first *limit* bytes of the body, without any coding, and what could not be undone."""
     skip, fields = exchange.framing.head_length, exchange.framing.fields
-    codings = [*_list(exchange.framing.all("content-encoding")), *transfer_codings(fields)]
+    codings = [*content_codings(fields), *transfer_codings(fields)]
     if not codings and not exchange.framing.chunked and exchange.response.length <= limit:
         return b"".join(exchange.response.pieces())[skip:], ""
     dechunker = Dechunker() if exchange.framing.chunked else None
@@ -114,13 +114,9 @@ def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
     return extract.decoded(bytes(body), codings, limit) if codings else (bytes(body), "")
 
 
-def _list(values: list[str]) -> list[str]:
-    return [part.strip().lower() for value in values for part in value.split(",") if part.strip()]
-
-
-def charset(exchange: Exchange) -> str | None:
+def charset(framing: Framing) -> str | None:
     """The parameter of Content-Type, as it stands there."""
-    for value in exchange.framing.all("content-type"):
+    for value in framing.all("content-type"):
         for parameter in value.split(";")[1:]:
             name, _, text = parameter.partition("=")
             if name.strip().lower() == "charset":

@@ -7,6 +7,7 @@ Names come from the network, so `printable` stands between every one of them and
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 Phase = Literal["recovering", "crawling", "draining", "waiting", "offline"]
@@ -136,6 +137,11 @@ def volume(count: int) -> str:
             return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} TB"
+
+
+def second(seconds: float) -> str:
+    """A moment, in *seconds* since the epoch, as ISO 8601 has it, to the second."""
+    return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def duration(seconds: float) -> str:

@@ -11,11 +11,12 @@ from pathlib import Path
 from archiver.archive.index import Index
 from archiver.archive.layout import Layout
 from archiver.archive.lock import Lock
-from archiver.build import catch_up, learned_terms, put_settings, restore_index
+from archiver.build import catch_up, put_settings, restore_index
 from archiver.config.settings import Settings
 from archiver.crawl.clock import Clock
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.recover.turn import Left, finish, pending, stamp_for, turn
+from archiver.terms import learned_terms
 
 
 async def set_aside(directory: Path, settings: Settings, text: str, read: str) -> Left | None:

@@ -16,6 +16,7 @@ import pytest
 from fixtures import suites as others
 
 hypothesis.settings.register_profile("patient", deadline=None)  # how long an example takes is for tests that measure it
+hypothesis.settings.register_profile("brief", deadline=None, max_examples=15)  # for a second interpreter
 hypothesis.settings.load_profile("patient")
 
 for _ignored in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):

@@ -30,6 +30,7 @@ FLOORS = (
     "frontier fetch archive stats reading",
     "earlier holdings",  # what earlier crawls of a collection hold, and what the collection itself does, for readers
     "visit",
+    "terms identity",  # what settings mean for visits, and for WARC files
     "recover",  # settles what it finds as a live visit is settled, by the same function
     "crawl",
     "build",

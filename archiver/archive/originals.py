@@ -4,19 +4,16 @@ Reading costs less than storing the payload once more, and naming a record that 
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from archiver.archive.stored import record_at
 from archiver.errors import ArchiveError
-from archiver.http import Digester, read_stored
-from archiver.http.head import MAX_HEAD
+from archiver.http import Digester, content_codings, read_beginning
 from archiver.model import Framing
 from archiver.warc.reader import Record, Torn
-from archiver.warc.records import parse_date
+from archiver.warc.records import parse_date, target_of
 
-_HEAD = MAX_HEAD + 16  # bytes by which the head of a stored response is read
 _ALGORITHMS = frozenset(("sha1", "sha256"))
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # what may stand in a field
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
@@ -48,13 +45,12 @@ def original_at(folder: Path, name: str, offset: int) -> Original | None:
 
 
 def codings(framing: Framing) -> tuple[str, ...]:
-    """How the head says that the body is coded: the values of Content-Encoding in one spelling, and chunked.
+    """How the head says that the body is coded: its content codings, and chunked.
 
     Replay joins the head of a revisit to the stored body: pywb undoes chunks only where that head names them, and
     lets a body pass that is not chunked though the head says so.
     """
-    values = [value for known, value in framing.fields if known == "content-encoding"]
-    content = tuple(word.strip().lower() for value in values for word in value.split(",")) if values else ()
+    content = content_codings(framing.fields)
     return (*content, "chunked") if framing.chunked else content
 
 
@@ -64,7 +60,7 @@ def is_target(url: str) -> bool:
 
 
 def _original(record: Record) -> Original | None:
-    url = (record.first("WARC-Target-URI") or "").removeprefix("<").removesuffix(">")
+    url = target_of(record)
     date, record_id = record.first("WARC-Date") or "", record.first("WARC-Record-ID") or ""
     stated = record.first("WARC-Payload-Digest") or ""
     algorithm = stated.partition(":")[0]
@@ -75,11 +71,10 @@ def _original(record: Record) -> Original | None:
         return None
     parse_date(date)
     pieces = record.pieces()
-    beginning = _beginning(pieces)
-    framing = read_stored(beginning[:_HEAD])
-    like_chunks = not framing.chunked and _CHUNK_SIZE.match(beginning, framing.head_length) is not None
+    begin, framing = read_beginning(pieces)
+    like_chunks = not framing.chunked and _CHUNK_SIZE.match(begin, framing.head_length) is not None
     digester = Digester(algorithm, framing)
-    digester.feed(beginning)
+    digester.feed(begin)
     for piece in pieces:
         digester.feed(piece)
     found = digester.digests()
@@ -88,12 +83,3 @@ def _original(record: Record) -> Original | None:
     return Original(
         url, date, record_id, found.payload, found.payload_length, framing.status, codings(framing), like_chunks
     )
-
-
-def _beginning(pieces: Iterator[bytes]) -> bytes:
-    held = bytearray()
-    for piece in pieces:
-        held += piece
-        if len(held) >= _HEAD:
-            break
-    return bytes(held)

@@ -9,17 +9,21 @@ import base64
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from archiver.archive.imports import imported_files
 from archiver.archive.index import Index
 from archiver.archive.layout import OPEN, Layout, storage
-from archiver.http import Dechunker, read_stored
+from archiver.archive.stored import warc_files
+from archiver.http import Dechunker, read_beginning
 from archiver.http.head import MAX_HEAD
-from archiver.warc.listing import NEVER_LISTED, Listed, is_http, is_listed, own_type, target, text, timestamp
+from archiver.warc.cdxj import REVISIT
+from archiver.warc.listing import NEVER_LISTED, Listed, is_http, is_listed, target, text, timestamp
 from archiver.warc.postkeys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, Torn, scan
+from archiver.warc.resources import mime_of
 
 _WITH_BODY = frozenset(("POST", "PUT"))
 
@@ -56,7 +60,7 @@ def rebuild(directory: Path) -> int:
         layout.indexes.mkdir(exist_ok=True)
         index.forget_runs()
     count = 0
-    for path in sorted(layout.archive.glob("*.warc*")):
+    for path in warc_files(layout):
         count += add_file(index, path)
     index.finish(anew=True)
     index.forget_runs()
@@ -87,7 +91,7 @@ def add_others(index: Index, layout: Layout, files: Iterable[Named], *, all_of_t
     """
     known = {file.name for file in files}
     waiting = {each.name for each in imported_files(layout) if not each.indexed}
-    for path in sorted(layout.archive.glob("*.warc*")):
+    for path in warc_files(layout):
         if path.name.removesuffix(OPEN) not in known and (all_of_them or path.name in waiting):
             add_file(index, path)
 
@@ -116,33 +120,28 @@ def _records(file: BinaryIO) -> Iterator[_Seen]:
 
 
 def _listed(record: Record) -> Listed | None:
-    head = bytearray()
+    """What an index says of *record*; None where its block is not all there, which verify tells."""
     digest = hashlib.sha1(usedforsecurity=False) if _lacks_digest(record) else None
-    size = 0
+    pieces = _block(record)
+    begin, framing = b"", None
     try:
-        for piece in record.pieces():
-            size += len(piece)
-            room = MAX_HEAD - len(head)
-            head += piece[:room]
-            if digest is not None and len(piece) > room:
-                digest.update(_behind_head(record, head) if room else b"")
-                digest.update(piece[room:])
+        if record.size and is_http(record):
+            begin, framing = read_beginning(pieces)
+        for piece in chain((begin[framing.head_length :],) if framing else (), pieces):
+            if digest is not None:
+                digest.update(piece)
     except Torn:
-        if size != record.size:  # the rest is missing; verify says so
-            return None
-    if digest is not None and size <= MAX_HEAD:
-        digest.update(_behind_head(record, head))
-    framing = read_stored(bytes(head)) if is_http(record) and size else None
+        return None
     answer = record.type in ("response", "revisit")
-    mime = (framing.media_type if framing else "") if answer else own_type(record)
+    mime = (framing.media_type if framing else "") if answer else mime_of(text(record.first("Content-Type")))
     return Listed(
         url=target(record),
         timestamp=timestamp(record),
-        mime="warc/revisit" if record.type == "revisit" else mime,
+        mime=REVISIT if record.type == "revisit" else mime,
         status=str(framing.status or "-") if framing and answer else None,
         digest=text(record.first("WARC-Payload-Digest")) or _written(digest),
         offset=record.offset,
-        length=_length(record, size),
+        length=_length(record),
     )
 
 
@@ -150,18 +149,26 @@ def _lacks_digest(record: Record) -> bool:
     return record.type != "revisit" and not record.first("WARC-Payload-Digest")
 
 
-def _behind_head(record: Record, begin: bytearray) -> bytes:
-    return bytes(begin[read_stored(bytes(begin)).head_length if is_http(record) else 0 :])
+def _block(record: Record) -> Iterator[bytes]:
+    """The block of *record*, also where only the line ends behind it are missing."""
+    size = 0
+    try:
+        for piece in record.pieces():
+            size += len(piece)
+            yield piece
+    except Torn:
+        if size != record.size:
+            raise
 
 
 def _written(digest: "hashlib._Hash | None") -> str:
     return "" if digest is None else f"sha1:{base64.b32encode(digest.digest()).decode()}"
 
 
-def _length(record: Record, size: int) -> int:
+def _length(record: Record) -> int:
     """What cdxj-indexer says: all of a gzip member, but not the line ends behind an uncompressed record."""
     if not record.compressed:
-        return record.header_length + size
+        return record.header_length + (record.size or 0)
     return record.length or 0
 
 

@@ -1,12 +1,28 @@
-"""One record of a collection, read from its place: what an index or the database points at."""
+"""What lies in `archive/`: its WARC files, and one record of them, read from where an index or the database points."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from archiver.archive.layout import OPEN, storage
+from archiver.archive.layout import OPEN, Layout, storage
 from archiver.errors import ArchiveError
 from archiver.warc.reader import Record, Torn, read
+
+WARC_ENDINGS = (".warc", ".warc.gz")
+
+
+def warc_files(layout: Layout) -> list[Path]:
+    """The WARC files of a collection, whoever wrote them, open ones too, by name; none where it has no archive."""
+    if not layout.archive.is_dir():
+        return []
+    with storage(layout.archive):
+        return sorted(path for path in layout.archive.iterdir() if _is_warc(path.name) and path.is_file())
+
+
+def maybe_ours(layout: Layout) -> list[Path]:
+    """Those that this program may have written: it compresses all."""
+    return [path for path in warc_files(layout) if path.name.removesuffix(OPEN).endswith(".gz")]
 
 
 @contextmanager
@@ -16,8 +32,8 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
     Its block is still to be read, and only inside the context. Raises `ArchiveError` where there is no such file or
     no record begins there; reading a damaged block raises `Torn`.
     """
-    path = _path(folder, name.removesuffix(OPEN))
-    with storage(path), path.open("rb") as file:
+    path, found = _opened(folder, name.removesuffix(OPEN))
+    with storage(path), found as file:
         try:
             record = next(read(file, offset), None)
         except Torn as torn:
@@ -30,11 +46,29 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
 def is_stored(folder: Path, name: str) -> bool:
     """Whether there is a WARC *name* in *folder*, whether it has its final name yet or not."""
     name = name.removesuffix(OPEN)
-    return bool(name) and ((folder / name).is_file() or (folder / (name + OPEN)).is_file())
+    return bool(name) and any(path.is_file() for path in _names(folder, name))
 
 
-def _path(folder: Path, name: str) -> Path:
-    for path in (folder / name, folder / (name + OPEN), folder / name):  # it may get its name in this very moment
+def warc_file(folder: Path, name: str) -> Path:
+    """Where the WARC *name* lies in *folder*, whether it has its final name yet or not; raises `ArchiveError`."""
+    name = name.removesuffix(OPEN)
+    for path in _names(folder, name):
         if path.exists():
             return path
     raise ArchiveError(f"{folder / name} is missing")
+
+
+def _names(folder: Path, name: str) -> tuple[Path, ...]:
+    """Where the file may be found, looked at in this order: it may get its final name in this very moment."""
+    return folder / name, folder / (name + OPEN), folder / name
+
+
+def _opened(folder: Path, name: str) -> tuple[Path, BinaryIO]:
+    for path in _names(folder, name):
+        with storage(path), suppress(FileNotFoundError):
+            return path, path.open("rb")
+    raise ArchiveError(f"{folder / name} is missing")
+
+
+def _is_warc(name: str) -> bool:
+    return name.removesuffix(OPEN).endswith(WARC_ENDINGS)

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from archiver import url
 from archiver.cli import directory as place
 from archiver.cli.printing import readable, spelled
 from archiver.cli.terminal import results, say
 from archiver.errors import ConfigError
 from archiver.holdings import Holdings, moments
-from archiver.holdings.held import is_revisit
+from archiver.holdings.held import names
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 
 LONGEST = 20_000  # characters of a URL
 _STATUS = re.compile(r"[1-9](?:[0-9]{2}|xx)|-", re.IGNORECASE | re.ASCII)
@@ -51,7 +50,8 @@ def ls(directory: Path, wish: Wish) -> ExitCode:
                 revisits += is_revisit(entry)
                 yield _json(entry) if wish.as_json else _line(entry)
 
-        results(lines())
+        if not results(lines()):
+            return ExitCode.DONE
     told = f", {revisits} of them revisits" if revisits else ""
     say(f"archiver: {count} capture{'s' * (count != 1)}{told}, {volume(size)}")
     return ExitCode.DONE
@@ -104,8 +104,7 @@ def _is_type(mime: str, wanted: str) -> bool:
 
 
 def _is_host(address: str, hosts: frozenset[str]) -> bool:
-    found = url.canonical(address)
-    return found is not None and not hosts.isdisjoint((url.host(found), url.authority(found)))
+    return not hosts.isdisjoint(names(address))
 
 
 def _line(entry: Entry) -> str:

@@ -10,6 +10,7 @@ import click
 
 from archiver.cli.options import HELP_WIDTH, Example, GroupedCommand
 
+EACH_LINE = "As JSON, an object on each line."  # the text for `json_option` of a list
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 
 
@@ -36,6 +37,16 @@ def lists() -> click.Option:
     """The option that names files of seeds."""
     text = "Take seeds from a file, or stdin: on each line a URL and its own settings, if any; # begins a comment."
     return click.Option(["--seeds"], multiple=True, metavar="FILE|-", help=text)
+
+
+def output(metavar: str, text: str, *also: str) -> click.Option:
+    """The option that names what is written."""
+    return click.Option(["-o", "--output", *also], type=click.Path(path_type=Path), metavar=metavar, help=text)
+
+
+def json_option(text: str = "As JSON.") -> click.Option:
+    """The option for programs."""
+    return click.Option(["--json"], is_flag=True, help=text)
 
 
 def voices() -> list[click.Parameter]:

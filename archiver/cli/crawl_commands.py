@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import command, directory, lists, verbosity, voices
+from archiver.cli.command import command, directory, lists, output, verbosity, voices
 from archiver.cli.options import given_settings, setting_options
 from archiver.errors import Failure
 
@@ -61,12 +61,7 @@ _CRAWL = command(
     """,
     [
         click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
-        click.Option(
-            ["-o", "--output"],
-            type=click.Path(path_type=Path),
-            metavar="DIR",
-            help="Where to put the crawl. Default: collections/ and the host of the first seed.",
-        ),
+        output("DIR", "Where to put the crawl. Default: collections/ and the host of the first seed."),
         click.Option(
             ["--since"],
             type=click.Path(path_type=Path),

@@ -14,8 +14,8 @@ from shlex import quote
 from typing import Any
 
 from archiver.archive.layout import Layout
+from archiver.archive.others import indexes_of
 from archiver.archive.room import Room
-from archiver.archive.sources import sources
 from archiver.cli import contact, openfiles
 from archiver.cli import directory as place
 from archiver.cli.running import Outcome, run
@@ -105,7 +105,7 @@ def with_places(settings: Settings, directory: Path) -> Settings:
     """*settings* with the other archives by their whole paths, each of which can be used."""
     others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
     if settings.dedup.dedup == "on":
-        sources(others, directory)
+        indexes_of(others, directory)
     return with_values(settings, {"dedup_from": others})
 
 

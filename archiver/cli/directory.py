@@ -14,7 +14,9 @@ from typing import Any, TextIO
 
 from archiver import url
 from archiver.allowance import FREE, Allowance
+from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
+from archiver.archive.stored import maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.earlier.rounds import files_of
@@ -95,9 +97,9 @@ def check_begun(directory: Path) -> None:
 
 
 def _has_files(layout: Layout) -> bool:
-    """Whether there are WARC files that belong to no earlier crawl."""
-    others = files_of(layout)
-    return any(path.name.removesuffix(OPEN) not in others for path in layout.archive.glob("*.warc.gz*"))
+    """Whether there are WARC files that belong to no earlier crawl, and were not imported."""
+    others = files_of(layout) | imported_names(layout)
+    return any(path.name.removesuffix(OPEN) not in others for path in maybe_ours(layout))
 
 
 def finish_turn(directory: Path) -> None:

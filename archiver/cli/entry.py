@@ -10,15 +10,7 @@ from typing import NoReturn
 import click
 
 from archiver import __version__
-from archiver.cli import (
-    crawl_commands,
-    garbage,
-    import_command,
-    look_commands,
-    read_commands,
-    report_command,
-    share_commands,
-)
+from archiver.cli import crawl_commands, garbage, look_commands, read_commands, share_commands
 from archiver.cli.command import CONTEXT
 from archiver.cli.options import write_examples
 from archiver.cli.terminal import complain
@@ -62,7 +54,7 @@ def archiver() -> None:
     """
 
 
-_DEFINED = (crawl_commands, look_commands, report_command, read_commands, share_commands, import_command)
+_DEFINED = (crawl_commands, look_commands, read_commands, share_commands)
 for _command in (command for module in _DEFINED for command in module.COMMANDS):
     archiver.add_command(_command)
 

@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 
 from archiver import url
 from archiver.addresses import named
-from archiver.build import registered_domains, terms_of
 from archiver.cli.wording import Decision, Verdict
 from archiver.config import surts
 from archiver.config.settings import ScopeSettings, Settings
@@ -21,6 +20,7 @@ from archiver.frontier.answers import HostState, Known
 from archiver.model import Claim, Hop, Link, NewUrl, PatternTally, Refusal, State
 from archiver.robots import Rules, product_token
 from archiver.scope import Moved, Scope, Scopes, is_guess
+from archiver.terms import registered_domains, terms_of
 from archiver.visit import held, judged
 
 NOT_NAMED = "allow-private: does not name it"

@@ -1,16 +1,22 @@
-"""The commands that tell how a crawl stands and what became of it, and that look at the archive."""
+"""The commands that tell how a crawl stands and what became of it, and that look at the archive as a whole."""
 
 from pathlib import Path
 
 import click
 
-from archiver.cli.command import command, directory
+from archiver.cli.command import EACH_LINE, command, directory, json_option, output
 
 
 def _status(directory: Path, *, json: bool) -> int:
     from archiver.cli.status import status  # noqa: PLC0415 - see `command`
 
     return status(directory, as_json=json)
+
+
+def _report(directory: Path, form: str, output: Path | None) -> int:
+    from archiver.cli.reporting import report  # noqa: PLC0415 - see `command`
+
+    return report(directory, form, output)
 
 
 def _explain(directory: Path, url: str, *, json: bool) -> int:
@@ -52,9 +58,29 @@ _STATUS = command(
 
     Counts, the rate, what became of the seeds, and what each host waits for.
     """,
-    [directory(), click.Option(["--json"], is_flag=True, help="As JSON.")],
+    [directory(), json_option()],
     ("archiver status collections/example.org", "for a person"),
     ("archiver status collections/example.org --json | jq .totals.waiting", "for a program"),
+)
+_REPORT = command(
+    "report",
+    _report,
+    """Tell what became of a crawl: at any time, also while it runs.
+
+    What was asked for, how it ended, and tables of seeds, hosts, response codes, media types, failures, what archived
+    pages lack, truncated captures, slow hosts, and what was held back. The HTML page has plots too; it is one file and
+    needs no network. When a run ends, the same is written to DIR/reports. Reads only.
+    """,
+    [
+        directory(),
+        click.Option(["--text", "form"], flag_value="text", default=True, help="As text, the default."),
+        click.Option(["--json", "form"], flag_value="json", help="As JSON."),
+        click.Option(["--html", "form"], flag_value="html", help="As one HTML page."),
+        output("FILE", "Write to a file instead of stdout."),
+    ],
+    ("archiver report collections/example.org", "in words"),
+    ("archiver report collections/example.org --html -o report.html", "a page with plots, for a browser"),
+    ("archiver report collections/example.org --json | jq '.tables.failures.rows'", "for a program"),
 )
 _EXPLAIN = command(
     "explain",
@@ -68,7 +94,7 @@ _EXPLAIN = command(
     [
         directory(),
         click.Argument(["url"], metavar="URL"),
-        click.Option(["--json"], is_flag=True, help="As JSON."),
+        json_option(),
     ],
     ("archiver explain collections/example.org https://example.org/a", "why is it there, or why not?"),
     ("archiver explain collections/example.org https://example.org/a --json | jq .rule", "for a program"),
@@ -91,7 +117,7 @@ _URLS = command(
         ),
         click.Option(["--host"], metavar="HOST", help="Only those of this host: example.org, example.org:8443."),
         click.Option(["--why"], is_flag=True, help="With the state and its reason, after a tab."),
-        click.Option(["--json"], is_flag=True, help="As JSON, an object on each line."),
+        json_option(EACH_LINE),
         click.Option(["--limit"], type=click.IntRange(0), metavar="N", help="At most N."),
     ],
     ("archiver urls collections/example.org --state failed --why", "what could not be had, and why"),
@@ -108,7 +134,7 @@ _VERIFY = command(
     """,
     [
         click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
-        click.Option(["--json"], is_flag=True, help="As JSON."),
+        json_option(),
     ],
     ("archiver verify collections/example.org", "a whole crawl"),
     ("archiver verify *.warc.gz", "WARC files of any origin"),
@@ -145,4 +171,4 @@ _INDEX = command(
     ("archiver index collections/example.org", "after WARC files were added or removed by hand"),
 )
 
-COMMANDS = (_STATUS, _EXPLAIN, _URLS, _VERIFY, _REPLAY, _INDEX)
+COMMANDS = (_STATUS, _REPORT, _EXPLAIN, _URLS, _VERIFY, _REPLAY, _INDEX)

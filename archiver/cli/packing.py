@@ -1,8 +1,8 @@
 """`archiver pack`: a collection as a WACZ file, or as several."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from archiver import __version__
@@ -12,7 +12,7 @@ from archiver.cli.terminal import result, say
 from archiver.config.values import SIZE
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
-from archiver.stats import printable, volume
+from archiver.stats import printable, second, volume
 from archiver.wacz import Packed, Progress, Signer, Stock, Wish, pack, refuse_existing, take_stock
 
 SUFFIX = ".wacz"
@@ -45,7 +45,7 @@ def pack_collection(directory: Path, asked: Asked) -> ExitCode:
     wish = Wish(
         output=output,
         software=software,
-        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        created=second(time.time()),
         title=asked.title or _name(directory),
         description=asked.description,
         text=asked.text,

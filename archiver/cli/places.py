@@ -10,7 +10,9 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from archiver.archive.layout import OPEN, Layout
+from archiver.archive.layout import Layout
+from archiver.archive.stored import warc_file
+from archiver.errors import ArchiveError
 from archiver.frontier import answers
 from archiver.model import Link, Links
 from archiver.warc.members import Torn
@@ -25,17 +27,15 @@ def context(db: sqlite3.Connection, layout: Layout, page: str, named: Callable[[
     """Element and attribute of the first link on *page* that is *named*; "" where that cannot be told."""
     row = answers.known(db, page)
     for capture in answers.captures(db, row) if row is not None else ():
-        for link in _links(layout.archive / capture.file, capture.offset).links:
+        for link in _links(layout.archive, capture.file, capture.offset).links:
             if named(link):
                 return link.context
     return ""
 
 
-def _links(path: Path, offset: int) -> Links:
-    """What the visit named whose response lies at *offset*."""
-    if not path.exists():
-        path = path.with_name(f"{path.name}{OPEN}")
-    with suppress(OSError, Torn, ValueError), path.open("rb") as file:
+def _links(folder: Path, name: str, offset: int) -> Links:
+    """What the visit named whose response lies at *offset* of the WARC *name*."""
+    with suppress(ArchiveError, OSError, Torn, ValueError), warc_file(folder, name).open("rb") as file:
         target = ""
         for record in islice(read(file, offset), RECORDS):
             target = target or record.first("WARC-Record-ID") or ""

@@ -1,25 +1,24 @@
 """`archiver get`: a capture's payload, its head or its record, to stdout or into a file, byte for byte."""
 
 import codecs
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from archiver import url
 from archiver.archive.layout import DRAFT, replace_file
 from archiver.cli import directory as place
-from archiver.cli.terminal import complain, say
+from archiver.cli.terminal import complain, say, written
 from archiver.config.seeds import seed
 from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import Holdings, moments, read_answer
-from archiver.holdings.held import is_revisit
 from archiver.model import ExitCode
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record, Torn
 
 _SCHEME = re.compile(r"\s*[a-z][a-z0-9+.-]*://|\s*(?:urn|dns):", re.IGNORECASE)
@@ -129,16 +128,15 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
             output.with_name(output.name + DRAFT).unlink(missing_ok=True)
         return
     stream: BinaryIO = sys.stdout.buffer
-    try:
-        stream.writelines(_harmless(pieces) if sys.stdout.isatty() else pieces)
-        stream.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for piece in _harmless(pieces) if sys.stdout.isatty() else pieces:
+        if not written(stream.write, piece):
+            return
+    written(stream.flush)
 
 
 def _harmless(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Text for a terminal, with nothing in it that the terminal would obey."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in (*pieces, b""):
+    for piece in chain(pieces, (b"",)):
         text = decoder.decode(piece, not piece).replace("\r\n", "\n")
         yield "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text).encode()

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import command, directory
+from archiver.cli.command import EACH_LINE, command, directory, json_option, output
 
 
 def _get(directory: Path, *, url: str, at: str | None, part: Any, output: Path | None) -> int:
@@ -53,12 +53,7 @@ _GET = command(
         click.Option(["--raw", "part"], flag_value="raw", help="The answer exactly as it is stored: head and body."),
         click.Option(["--headers", "part"], flag_value="headers", help="Only status line and fields."),
         click.Option(["--record", "part"], flag_value="record", help="The whole WARC record, not compressed."),
-        click.Option(
-            ["-o", "--output"],
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Into FILE, which appears whole or not at all. Default: stdout.",
-        ),
+        output("FILE", "Into FILE, which appears whole or not at all. Default: stdout."),
     ],
     ("archiver get collections/example.org https://example.org/ -o page.html", "the newest capture of a page"),
     ("archiver get collections/example.org example.org/a.pdf --at 2026-11 -o a.pdf", "as it was in that month"),
@@ -91,7 +86,7 @@ _LS = command(
         ),
         click.Option(["--from"], metavar="DATE", help="Not before DATE: 2026, 20261121, 2026-11-21T10:30."),
         click.Option(["--to"], metavar="DATE", help="Not after DATE; a day, a month or a year counts whole."),
-        click.Option(["--json"], is_flag=True, help="As JSON, an object on each line."),
+        json_option(EACH_LINE),
     ],
     ("archiver ls collections/example.org", "everything"),
     ("archiver ls collections/example.org 'https://example.org/blog/*' --type text/html", "the pages of one part"),

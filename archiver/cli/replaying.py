@@ -18,6 +18,7 @@ from archiver.replay import Served
 from archiver.stats import printable
 
 SEEDS_SHOWN = 20
+_LONGEST = 1000  # characters of a path
 _LOOKED_AT = 20_000  # captures of which the first pages are taken where no seeds are known
 
 
@@ -27,17 +28,41 @@ def serve(directories: Sequence[Path], port: int, *, opened: bool = False) -> Ex
         place.check_is_directory(directory)
         replay.check_replayable(directory)
     replay.check_installed()
+    others = list(_referred_to(directories))
     seeds = [seed for directory in directories for seed in _seeds(directory)]
     seeds = list(dict.fromkeys(seeds))[:SEEDS_SHOWN]
 
     def started(served: Served) -> None:
         result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
         say(f"archiver: serving {' and '.join(map(str, directories))} at {served.root} until Ctrl+C")
+        for other in others:
+            say(f"archiver: and {printable(str(other), _LONGEST)}, where payloads lie that are not stored twice")
         if opened:
             _open(served.page(seeds[0]) if seeds else served.root)
 
-    replay.serve(directories, port, started)
+    replay.serve([*directories, *others], port, started)
     return ExitCode.DONE
+
+
+def _referred_to(directories: Sequence[Path]) -> Iterator[Path]:
+    """The collections that hold payloads of *directories* (`--dedup-from`), and those that hold payloads of these."""
+    every = [directory.resolve() for directory in directories]
+    for directory in every:  # which grows meanwhile
+        for path in _dedup_from(directory):
+            if path not in every and Layout(path).archive.is_dir() and Layout(path).indexes.is_dir():
+                every.append(path)
+                yield path
+
+
+def _dedup_from(directory: Path) -> list[Path]:
+    settings = Layout(directory).settings
+    if not settings.is_file():
+        return []
+    try:
+        return [Path(path).resolve() for path in place.read_settings(settings).get("dedup_from", ())]
+    except ConfigError as error:
+        complain(f"whether payloads lie elsewhere is not known: {error}")
+        return []
 
 
 def _seeds(directory: Path) -> list[str]:

@@ -177,7 +177,8 @@ def like(exchange: Exchange, digests: Digests, smallest: int) -> Like | None:
     """What a stored answer must be like; None where the payload is too small."""
     if digests.payload_length < smallest:
         return None
-    return Like(digests.payload, digests.payload_length, exchange.framing.status, codings(exchange.framing))
+    framing = exchange.framing
+    return Like(digests.payload, digests.payload_length, framing.status, codings(framing))
 
 
 def as_like(original: Original) -> Like:

@@ -17,14 +17,16 @@ from archiver.archive.writer import Deposit, Receipt
 from archiver.crawl.clock import Clock
 from archiver.crawl.newer import hurried
 from archiver.earlier import Memory, Version
-from archiver.errors import Failure
+from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.model import Claim, Event, Exchange, FileState, Links, Profile, Resource, Settlement
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
-ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
-DUPLICATE = {Profile.IDENTICAL: "duplicate:digest", Profile.NOT_MODIFIED: "duplicate:server-not-modified"}  # its words
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
+DUPLICATE = {
+    Profile.IDENTICAL: "duplicate:digest",
+    Profile.NOT_MODIFIED: "duplicate:server-not-modified",
+}  # Heritrix's words
 
 
 @dataclass(frozen=True, slots=True)

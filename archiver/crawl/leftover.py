@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 
 from archiver.crawl.lane import InForce
 from archiver.earlier import Memory
-from archiver.frontier.past import Visited
+from archiver.frontier.past import Archived
 from archiver.frontier.port import Frontier
 from archiver.frontier.recalling import Recalled
 from archiver.model import Claim, Hop, Link, Refusal
@@ -26,7 +26,7 @@ class Leftover:
     """Hands the frontier, portion by portion, what *memory* has."""
 
     def __init__(self, memory: Memory, frontier: Frontier, in_force: InForce, thread: Executor) -> None:
-        self._left: Iterator[list[Visited]] = memory.left(AT_ONCE)
+        self._left: Iterator[list[Archived]] = memory.left(AT_ONCE)
         self._frontier = frontier
         self._in_force = in_force
         self._thread = thread
@@ -42,7 +42,7 @@ class Leftover:
                 return True
         return False
 
-    def _judged(self, wanted: Sequence[Visited], now: float) -> list[Recalled]:
+    def _judged(self, wanted: Sequence[Archived], now: float) -> list[Recalled]:
         taken = []
         for each in wanted:
             link, parent = _as_found(each)
@@ -52,7 +52,7 @@ class Leftover:
         return taken
 
 
-def _as_found(each: Visited) -> tuple[Link, Claim]:
+def _as_found(each: Archived) -> tuple[Link, Claim]:
     """The link that led to a URL then, and the page on which it stood; what was a seed counts as a link of its own."""
     hop = Hop(each.path[-1]) if each.path else Hop.LINK
     before = each.path[:-1]

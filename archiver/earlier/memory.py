@@ -18,21 +18,20 @@ from archiver.earlier.rounds import MOST_ASKED, rounds
 from archiver.earlier.validators import conditions
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
-from archiver.frontier.past import Past, Taken, Visited
+from archiver.frontier.captures import Taken
+from archiver.frontier.past import Archived, Past
 from archiver.frontier.recalling import Manner
-from archiver.http import read_stored
-from archiver.http.head import head_end
+from archiver.http import read_beginning
 from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
 from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
-from archiver.warc.records import parse_date
+from archiver.warc.records import parse_date, referred, target_of
 
 OK, NOT_MODIFIED = 200, 304
 ERRORS = 400  # the first status that says that there is nothing …
 GONE = frozenset((404, 410))  # … of which these mean it
 MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
 IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
-HEAD = (1 << 20) + 16  # bytes of a head, at most
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ class Version:
         except Torn as torn:
             raise ArchiveError(f"{self.file}: {torn.reason} at offset {torn.offset}") from None
         try:
-            framing = read_stored(block.head(HEAD))
+            _, framing = read_beginning(block.pieces())
             yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
         finally:
             block.close()
@@ -99,7 +98,7 @@ class Memory:
         if newest is None or told is None:
             return None
         with self._record(told) as record:
-            said, original = conditions(_head(record)), _as_original(record, told)
+            said, original = conditions(_framing(record)), _as_original(record, told)
         if not said:
             return None
         if newest.revisit:
@@ -131,18 +130,18 @@ class Memory:
     def _holding(self, taken: Taken) -> Taken | None:
         """The capture that holds the payload for which the revisit *taken* stands."""
         with self._record(taken) as record:
-            address, date = record.first("WARC-Refers-To-Target-URI"), record.first("WARC-Refers-To-Date")
-        if not address or not date:
+            named = referred(record)
+        if not named.url or not named.date:
             return None
-        moment = parse_date(date)
+        moment = parse_date(named.date)
         with self._turn:
-            found = next((found for past in self._pasts if (found := past.capture(address, moment))), None)
+            found = next((found for past in self._pasts if (found := past.capture(named.url, moment))), None)
         return found if found is not None and not found.truncated else None
 
     def _record(self, taken: Taken) -> AbstractContextManager[Record]:
         return record_at(self._layout.archive, taken.file, taken.offset)
 
-    def left(self, most: int) -> Iterator[list[Visited]]:
+    def left(self, most: int) -> Iterator[list[Archived]]:
         """Every URL whose last word, in the newest crawl that has one, was an answer that is no error; in portions."""
         for age, past in enumerate(self._pasts):
             after = 0
@@ -169,7 +168,7 @@ class Memory:
     def redirect(self, taken: Taken) -> str:
         """Where *taken*, a redirect, leads; "" where it does not say."""
         with self._record(taken) as record:
-            return _head(record).first("location") or ""
+            return _framing(record).first("location") or ""
 
 
 def is_there(taken: Taken) -> bool:
@@ -183,7 +182,7 @@ def _as_original(record: Record, taken: Taken) -> Revisit | None:
         return None
     return Revisit(
         profile=Profile.NOT_MODIFIED,
-        url=record.first("WARC-Target-URI") or "",
+        url=target_of(record),
         date=record.first("WARC-Date") or "",
         record_id=record.first("WARC-Record-ID") or "",
         payload_digest=record.first("WARC-Payload-Digest") or "",
@@ -191,14 +190,8 @@ def _as_original(record: Record, taken: Taken) -> Revisit | None:
     )
 
 
-def _head(record: Record) -> Framing:
-    """The head in the block of *record*."""
-    data = bytearray()
-    for piece in record.pieces():
-        data += piece
-        if len(data) > HEAD or head_end(data) >= 0:
-            break
-    return read_stored(bytes(data[:HEAD]))
+def _framing(record: Record) -> Framing:
+    return read_beginning(record.pieces())[1]
 
 
 @contextmanager

@@ -13,14 +13,15 @@ from archiver import url
 from archiver.errors import ArchiveError
 from archiver.export.names import Names
 from archiver.extract import Document, is_page
+from archiver.extract.kind import TELLING
 from archiver.holdings import Holdings, Moments, read_answer
-from archiver.holdings.held import closer, is_revisit
-from archiver.warc.cdxj import Entry
+from archiver.holdings.held import METHOD, closer
+from archiver.http import beginning
+from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Torn
 
 _ANY_TIME = Moments("0" * 14, "9" * 14)
 _EMPTY = frozenset(("204", "205"))
-_HEAD = 1024  # bytes by which a document tells what it is
 _MOST_TROUBLES = 1000  # that are kept to be told
 
 
@@ -73,7 +74,7 @@ def _best(holdings: Holdings, group: Iterable[Entry], at: Moments) -> Iterator[t
     own: dict[str, Entry] = {}
     moved: dict[str, Entry] = {}
     for entry in group:
-        address = None if "__wb_method=" in entry.key else url.canonical(entry.url)
+        address = None if METHOD in entry.key else url.canonical(entry.url)
         if address is None:
             continue
         if _has_payload(holdings, entry):
@@ -128,11 +129,7 @@ def _type(holdings: Holdings, entry: Entry) -> tuple[str, bool]:
     if entry.mime not in ("unk", "", "application/octet-stream", "text/plain"):
         return entry.mime, entry.mime in ("text/html", "application/xhtml+xml")
     with holdings.record(entry) as record:
-        head = b""
-        for piece in read_answer(record).decoded():
-            head += piece
-            if len(head) >= _HEAD:
-                break
+        begin = beginning(iter(read_answer(record).decoded()), TELLING)
     media_type = "" if entry.mime == "unk" else entry.mime
-    page = is_page(Document(entry.url, media_type, None, head))
+    page = is_page(Document(entry.url, media_type, None, begin))
     return ("text/html" if page else media_type), page

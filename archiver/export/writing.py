@@ -17,15 +17,17 @@ from archiver.export.links import Page, Site
 from archiver.export.names import FRONT
 from archiver.export.plan import File, Plan
 from archiver.export.views import view
-from archiver.extract import Document, charset
-from archiver.extract.kind import Kind, kind_of
+from archiver.extract import Document
+from archiver.extract.charset import of_css, of_html, of_xml
+from archiver.extract.kind import TELLING, Kind, kind_of
 from archiver.holdings import Answer, read_answer
 from archiver.holdings.held import record_of
+from archiver.http import beginning
 from archiver.model import Hop
+from archiver.reading import charset
 from archiver.warc.reader import Torn
 
 MOST_CHANGED = 32 << 20  # bytes of a document; links in a longer one stay as they are
-_HEAD = 1024
 _LARGE = 64 << 20  # what grows to more than this, and a thousandfold, is a bomb
 _RATIO = 1100  # gzip cannot reach it
 _MARKUP = frozenset(("image/svg+xml", "application/xhtml+xml"))
@@ -110,12 +112,8 @@ def _no_bomb(pieces: Iterable[bytes], stored: int, tell: Callable[[], None]) -> 
 
 def _changed(file: File, answer: Answer, pieces: Iterator[bytes], site: Site) -> Iterator[bytes]:
     """The payload with its references changed, if it has any that can be."""
-    begin = b""
-    for piece in pieces:
-        begin += piece
-        if len(begin) >= _HEAD:
-            break
-    document = Document(file.url, answer.framing.media_type, _charset(answer), begin, Hop.REQUISITE)
+    begin = beginning(pieces, TELLING)
+    document = Document(file.url, answer.framing.media_type, charset(answer.framing), begin, Hop.REQUISITE)
     kind = kind_of(document)
     if kind in (Kind.HTML, Kind.CSS) or (kind is Kind.XML and document.media_type in _MARKUP):
         for piece in pieces:
@@ -129,7 +127,7 @@ def _changed(file: File, answer: Answer, pieces: Iterator[bytes], site: Site) ->
 
 
 def _rewritten(file: File, kind: Kind, body: bytes, header: str | None, site: Site) -> bytes:
-    read = {Kind.HTML: charset.of_html, Kind.CSS: charset.of_css, Kind.XML: charset.of_xml}[kind]
+    read = {Kind.HTML: of_html, Kind.CSS: of_css, Kind.XML: of_xml}[kind]
     encoding = read(body, header)
     seen = view(body, encoding)
     if seen is None:
@@ -142,12 +140,3 @@ def _rewritten(file: File, kind: Kind, body: bytes, header: str | None, site: Si
     xml = kind is Kind.XML
     text = markup.rewritten(seen.text, page, seen.meaning, xml=xml)
     return seen.back(markup.labelled(body, text, encoding, xml=xml) if header else text)
-
-
-def _charset(answer: Answer) -> str | None:
-    """The charset that the answer's header says."""
-    for part in (answer.framing.first("content-type") or "").split(";")[1:]:
-        name, _, value = part.partition("=")
-        if name.strip().lower() == "charset":
-            return value.strip().strip("\"'")
-    return None

@@ -28,7 +28,7 @@ class Kind(Enum):
     OTHER = auto()
 
 
-_HEAD = 1024
+TELLING = 1024  # bytes by which a document tells what it is
 _UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream"))
 _XML_TYPES = frozenset(
     (
@@ -59,7 +59,7 @@ _FEED = re.compile(
 def kind_of(document: Document) -> Kind:
     """The grammar by which *document* is to be read."""
     media = document.media_type
-    head = document.body[:_HEAD]
+    head = document.body[:TELLING]
     if media in _HTML_TYPES and head[: len(_DOCTYPE)].lower() == _DOCTYPE:
         return Kind.HTML
     if document.hop is Hop.MANIFEST:

@@ -17,9 +17,9 @@ from archiver.allowance import FREE, Allowance
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import trouble
 from archiver.frontier.migrations import VERSION
+from archiver.frontier.readonly import COUNTED_SINCE, REVISITS_SINCE, WAYS_SINCE, connected, version_of
 
 NAME = "crawl.db"
-_BUSY = 5.0  # seconds to wait for the crawl's own short transactions
 _RECENT = 2000  # captures looked at for the recent rate
 _MICRO = 1_000_000
 _NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
@@ -116,17 +116,13 @@ def _read(directory: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _version(db: sqlite3.Connection, directory: Path) -> int:
-    version = _schema(db)
+    version = version_of(db)
     if version > VERSION:
         raise ConfigError(
             f"{directory}: {NAME} has schema version {version}, this archiver knows up to {VERSION}; "
             "use the newer archiver that wrote it"
         )
     return version
-
-
-def _schema(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -141,27 +137,23 @@ def _connect(path: Path) -> sqlite3.Connection:
         return sqlite3.connect(":memory:", isolation_level=None)
     wal = path.with_name(f"{path.name}-wal")
     if not wal.exists() or not wal.stat().st_size:
-        return _connected(path, "mode=ro&immutable=1")
-    db = _connected(path, "mode=ro")
+        return connected(path, at_rest=True)
+    db = connected(path)
     try:
         db.execute("PRAGMA schema_version")  # the first look at the index
     except sqlite3.OperationalError as error:
         db.close()
         if sys.platform == "win32" or error.sqlite_errorcode & trouble.PRIMARY not in _NO_INDEX:
             raise
-        db = _connected(path, "mode=ro&vfs=unix-none")  # no locks: they need that index, and so would a crawl
+        db = connected(path, more="&vfs=unix-none")  # no locks: they need that index, and so would a crawl
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
     return db
 
 
-def _connected(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_BUSY, isolation_level=None)
-
-
 def totals(db: sqlite3.Connection) -> Totals:
     """The crawl in one value."""
-    states = dict(db.execute(_STATES if _schema(db) >= _COUNTED_SINCE else _STATES_COUNTED))
-    revisits = _REVISITS if _schema(db) >= _REVISITS_SINCE else "0, 0"
+    states = dict(db.execute(_STATES if version_of(db) >= COUNTED_SINCE else _STATES_COUNTED))
+    revisits = _REVISITS if version_of(db) >= REVISITS_SINCE else "0, 0"
     captures, received, first, last, again, spared = db.execute(_CAPTURES.format(revisits)).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
@@ -200,8 +192,6 @@ _CAPTURES = """
 SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), {} FROM captures
 """
 _REVISITS = "coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0)"
-_REVISITS_SINCE = 5  # schema version: captures say of which kind they are
-_COUNTED_SINCE = 4  # schema version: each host has the numbers
 
 _COUNTED = """
     SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
@@ -229,14 +219,13 @@ ORDER BY waiting DESC, captures DESC, key LIMIT ?
 
 _WAYS = "spent, pause, rate, rate_limit, width, slowed"
 _NO_WAYS = "0, 0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
-_WAYS_SINCE = 3  # schema version
 
 
 def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
     """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
-    version = _schema(db)
-    question = _HOSTS.replace("{ways}", _WAYS if version >= _WAYS_SINCE else _NO_WAYS)
-    if version >= _COUNTED_SINCE:
+    version = version_of(db)
+    question = _HOSTS.replace("{ways}", _WAYS if version >= WAYS_SINCE else _NO_WAYS)
+    if version >= COUNTED_SINCE:
         question = question.replace(_COUNTED, _KEPT)
     rows = db.execute(question, (limit,))
     for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, *learned in rows:

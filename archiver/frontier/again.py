@@ -5,12 +5,15 @@ or could not be had, it is asked for again first. Runs inside its caller's trans
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 from archiver.errors import Failure
 from archiver.frontier.connection import Connection
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
+
+Held = Callable[[Collection[str]], Collection[str]]  # which of these payloads are held elsewhere
 
 AT_ONCE = 1000  # URLs in one transaction: some hundredths of a second, for which a crawl may have to wait
 
@@ -30,14 +33,15 @@ UPDATE urls SET state = 'waiting', due = ?, tries = 0, again = again + 1
 WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url FROM seeds)
 """
 WITHOUT_PAYLOAD = """
-SELECT DISTINCT urls.id FROM captures AS visit CROSS JOIN urls ON urls.id = visit.url
-WHERE visit.revisit = 'identical-payload-digest' AND urls.state = 'archived' AND NOT EXISTS (
+SELECT urls.id, json_group_array(DISTINCT visit.payload_digest) FROM urls
+CROSS JOIN captures AS visit ON visit.url = urls.id
+WHERE urls.id > ? AND visit.revisit = 'identical-payload-digest' AND urls.state = 'archived' AND NOT EXISTS (
     SELECT 1 FROM captures AS stored
     WHERE substr(stored.payload_digest, -8) = substr(visit.payload_digest, -8) AND stored.revisit = ''
       AND stored.truncated = '' AND stored.payload_length > 0 AND stored.status / 100 <> 3
       AND stored.payload_digest = visit.payload_digest
 )
-LIMIT ?
+GROUP BY urls.id ORDER BY urls.id LIMIT ?
 """
 HOSTS_HELD_BACK = """
 SELECT DISTINCT hosts.id FROM urls JOIN hosts ON hosts.id = urls.host
@@ -88,6 +92,13 @@ def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, 
     if either:
         terms.append(f"({' OR '.join(either)})")
     return NEXT.format("".join(f"AND {term} " for term in terms)), [*values, AT_ONCE]
+
+
+def lost(found: Sequence[Sequence[Any]], held: Held) -> list[int]:
+    """The rows of URLs in *found*, each with the digests of payloads that are not here, of which one is not *held*."""
+    wanted = {int(row): set(json.loads(digests)) for row, digests in found}
+    there = set(held(set[str]().union(*wanted.values())))
+    return [row for row, digests in wanted.items() if not digests <= there]
 
 
 def come_back(db: Connection, rows: Sequence[int]) -> int:

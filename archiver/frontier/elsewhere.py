@@ -16,11 +16,11 @@ from typing import NamedTuple
 from archiver.disk import sync_data
 from archiver.errors import ArchiveError
 from archiver.frontier import trouble
-from archiver.warc.cdxj import REVISIT, Entry, read_line
+from archiver.frontier.readonly import connected
+from archiver.warc.cdxj import LONGEST_LINE, Entry, is_revisit, read_line
 
 MOST = 3  # lines read of one payload
 LONG = 64 << 20  # bytes of indexes whose reading takes so long that it is said
-_LONGEST = 1 << 20  # bytes of a line
 _BARE = re.compile(r"[A-Z2-7]{32}")  # a digest whose writer has left "sha1:" out
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -56,7 +56,7 @@ class Elsewhere:
         """The lines that speak of a payload of one of *digests*, a few of each."""
         try:
             if self._db is None:
-                self._db = _readable(self._path)
+                self._db = connected(self._path)
             (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()
         except sqlite3.Error as error:
             raise ArchiveError(f"{self._path}: {error}; delete it, and it is made anew") from error
@@ -105,7 +105,7 @@ def _state(index: Path) -> tuple[int, int]:
 def _told(path: Path) -> list[tuple[int, str, int, int]]:
     """The indexes as they were when the database was made; none where there is no sound one."""
     if path.exists():
-        with suppress(sqlite3.Error), closing(_readable(path)) as db:
+        with suppress(sqlite3.Error), closing(connected(path)) as db:
             db.execute("SELECT 1 FROM lines LIMIT 1")
             return db.execute("SELECT id, path, size, modified FROM indexes ORDER BY id").fetchall()
     return []
@@ -114,9 +114,9 @@ def _told(path: Path) -> list[tuple[int, str, int, int]]:
 def _places(number: int, index: Path) -> Iterator[tuple[str, int, int]]:
     with index.open("rb") as file:
         offset = 0
-        while line := file.readline(_LONGEST):
+        while line := file.readline(LONGEST_LINE):
             entry = read_line(line)
-            if entry is not None and entry.mime != REVISIT and not entry.status.startswith("3"):
+            if entry is not None and not is_revisit(entry) and not entry.status.startswith("3"):
                 digest = _digest(entry)
                 if ":" in digest:
                     yield digest[-8:], number, offset
@@ -132,11 +132,6 @@ def _line(index: Path, offset: int) -> Entry | None:
     try:
         with index.open("rb") as file:
             file.seek(offset)
-            return read_line(file.readline(_LONGEST))
+            return read_line(file.readline(LONGEST_LINE))
     except OSError:
         return None  # it was there when the crawl began; the payload is stored whole
-
-
-def _readable(path: Path) -> sqlite3.Connection:
-    where = f"{path.absolute().as_uri()}?mode=ro"
-    return sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)

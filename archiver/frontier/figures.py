@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from archiver.frontier.account import Totals
+from archiver.frontier.readonly import COUNTED_SINCE, REVISITS_SINCE, version_of
 
 MICRO = 1_000_000
 SLICES = 96  # of a crawl's life, at most
 DEEPEST = 12  # depths told apart; what lies deeper is counted together
 SPEEDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds: where classes of response times end
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
-_COUNTED_SINCE = 4  # schema version: each host has the numbers
-_REVISITS_SINCE = 5  # schema version: a capture may be a revisit
 
 _KINDS = (  # of media types, as people call them; the first that fits
     ("HTML", "mime IN ('text/html', 'application/xhtml+xml')"),
@@ -32,8 +31,8 @@ _KINDS = (  # of media types, as people call them; the first that fits
 OTHERS = "others"
 _KIND = " ".join(f"WHEN {rule} THEN '{name}'" for name, rule in _KINDS)
 _SPEED = " ".join(f"WHEN took <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
-_STATES = ("archived", "failed", "excluded", "waiting")
-_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(_STATES))
+STATES = ("archived", "failed", "excluded", "waiting")
+_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +112,8 @@ class Seed(NamedTuple):
     moved: str  # where its redirect led, if that was taken; or ""
 
 
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
 def _revisit(db: sqlite3.Connection) -> str:
-    return "revisit" if _version(db) >= _REVISITS_SINCE else "''"
+    return "revisit" if version_of(db) >= REVISITS_SINCE else "''"
 
 
 def answered(db: sqlite3.Connection, span: Span) -> Iterator[Answered]:
@@ -153,7 +148,7 @@ def depths(db: sqlite3.Connection) -> Iterator[tuple[int, str, int]]:
         "FROM urls GROUP BY alike"
     )
     for alike, urls in rows:
-        yield alike // 10, _STATES[alike % 10], urls
+        yield alike // 10, STATES[alike % 10], urls
 
 
 def _gather_types(db: sqlite3.Connection) -> None:
@@ -210,7 +205,7 @@ LEFT JOIN answered ON answered.host = hosts.id
 
 def _gather_hosts(db: sqlite3.Connection) -> None:
     """Into the temporary table, if it is not there."""
-    lived = _KEPT if _version(db) >= _COUNTED_SINCE else _COUNTED
+    lived = _KEPT if version_of(db) >= COUNTED_SINCE else _COUNTED
     db.execute(_HOSTS.format(lived=lived, revisit=_revisit(db)))
 
 
@@ -264,7 +259,7 @@ def host_count(db: sqlite3.Connection) -> int:
 
 def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
     """(profile, captures, bytes received for them, bytes of payload that were not stored once more)."""
-    if _version(db) < _REVISITS_SINCE:
+    if version_of(db) < REVISITS_SINCE:
         return []
     return list(
         db.execute(

@@ -10,49 +10,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier.captures import TAKEN, Taken
 from archiver.frontier.migrations import VERSION
+from archiver.frontier.readonly import REVISITS_SINCE, connected, version_of
 from archiver.frontier.recalling import Manner
-from archiver.model import Profile, State
+from archiver.model import State
 
-SINCE = 5  # schema version: captures know whether they are revisits; whoever sets a crawl aside brings it there
-
-CAPTURES = """
-SELECT urls.url, timestamp, captures.status, payload_digest, payload_length, truncated, revisit, warcs.name, offset
+CAPTURES = f"""
+SELECT urls.url, {TAKEN}
 FROM urls CROSS JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id = captures.warc
-WHERE urls.url = ? {} ORDER BY timestamp DESC LIMIT ?
-"""
+WHERE urls.url = ? {{}} ORDER BY timestamp DESC LIMIT ?
+"""  # noqa: S608 - a constant
 ARCHIVED = """
 SELECT urls.id, urls.url, urls.path, urls.depth, urls.strays, coalesce(via.url, ''), coalesce(seed.url, '')
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 WHERE urls.id > ? AND urls.state = 'archived' AND urls.status < 400 AND urls.priority >= 0
 ORDER BY urls.id LIMIT ?
 """
-WORD = "SELECT state, status, failure, note FROM urls WHERE url = ?"
+WORD = "SELECT state, status FROM urls WHERE url = ?"
 MANNERS = """
 SELECT key, parked, rate, rate_limit, width, slowed FROM hosts WHERE parked > ? OR rate > 0 OR width > 0
 """
 
 
-class Taken(NamedTuple):
-    """One capture of an earlier crawl."""
-
-    url: str
-    timestamp: int  # microseconds since the epoch: its WARC-Date
-    status: int
-    digest: str  # of the payload that it holds or stands for
-    size: int  # bytes of that payload
-    truncated: str
-    revisit: str  # a word of `Profile`, or ""
-    file: str
-    offset: int
-
-    @property
-    def meant(self) -> int:
-        """The status of what a reader gets: a page that was not modified is the one that came with 200."""
-        return 200 if self.revisit == Profile.NOT_MODIFIED else self.status
-
-
-class Visited(NamedTuple):
+class Archived(NamedTuple):
     """A URL that an earlier crawl has archived, and the way by which it came there."""
 
     row: int
@@ -69,8 +50,6 @@ class Word(NamedTuple):
 
     state: State
     status: int
-    failure: str
-    note: str
 
 
 class Past:
@@ -79,12 +58,7 @@ class Past:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._told():
-            self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro&immutable=1",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            self._db = connected(path, at_rest=True)
         try:
             self._check()
         except BaseException:
@@ -93,12 +67,12 @@ class Past:
 
     def _check(self) -> None:
         with self._told():
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            version = version_of(self._db)
         if version > VERSION:
             raise ConfigError(
                 f"{self._path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver"
             )
-        if version < SINCE:
+        if version < REVISITS_SINCE:  # whoever sets a crawl aside brings it there
             raise ArchiveError(f"{self._path} is no database of an earlier crawl: it has schema version {version}")
 
     def close(self) -> None:
@@ -114,14 +88,14 @@ class Past:
         sql = CAPTURES.format("AND timestamp = ? AND revisit = ''")
         return next((Taken(*row) for row in self._rows(sql, (address, timestamp, 1))), None)
 
-    def archived(self, after: int, most: int) -> list[Visited]:
+    def archived(self, after: int, most: int) -> list[Archived]:
         """URLs whose last answer was no error, in the order of rows behind *after*; without robots.txt."""
-        return [Visited(*row) for row in self._rows(ARCHIVED, (after, most))]
+        return [Archived(*row) for row in self._rows(ARCHIVED, (after, most))]
 
     def word(self, address: str) -> Word | None:
         """What became of *address*; None where it is not known."""
         rows = self._rows(WORD, (address,))
-        return Word(State(rows[0][0]), *rows[0][1:]) if rows else None
+        return Word(State(rows[0][0]), rows[0][1]) if rows else None
 
     def files(self) -> list[str]:
         """The names of its WARC files."""

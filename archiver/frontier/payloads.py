@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from archiver.errors import ArchiveError
 from archiver.frontier import trouble
+from archiver.frontier.readonly import REVISITS_SINCE, connected, version_of
 
 MOST = 3  # places named of one payload, the newest first: one of them may have been damaged since
-SINCE = 5  # schema version: its captures say which of them are revisits
-_BUSY = 10.0  # seconds to wait for a moment of the crawl's own transactions
 
 # As in the index `captures_payload`. The answer is one row, because a thread that waits for its next row may wait long
 # for its turn. Rows of the same end of a digest are the same payload, but for one in some hundred.
@@ -30,7 +29,6 @@ FROM json_each(?) AS wanted CROSS JOIN captures ON captures.id IN (
 CROSS JOIN urls ON urls.id = captures.url CROSS JOIN warcs ON warcs.id = captures.warc
 WHERE payload_digest = wanted.value
 """  # noqa: S608 - a constant above
-
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +62,8 @@ class Payloads:
             return []
         try:
             if self._db is None:
-                self._db = _connected(self._path, "mode=ro&immutable=1" if self._at_rest else "mode=ro")
-                self._silent = self._db.execute("PRAGMA user_version").fetchone()[0] < SINCE
+                self._db = connected(self._path, at_rest=self._at_rest)
+                self._silent = version_of(self._db) < REVISITS_SINCE
                 return self.find(digests)
             (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()
         except sqlite3.Error as error:
@@ -81,8 +79,3 @@ class Payloads:
         if self._db is not None:
             self._db.close()
             self._db = None
-
-
-def _connected(path: Path, mode: str) -> sqlite3.Connection:
-    where = f"{path.absolute().as_uri()}?{mode}"
-    return sqlite3.connect(where, uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False)

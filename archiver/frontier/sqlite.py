@@ -21,19 +21,20 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import (
     again,
     asking,
+    captures,
     clocks,
     learning,
     leasing,
     limits,
-    others,
     recalling,
+    records,
     seeding,
     settling,
-    stored,
     tallies,
     trouble,
     ways,
 )
+from archiver.frontier.again import Held
 from archiver.frontier.connection import Connection, connect, inside
 from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
@@ -111,11 +112,15 @@ class SqliteFrontier:
             count += await self._write(self._anew, again.come_back, rows)
         return count
 
-    async def again_without_payload(self) -> int:
-        """Make URLs due again whose answers came as revisits of a payload that is lost; how many they are."""
-        count = 0
-        while rows := [int(row[0]) for row in await self._rows(again.WITHOUT_PAYLOAD, (again.AT_ONCE,))]:
-            count += await self._write(self._anew, again.come_back, rows)
+    async def again_without_payload(self, held: Held) -> int:
+        """Make URLs due again whose answers came as revisits of a payload that is lost; how many they are.
+
+        What is not *held* elsewhere is lost, too.
+        """
+        count = after = 0
+        while found := await self._rows(again.WITHOUT_PAYLOAD, (after, again.AT_ONCE)):
+            after = int(found[-1][0])
+            count += await self._write(self._anew, again.come_back, again.lost(found, held))
         return count
 
     async def written_by_others(self) -> bool:
@@ -221,7 +226,7 @@ class SqliteFrontier:
                 self._offered = version
             ways.keep(db, lessons)
             settled, idle = settling.settle(db, settlements, files, self._offers)
-            others.keep(db, resources)
+            records.keep(db, resources)
         self._offers.remember(idle)
         return settled
 
@@ -284,15 +289,15 @@ class SqliteFrontier:
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
-        return [stored.capture(row) for row in await self._rows(stored.IN_FILE, (warc, after, most))]
+        return [captures.capture(row) for row in await self._rows(captures.IN_FILE, (warc, after, most))]
 
     async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
         """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
-        return others.read(await self._rows(others.IN_FILE, (warc, after, most)))
+        return records.read(await self._rows(records.IN_FILE, (warc, after, most)))
 
     async def latest_resource(self, beginning: str) -> Resource | None:
         """The one that was stored last of those whose URI begins so."""
-        return next(iter(others.read(await self._rows(others.LATEST, (beginning, beginning)))), None)
+        return next(iter(records.read(await self._rows(records.LATEST, (beginning, beginning)))), None)
 
     async def mark_indexed(self) -> None:
         """Every closed file's lines stand in index.cdxj now."""

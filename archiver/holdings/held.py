@@ -7,8 +7,10 @@ that its record refers to by URL and date.
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
+from operator import eq
 from pathlib import Path, PurePath
+from shlex import quote
 
 from archiver import url
 from archiver.archive.layout import OPEN, Layout
@@ -18,11 +20,13 @@ from archiver.holdings import lines
 from archiver.holdings.lines import Lines
 from archiver.holdings.moments import Moments, moments
 from archiver.holdings.payload import read_answer
+from archiver.model import Profile
 from archiver.warc import cdxj
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record
+from archiver.warc.records import profile_of, referred
 
-REVISIT = "warc/revisit"
+METHOD = "__wb_method="  # in keys of answers to other requests than GET
 HIGHEST = "99999999999999"
 _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
@@ -44,12 +48,15 @@ class Holdings:
     def opened(cls, directory: Path) -> Iterator["Holdings"]:
         """What *directory* holds at this moment."""
         layout = Layout(directory)
-        for folder in (layout.archive, layout.indexes):
-            if not folder.is_dir():
-                raise ConfigError(f"{directory} holds no archive: there is no {folder.name}/ in it")
+        if not layout.archive.is_dir():
+            raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it")
+        if not layout.indexes.is_dir():
+            raise ConfigError(f"{directory} holds no index; {_make(directory)}")
         with lines.opened(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
-                raise ConfigError(f"{layout.indexes} holds no index; make it with: archiver index {directory}")
+                others = lines.only_for_pywb(layout.indexes)
+                there = f"{others[0][:100]!r}, which only pywb reads, and no CDXJ" if others else "no index"
+                raise ConfigError(f"{layout.indexes} holds {there}; {_make(directory)}")
             yield cls(directory, index)
 
     def entries(self) -> Iterator[Entry]:
@@ -61,7 +68,7 @@ class Holdings:
         key = cdxj.key(f"http://{host}/").removesuffix("/").removesuffix(")")
         ends = (")",) if ":" in host.rpartition("]")[2] else (")", ":")
         found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in ends)
-        return (entry for entry in _once(found) if host in _names(entry.url))
+        return (entry for entry in _once(found) if host in names(entry.url))
 
     def of_prefix(self, prefix: str) -> Iterator[Entry]:
         """Every capture whose URL begins with *prefix*; one without a scheme stands for both."""
@@ -80,8 +87,10 @@ class Holdings:
         return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)
 
     def of_key(self, address: str) -> Iterator[Entry]:
-        """Every capture that has the key of *address*, by date."""
-        return self._under(cdxj.key(address.encode("utf-8", "replace").decode()))
+        """Every capture that has the key of *address*, by date; then answers to what was no GET, as forms."""
+        key = cdxj.key(address.encode("utf-8", "replace").decode())
+        sent = f"{key}{'&' if '?' in key else '?'}{METHOD}"
+        return chain(self._under(key), _once(self._index.beginning(sent.encode())))
 
     def _under(self, key: str) -> Iterator[Entry]:
         return _once(self._index.beginning(f"{key} ".encode()))
@@ -89,13 +98,13 @@ class Holdings:
     def closest(self, address: str, at: Moments | None = None) -> Entry | None:
         """The capture of *address* that is closest to *at*, the newest without; None without any.
 
-        Where there is none of exactly this URL, one that pywb would show for it.
+        Where there is none of exactly this URL, one that pywb would show for it; answers to a GET go before others.
         """
-        ranked: list[Entry | None] = [None, None]
+        ranked: list[Entry | None] = [None] * 4
         for entry in self.of_key(address):
-            place = int(_canonical(entry.url) != address)
+            place = 2 * (METHOD in entry.key) + (_canonical(entry.url) != address)
             ranked[place] = closer(ranked[place], entry, at or _ALL)
-        return ranked[0] or ranked[1]
+        return next((entry for entry in ranked if entry is not None), None)
 
     def near(self, address: str) -> list[str]:
         """A few URLs that are held and look most like *address*, which is not."""
@@ -104,9 +113,9 @@ class Holdings:
         for start in (key, key.rstrip("/").rpartition("/")[0] + "/"):
             for entry in islice(_once(self._index.beginning(start.encode())), _MOST_NEAR):
                 names[entry.url] = None
-                if len(names) >= _NEAR:
-                    return list(names)
-        return list(names)
+            if len(names) >= _NEAR:
+                break
+        return sorted(names, key=lambda name: -_alike(name, address))[:_NEAR]
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""
@@ -120,11 +129,10 @@ class Holdings:
         if found is not None:
             return found
         with self.record(entry) as record:
-            address = _canonical(record.first("WARC-Refers-To-Target-URI") or entry.url)
-            date = record.first("WARC-Refers-To-Date") or ""
-            not_modified = (record.first("WARC-Profile") or "").endswith("server-not-modified")
-        at = _moment(date)
-        others = [one for one in self.of_key(address) if not is_revisit(one)]
+            named, not_modified = referred(record), profile_of(record) is Profile.NOT_MODIFIED
+        at = _moment(named.date)
+        of_key = self.of_key(_canonical(named.url or entry.url))
+        others = [one for one in of_key if not is_revisit(one) and METHOD not in one.key]
         same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
         best: Entry | None = None
         for one in same or (others if not_modified and at is not None else ()):
@@ -136,6 +144,10 @@ class Holdings:
         with self.record(entry) as record:
             reference = read_answer(record).framing.first("location")
         return url.join(entry.url, _utf8(reference)) if reference else None
+
+
+def _make(directory: Path) -> str:
+    return f"make it with: archiver index {quote(str(directory))}"
 
 
 def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:
@@ -154,11 +166,6 @@ def _is_below(name: str) -> bool:
         return False
     outside = path.is_absolute() or path.drive or ".." in path.parts
     return not outside and "\0" not in name and 0 < longest <= _LONGEST_NAME and len(path.parts) <= _DEEPEST
-
-
-def is_revisit(entry: Entry) -> bool:
-    """Whether the record of *entry* stands for a payload that lies elsewhere."""
-    return entry.mime == REVISIT
 
 
 def closer(one: Entry | None, other: Entry, at: Moments) -> Entry:
@@ -201,6 +208,16 @@ def _same_payload(entries: Iterable[Entry], revisit: Entry) -> Entry | None:
     return best
 
 
+def _alike(one: str, other: str) -> int:
+    """How many characters two URLs begin and end with alike, whatever their schemes."""
+    one, other = one.partition("://")[2], other.partition("://")[2]
+    return sum(_same(one, other)) + sum(_same(reversed(one), reversed(other)))
+
+
+def _same(one: Iterable[str], other: Iterable[str]) -> Iterator[bool]:
+    return takewhile(bool, map(eq, one, other))
+
+
 def _digest(written: str) -> str:
     """A digest to be compared: some indexers leave the name of SHA-1 out."""
     return written.removeprefix("sha1:")
@@ -217,7 +234,7 @@ def _canonical(address: str) -> str:
     return url.canonical(address) or address
 
 
-def _names(address: str) -> tuple[str, ...]:
+def names(address: str) -> tuple[str, ...]:
     """The names by which the host of *address* may be called: with its port, and without."""
     found = url.canonical(address)
     return (url.host(found), url.authority(found)) if found else ()

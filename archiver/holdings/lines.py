@@ -14,11 +14,18 @@ from typing import BinaryIO
 
 from archiver.archive.layout import storage
 from archiver.errors import ArchiveError
+from archiver.warc.cdxj import LONGEST_LINE
 
 SMALL = 16 << 20  # bytes of a file that is looked through before it is believed to be sorted
-LONGEST = 1 << 20  # bytes of a line; a longer one is none
+_OF_PYWB = frozenset((".cdx", ".idx", ".summary"))
 _PROBES = 64  # lines of a larger file that are compared
 _TRIES = 10  # times that the folder changes while its files are being opened
+
+
+def only_for_pywb(folder: Path) -> list[str]:
+    """The files in *folder* that pywb reads as an index, and nothing here does: CDX of old, and ZipNum."""
+    with storage(folder):
+        return sorted(path.name for path in folder.iterdir() if path.suffix in _OF_PYWB)
 
 
 @contextmanager
@@ -121,10 +128,10 @@ class _Sorted:
         return position, self._line()
 
     def _line(self) -> bytes:
-        line = self._file.readline(LONGEST)
-        if len(line) == LONGEST and not line.endswith(b"\n"):
+        line = self._file.readline(LONGEST_LINE)
+        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise ArchiveError(
-                f"{self._path} has a line of more than {LONGEST} bytes, so it is no index; make it anew: "
+                f"{self._path} has a line of more than {LONGEST_LINE} bytes, so it is no index; make it anew: "
                 f"archiver index {self._path.parent.parent}"
             )
         return line

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from archiver.holdings.decoding import Decoder
-from archiver.http import Dechunker, read_stored
-from archiver.http.head import head_end, leading_blank
+from archiver.http import Dechunker, content_codings, read_beginning
 from archiver.model import Framing
 from archiver.warc.reader import Record
-
-_LONGEST_HEAD = 4 << 20  # bytes; a crawl keeps heads of a few hundred KiB at most
 
 
 class Answer:
@@ -36,8 +33,7 @@ class Answer:
 
     def decoded(self) -> Decoder:
         """The body without any coding."""
-        codings = [word for value in self.framing.all("content-encoding") for word in value.split(",")]
-        return Decoder(self.payload(), codings)
+        return Decoder(self.payload(), content_codings(self.framing.fields))
 
 
 def read_answer(record: Record) -> Answer:
@@ -47,11 +43,6 @@ def read_answer(record: Record) -> Answer:
         media = (record.first("Content-Type") or "").partition(";")[0].strip().lower()
         fields = (("content-type", record.first("Content-Type") or ""),)
         return Answer(b"", Framing(0, 0, chunked=False, media_type=media, fields=fields), pieces, record)
-    begin = b""
-    for piece in pieces:
-        begin += piece
-        if head_end(begin, leading_blank(begin)) >= 0 or len(begin) > _LONGEST_HEAD:
-            break
-    framing = read_stored(begin)
+    begin, framing = read_beginning(pieces)
     head, rest = begin[: framing.head_length], begin[framing.head_length :]
     return Answer(head, framing, chain((rest,) if rest else (), pieces), record)

@@ -5,7 +5,6 @@ Source: RFC 9112; RFC 9110 §5.
 """
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -124,12 +123,6 @@ def _message(length: int, first: Status, fields: tuple[Field, ...]) -> tuple[Fra
     return framing, body
 
 
-def read_stored(data: bytes) -> Framing:
-    """What the head of a stored, final response says; answers that have no body are never chunked."""
-    framing = read_head(data)
-    return replace(framing, chunked=False) if framing.status in BODYLESS else framing
-
-
 def _read_status(line: bytes) -> Status:
     if found := _STATUS.match(line):
         version = found[1].decode()
@@ -208,6 +201,12 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
     return BodyLength(size if size < 1 << 63 else None, chunked=False)
 
 
+def content_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
+    """How the payload itself is said to be coded, in the order in which that was done: "identity" is a word too."""
+    values = [value for name, value in fields if name == "content-encoding"]
+    return tuple(filter(None, _words(values))) if values else ()
+
+
 def transfer_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
     """The transfer codings besides chunked, in the order in which they were applied."""
     coded = [value for name, value in fields if name == "transfer-encoding"]
@@ -215,5 +214,8 @@ def transfer_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
 
 
 def _codings(values: list[str]) -> list[str]:
-    words = [part.strip().lower() for value in values for part in value.split(",")]
-    return [word for word in words if word not in ("", "identity")]
+    return [word for word in _words(values) if word not in ("", "identity")]
+
+
+def _words(values: list[str]) -> list[str]:
+    return [part.strip().lower() for value in values for part in value.split(",")]

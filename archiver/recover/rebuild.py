@@ -15,11 +15,12 @@ from typing import Any
 
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage
+from archiver.archive.stored import maybe_ours
 from archiver.config.toml import toml_value
 from archiver.earlier import files_of
 from archiver.frontier.port import Frontier
 from archiver.recover.damage import finished
-from archiver.recover.recovery import Adoption, archive_files, mended, named, ours
+from archiver.recover.recovery import Adoption, mended, named, ours
 from archiver.recover.visits import described
 from archiver.visit import Terms
 
@@ -71,7 +72,7 @@ class Rebuilding:
 def own_files(layout: Layout) -> list[Path]:
     """The WARC files that neither belong to an earlier crawl of the collection nor were imported."""
     others = files_of(layout) | imported_names(layout)
-    return [path for path in archive_files(layout) if path.name.removesuffix(OPEN) not in others]
+    return [path for path in maybe_ours(layout) if path.name.removesuffix(OPEN) not in others]
 
 
 def settings_text(paths: Iterable[Path]) -> str:

@@ -13,6 +13,7 @@ from shlex import quote
 from archiver import scope
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
+from archiver.archive.stored import maybe_ours
 from archiver.earlier import files_of
 from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Settlement
@@ -55,7 +56,7 @@ class Recovery:
             else:
                 await self._look(self._layout.archive / row.name, row)
         others = files_of(self._layout) | imported_names(self._layout)
-        for path in archive_files(self._layout):
+        for path in maybe_ours(self._layout):
             name = path.name.removesuffix(OPEN)
             if name in others:
                 continue
@@ -180,12 +181,6 @@ def _claim(found: Found) -> Claim:
     return Claim(
         0, address, 0, notes.hop, notes.path, notes.depth, notes.strays, notes.tries, notes.via, notes.seed, priority
     )
-
-
-def archive_files(layout: Layout) -> list[Path]:
-    """The WARC files of a collection, open ones too, in the order in which they were begun."""
-    with storage(layout.archive):
-        return sorted(layout.archive.glob("*.warc.gz*"), key=lambda path: path.name)
 
 
 def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool = False) -> bool:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
-from archiver.http import Digester, read_stored
+from archiver.http import Digester, read_beginning
 from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Profile, Resource, Span, Truncation
 from archiver.warc.reader import Record, Torn, scan
-from archiver.warc.records import VisitNotes, parse_date, profile_of
+from archiver.warc.records import VisitNotes, parse_date, profile_of, target_of
 from archiver.warc.resources import resource_of
 
 IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
-HEAD = (1 << 20) + 16  # of a response, at most
 NOWHERE = Span(0, 0)
 ALGORITHMS = frozenset(("sha1", "sha256"))
 
@@ -223,7 +222,7 @@ def _found(
     profile = profile_of(response)
     if profile is Profile.NOT_MODIFIED and not block.length:
         block = MemoryBlock(notes.unmodified if notes is not None else b"")
-    framing = read_stored(block.head(HEAD))
+    _, framing = read_beginning(block.pieces())
     if notes is not None:
         framing = replace(framing, faults=notes.faults)
     truncated = response.first("WARC-Truncated") if profile is not Profile.IDENTICAL else None
@@ -252,7 +251,7 @@ def _capture(
     name: str, exchange: Exchange, response: Record, request: Record | None, metadata: Record | None
 ) -> Capture:
     digests = exchange.digests or Digests("", "", 0)
-    address = response.first("WARC-Target-URI")
+    address = target_of(response)
     if not address:
         raise ValueError("it has no WARC-Target-URI")
     return Capture(

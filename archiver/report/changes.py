@@ -9,33 +9,23 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
 
 from archiver import url
 from archiver.earlier import Memory
 from archiver.earlier.memory import GONE, is_there
 from archiver.errors import ArchiveError
-from archiver.frontier.past import Taken, Visited
+from archiver.frontier.captures import Taken, is_known, newest
+from archiver.frontier.past import Archived
 from archiver.model import State
 from archiver.scope import is_guess
+from archiver.stats import second
 
 AT_ONCE = 1000  # earlier URLs looked at in one go
 REDIRECTS = range(300, 400)
 
 HEAD = ("url", "what", "earlier_status", "status", "earlier_date", "date", "earlier_digest", "digest", "note")
 Row = tuple[object, ...]
-
-_NOW = """
-SELECT urls.url, urls.state, urls.note, captures.timestamp, captures.status, payload_digest, payload_length, truncated,
-       revisit, warcs.name, offset
-FROM urls LEFT JOIN captures ON captures.id = (
-    SELECT id FROM captures WHERE captures.url = urls.id ORDER BY timestamp DESC LIMIT 1
-)
-LEFT JOIN warcs ON warcs.id = captures.warc
-WHERE urls.priority >= 0 ORDER BY urls.id
-"""
 
 
 class What(StrEnum):
@@ -61,16 +51,15 @@ class Changes:
 
     def rows(self) -> Iterator[Row]:
         """A row for each URL, in the order in which this crawl found them; then those that it does not know."""
-        for row in self.db.execute(_NOW):
-            before = self.memory.newest(row[0])
-            now = None if row[3] is None else Taken(row[0], *row[3:])
-            what = self._word(before, State(row[1]), now)
+        for url, state, note, now in newest(self.db):
+            before = self.memory.newest(url)
+            what = self._word(before, state, now)
             if what is not None:
-                yield self._told(what, before, now, row)
+                yield self._told(what, before, now, url, note)
         for portion in self.memory.left(AT_ONCE):
             for each in portion:
-                if not self.db.execute("SELECT 1 FROM urls WHERE url = ?", (each.url,)).fetchone():
-                    yield self._told(What.UNASKED, self.memory.newest(each.url), None, (each.url, "", _why(each)))
+                if not is_known(self.db, each.url):
+                    yield self._told(What.UNASKED, self.memory.newest(each.url), None, each.url, _why(each))
 
     def _word(self, before: Taken | None, state: State, now: Taken | None) -> What | None:
         if before is not None and not is_there(before):
@@ -102,11 +91,11 @@ class Changes:
             return None
         return url.join(taken.url, said) or said
 
-    def _told(self, what: What, before: Taken | None, now: Taken | None, row: Any) -> Row:
+    def _told(self, what: What, before: Taken | None, now: Taken | None, url: str, note: str) -> Row:
         self.counts[what] += 1
         then = (before.meant, _date(before), before.digest) if before is not None else ("", "", "")
         today = (now.status, _date(now), now.digest) if now is not None else ("", "", "")
-        return row[0], what.value, then[0], today[0], then[1], today[1], then[2], today[2], row[2]
+        return url, what.value, then[0], today[0], then[1], today[1], then[2], today[2], note
 
 
 def words(counts: dict[str, int]) -> str:
@@ -115,11 +104,11 @@ def words(counts: dict[str, int]) -> str:
     return ", ".join(f"{counts[what]} {what}" for what in What if what in always or counts[what])
 
 
-def _why(each: Visited) -> str:
+def _why(each: Archived) -> str:
     return (
         "speculative: only a script had named it" if is_guess(each.path) else "the scope does not take it, or not yet"
     )
 
 
 def _date(taken: Taken) -> str:
-    return f"{datetime.fromtimestamp(taken.timestamp // 1_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return second(taken.timestamp / 1e6)

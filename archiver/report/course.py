@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 from archiver.frontier import figures
 from archiver.frontier.account import Totals
-from archiver.frontier.figures import DEEPEST, SPEEDS, Span
+from archiver.frontier.figures import DEEPEST, SPEEDS, STATES, Span
 from archiver.stats import duration, printable
 
 HOSTS = 12  # named in the plot; the others are one bar
 SHORTEST_PAUSE = 3  # slices without an answer that are shown as a pause
 NO_ANSWER = "no answer"
 CLASSES = ("2xx", "3xx", "4xx", "5xx", "other", NO_ANSWER)
-STATES = ("archived", "failed", "excluded", "waiting")
 _NAMES = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx", 0: "other"}
 
 

@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from archiver.errors import Failure
+from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.frontier import figures
 from archiver.frontier.figures import Seed
 from archiver.report.summary import Summary
 from archiver.stats import printable
 
-ROBOTS_PRECLUDED = -9998
 RUNTIME_EXCEPTION = -5  # for a word that this version does not know
 _WIDTH = 20_000
 _TARGET = re.compile(r"redirects to (\S+)")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from archiver.frontier.figures import Span
+from archiver.frontier.figures import STATES, Span
 from archiver.report import drawing
-from archiver.report.course import CLASSES, STATES, Course
+from archiver.report.course import CLASSES, Course
 from archiver.report.drawing import Bar, Series
 from archiver.stats import duration, volume
 

@@ -19,7 +19,7 @@ from archiver.frontier import account
 from archiver.model import Profile, Truncation
 from archiver.outcome import CUT, OVERLOADED
 from archiver.verify.inventory import BATCH
-from archiver.verify.others import Known, resource_faults
+from archiver.verify.records import Known, resource_faults
 from archiver.verify.report import Fault
 from archiver.warc.records import parse_date
 

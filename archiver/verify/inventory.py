@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from archiver.model import Framing
+from archiver.warc.listing import indexed
 from archiver.warc.reader import Record
 
 BATCH = 1000
@@ -62,13 +63,13 @@ class Shelf:
         self._rows.append(
             (
                 *(record.offset, record.inner, record.length, text(record.type)),
-                *(text(record.first("WARC-Record-ID")), bare(text(record.first("WARC-Target-URI")))),
+                *(text(record.first("WARC-Record-ID")), indexed(text(record.first("WARC-Target-URI")))),
                 *(text(record.first("WARC-Date")), text(record.first("WARC-Concurrent-To"))),
                 *(text(record.first("WARC-Warcinfo-ID")), text(record.first("WARC-Payload-Digest")), content),
                 framing.status if framing else 0,
                 mime,
                 text(record.first("WARC-Truncated")),
-                bare(text(record.first("WARC-Refers-To-Target-URI"))),
+                indexed(text(record.first("WARC-Refers-To-Target-URI"))),
                 *(text(record.first("WARC-Refers-To")), text(record.first("WARC-Refers-To-Date"))),
             )
         )
@@ -81,11 +82,6 @@ class Shelf:
         self._db.executemany(_INSERT, self._rows)
         self._db.execute("COMMIT")
         self._rows.clear()
-
-
-def bare(uri: str) -> str:
-    """*uri* without the angle brackets that some writers put around it, and as an index has its spaces."""
-    return (uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri).replace(" ", "%20")
 
 
 def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:

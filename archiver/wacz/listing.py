@@ -2,7 +2,8 @@
 
 Few lines stand in a plain `index.cdx`, which replayweb.page loads whole. Many are a ZipNum index: `index.cdx.gz`, gzip
 members of some thousand lines, and `index.idx` with the first key of each, so that a look-up reads one or two of them.
-Nothing is kept in memory but a block.
+Nothing is kept in memory but a block. Readers look a key up (`holdings.lines`); here every line is read, and one
+that is false refuses the whole, for it would be handed on.
 """
 
 import heapq
@@ -19,14 +20,14 @@ from typing import BinaryIO, Self
 
 from archiver.archive.layout import storage
 from archiver.errors import ConfigError
-from archiver.warc.cdxj import read_line
+from archiver.wacz.moments import with_moments
+from archiver.warc.cdxj import LONGEST_LINE, is_revisit, read_line
 
 BLOCK = 3000  # lines
 PLAIN = 10_000  # lines up to which an index is one plain file
 INDEX, BLOCKS, KEYS = "indexes/index.cdx", "indexes/index.cdx.gz", "indexes/index.idx"
 
 _STRETCH = 4 * BLOCK  # lines of a block at most, where no good place to end it comes
-_LONGEST = 1 << 20  # bytes of a line; the longest URLs that browsers take are an eighth of it
 _HEADERS = (b"!", b" CDX ")  # how lines begin that are no entries
 _BEFORE_SLASH = re.compile(rb"[ -.]")  # characters that are sorted before it
 _FILENAME = re.compile(rb'"filename": ?"([^"\\]{1,500})"\}\s*\Z')
@@ -76,12 +77,13 @@ class Listing:
             tally = tallies.setdefault(entry.filename, Tally())
             tally.lines += 1
             tally.size += len(line)
-            tally.revisits += entry.mime == "warc/revisit"
+            tally.revisits += is_revisit(entry)
         return tallies
 
-    def of(self, names: Collection[str]) -> Iterator[bytes]:
-        """The lines that name one of the WARC files *names*."""
-        for line in self._lines():
+    def of(self, names: Collection[str], folder: Path | None = None) -> Iterator[bytes]:
+        """The lines that name one of the WARC files *names*; with *folder*, where those lie, with their moments."""
+        lines = self._lines() if folder is None else with_moments(self._lines(), folder, names)
+        for line in lines:
             plain = _FILENAME.search(line)
             if plain:
                 name = plain[1].decode("utf-8", "replace")
@@ -104,9 +106,9 @@ class Listing:
     def _entries(self, path: Path, file: BinaryIO) -> Iterator[bytes]:
         with storage(path):
             file.seek(0)
-            while line := file.readline(_LONGEST):
-                if len(line) == _LONGEST:
-                    raise self._false(f"has a line of more than {_LONGEST} bytes")
+            while line := file.readline(LONGEST_LINE):
+                if len(line) == LONGEST_LINE:
+                    raise self._false(f"has a line of more than {LONGEST_LINE} bytes")
                 if line.strip() and not line.startswith(_HEADERS):
                     yield line.rstrip(b"\r\n") + b"\n"
 

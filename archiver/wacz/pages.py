@@ -17,20 +17,18 @@ from typing import Any
 from archiver import extract
 from archiver.extract import prose
 from archiver.fetch.spool import MemoryBlock
-from archiver.http import read_stored
-from archiver.http.head import MAX_HEAD
+from archiver.http import beginning, read_beginning
 from archiver.model import Exchange, Framing, Hop, Peer
 from archiver.reading import PAGES, charset, payload
 from archiver.warc.members import Torn
 from archiver.warc.reader import Record
-from archiver.warc.records import parse_date
+from archiver.warc.records import parse_date, target_of
 
 MOST_STORED = 4 << 20  # bytes of a stored answer of which text is read
 WAITING = 8  # captures whose metadata record may still come: it follows at once, but for what two writers mix
 REMEMBERED = 10_000  # titles by payload, for pages that came again unchanged; hosts; seeds
 LONGEST_URL = 32 << 10
 
-_PROBE = 16 << 10  # bytes of an answer that nearly always hold its head
 _NOTES = 64 << 10  # bytes of a metadata record in which the hop path stands
 _NO_CONTENT = frozenset((204, 205, 206))  # a part is no page
 _HOST = re.compile(r"(?i:https?)://[^/?#]*")
@@ -106,7 +104,7 @@ class Finder:
     def _told(self, record: Record) -> Iterator[Page]:
         named = (*record.all("WARC-Concurrent-To"), *record.all("WARC-Refers-To"))
         known = next((name for name in named if name in self._waiting), None)
-        path = _PATH.search(_beginning(record, _NOTES)) if known is not None else None
+        path = _PATH.search(beginning(record.pieces(), _NOTES)) if known is not None else None
         if known is not None and path is not None:
             page = self._waiting.pop(known)
             last = path[1].decode("latin-1").rstrip(Hop.REDIRECT)[-1:]
@@ -124,7 +122,7 @@ class Finder:
 
     def _page(self, record: Record) -> Page | None:
         """The page in *record*, or what is none but may be a seed; None where it is neither."""
-        address = (record.first("WARC-Target-URI") or "").removeprefix("<").removesuffix(">")
+        address = target_of(record)
         if not address.lower().startswith(("http://", "https://")) or len(address) > LONGEST_URL:
             return None
         if record.type == "response":
@@ -134,18 +132,14 @@ class Finder:
         return None
 
     def _response(self, record: Record, address: str) -> Page | None:
-        stored = _beginning(record, _PROBE)
-        framing = read_stored(stored)
-        if "no-head-end" in framing.faults:
-            stored += _beginning(record, MAX_HEAD)
-            framing = read_stored(stored)
+        stored, framing = read_beginning(record.pieces())
         page = _bare(record, address, framing)
         if page is None or not (page.html or not framing.media_type):
             return page
-        stored += _beginning(record, MOST_STORED)
+        stored += beginning(record.pieces(), MOST_STORED)
         exchange = Exchange(b"", MemoryBlock(stored), framing, None, Peer(None), page.timestamp, 0.0)
         body, _ = payload(exchange, prose.MOST_BYTES)
-        document = extract.Document(address, framing.media_type, charset(exchange), body)
+        document = extract.Document(address, framing.media_type, charset(framing), body)
         if framing.media_type != "application/xhtml+xml" and not extract.is_page(document):
             return replace(page, html=False)
         read = prose.read(document, text=self._text)
@@ -155,7 +149,7 @@ class Finder:
         return replace(page, html=True, title=read.title, text=read.text)
 
     def _revisit(self, record: Record, address: str) -> Page | None:
-        page = _bare(record, address, read_stored(_beginning(record, MAX_HEAD)))
+        page = _bare(record, address, read_beginning(record.pieces())[1])
         return replace(page, title=self._titles.get(record.first("WARC-Payload-Digest") or "", "")) if page else None
 
 
@@ -164,13 +158,3 @@ def _bare(record: Record, address: str, framing: Framing) -> Page | None:
         return None
     date = parse_date(record.first("WARC-Date") or "")
     return Page(address, date, framing.status, framing.media_type, framing.media_type in PAGES)
-
-
-def _beginning(record: Record, most: int) -> bytes:
-    """The next bytes of the block, at least *most* where there are so many."""
-    held = bytearray()
-    for piece in record.pieces():
-        held += piece
-        if len(held) >= most:
-            break
-    return bytes(held)

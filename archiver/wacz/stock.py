@@ -11,10 +11,10 @@ from shlex import quote
 
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.reindex import lines
+from archiver.archive.stored import WARC_ENDINGS
+from archiver.earlier import rounds
 from archiver.errors import ConfigError
 from archiver.wacz.listing import Listing, Tally
-
-_SUFFIXES = (".warc", ".warc.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def take_stock(directory: Path) -> Stock:
     with storage(layout.archive):
         files = sorted(path for path in layout.archive.iterdir() if path.is_file())
     _refuse_unfinished(files, directory)
-    paths = [path for path in files if path.name.endswith(_SUFFIXES)]
+    paths = [path for path in files if path.name.endswith(WARC_ENDINGS)]
     if not paths:
         raise ConfigError(f"{layout.archive} holds no WARC file: there is nothing to pack")
     for path in paths:
@@ -116,6 +116,6 @@ def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
     """The logs of the crawl and of those before it, with names that stand in one folder."""
     if layout.log.is_file():
         yield "logs/crawl.log", layout.log
-    for earlier in sorted(layout.earlier.glob("*/logs/crawl.log")):
-        crawl = "".join(char if char.isascii() and char.isalnum() else "-" for char in earlier.parts[-3].lower())
-        yield f"logs/crawl-{crawl}.log", earlier
+    for earlier in reversed(rounds(layout)):
+        if earlier.log.is_file():
+            yield f"logs/crawl-{earlier.directory.name}.log", earlier.log

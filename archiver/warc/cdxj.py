@@ -14,6 +14,8 @@ from archiver.model import Capture, Profile, Resource
 
 REVISIT = "warc/revisit"  # in place of a media type: the payload is to be looked for elsewhere
 
+LONGEST_LINE = 1 << 20  # bytes; the longest URLs that browsers take are an eighth of it
+
 # URLs whose key is plain to see: nothing in them is escaped, collapsed, or the id of a session.
 _SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
 _PLAIN = re.compile(
@@ -40,7 +42,7 @@ class Entry(NamedTuple):
     key: str
     timestamp: str  # 14 digits; more where its writer knew more
     url: str
-    mime: str  # "warc/revisit" for a revisit
+    mime: str  # `REVISIT` for a revisit
     status: str
     digest: str  # "" where the line has none; some writers leave "sha1:" out
     length: int  # of the record in its file; 0 where the line does not say
@@ -67,6 +69,11 @@ def read_line(line: bytes) -> Entry | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def is_revisit(entry: Entry) -> bool:
+    """Whether the record of *entry* stands for a payload that lies elsewhere."""
+    return entry.mime == REVISIT
 
 
 def iso_date(timestamp: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from archiver.warc import cdxj
 from archiver.warc.reader import Record
-from archiver.warc.records import parse_date
+from archiver.warc.records import bare, parse_date
 
 NEVER_LISTED = frozenset(("HEAD", "OPTIONS"))  # their empty answers would stand before those to GET
 
@@ -18,7 +18,6 @@ _LISTED = frozenset(("response", "revisit", "resource", "metadata"))
 _IN_HTTP = frozenset(("response", "revisit", "request"))
 _NO_DIGIT = re.compile(r"[^0-9]+")
 _SPACE = re.compile(r"[\s\x00-\x20]")
-_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+(?=[;\s]|$)")
 _DAYS, _FRACTION = 3, 7  # numbers in a date: of one that names the day only, and of one with a part of a second
 
 
@@ -73,10 +72,12 @@ def is_http(record: Record) -> bool:
 
 def target(record: Record) -> str:
     """The URL, without the brackets and spaces that some writers leave in it; "" without one."""
-    address = text(record.first("WARC-Target-URI"))
-    if address.startswith("<") and address.endswith(">"):
-        address = address[1:-1]
-    return address.replace(" ", "%20")
+    return indexed(text(record.first("WARC-Target-URI")))
+
+
+def indexed(uri: str) -> str:
+    """*uri* as an index has it: bare, and one word."""
+    return bare(uri).replace(" ", "%20")
 
 
 def timestamp(record: Record) -> str:
@@ -94,12 +95,6 @@ def timestamp(record: Record) -> str:
         return cdxj.timestamp14(parse_date(f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-def own_type(record: Record) -> str:
-    """The media type of a record that is no HTTP message; "" where it says none."""
-    found = _TYPE.match(text(record.first("Content-Type")).lower())
-    return found[0] if found else ""
 
 
 def text(value: str | None) -> str:

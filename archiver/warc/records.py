@@ -165,6 +165,28 @@ def _refers(revisit: Revisit) -> str:
     )
 
 
+def bare(uri: str | None) -> str:
+    """*uri* without the angle brackets in which WARC 1.0 had it written; "" without one."""
+    return uri[1:-1] if uri and uri.startswith("<") and uri.endswith(">") else uri or ""
+
+
+def target_of(record: Record) -> str:
+    """The URL of which *record* tells; "" where it does not say."""
+    return bare(record.first("WARC-Target-URI"))
+
+
+class Referred(NamedTuple):
+    """The capture that a revisit refers to; "" for what it does not say."""
+
+    url: str
+    date: str
+
+
+def referred(record: Record) -> Referred:
+    """Whose payload *record*, a revisit, stands for."""
+    return Referred(bare(record.first("WARC-Refers-To-Target-URI")), record.first("WARC-Refers-To-Date") or "")
+
+
 def profile_of(record: Record) -> Profile | None:
     """The profile of *record*, if that is a revisit; one that is not known, or named as elsewhere, by its last word."""
     if record.type != "revisit":

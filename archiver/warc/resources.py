@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 from archiver.model import Lookup, Resource, Span
 from archiver.warc.reader import Record, Torn
-from archiver.warc.records import header, parse_date, warc_date
+from archiver.warc.records import header, parse_date, target_of, warc_date
 
 DNS_TYPE = "text/dns"
 PLACE = "metadata://archiver.invalid/crawl/"
 
 _SPECIAL = re.compile(r'([";()@$\\])')  # what a master file would take for something else
-_MIME_END = re.compile(r"[;\s]")
+_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+(?=[;\s]|$)")
 
 
 def lookup_uri(lookup: Lookup) -> str:
@@ -72,7 +72,7 @@ def resource_of(record: Record, warc: str) -> Resource | None:
 
     None where it is not whole, or lacks a field that one of ours has.
     """
-    address, digest = record.first("WARC-Target-URI"), record.first("WARC-Payload-Digest")
+    address, digest = target_of(record), record.first("WARC-Payload-Digest")
     try:
         for _ in record.pieces():
             pass
@@ -86,5 +86,6 @@ def resource_of(record: Record, warc: str) -> Resource | None:
 
 
 def mime_of(content_type: str) -> str:
-    """What an index says of a record with *content_type*: without parameters."""
-    return _MIME_END.split(content_type, maxsplit=1)[0].strip()
+    """What an index says of a record that is no HTTP message and has *content_type*; "" where that names no type."""
+    found = _TYPE.match(content_type.lower())
+    return found[0] if found else ""

@@ -10,7 +10,7 @@ import pytest
 from archiver import url
 from archiver.extract import Document, from_fields, links
 from archiver.model import Hop
-from fixtures import browser
+from fixtures import browser, devtools
 from fixtures.everything import ROUTES, small
 from fixtures.rawserver import RawServer
 
@@ -45,7 +45,7 @@ def named(address: str) -> Iterator[str]:
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.skipif(browser.command() is None, reason="needs Chromium")
+@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
 def test_everything_that_a_page_asks_for_is_named(tmp_path: Path) -> None:
     with RawServer(ROUTES, otherwise=small) as server:
         browser.tour([server.url()], tmp_path / "profile")

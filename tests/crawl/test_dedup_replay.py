@@ -10,7 +10,7 @@ from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.lifetimes import crawl
 from fixtures.rawserver import Answer, RawServer, Route, keep
-from fixtures.replaying import plain_wayback
+from fixtures.replaying import archiver_replay, plain_wayback
 from fixtures.sites import ok, page
 
 pytestmark = [pytest.mark.replay, pytest.mark.slow]
@@ -78,4 +78,7 @@ def test_revisits_replay(tmp_path: Path) -> None:
         everywhere = replace(wayback, collection="all")
         assert everywhere.get(server.url("/again")).body == TEXT
         assert wayback.get(server.url("/again")).status == 404
+    (tmp_path / "collections/two/crawl.toml").write_text(f"dedup-from = ['{tmp_path / 'collections/one'}']\n")
+    with archiver_replay(tmp_path / "collections/two") as wayback:  # finds the other by itself
+        assert wayback.get(server.url("/again")).body == TEXT
     assert rows(tmp_path / "collections/two", "SELECT revisit FROM captures WHERE status = 200") == [(IDENTICAL,)]

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from fixtures import browser
 from fixtures.badserver import BAD, Verdict, routes
 from fixtures.flag import Gate
 from fixtures.lifetimes import crawl
@@ -143,38 +142,3 @@ def _soon(wayback: Wayback, url: str) -> bytes:
     while (got := wayback.get(url)).status != 200 and time.monotonic() < end:
         time.sleep(0.2)
     return got.body
-
-
-@pytest.mark.browser
-@pytest.mark.skipif(browser.command() is None, reason="needs Chromium")
-def test_pages_load_in_a_browser(tmp_path: Path) -> None:
-    """No request fails, none leaves the archive, and what scripts and styles do is done."""
-    script = "document.title = 'Scripted'; fetch('/more.json')"
-    site: dict[str, Route] = {
-        "/": ok(page("Start", ["/next"], ["/a.gif"], ["/style.css"], '<script src="/app.js"></script>')),
-        "/style.css": ok('@import "more.css"; h1 { color: rgb(1, 2, 3); background: url(bg.gif) }', "text/css"),
-        "/more.css": ok("p { font-style: italic }", "text/css"),
-        "/app.js": ok(script, "text/javascript"),
-        "/more.json": ok('{"title": "whole"}', "application/json"),
-        "/next": ok(page("Next", ["/moved"], ["/b.gif"])),
-        "/moved": Answer((message("301 Moved Permanently", location="/there"),)),
-        "/there": ok(page("There", [], ["/a.gif"])),
-    }
-    site |= {f"/{name}.gif": ok(PIXEL, "image/gif") for name in ("a", "b", "bg")}
-    site |= {"/favicon.ico": ok(PIXEL, "image/gif")}
-    seeds = ["/", "/more.json", "/favicon.ico"]
-    with RawServer(site) as server:
-        assert crawl(tmp_path / "c", *map(server.url, seeds)).code is ExitCode.DONE
-        base, asked = server.url(""), len(server.log)
-        with archiver_replay(tmp_path / "c") as wayback:
-            for target, name in (("/", "Scripted"), ("/next", "Next"), ("/moved", "There")):
-                title = f"Archived Page: {name}"  # so says the frame that pywb puts around it
-                seen = browser.visit(
-                    wayback.address(base + target), tmp_path / "profile", title, wayback.root + "static/"
-                )
-                assert seen.failed == []
-                assert seen.title == title
-                assert [url for url in seen.urls if not url.startswith(wayback.root)] == []
-                assert len(seen.urls) > 2
-                assert any(url.endswith("/more.json") for url in seen.urls) == (target == "/")
-        assert len(server.log) == asked

@@ -1,9 +1,11 @@
 """`archiver export`: a folder that a browser opens from the disk, and that holds what was captured."""
 
+import asyncio
 import gzip
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,7 +14,7 @@ import pytest
 from archiver.cli.entry import run
 from archiver.export import writing
 from archiver.model import ExitCode
-from fixtures import browser
+from fixtures import browser, devtools
 from fixtures.handmade import record
 from fixtures.holdings import Held, head, revisit
 from fixtures.lifetimes import crawl
@@ -109,18 +111,27 @@ def _slash(exported: Path) -> str:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(browser.command() is None, reason="needs Chromium")
+@pytest.mark.skipif(devtools.command() is None, reason="needs Chromium")
 def test_in_a_browser(exported: Path, tmp_path: Path) -> None:
     """Pages look as they did, with nothing asked of the network, and nothing missing but what never was there."""
-    seen = browser.visit((exported / "index.html").as_uri(), tmp_path / "profile", "Good")
-    assert seen.title == "Good"
-    assert len(seen.urls) == 8
-    assert [one for one in seen.urls if not one.startswith(exported.as_uri())] == []
-    assert seen.failed == []
-    for name in ("moved/to.html", "latin@q=a&b.html"):
-        seen = browser.visit((exported / name).as_uri(), tmp_path / "profile", "Good")
-        assert (seen.title, seen.failed) == ("Good", [])
-        assert [one for one in seen.urls if not one.startswith("file:")] == []
+    pages = ("index.html", "moved/to.html", "latin@q=a&b.html")
+    asked = asyncio.run(_asked([(exported / name).as_uri() for name in pages], tmp_path / "profile"))
+    assert len({each.url for each in asked[0]}) == 8
+    assert [each for some in asked for each in some if each.fault] == []
+    assert [each.url for each in asked[0] if not each.url.startswith(exported.as_uri())] == []
+    assert [each.url for some in asked for each in some if not each.url.startswith("file:")] == []
+
+
+async def _asked(addresses: Iterable[str], profile: Path) -> list[list[browser.Asked]]:
+    """What each page asks for, when its script has found everything to be as it should."""
+    found = []
+    async with browser.opened(profile) as page:
+        for address in addresses:
+            await page.go(address)
+            await page.shown(address)
+            assert await page.run("document.title") == "Good"
+            found.append([*page.asked])
+    return found
 
 
 def test_front(exported: Path) -> None:

@@ -202,14 +202,15 @@ def test_a_collection_that_changes_meanwhile(tmp_path: Path) -> None:
 
 def test_logs_of_earlier_crawls(tmp_path: Path) -> None:
     directory = collection(tmp_path / "c", [])
-    for place in ("logs", "crawls/2026-01-02T03/logs"):
+    for place in ("logs", "crawls/20260102030405/logs"):
         (directory / place).mkdir(parents=True)
         (directory / place / "crawl.log").write_text(place)
+        (directory / place).with_name("crawl.db").touch()  # without one it would be no crawl
     (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory))
     assert valid(made.path)
     assert {name: data for name, data in members(made.path).items() if name.startswith("logs/")} == {
         "logs/crawl.log": b"logs",
-        "logs/crawl-2026-01-02t03.log": b"crawls/2026-01-02T03/logs",
+        "logs/crawl-20260102030405.log": b"crawls/20260102030405/logs",
     }
 
 

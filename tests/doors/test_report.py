@@ -43,6 +43,8 @@ def test_totals(db: sqlite3.Connection) -> None:
         refused=11,
         first=NOW - 100,
         last=NOW - 10,
+        revisits=1,
+        spared=50,
     )
 
 
@@ -134,6 +136,7 @@ def test_summary_in_words(db: sqlite3.Connection) -> None:
         "ended     a limit was reached",
         "URLs      3 archived, 2 failed, 1 excluded, 4 waiting",
         "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
+        "          not stored twice: 1 payload of 50 B",
         "this run  180 visits in 1:30, 2.0/s, 2.4 kB",
         "failures  dns 1, robots 1, timeout 1",
         "seeds     https://b.example/ redirects out of scope, to https://c.example/ (host)",

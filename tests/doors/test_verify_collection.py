@@ -258,6 +258,21 @@ def test_rows_and_lines_that_were_added_after_the_files_were_read_are_no_faults(
     assert report.ok, report.faults
 
 
+def test_a_file_that_was_begun_while_others_were_read_is_no_fault(collection: Collection) -> None:
+    opened(collection, collection.warc.stat().st_size)
+    rewrite(".warc.gz", ".warc.gz.open")(collection)
+    later = collection.warc.with_name("later.warc.gz")
+    (collection.folder / "indexes" / "run-later.cdxj").write_text(
+        collection.lines[0].replace(collection.name, later.name)
+    )
+    assert codes(run([collection.folder])) == {"index-file"}
+
+    def goes_on(_: object) -> None:
+        later.write_bytes(collection.warc.with_name(collection.name + ".open").read_bytes())
+
+    assert run([collection.folder], goes_on).ok
+
+
 def test_damage_below_the_committed_length_of_an_open_file_is_a_fault(collection: Collection) -> None:
     damage(700)(collection)
     opened(collection, collection.warc.stat().st_size)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.sources import sources
+from archiver.archive.others import indexes_of
 from archiver.crawl.dedup import Earlier, Like
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import elsewhere
@@ -143,12 +143,12 @@ def test_where_the_files_of_an_index_may_lie(tmp_path: Path) -> None:
     (tmp_path / "old/indexes/index.cdxj").write_text(line())
     (tmp_path / "flat/a.cdxj").write_text("")
     old, flat = tmp_path / "old", tmp_path / "flat"
-    assert sources([str(old), str(old)], own) == ((old / "indexes/index.cdxj", (old / "archive", old)),)
-    (alone,) = sources([str(old / "indexes/index.cdxj")], own)
+    assert indexes_of([str(old), str(old)], own) == ((old / "indexes/index.cdxj", (old / "archive", old)),)
+    (alone,) = indexes_of([str(old / "indexes/index.cdxj")], own)
     assert old / "archive" in alone.folders
-    assert sources([str(flat)], own) == ((flat / "a.cdxj", (flat / "archive", flat)),)
+    assert indexes_of([str(flat)], own) == ((flat / "a.cdxj", (flat / "archive", flat)),)
     with pytest.raises(ConfigError, match="belongs to this crawl itself"):
-        sources([str(old / "indexes/index.cdxj")], old)
+        indexes_of([str(old / "indexes/index.cdxj")], old)
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_what_is_no_archive_is_refused_in_one_line(tmp_path: Path, given: str, s
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "text").write_text("not a line of an index\n" * 30)
     with pytest.raises(ConfigError, match=said) as refused:
-        sources([str(tmp_path / given)], tmp_path / "own")
+        indexes_of([str(tmp_path / given)], tmp_path / "own")
     assert "\n" not in str(refused.value)

@@ -7,6 +7,7 @@ import pytest
 
 from archiver.adapting import UNTAUGHT, Lesson
 from archiver.frontier import account, ways
+from archiver.frontier.readonly import WAYS_SINCE
 from archiver.slumber import AWAKE, Slumber
 from fixtures.archives import rows, states
 from fixtures.waiting import SEEDS, two_hosts
@@ -81,6 +82,6 @@ def test_a_database_from_before_can_be_looked_at(tmp_path: Path) -> None:
 
     asyncio.run(run())
     with account.opened(tmp_path) as db:
-        assert account._WAYS_SINCE == 3
+        assert WAYS_SINCE == 3
         question = account._HOSTS.replace("{ways}", account._NO_WAYS)
         assert len(db.execute(question, (-1,)).fetchall()) == 2

@@ -164,9 +164,9 @@ HOSTILE = {
 @pytest.mark.alone
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_file_costs_little(body: bytes) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = rules(body)
-    assert time.perf_counter() - begun < 5  # in a thread of its own; a second at most on an idle machine
+    assert time.process_time() - begun < 5  # in a thread of its own; a second at most on an idle machine
     spent = []
     for path in ("/" + "a" * 2000, "/" + "a1" * 1000, "/" + "%C3%A9" * 300, "/a"):
         begun = time.thread_time()

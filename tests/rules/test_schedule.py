@@ -387,7 +387,7 @@ def test_picking_stays_cheap_with_many_hosts() -> None:
         schedule = Schedule(Rate(5), 2)
         for host in range(hosts):
             filled(schedule, host, [claim(10 * host + n, host) for n in range(8)])
-        begun, number = time.perf_counter(), 0
+        begun, number = time.process_time(), 0
         for turn in range(3):
             while (found := schedule.pick(float(turn))) is not None:
                 schedule.admit(found.host, float(turn))
@@ -395,7 +395,7 @@ def test_picking_stays_cheap_with_many_hosts() -> None:
                 schedule.settled(found.host, found.id)
                 number += 1
         assert number >= 3 * hosts
-        return (time.perf_counter() - begun) / number
+        return (time.process_time() - begun) / number
 
     assert min(cost(10_000) for _ in range(2)) < 12 * max(cost(100) for _ in range(3))
 

@@ -6,28 +6,27 @@ from shlex import quote
 from typing import NamedTuple
 
 from archiver.errors import ConfigError
-from archiver.warc.cdxj import read_line
+from archiver.warc.cdxj import LONGEST_LINE, read_line
 
 _LOOK = 20  # lines of a file that may come before the first one of an index: some begin with a header
-_LONGEST = 1 << 20  # bytes of a line
 
 
-class Source(NamedTuple):
+class OtherIndex(NamedTuple):
     """One index of an archive."""
 
     cdxj: Path
     folders: tuple[Path, ...]  # in one of which a WARC file lies that it names, if it is there at all
 
 
-def sources(given: Iterable[str], own: Path) -> tuple[Source, ...]:
+def indexes_of(given: Iterable[str], own: Path) -> tuple[OtherIndex, ...]:
     """The indexes that *given* directories and files stand for; ConfigError where one cannot be used.
 
     *own* is the directory of the crawl itself.
     """
-    return tuple(source for path in dict.fromkeys(map(Path, given)) for source in _sources(path, own))
+    return tuple(one for path in dict.fromkeys(map(Path, given)) for one in _indexes_of(path, own))
 
 
-def _sources(path: Path, own: Path) -> list[Source]:
+def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
     try:
         if not path.exists():
             raise ConfigError(f"{path}: there is no such file or directory; right would be an archive, or a CDXJ file")
@@ -36,7 +35,7 @@ def _sources(path: Path, own: Path) -> list[Source]:
         if not path.is_dir():
             _check(path)
             beside = path.absolute().parent
-            return [Source(path.absolute(), (beside, beside.parent / "archive"))]
+            return [OtherIndex(path.absolute(), (beside, beside.parent / "archive"))]
         folder = path.absolute()
         found = sorted(folder.glob("indexes/*.cdxj")) or sorted(folder.glob("*.cdxj"))
         for index in found:
@@ -46,12 +45,12 @@ def _sources(path: Path, own: Path) -> list[Source]:
     if not found:
         how = f"archiver index {quote(str(path))} makes it" if (path / "archive").is_dir() else "name a CDXJ file"
         raise ConfigError(f"{path} holds no index, indexes/*.cdxj; {how}")
-    return [Source(index, (folder / "archive", folder)) for index in found]
+    return [OtherIndex(index, (folder / "archive", folder)) for index in found]
 
 
 def _check(index: Path) -> None:
     """Refuse what is no index; an empty one is."""
     with index.open("rb") as file:
-        lines = [file.readline(_LONGEST) for _ in range(_LOOK)]
+        lines = [file.readline(LONGEST_LINE) for _ in range(_LOOK)]
     if any(lines) and not any(map(read_line, lines)):
         raise ConfigError(f"{index} is no CDXJ index: a line of one is `key timestamp {{json}}`")

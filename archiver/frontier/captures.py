@@ -1,0 +1,82 @@
+"""Captures: those of a WARC file, as an index lists them, and the newest of each URL, as crawls are compared by it."""
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from archiver.model import Capture, Profile, Span, State, Truncation
+
+IN_FILE = """
+SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
+       offset, response_length, request_length, metadata_length, truncated, revisit
+FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
+WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?
+"""
+TAKEN = "timestamp, captures.status, payload_digest, payload_length, truncated, revisit, warcs.name, offset"
+_NEWEST = f"""
+SELECT urls.url, urls.state, urls.note, {TAKEN}
+FROM urls LEFT JOIN captures ON captures.id = (
+    SELECT id FROM captures WHERE captures.url = urls.id ORDER BY timestamp DESC LIMIT 1
+)
+LEFT JOIN warcs ON warcs.id = captures.warc
+WHERE urls.priority >= 0 ORDER BY urls.id
+"""  # noqa: S608 - a constant above
+
+
+def capture(row: sqlite3.Row) -> Capture:
+    """The capture that *row* tells of."""
+    offset = row[8]
+    return Capture(
+        url=row[0],
+        timestamp=row[1],
+        status=row[2],
+        mime=row[3],
+        payload_digest=row[4],
+        payload_length=row[5],
+        received=row[6],
+        warc=row[7],
+        response=Span(offset, row[9]),
+        request=Span(offset + row[9], row[10]),
+        metadata=Span(offset + row[9] + row[10], row[11]),
+        truncated=Truncation(row[12]) if row[12] else None,
+        revisit=Profile(row[13]) if row[13] else None,
+    )
+
+
+class Taken(NamedTuple):
+    """One capture, as crawls are compared by it."""
+
+    url: str
+    timestamp: int  # microseconds since the epoch: its WARC-Date
+    status: int
+    digest: str  # of the payload that it holds or stands for
+    size: int  # bytes of that payload
+    truncated: str
+    revisit: str  # a word of `Profile`, or ""
+    file: str
+    offset: int
+
+    @property
+    def meant(self) -> int:
+        """The status of what a reader gets: a page that was not modified is the one that came with 200."""
+        return 200 if self.revisit == Profile.NOT_MODIFIED else self.status
+
+
+class Standing(NamedTuple):
+    """How a URL stands, and its newest capture."""
+
+    url: str
+    state: State
+    note: str
+    taken: Taken | None
+
+
+def newest(db: sqlite3.Connection) -> Iterator[Standing]:
+    """Every URL but robots.txt, in the order in which they were found; read row by row."""
+    for row in db.execute(_NEWEST):
+        yield Standing(row[0], State(row[1]), row[2], None if row[3] is None else Taken(row[0], *row[3:]))
+
+
+def is_known(db: sqlite3.Connection, address: str) -> bool:
+    """Whether *address* has a row."""
+    return db.execute("SELECT 1 FROM urls WHERE url = ?", (address,)).fetchone() is not None

@@ -1,0 +1,145 @@
+"""Pages look from an archive as they looked when they were live: in pywb, and in replayweb.page from a WACZ file.
+
+Sites are served on loopback, seen live, crawled and packed. Then their server is gone, and a browser sees the same
+pages from the archive. Pictures of pages that are not alike stay in the test's own folder.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pywb
+
+from archiver.model import ExitCode
+from fixtures import browser, devtools, replayweb
+from fixtures.browser import Page
+from fixtures.command import ROOT, archiver
+from fixtures.debian import NotToBeHad, python_manual, sqlite_manual
+from fixtures.folder import serve_tree
+from fixtures.likeness import TOLERANCE, Look, Viewer, all_compared, compared, look, original
+from fixtures.rawserver import RawServer
+from fixtures.replaying import archiver_replay
+from fixtures.replayweb import hosted
+from fixtures.showcase import BEYOND_PYWB, BEYOND_REPLAYWEB, HOSTS, INCOMPLETE, NEVER_KNOWN, PAGES, showcase
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.replay,
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(devtools.command() is None, reason="needs Chromium"),
+]
+FONT = Path(pywb.__file__).parent / "static/fonts/font-awesome/fa-solid-900.woff2"
+SEARCH = "/search.html?q=feurzeig"  # which finds one page, and reads that to show where the word stands
+PYTHON = ("/index.html", "/library/turtle.html", SEARCH)
+SQLITE = ("/arch.html", "/atomiccommit.html", "/fasterthanfs.html", "/lang_select.html")
+
+
+def test_the_manual_tells_people_to_host_it_as_the_tests_do() -> None:
+    assert replayweb.PAGE in (ROOT / "docs" / "wacz.md").read_text("utf-8")
+
+
+def test_the_fixtures_look_as_live(tmp_path: Path) -> None:
+    """Frames, fonts, scripts, charsets, codings, two hosts; and a page that cannot be whole is seen not to be."""
+    with ExitStack() as up:
+        server = up.enter_context(RawServer(hosts=HOSTS))
+        server.routes = showcase(server.url, FONT)
+        icon = server.url("/favicon.ico")  # which browsers and viewers ask for by themselves
+        _archive(tmp_path, server.url(), icon, "--allow-private", HOSTS[1])
+        pages = {server.url(target): server.url(end) for target, end in PAGES.items()}
+        beyond = {"pywb": set(map(server.url, BEYOND_PYWB)), "replayweb": set(map(server.url, BEYOND_REPLAYWEB))}
+        broken, never = server.url(INCOMPLETE), server.url(NEVER_KNOWN)
+
+        async def run() -> None:
+            async with browser.opened(tmp_path / "profile") as page:
+                looks = await _looks(page, pages | {broken: broken}, [icon])
+                whole = looks.pop(broken)
+                up.close()
+                async with _viewers(tmp_path) as viewers:
+                    for name, viewer in viewers.items():
+                        shown = {url: each for url, each in looks.items() if url not in beyond[name]}
+                        assert await all_compared(page, viewer, shown, tmp_path / name) == []
+                        seen = await compared(page, viewer, broken, whole, patience=0)
+                        assert seen.differs > TOLERANCE
+                        assert seen.failed == [f"404 {original(never)}"]
+                        assert seen.outside == []
+                    _say_what_is_missing(viewers)
+
+        asyncio.run(run())
+
+
+@pytest.mark.site
+def test_two_manuals_look_as_live(tmp_path: Path) -> None:
+    """Python's, which Sphinx made, with a search by script; and SQLite's, written by hand, with many pictures."""
+    try:
+        roots = {python_manual(tmp_path / "python"): PYTHON, sqlite_manual(tmp_path / "sqlite"): SQLITE}
+    except NotToBeHad as reason:
+        pytest.skip(str(reason))
+    with ExitStack() as up:
+        pages: dict[str, str] = {}
+        icons: list[str] = []
+        for root, targets in roots.items():
+            server = up.enter_context(serve_tree(root))
+            pages |= {server.url(target): server.url(target) for target in targets}
+            icons.append(server.url("/favicon.ico"))
+        _archive(tmp_path, *pages, *icons, "--max-depth", "0")
+
+        async def run() -> None:
+            async with browser.opened(tmp_path / "profile") as page:
+                looks = await _looks(page, pages, icons)
+                up.close()
+                async with _viewers(tmp_path) as viewers:
+                    if "replayweb" in viewers:
+                        listed = await replayweb.listed(page, viewers["replayweb"].root, len(looks))
+                        assert {url: listed.get(url) for url in looks} == {
+                            url: each.title for url, each in looks.items()
+                        }
+                    for name, viewer in viewers.items():
+                        shown = {url: each for url, each in looks.items() if name != "pywb" or not url.endswith(SEARCH)}
+                        assert await all_compared(page, viewer, shown, tmp_path / name) == []
+                    _say_what_is_missing(viewers)
+
+        asyncio.run(run())
+
+
+async def _looks(page: Page, pages: Mapping[str, str], icons: Iterable[str]) -> dict[str, Look]:
+    """How *pages* look live; what fails on one of them, or is an icon that is not there, may fail on each in replay.
+
+    No two look alike, or the pictures show nothing.
+    """
+    looks = {url: await look(page, url, end) for url, end in pages.items()}
+    assert len({each.picture for each in looks.values()}) == len({each.end for each in looks.values()})
+    failed = [each.failed for each in looks.values()] + [(await look(page, icon, icon)).failed for icon in icons]
+    return {url: replace(each, failed=frozenset().union(*failed)) for url, each in looks.items()}
+
+
+def _archive(folder: Path, *arguments: str) -> None:
+    """Crawl into the collection `c` and pack it."""
+    ran = archiver("crawl", *arguments, "-o", "c", "--rate", "0", "--host-concurrency", "8", cwd=folder)
+    assert ran.returncode == ExitCode.DONE, ran.stderr
+    packed = archiver("pack", "c", "-o", "c.wacz", cwd=folder)
+    assert packed.returncode == ExitCode.DONE, packed.stderr
+
+
+@asynccontextmanager
+async def _viewers(folder: Path) -> AsyncIterator[dict[str, Viewer]]:
+    """pywb on the collection, and replayweb.page on the package if there is a viewer to be had."""
+    async with AsyncExitStack() as up:
+        wayback = up.enter_context(archiver_replay(folder / "c"))
+        viewers = {"pywb": Viewer(wayback.root, wayback.address, f"{wayback.root}static/")}
+        with suppress(NotToBeHad):
+            host = await up.enter_async_context(hosted(folder / "c.wacz"))
+            viewers["replayweb"] = Viewer(host.root, host.address, f"{host.root}replay/static/")
+        yield viewers
+
+
+def _say_what_is_missing(viewers: Mapping[str, Viewer]) -> None:
+    """A test that saw only one of the two has not seen all."""
+    if "replayweb" not in viewers:
+        try:
+            replayweb.files()
+        except NotToBeHad as reason:
+            pytest.skip(f"in pywb all is well; replayweb.page: {reason}")

@@ -1,0 +1,44 @@
+"""A stored response from the beginning of its block: the head is found whatever the pieces, and nothing is lost."""
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from archiver.http import beginning, read_beginning, read_stored
+from archiver.http.stored import LONGEST_HEAD
+
+HEADS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+    b"HTTP/1.0 404 Not Found\nA: b\n\n",
+    b"\r\n\r\nHTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"ICY 200 OK\r\n\n",
+    b"<html>\r\n\r\nno head",
+    b"HTTP/1.1 200 OK\r\nnever ended",
+    b"",
+)
+
+
+@given(st.sampled_from(HEADS), st.binary(max_size=40), st.integers(1, 50))
+@example(HEADS[0], b"body", 1)
+def test_as_from_the_whole_block(head: bytes, body: bytes, step: int) -> None:
+    """The pieces say what the whole says; what was not read yet is still to come."""
+    block = head + body
+    pieces = iter([block[start : start + step] for start in range(0, len(block), step)])
+    begin, framing = read_beginning(pieces)
+    assert framing == read_stored(block)
+    assert begin + b"".join(pieces) == block
+    assert len(begin) <= max(framing.head_length, 5 + len(head) - len(head.lstrip(b"\r\n"))) + step
+
+
+def test_a_head_without_an_end_is_not_looked_for_for_ever() -> None:
+    """Reading ends with the first piece beyond the bound."""
+    pieces = iter([b"HTTP/1.1 200 OK\r\n", *[b"a: b\r\n" * 10_000] * 40])
+    begin, framing = read_beginning(pieces)
+    assert LONGEST_HEAD <= len(begin) < LONGEST_HEAD + 60_000
+    assert (framing.head_length, "no-head-end" in framing.faults) == (LONGEST_HEAD, True)
+
+
+def test_a_beginning_of_so_many_bytes() -> None:
+    """Whole pieces, until there are enough."""
+    pieces = iter([b"ab", b"", b"cd", b"ef"])
+    assert (beginning(pieces, 3), b"".join(pieces)) == (b"abcd", b"ef")
+    assert beginning(iter([b"ab"]), 3) == b"ab"
