@@ -73,9 +73,15 @@ def holds_crawl(directory: Path) -> bool:
 def check_begun(directory: Path) -> None:
     """Refuse a directory that holds no crawl of ours to go on with."""
     check_is_directory(directory)
-    if not holds_crawl(directory):
-        raise ConfigError(f"{directory} holds no crawl; begin one with: archiver crawl URL -o {quote(str(directory))}")
     layout = Layout(directory)
+    if not holds_crawl(directory):
+        name = quote(str(directory))
+        if any(layout.archive.glob("*.warc*")):
+            raise ConfigError(
+                f"{directory} holds an archive, but no crawl; a crawl that lost its database is made anew by: archiver "
+                f"rebuild {name}; what others archived is taken for stored by: archiver crawl URL --dedup-from {name}"
+            )
+        raise ConfigError(f"{directory} holds no crawl; begin one with: archiver crawl URL -o {name}")
     if not layout.settings.exists():
         raise ConfigError(
             f"{layout.settings} is missing; put it back, or make it anew from the WARC files: "

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from archiver import url
 from archiver.earlier import Memory
 from archiver.earlier.memory import GONE, is_there
 from archiver.errors import ArchiveError
@@ -78,15 +79,17 @@ class Changes:
             return What.MOVED
         same = before.meant == now.meant and before.digest == now.digest
         if same and now.meant in REDIRECTS:
-            same = self._leads(before) == self._leads(now)
+            then = self._leads(before)
+            same = then is None or then == self._leads(now)
         return What.UNCHANGED if same else What.CHANGED
 
-    def _leads(self, taken: Taken) -> str:
+    def _leads(self, taken: Taken) -> str | None:
         """Where a redirect leads; a record that cannot be read says nothing, and verify says why."""
         try:
-            return self.memory.redirect(taken)
+            said = self.memory.redirect(taken)
         except ArchiveError:
-            return ""
+            return None
+        return url.join(taken.url, said) or said
 
     def _told(self, what: What, before: Taken | None, now: Taken | None, url: str, note: str) -> Row:
         self.counts[what] += 1

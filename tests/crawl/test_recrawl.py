@@ -90,6 +90,7 @@ def second() -> dict[str, "Page | Route"]:
         "/moved": redirect("/moved-here", "301 Moved Permanently"),
         "/moved-here": Page(page("Here it is")),
         "/redirect": redirect("/both"),
+        "/same-redirect": redirect("./both"),  # the same place, in other words
         "/failing": BROKEN,
         "/liar": UNASKED_304,
     }
@@ -343,9 +344,11 @@ def test_other_seeds_and_refusals(tmp_path: Path, forks: Forks, small: tuple[Raw
     stopped = forks.run("crawl", server.url("/a"), "-o", "c", "--max-urls", "1", *OPTIONS, cwd=tmp_path)
     assert stopped.code == ExitCode.LIMIT, stopped.said
     directory = tmp_path / "c"
+    shutil.copytree(directory / "archive", tmp_path / "foreign/archive")
     for arguments, said in (
         (("recrawl", "nowhere"), "nowhere does not exist"),
         (("recrawl", "."), "holds no crawl"),
+        (("recrawl", "foreign"), "foreign holds an archive, but no crawl"),
         (("crawl", "--since", "c", "-o", "d"), "leave -o out"),
         (("recrawl", "c", "--rate", "fast"), "--rate"),
     ):
