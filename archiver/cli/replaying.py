@@ -29,8 +29,7 @@ def serve(directories: Sequence[Path], port: int, *, opened: bool = False) -> Ex
         replay.check_replayable(directory)
     replay.check_installed()
     others = list(_referred_to(directories))
-    seeds = [seed for directory in directories for seed in _seeds(directory)]
-    seeds = list(dict.fromkeys(seeds))[:SEEDS_SHOWN]
+    seeds = starts(directories)
 
     def started(served: Served) -> None:
         result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
@@ -42,6 +41,12 @@ def serve(directories: Sequence[Path], port: int, *, opened: bool = False) -> Ex
 
     replay.serve([*directories, *others], port, started)
     return ExitCode.DONE
+
+
+def starts(directories: Sequence[Path]) -> list[str]:
+    """Where a person begins, some of each directory: none is left out because another has many."""
+    each = max(SEEDS_SHOWN // len(directories), 1)
+    return list(dict.fromkeys(seed for directory in directories for seed in _seeds(directory)[:each]))
 
 
 def _referred_to(directories: Sequence[Path]) -> Iterator[Path]:

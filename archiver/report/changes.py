@@ -51,11 +51,11 @@ class Changes:
 
     def rows(self) -> Iterator[Row]:
         """A row for each URL, in the order in which this crawl found them; then those that it does not know."""
-        for url, state, note, now in newest(self.db):
-            before = self.memory.newest(url)
+        for address, state, note, now in newest(self.db):
+            before = self.memory.newest(address)
             what = self._word(before, state, now)
             if what is not None:
-                yield self._told(what, before, now, url, note)
+                yield self._told(what, before, now, address, note)
         for portion in self.memory.left(AT_ONCE):
             for each in portion:
                 if not is_known(self.db, each.url):
@@ -91,11 +91,11 @@ class Changes:
             return None
         return url.join(taken.url, said) or said
 
-    def _told(self, what: What, before: Taken | None, now: Taken | None, url: str, note: str) -> Row:
+    def _told(self, what: What, before: Taken | None, now: Taken | None, address: str, note: str) -> Row:
         self.counts[what] += 1
         then = (before.meant, _date(before), before.digest) if before is not None else ("", "", "")
         today = (now.status, _date(now), now.digest) if now is not None else ("", "", "")
-        return url, what.value, then[0], today[0], then[1], today[1], then[2], today[2], note
+        return address, what.value, then[0], today[0], then[1], today[1], then[2], today[2], note
 
 
 def words(counts: dict[str, int]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.cli.replaying import SEEDS_SHOWN, starts
 from archiver.model import ExitCode
 from archiver.warc import cdxj
 from fixtures.command import COMMAND, environment
@@ -88,3 +89,12 @@ def test_first_pages_and_a_browser(tmp_path: Path) -> None:
             end -= 1
         assert (tmp_path / "opened").read_text() == addresses[0]
     assert len(said) == 1
+
+
+def test_several_collections_share_what_is_printed(tmp_path: Path) -> None:
+    """Of one with many pages there are fewer, so that none is left out."""
+    many = tuple(Visit(f"http://example.org/{number}", b"<p>page") for number in range(30))
+    Collection(tmp_path / "many", many, surt=cdxj.key).database.unlink()
+    Collection(tmp_path / "one", (Visit("http://example.net/", b"<p>home"),), surt=cdxj.key).database.unlink()
+    found = starts([tmp_path / "many", tmp_path / "one"])
+    assert (len(found), found[-1]) == (SEEDS_SHOWN // 2 + 1, "http://example.net/")
