@@ -15,6 +15,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -51,9 +52,10 @@ def check_installed() -> None:
 def check_replayable(directory: Path) -> None:
     """Refuse a directory without the folders that pywb reads."""
     layout = Layout(directory)
-    for folder in (layout.archive, layout.indexes):
-        if not folder.is_dir():
-            raise ConfigError(f"{directory} holds no archive to replay: there is no {folder.name}/ in it")
+    if not layout.archive.is_dir():
+        raise ConfigError(f"{directory} holds no archive to replay: there is no {layout.archive.name}/ in it")
+    if not layout.indexes.is_dir():
+        raise ConfigError(f"{directory} holds no index; make it with: archiver index {quote(str(directory))}")
 
 
 def serve(directories: Sequence[Path], port: int, started: Callable[[Served], None]) -> None:

@@ -16,6 +16,15 @@ LARGEST = 256 << 20  # bytes: half a million files
 
 
 @dataclass(frozen=True, slots=True)
+class Original:
+    """The bytes of which a file was made that could not be replayed as it was."""
+
+    name: str  # below the directory
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Imported:
     """One file that was brought in."""
 
@@ -23,13 +32,15 @@ class Imported:
     source: str  # the path it was read from
     member: str  # of a package; "" where the source is the file itself
     package: str  # the folder, below the directory, that holds what else was in the package; "" without one
-    sha256: str
+    sha256: str  # of the file in `archive`
     bytes: int
     records: int
     when: str
     faults: Mapping[str, int] = field(default_factory=dict)  # by verify's code words
-    doubts: tuple[str, ...] = ()  # what its package says that is not so
+    doubts: tuple[str, ...] = ()  # what its package says that is not so, and what of its original is not in it
     indexed: bool = False
+    original: Original | None = None  # None: the file is as it came
+    signature: str = ""  # what became of checking that of its package; "" where there is none
 
 
 def imported_files(layout: Layout) -> tuple[Imported, ...]:
@@ -73,4 +84,10 @@ def _entry(told: Any) -> Imported:
         faults={str(word): int(number) for word, number in told.get("faults", {}).items()},
         doubts=tuple(map(str, told.get("doubts", ()))),
         indexed=bool(told.get("indexed")),
+        original=_original(told.get("original")),
+        signature=str(told.get("signature", "")),
     )
+
+
+def _original(told: Any) -> Original | None:
+    return Original(str(told["name"]), str(told["sha256"]), int(told["bytes"])) if told else None

@@ -50,7 +50,8 @@ def ls(directory: Path, wish: Wish) -> ExitCode:
                 revisits += is_revisit(entry)
                 yield _json(entry) if wish.as_json else _line(entry)
 
-        results(lines())
+        if not results(lines()):
+            return ExitCode.DONE
     told = f", {revisits} of them revisits" if revisits else ""
     say(f"archiver: {count} capture{'s' * (count != 1)}{told}, {volume(size)}")
     return ExitCode.DONE

@@ -9,8 +9,9 @@ from archiver.archive.layout import Layout
 from archiver.archive.reindex import rebuild
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
-from archiver.cli.terminal import result
+from archiver.cli.terminal import result, say
 from archiver.errors import ConfigError
+from archiver.holdings import only_for_pywb
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
 from archiver.verify import Fault, Progress, Report, Severity
@@ -26,6 +27,10 @@ def index(directory: Path) -> ExitCode:
     place.check_idle(directory)
     lines = rebuild(directory)
     result(f"{lines} lines in {Layout(directory).indexes / 'index.cdxj'}")
+    if others := only_for_pywb(Layout(directory).indexes):
+        say(
+            f"{', '.join(others)} lies there too, so that pywb shows each capture twice; take it away if this is enough"
+        )
     return ExitCode.DONE
 
 

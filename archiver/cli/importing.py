@@ -17,16 +17,16 @@ SHOWN = 20  # faults; verify shows the others
 LONGEST = 1000  # characters of a path
 
 
-def bring_in(files: Sequence[Path], output: Path | None, *, strict: bool) -> ExitCode:
+def bring_in(files: Sequence[Path], output: Path | None, *, strict: bool, convert: bool) -> ExitCode:
     """Import *files*, and say what became of each."""
     directory = output or place.COLLECTIONS / importing.collection_name(files[0])
     _check_collection(directory)
     found = importing.sources(files)
     place.made(directory)
     with Meter() as meter:
-        outcome = importing.bring(found, directory, strict=strict, tell=meter.show)
+        outcome = importing.bring(found, directory, strict=strict, convert=convert, tell=meter.show)
     faults = [fault for fault in outcome.faults if fault.severity.value == "fault"]
-    for line in (*outcome.doubts[:SHOWN], *map(fault_line, faults[:SHOWN])):
+    for line in (*outcome.signatures, *outcome.doubts[:SHOWN], *map(fault_line, faults[:SHOWN])):
         say(line)
     if len(outcome.doubts) > SHOWN or len(faults) > SHOWN:
         say("and more; archiver verify FILE... names every fault")
@@ -52,4 +52,5 @@ def _line(each: importing.Arrived) -> str:
     label = printable(each.label, LONGEST)
     if each.known:
         return f"{label}: is there already, as {printable(each.name, LONGEST)}"
-    return f"archive/{each.name}: {each.records} record{'' if each.records == 1 else 's'} of {label}"
+    line = f"archive/{each.name}: {each.records} record{'' if each.records == 1 else 's'} of {label}"
+    return f"{line}, which is kept as {each.original}" if each.original else line

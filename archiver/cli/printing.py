@@ -1,7 +1,6 @@
 """`archiver get`: a capture's payload, its head or its record, to stdout or into a file, byte for byte."""
 
 import codecs
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from typing import BinaryIO, Literal
 from archiver import url
 from archiver.archive.layout import DRAFT, replace_file
 from archiver.cli import directory as place
-from archiver.cli.terminal import complain, say
+from archiver.cli.terminal import complain, say, written
 from archiver.config.seeds import seed
 from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import Holdings, moments, read_answer
@@ -129,11 +128,10 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
             output.with_name(output.name + DRAFT).unlink(missing_ok=True)
         return
     stream: BinaryIO = sys.stdout.buffer
-    try:
-        stream.writelines(_harmless(pieces) if sys.stdout.isatty() else pieces)
-        stream.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for piece in _harmless(pieces) if sys.stdout.isatty() else pieces:
+        if not written(stream.write, piece):
+            return
+    written(stream.flush)
 
 
 def _harmless(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -14,10 +14,10 @@ def _pack(directory: Path, **asked: Any) -> int:
     return pack_collection(directory, Asked(**asked))
 
 
-def _import(files: tuple[Path, ...], output: Path | None, *, strict: bool) -> int:
+def _import(files: tuple[Path, ...], output: Path | None, *, strict: bool, convert: bool) -> int:
     from archiver.cli.importing import bring_in  # noqa: PLC0415 - see `command`
 
-    return bring_in(files, output, strict=strict)
+    return bring_in(files, output, strict=strict, convert=convert)
 
 
 _FILE = click.Path(path_type=Path)
@@ -63,7 +63,7 @@ _PACK = command(
 _IMPORT = command(
     "import",
     _import,
-    """Bring archives that others made into a collection: WARC and WACZ files, folders, other collections.
+    """Bring archives that others made into a collection: WARC, ARC and WACZ files, folders, other collections.
 
     Each file is copied byte for byte into DIR/archive, read whole as archiver verify does, and listed in the index, so
     that archiver replay DIR shows it. Nothing that is there is overwritten, and what is there already is not copied
@@ -73,6 +73,13 @@ _IMPORT = command(
         click.Argument(["files"], nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)),
         output("DIR", "The collection, new or not. Default: collections/ and the name of the first FILE.", "--into"),
         click.Option(["--strict"], is_flag=True, help="Import nothing at all where there is any fault."),
+        click.Option(
+            ["--convert/--no-convert", "--recompress/--no-recompress", "convert"],
+            default=True,
+            show_default=True,
+            help="Make a WARC that can be replayed of a file that cannot: records that share a gzip member, .warc.zst, "
+            "ARC. Each record's bytes stay what they were, and the file is kept as it came in DIR/imports/originals.",
+        ),
     ],
     ("archiver import crawl.wacz", "a package, into collections/crawl"),
     ("archiver import old/*.warc.gz -o collections/example.org", "files, into a collection of your own"),

@@ -1,15 +1,16 @@
 """Where words go: results to stdout, so that they can be piped; everything else to stderr.
 
-Nothing that is written can end the program: a closed terminal or a broken pipe only ends the talking.
+A closed terminal or a broken pipe only ends the talking; a result that cannot be written otherwise is an error.
 """
 
 import math
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from archiver.errors import ArchiveError
 from archiver.stats import printable
 
 _HELD_BACK = 0.1  # seconds for which a result may wait for more of them
@@ -36,19 +37,33 @@ def result(text: str) -> None:
     results([text.removesuffix("\n")])
 
 
-def results(lines: Iterable[str]) -> None:
-    """What was asked for, a line soon after it is there; ends when whoever reads has seen enough."""
+def results(lines: Iterable[str]) -> bool:
+    """What was asked for, a line soon after it is there; whether all was read, or whoever reads had seen enough."""
     flushed = -math.inf
+    for line in lines:
+        if not written(sys.stdout.write, f"{line}\n"):
+            return False
+        if (now := time.monotonic()) - flushed > _HELD_BACK:
+            if not written(sys.stdout.flush):
+                return False
+            flushed = now
+    return written(sys.stdout.flush)
+
+
+def written(write: Callable[..., object], *what: object) -> bool:
+    """Whether *write*, which writes *what* to stdout, did; False when whoever reads has seen enough.
+
+    Raises `ArchiveError` where stdout cannot be written, as on a full disk.
+    """
     try:
-        for line in lines:
-            sys.stdout.write(f"{line}\n")
-            if (now := time.monotonic()) - flushed > _HELD_BACK:
-                sys.stdout.flush()
-                flushed = now
-        sys.stdout.flush()
-    except BrokenPipeError:
+        write(*what)
+    except OSError as error:
         # Python flushes stdout once more at its end, which must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise ArchiveError(f"stdout cannot be written: {error.strerror or error}") from None
+        return False
+    return True
 
 
 def _write_error(text: str) -> None:

@@ -15,7 +15,7 @@ from archiver.export.names import Names
 from archiver.extract import Document, is_page
 from archiver.extract.kind import TELLING
 from archiver.holdings import Holdings, Moments, read_answer
-from archiver.holdings.held import closer
+from archiver.holdings.held import METHOD, closer
 from archiver.http import beginning
 from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Torn
@@ -74,7 +74,7 @@ def _best(holdings: Holdings, group: Iterable[Entry], at: Moments) -> Iterator[t
     own: dict[str, Entry] = {}
     moved: dict[str, Entry] = {}
     for entry in group:
-        address = None if "__wb_method=" in entry.key else url.canonical(entry.url)
+        address = None if METHOD in entry.key else url.canonical(entry.url)
         if address is None:
             continue
         if _has_payload(holdings, entry):

@@ -45,6 +45,7 @@ def read(document: Document, *, text: bool = True) -> Prose:
         for start in range(0, len(source), _PIECE):
             parser.feed(source[start : start + _PIECE])
             if reader.satisfied:
+                reader.stop()
                 break
         parser.close()
     return Prose(_flowing(reader.title)[:MOST_TITLE].rstrip(), _flowing(reader.text)[:MOST_TEXT].rstrip())
@@ -73,6 +74,10 @@ class _Reader:
         """Whether the rest of the page is of no use."""
         text_done = not self._wants_text or self._taken > 2 * MOST_TEXT  # with the white space that is left out
         return self._depth > _DEEPEST or (text_done and self._titled)
+
+    def stop(self) -> None:
+        """Take in nothing more: at its end the parser takes half a tag for text."""
+        self._wants_text = self._in_title = False
 
     def start(self, tag: str, attributes: object) -> None:
         """Take in a start tag."""

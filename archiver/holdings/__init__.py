@@ -6,7 +6,8 @@ not grow with the index, nor with a capture.
 """
 
 from archiver.holdings.held import Holdings
+from archiver.holdings.lines import only_for_pywb
 from archiver.holdings.moments import Moments, moments
 from archiver.holdings.payload import Answer, read_answer
 
-__all__ = ["Answer", "Holdings", "Moments", "moments", "read_answer"]
+__all__ = ["Answer", "Holdings", "Moments", "moments", "only_for_pywb", "read_answer"]

@@ -7,8 +7,10 @@ that its record refers to by URL and date.
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
+from operator import eq
 from pathlib import Path, PurePath
+from shlex import quote
 
 from archiver import url
 from archiver.archive.layout import OPEN, Layout
@@ -24,6 +26,7 @@ from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record
 from archiver.warc.records import profile_of, referred
 
+METHOD = "__wb_method="  # in keys of answers to other requests than GET
 HIGHEST = "99999999999999"
 _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
@@ -45,12 +48,15 @@ class Holdings:
     def opened(cls, directory: Path) -> Iterator["Holdings"]:
         """What *directory* holds at this moment."""
         layout = Layout(directory)
-        for folder in (layout.archive, layout.indexes):
-            if not folder.is_dir():
-                raise ConfigError(f"{directory} holds no archive: there is no {folder.name}/ in it")
+        if not layout.archive.is_dir():
+            raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it")
+        if not layout.indexes.is_dir():
+            raise ConfigError(f"{directory} holds no index; {_make(directory)}")
         with lines.opened(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
-                raise ConfigError(f"{layout.indexes} holds no index; make it with: archiver index {directory}")
+                others = lines.only_for_pywb(layout.indexes)
+                there = f"{others[0][:100]!r}, which only pywb reads, and no CDXJ" if others else "no index"
+                raise ConfigError(f"{layout.indexes} holds {there}; {_make(directory)}")
             yield cls(directory, index)
 
     def entries(self) -> Iterator[Entry]:
@@ -81,8 +87,10 @@ class Holdings:
         return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)
 
     def of_key(self, address: str) -> Iterator[Entry]:
-        """Every capture that has the key of *address*, by date."""
-        return self._under(cdxj.key(address.encode("utf-8", "replace").decode()))
+        """Every capture that has the key of *address*, by date; then answers to what was no GET, as forms."""
+        key = cdxj.key(address.encode("utf-8", "replace").decode())
+        sent = f"{key}{'&' if '?' in key else '?'}{METHOD}"
+        return chain(self._under(key), _once(self._index.beginning(sent.encode())))
 
     def _under(self, key: str) -> Iterator[Entry]:
         return _once(self._index.beginning(f"{key} ".encode()))
@@ -90,13 +98,13 @@ class Holdings:
     def closest(self, address: str, at: Moments | None = None) -> Entry | None:
         """The capture of *address* that is closest to *at*, the newest without; None without any.
 
-        Where there is none of exactly this URL, one that pywb would show for it.
+        Where there is none of exactly this URL, one that pywb would show for it; answers to a GET go before others.
         """
-        ranked: list[Entry | None] = [None, None]
+        ranked: list[Entry | None] = [None] * 4
         for entry in self.of_key(address):
-            place = int(_canonical(entry.url) != address)
+            place = 2 * (METHOD in entry.key) + (_canonical(entry.url) != address)
             ranked[place] = closer(ranked[place], entry, at or _ALL)
-        return ranked[0] or ranked[1]
+        return next((entry for entry in ranked if entry is not None), None)
 
     def near(self, address: str) -> list[str]:
         """A few URLs that are held and look most like *address*, which is not."""
@@ -105,9 +113,9 @@ class Holdings:
         for start in (key, key.rstrip("/").rpartition("/")[0] + "/"):
             for entry in islice(_once(self._index.beginning(start.encode())), _MOST_NEAR):
                 names[entry.url] = None
-                if len(names) >= _NEAR:
-                    return list(names)
-        return list(names)
+            if len(names) >= _NEAR:
+                break
+        return sorted(names, key=lambda name: -_alike(name, address))[:_NEAR]
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""
@@ -123,7 +131,8 @@ class Holdings:
         with self.record(entry) as record:
             named, not_modified = referred(record), profile_of(record) is Profile.NOT_MODIFIED
         at = _moment(named.date)
-        others = [one for one in self.of_key(_canonical(named.url or entry.url)) if not is_revisit(one)]
+        of_key = self.of_key(_canonical(named.url or entry.url))
+        others = [one for one in of_key if not is_revisit(one) and METHOD not in one.key]
         same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
         best: Entry | None = None
         for one in same or (others if not_modified and at is not None else ()):
@@ -135,6 +144,10 @@ class Holdings:
         with self.record(entry) as record:
             reference = read_answer(record).framing.first("location")
         return url.join(entry.url, _utf8(reference)) if reference else None
+
+
+def _make(directory: Path) -> str:
+    return f"make it with: archiver index {quote(str(directory))}"
 
 
 def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:
@@ -193,6 +206,16 @@ def _same_payload(entries: Iterable[Entry], revisit: Entry) -> Entry | None:
             break
         best = entry
     return best
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two URLs begin and end with alike, whatever their schemes."""
+    one, other = one.partition("://")[2], other.partition("://")[2]
+    return sum(_same(one, other)) + sum(_same(reversed(one), reversed(other)))
+
+
+def _same(one: Iterable[str], other: Iterable[str]) -> Iterator[bool]:
+    return takewhile(bool, map(eq, one, other))
 
 
 def _digest(written: str) -> str:

@@ -17,8 +17,15 @@ from archiver.errors import ArchiveError
 from archiver.warc.cdxj import LONGEST_LINE
 
 SMALL = 16 << 20  # bytes of a file that is looked through before it is believed to be sorted
+_OF_PYWB = frozenset((".cdx", ".idx", ".summary"))
 _PROBES = 64  # lines of a larger file that are compared
 _TRIES = 10  # times that the folder changes while its files are being opened
+
+
+def only_for_pywb(folder: Path) -> list[str]:
+    """The files in *folder* that pywb reads as an index, and nothing here does: CDX of old, and ZipNum."""
+    with storage(folder):
+        return sorted(path.name for path in folder.iterdir() if path.suffix in _OF_PYWB)
 
 
 @contextmanager

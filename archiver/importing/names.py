@@ -8,7 +8,7 @@ from collections.abc import Container
 from pathlib import Path
 
 LONGEST = 180  # characters, so that the suffixes of open files and runs still fit into a file system's 255 bytes
-ENDINGS = (".warc.gz", ".warc", ".wacz", ".gz")
+ENDINGS = (".warc.gz", ".warc.zst", ".arc.gz", ".warc", ".arc", ".wacz", ".gz", ".zst")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~+=@,-]")
 _UNFINISHED = re.compile(r"(?:\.open|\.tmp)+$", re.IGNORECASE)

@@ -6,17 +6,20 @@ says is a doubt, and is told. Source: WACZ 1.1.1; of 1.0 the older form of that 
 """
 
 import hashlib
+import io
 import json
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from archiver.errors import ConfigError
+from archiver.wacz.checking import Judgement, Worth, judge
 
 LIST = "datapackage.json"
 DIGEST = "datapackage-digest.json"
@@ -30,6 +33,8 @@ _WARC = re.compile(r"archive/.+\.warc(?:\.gz)?", re.IGNORECASE)
 _KEPT = re.compile(r"datapackage\.json|datapackage-digest\.json|pages/[^/]+|logs/[^/]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
 _ENCRYPTED = 0x1
+_HEADER = struct.Struct("<4s22xHH")  # of a member, before its name: lengths of that, and of what else is said
+_SIGNATURE = b"PK\x03\x04"
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 _HASHES = frozenset(("md5", "sha1", "sha224", "sha256", "sha384", "sha512"))
 
@@ -41,6 +46,7 @@ class Member:
     name: str
     size: int  # unpacked
     stated: str  # its hash as the package's list has it, `algorithm:hex`; "" where the list does not say
+    place: int | None = None  # of its header, where it is stored as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class Package:
     kept: tuple[Member, ...]  # what tells of the archive: the list, its digest, pages and logs
     others: tuple[Member, ...]  # what is made anew from the archives
     doubts: tuple[str, ...]
+    signature: Judgement | None = None  # None: it is not signed
 
 
 def read_package(path: Path) -> Package:
@@ -60,8 +67,8 @@ def read_package(path: Path) -> Package:
     with _opened(path) as file:
         infos = [info for info in file.infolist() if not info.is_dir()]
         _check(path, infos)
-        told, doubts = _list(file, {info.filename for info in infos})
-        members = [Member(info.filename, info.file_size, told.get(info.filename, "")) for info in infos]
+        told, doubts, signature = _list(file, {info.filename for info in infos})
+        members = [Member(info.filename, info.file_size, told.get(info.filename, ""), _place(info)) for info in infos]
     warcs = tuple(member for member in members if _WARC.fullmatch(member.name))
     if not warcs:
         raise ConfigError(
@@ -75,7 +82,7 @@ def read_package(path: Path) -> Package:
         doubts += [f"{LIST} does not list {member.name[:200]!r}" for member in warcs if not member.stated][:10]
     outline = "\n".join(f"{info.filename} {info.file_size} {info.CRC}" for info in infos)
     mark = hashlib.sha256(outline.encode("utf-8", "replace")).hexdigest()[:8]
-    return Package(path, mark, warcs, kept, others, tuple(doubts))
+    return Package(path, mark, warcs, kept, others, tuple(doubts), signature)
 
 
 @contextmanager
@@ -87,6 +94,39 @@ def open_member(path: Path, member: Member) -> Iterator[IO[bytes]]:
                 yield stream
         except _BROKEN as error:
             raise ConfigError(f"{path}: {member.name} cannot be unpacked: {error}") from None
+
+
+@contextmanager
+def open_archive(path: Path, member: Member) -> Iterator[IO[bytes]]:
+    """The bytes of an archive: where it is stored they are given as they lie there, also damaged ones."""
+    if member.place is None:
+        with open_member(path, member) as stream:
+            yield stream
+        return
+    with path.open("rb") as file:
+        file.seek(member.place)
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(_SIGNATURE):
+            raise ConfigError(f"{path}: {member.name} is not where the list of the ZIP file says")
+        file.seek(sum(_HEADER.unpack(header)[1:]), io.SEEK_CUR)
+        yield io.BufferedReader(_Stretch(file, member.size))
+
+
+class _Stretch(io.RawIOBase):
+    """The next *size* bytes of *file*."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(min(len(buffer), self._left))
+        buffer[: len(piece)] = piece
+        self._left -= len(piece)
+        return len(piece)
 
 
 def hash_for(stated: str) -> "hashlib._Hash | None":
@@ -140,6 +180,11 @@ def _check(path: Path, infos: list[zipfile.ZipInfo]) -> None:
         end = info.header_offset + info.compress_size
 
 
+def _place(info: zipfile.ZipInfo) -> int | None:
+    stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+    return info.header_offset if stored else None
+
+
 def _fault(info: zipfile.ZipInfo) -> str:
     name = PurePosixPath(info.filename)
     if name.is_absolute() or ".." in name.parts or _CONTROL.search(info.orig_filename) or ":" in name.parts[0]:
@@ -153,26 +198,36 @@ def _fault(info: zipfile.ZipInfo) -> str:
     return ""
 
 
-def _list(file: zipfile.ZipFile, names: set[str]) -> tuple[dict[str, str], list[str]]:
-    """Names and stated hashes of all members, as far as the package tells them; and what is to be doubted."""
+def _list(file: zipfile.ZipFile, names: set[str]) -> tuple[dict[str, str], list[str], Judgement | None]:
+    """Names and stated hashes of all members, as far as the package tells; what is to be doubted; its signature."""
     if LIST not in names:
-        return {}, [f"it has no {LIST}: nothing tells what its files should be"]
+        return {}, [f"it has no {LIST}: nothing tells what its files should be"], None
     text = _read(file, LIST)
-    doubts = []
-    if DIGEST in names:
-        stated = _hash_of(_json(_read(file, DIGEST)))
-        state = hash_for(stated)
-        if state is None:
-            doubts.append(f"{DIGEST} holds no hash that can be checked")
-        else:
-            state.update(text)
-            if state.hexdigest() != stated.partition(":")[2]:
-                doubts.append(f"{LIST} is not what {DIGEST} says: its {state.name} is {state.hexdigest()}")
+    doubts, signature = _digest(text, _json(_read(file, DIGEST))) if DIGEST in names else ([], None)
     resources = _json(text).get("resources")
     if not isinstance(resources, list):
-        return {}, [*doubts, f"{LIST} cannot be read, or lists no resources"]
+        return {}, [*doubts, f"{LIST} cannot be read, or lists no resources"], signature
     told = {str(each["path"]): _hash_of(each) for each in resources if isinstance(each, dict) and "path" in each}
-    return told, doubts
+    return told, doubts, signature
+
+
+def _digest(text: bytes, said: dict[str, Any]) -> tuple[list[str], Judgement | None]:
+    """What is to be doubted of the list *text* by what the file beside it *said*, and how it is signed."""
+    doubts = []
+    stated = _hash_of(said)
+    state = hash_for(stated)
+    if state is None:
+        doubts.append(f"{DIGEST} holds no hash that can be checked")
+    else:
+        state.update(text)
+        if state.hexdigest() != stated.partition(":")[2]:
+            doubts.append(f"{LIST} is not what {DIGEST} says: its {state.name} is {state.hexdigest()}")
+    if said.get("signedData") is None:
+        return doubts, None
+    signature = judge(said["signedData"], f"sha256:{hashlib.sha256(text).hexdigest()}")
+    if signature.worth is Worth.NOT_VALID:
+        doubts.append(str(signature))
+    return doubts, signature
 
 
 def _read(file: zipfile.ZipFile, name: str) -> bytes:

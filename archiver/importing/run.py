@@ -1,8 +1,9 @@
 """The steps of an import, in the order that lets it be killed between any two of them.
 
-Each file is copied to a draft and hashed; all drafts are read whole by the code of `verify`; imports.json names them;
-they get their names; their lines become part of the index; imports.json says so. A draft is gone at the next start;
-a file that has its name is known by its digest, and an entry without index lines gets them the next time.
+Each file is copied to a draft and hashed; what cannot be replayed as it is becomes another draft beside its own; all
+drafts are read whole by the code of `verify`; imports.json names them; they get their names, originals first; their
+lines become part of the index; imports.json says so. A draft is gone at the next start; a file that has its name is
+known by its digest, and an entry without index lines gets them the next time.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from archiver import disk, verify
 from archiver.archive import reindex
-from archiver.archive.imports import Imported, imported_files, write_imports
+from archiver.archive.imports import Imported, Original, imported_files, write_imports
 from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import DRAFT, Layout, storage, sync_folder
 from archiver.archive.lock import Lock
@@ -23,10 +24,15 @@ from archiver.disk import STEP, sync_data
 from archiver.errors import ArchiveError, ConfigError
 from archiver.importing.kept import keep_papers
 from archiver.importing.names import file_name
+from archiver.importing.originals import keep_original, place_for
 from archiver.importing.packages import CHUNK, disagreement, hash_for, mismatch
-from archiver.importing.sources import Source
+from archiver.importing.remaking import remake
+from archiver.importing.sources import Form, Source
 from archiver.stats import second, volume
 from archiver.verify import Fault, Report, Severity
+from archiver.wacz.checking import Worth
+
+CONVERT = "with --convert a WARC is made of it that can be replayed, and it is kept as it is beside that"
 
 Tell = Callable[[str], None]
 
@@ -39,6 +45,7 @@ class Arrived:
     name: str  # in archive/
     records: int
     known: bool  # it was there already
+    original: str = ""  # where it is kept as it came, below the directory; "" where the file is as it came
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,7 @@ class Outcome:
     doubts: tuple[str, ...]  # what packages say that is not so
     faulty: bool  # whether something is wrong with what was read
     refused: bool = False  # and nothing was imported for that reason
+    signatures: tuple[str, ...] = ()  # what became of checking those of packages
 
 
 @dataclass(slots=True)
@@ -59,18 +67,27 @@ class _Draft:
     source: Source
     path: Path
     sha256: str
-    doubt: str
+    size: int
+    doubts: tuple[str, ...]
     records: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    shared: bool = False  # whether it is to be made anew, for its records share gzip members
+    original: "_Draft | None" = None  # of which it was made
 
 
-def bring(found: Sequence[Source], directory: Path, *, strict: bool, tell: Tell = lambda _: None) -> Outcome:
+def bring(
+    found: Sequence[Source], directory: Path, *, strict: bool, convert: bool = True, tell: Tell = lambda _: None
+) -> Outcome:
     """Bring *found* into the collection at *directory*, which may be empty.
 
-    With *strict*, nothing is imported if something is wrong with any of it. Raises `ConfigError` for what cannot be
+    With *strict*, nothing is imported if something is wrong with any of it. What nobody could replay as it is comes in
+    as another file made of it, the original beside it, if *convert* says so. Raises `ConfigError` for what cannot be
     imported at all, before anything has its name.
     """
     layout = Layout(directory)
+    for source in found:
+        if source.form is not Form.WARC and not convert:
+            raise ConfigError(f"{source.label}: {source.form.value}; {CONVERT}")
     with storage(directory):
         _check_elsewhere(found, layout)
         for folder in (layout.archive, layout.indexes):
@@ -79,7 +96,7 @@ def bring(found: Sequence[Source], directory: Path, *, strict: bool, tell: Tell 
     lock = Lock(layout.lock)
     try:
         layout.forget_drafts()
-        return _Import(layout, found, tell).run(strict=strict)
+        return _Import(layout, found, tell, convert=convert).run(strict=strict)
     finally:
         layout.forget_drafts()
         lock.release()
@@ -94,9 +111,10 @@ def _check_elsewhere(found: Iterable[Source], layout: Layout) -> None:
 class _Import:
     """One import under way, in a collection whose lock is held."""
 
-    def __init__(self, layout: Layout, found: Sequence[Source], tell: Tell) -> None:
+    def __init__(self, layout: Layout, found: Sequence[Source], tell: Tell, *, convert: bool) -> None:
         self._layout = layout
         self._found = found
+        self._convert = convert
         self._tell = tell
         self._present = _Present(layout.archive)
         self._arrived: list[Arrived] = []
@@ -104,23 +122,29 @@ class _Import:
         self._entries = [
             each for each in imported_files(layout) if each.indexed or (layout.archive / each.name).exists()
         ]
+        self._remade = {
+            each.original.sha256: (each.name, each.original.bytes)
+            for each in self._entries
+            if each.original is not None and (layout.archive / each.name).exists()
+        }
 
     def run(self, *, strict: bool) -> Outcome:
         """All steps."""
-        self._check_room()
-        drafts = self._copied()
+        self._check_room(sum(source.size * (1 if source.form is Form.WARC else 2) for source in self._found))
+        drafts = [draft if draft.source.form is Form.WARC else self._made_of(draft) for draft in self._copied()]
         report = self._verified(drafts)
+        drafts = [self._made_of(draft) if draft.shared else draft for draft in drafts]
         doubts = self._doubts(drafts)
         faulty = not report.ok or bool(doubts)
-        outcome = Outcome((), report.faults, doubts, faulty, refused=strict and faulty)
+        refused = strict and faulty
+        outcome = Outcome((), report.faults, doubts, faulty, refused=refused, signatures=self._signatures())
         if outcome.refused:
             return outcome
         self._named(drafts)
         self._listed()
         return replace(outcome, files=tuple(self._arrived))
 
-    def _check_room(self) -> None:
-        wanted = sum(source.size for source in self._found)
+    def _check_room(self, wanted: int) -> None:
         with storage(self._layout.archive):
             free = disk.free(self._layout.archive)
         if wanted > free:
@@ -142,11 +166,9 @@ class _Import:
 
             at(0)
             done += source.size
-            if self._present.may_hold(source.size):
-                sha256 = _digest(source)
-                if name := self._present.holder(source.size, sha256):
-                    self._arrived.append(Arrived(source.label, name, 0, known=True))
-                    continue
+            if name := self._known(source):
+                self._arrived.append(Arrived(source.label, name, 0, known=True))
+                continue
             draft = _copy(source, self._layout.archive / f"import-{number:05}{DRAFT}", at)
             same = next((each for each in drafts if each.sha256 == draft.sha256), None)
             if same is not None:
@@ -155,6 +177,27 @@ class _Import:
                 continue
             drafts.append(draft)
         return drafts
+
+    def _known(self, source: Source) -> str:
+        """The name of the file that has the bytes of *source*, or was made of them; "" without one."""
+        if not self._present.may_hold(source.size) and all(size != source.size for _, size in self._remade.values()):
+            return ""
+        sha256 = _digest(source)
+        return self._present.holder(source.size, sha256) or self._remade.get(sha256, ("", 0))[0]
+
+    def _made_of(self, draft: _Draft) -> _Draft:
+        """Another draft, made of *draft*, which cannot be replayed."""
+        self._check_room(draft.size)
+        source = draft.source
+        made = remake(
+            source,
+            draft.path,
+            draft.sha256,
+            draft.path.with_name(f"made-{draft.path.name}"),
+            lambda at: self._tell(f"{source.label}: each record gets its own place: {at / max(draft.size, 1):.0%}"),
+        )
+        doubts = (*draft.doubts, *made.doubts)
+        return replace(draft, path=made.path, sha256=made.sha256, size=made.size, doubts=doubts, original=draft)
 
     def _verified(self, drafts: Sequence[_Draft]) -> Report:
         """What reading the drafts through has found, by the names of their sources; refuses what holds nothing."""
@@ -172,7 +215,9 @@ class _Import:
             if draft is not None and fault.severity is Severity.FAULT:
                 draft.faults[fault.code] += 1
         for draft in drafts:
-            _check_usable(draft, {fault.code for fault in report.faults if fault.file == str(draft.path)})
+            codes = {fault.code for fault in report.faults if fault.file == str(draft.path)}
+            draft.shared = "member-shared" in codes
+            _check_usable(draft, codes, convert=self._convert)
         named = [
             replace(fault, file=by_path[fault.file].source.label) if fault.file in by_path else fault
             for fault in report.faults
@@ -181,48 +226,65 @@ class _Import:
 
     def _doubts(self, drafts: Sequence[_Draft]) -> tuple[str, ...]:
         """What packages say of themselves that is not so: their lists, their archives, and all else in them."""
-        doubts = [draft.doubt for draft in drafts if draft.doubt]
+        doubts = [doubt for draft in drafts for doubt in draft.doubts]
         for package in dict.fromkeys(source.package for source in self._found if source.package is not None):
             doubts += [f"{package.path}: {doubt}" for doubt in package.doubts]
             found = (mismatch(package.path, member) for member in (*package.kept, *package.others))
             doubts += [f"{package.path}: {doubt}" for doubt in found if doubt]
         return tuple(doubts)
 
+    def _signatures(self) -> tuple[str, ...]:
+        """What became of checking those that no doubt speaks of."""
+        packages = dict.fromkeys(source.package for source in self._found if source.package is not None)
+        signed = ((package.path, package.signature) for package in packages if package.signature is not None)
+        return tuple(f"{path}: {found}" for path, found in signed if found.worth is not Worth.NOT_VALID)
+
     def _named(self, drafts: Sequence[_Draft]) -> None:
         """Every draft gets its name, after imports.json tells of it."""
         when = second(time.time())
         taken = self._present.names()
-        moves: list[tuple[Path, Path]] = []
+        kept: set[str] = set()  # places of originals
         for draft in drafts:
             source = draft.source
-            name = file_name(source.name, draft.sha256, taken, compressed=source.compressed)
+            compressed = source.compressed or draft.original is not None
+            name = file_name(source.name, draft.sha256, taken, compressed=compressed)
             taken.add(name.lower())
-            papers = keep_papers(self._layout, source.package) if source.package else ""
-            doubts = tuple(
-                doubt for doubt in (draft.doubt, *(source.package.doubts if source.package else ())) if doubt
+            original = self._original(draft, kept)
+            self._arrived.append(
+                Arrived(source.label, name, draft.records, known=False, original=original.name if original else "")
             )
-            moves.append((draft.path, self._layout.archive / name))
-            self._arrived.append(Arrived(source.label, name, draft.records, known=False))
             self._entries.append(
                 Imported(
                     name=name,
                     source=str(source.path.absolute()),
                     member=source.member.name if source.member else "",
-                    package=papers,
+                    package=keep_papers(self._layout, source.package) if source.package else "",
                     sha256=draft.sha256,
-                    bytes=source.size,
+                    bytes=draft.size,
                     records=draft.records,
                     when=when,
                     faults=dict(draft.faults),
-                    doubts=doubts,
+                    doubts=(*draft.doubts, *(source.package.doubts if source.package else ())),
+                    original=original,
+                    signature=str(source.package.signature or "") if source.package else "",
                 )
             )
         if drafts:
             write_imports(self._layout, self._entries)
         with storage(self._layout.archive):
-            for draft_path, path in moves:
-                _give_name(draft_path, path)
+            for draft, entry in zip(drafts, self._entries[len(self._entries) - len(drafts) :], strict=True):
+                if draft.original is not None and entry.original is not None:
+                    keep_original(draft.original.path, self._layout, entry.original.name)
+                _give_name(draft.path, self._layout.archive / entry.name)
             sync_folder(self._layout.archive)
+
+    def _original(self, draft: _Draft, kept: set[str]) -> Original | None:
+        """Where that is to be kept of which *draft* was made; *kept* hears of it."""
+        if draft.original is None:
+            return None
+        name = place_for(self._layout, draft.source.name, draft.original.sha256, kept)
+        kept.add(name.lower())
+        return Original(name, draft.original.sha256, draft.original.size)
 
     def _listed(self) -> None:
         """The lines of all that has none yet become part of the index; then imports.json says so."""
@@ -302,20 +364,17 @@ def _copy(source: Source, path: Path, at: Callable[[int], None]) -> _Draft:
     if written != source.size:
         raise ConfigError(f"{source.label} has {written} bytes and not {source.size}, as it had before: it is changing")
     doubt = disagreement(source.member, stated) if source.member and stated is not None else ""
-    return _Draft(source, path, state.hexdigest(), f"{source.path}: {doubt}" if doubt else "")
+    return _Draft(source, path, state.hexdigest(), written, (f"{source.path}: {doubt}",) if doubt else ())
 
 
-def _check_usable(draft: _Draft, codes: set[str]) -> None:
+def _check_usable(draft: _Draft, codes: set[str], *, convert: bool) -> None:
     label = draft.source.label
     if "arc" in codes:
-        raise ConfigError(f"{label}: an ARC file; make a WARC of it with: warcio recompress FILE.arc.gz FILE.warc.gz")
+        raise ConfigError(f"{label}: an ARC file, which no package may hold; unpack it, and import it by itself")
     if not draft.records:
-        raise ConfigError(f"{label}: there is no whole WARC record in it")
-    if "member-shared" in codes:
-        raise ConfigError(
-            f"{label}: several records share a gzip member, so none of them can be replayed; give each its own with: "
-            "warcio recompress OLD.warc.gz NEW.warc.gz"
-        )
+        raise ConfigError(f"{label}: there is no whole record in it")
+    if draft.shared and not convert:
+        raise ConfigError(f"{label}: several records share a gzip member, so they cannot be replayed; {CONVERT}")
 
 
 def _give_name(draft: Path, path: Path) -> None:

@@ -7,33 +7,46 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from archiver.archive.layout import OPEN, storage
 from archiver.archive.stored import WARC_ENDINGS
 from archiver.errors import ConfigError
-from archiver.importing.packages import Member, Package, open_member, read_package
+from archiver.importing.frames import MAGICS
+from archiver.importing.packages import Member, Package, open_archive, read_package
+from archiver.warc.arc import DESCRIPTION
 from archiver.warc.members import Source as Bytes
 from archiver.warc.members import Torn
 
 _ZIP = b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
 _BEGIN = b"WARC/"
-_ARC = b"filedesc://"
+_ARC = DESCRIPTION.encode()
+_MAGIC = 4  # bytes by which zstd is known
 _LARGEST_LIST = 16 << 20  # bytes of the JSON of a package of several packages
-_OTHERS = (".wacz", ".arc", ".arc.gz", *(ending + OPEN for ending in WARC_ENDINGS))
+_OTHERS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *(ending + OPEN for ending in WARC_ENDINGS))
+
+
+class Form(Enum):
+    """How a file holds its records."""
+
+    WARC = "a WARC file"
+    ARC = "an ARC file, the format before WARC"
+    ZSTD = "a WARC file compressed by zstd"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One WARC file, wherever it is."""
+    """One file of records, wherever it is."""
 
     path: Path  # of the file, or of the package that holds it
     size: int
     compressed: bool
     package: Package | None = None
     member: Member | None = None
+    form: Form = Form.WARC
 
     @property
     def label(self) -> str:
@@ -50,7 +63,7 @@ class Source:
         """Its bytes."""
         with storage(self.path):
             if self.member is not None:
-                with open_member(self.path, self.member) as file:
+                with open_archive(self.path, self.member) as file:
                     yield file
             else:
                 with self.path.open("rb") as file:
@@ -99,30 +112,33 @@ def _of_file(path: Path) -> Iterator[Source]:
         elif begin.lstrip()[:1] == b"{":
             yield from _of_list(path)
         else:
-            yield Source(path, path.stat().st_size, _is_compressed(file, str(path)))
+            form, compressed = _form(file, str(path))
+            yield Source(path, path.stat().st_size, compressed, form=form)
 
 
-def _is_compressed(file: IO[bytes], label: str) -> bool:
-    """Whether this WARC is compressed; refuses what is none."""
+def _form(file: IO[bytes], label: str) -> tuple[Form, bool]:
+    """How the records lie in this file, and whether gzip has compressed it; refuses what holds none."""
+    begin = file.read(_MAGIC)
+    file.seek(0)
+    if begin in MAGICS:
+        return Form.ZSTD, False
     inside = Bytes(file, 0)  # type: ignore[arg-type]  # asks for nothing beyond read and seek
     if inside.compressed:
         try:
             inside.advance()
             inside.fill(len(_ARC))
         except Torn:
-            return True  # damaged at its very beginning: reading it through shows whether there is anything in it
+            return Form.WARC, True  # damaged at its very beginning: reading it through shows whether there is anything
     else:
         inside.fill(len(_ARC))
-    _check_begin(bytes(inside.buffer[: len(_ARC)]), label)
-    return inside.compressed
+    begin = bytes(inside.buffer[: len(_ARC)])
+    if begin == _ARC:
+        return Form.ARC, inside.compressed
+    _check_begin(begin, label)
+    return Form.WARC, inside.compressed
 
 
 def _check_begin(begin: bytes, label: str) -> None:
-    if begin.startswith(_ARC):
-        raise ConfigError(
-            f"{label}: an ARC file, the format before WARC; make a WARC of it with: warcio recompress FILE.arc "
-            "FILE.warc.gz"
-        )
     if begin[: len(_BEGIN)].upper() != _BEGIN:
         what = "it is empty" if not begin else f"it begins with {begin!r}"
         raise ConfigError(f"{label}: not a WARC or WACZ file: {what}")
@@ -131,10 +147,10 @@ def _check_begin(begin: bytes, label: str) -> None:
 def _of_package(path: Path) -> Iterator[Source]:
     package = read_package(path)
     for member in package.warcs:
-        with open_member(path, member) as file:
+        with open_archive(path, member) as file:
             compressed = file.read(len(_GZIP)) == _GZIP
         if not compressed:
-            with open_member(path, member) as file:
+            with open_archive(path, member) as file:
                 _check_begin(file.read(len(_ARC)), f"{path}: {member.name}")
         yield Source(path, member.size, compressed, package, member)
 
@@ -151,6 +167,8 @@ def _of_list(path: Path) -> Iterator[Source]:
         raise ConfigError(f"{path}: not a WARC or WACZ file, nor the JSON of a multi-WACZ") from None
     if profile not in ("multi-wacz-package", "wacz-package"):
         raise ConfigError(f"{path}: its profile is {str(profile)[:40]!r}, that of a multi-WACZ is 'multi-wacz-package'")
+    if not names:
+        raise ConfigError(f"{path}: a multi-WACZ that names no package")
     for name in names:
         beside = PurePosixPath(name)
         if "://" in name or beside.is_absolute() or ".." in beside.parts or "\\" in name:

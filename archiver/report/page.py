@@ -84,7 +84,7 @@ def _outcome(whole: Whole) -> str:
         ("captures", f"{totals.captures:,}", ""),
         ("received", volume(totals.received), ""),
         (f"in {totals.warcs:,} WARC file{'' if totals.warcs == 1 else 's'}", volume(totals.stored), ""),
-        ("hosts", f"{whole.hosts:,}", ""),
+        ("host" if whole.hosts == 1 else "hosts", f"{whole.hosts:,}", ""),
         ("first to last capture", duration(totals.last - totals.first), ""),
     ]
     if run is not None:

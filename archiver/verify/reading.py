@@ -4,8 +4,9 @@ A directory with `archive/` in it is a collection, and its index and crawl.db ar
 directory stands for the WARC files below it. Nothing is written but in a temporary directory.
 """
 
+import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from archiver.archive.imports import imported_files
+from archiver.archive.imports import Imported, imported_files
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.stored import WARC_ENDINGS
 from archiver.earlier import rounds
@@ -143,11 +144,30 @@ class _Run:
             self._findings.add(Fault(str(collection.imports), "imports-unreadable", str(error)))
             return {}
         there = {path.name for path in self._target.files}
+        self._originals(collection, files)
         for each in files:
             if each.name not in there:
                 sentence = f"archive/{each.name} is not there; it was imported from {each.source}"
                 self._findings.add(Fault(str(collection.imports), "import-missing", printable(sentence, 1000)))
         return {each.name: WarcRow(each.bytes, closed=True, digest=f"sha256:{each.sha256}") for each in files}
+
+    def _originals(self, collection: Layout, files: Iterable[Imported]) -> None:
+        """Compare those that are kept of imported files with what imports.json says."""
+        for original in (each.original for each in files if each.original is not None):
+            path = collection.directory / original.name
+            try:
+                with path.open("rb") as file:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+            except FileNotFoundError:
+                sentence = printable(f"{original.name} is not there, of which a file in archive/ was made", 1000)
+                self._findings.add(Fault(str(collection.imports), "import-missing", sentence))
+                continue
+            except OSError as error:
+                self._findings.add(Fault(str(path), "unreadable", error.strerror or str(error)))
+                continue
+            if found != original.sha256:
+                sentence = f"its bytes are not those that came: they have sha256:{found}, imports.json says otherwise"
+                self._findings.add(Fault(str(path), "file-changed", sentence))
 
     def _committed(self) -> dict[str, WarcRow] | None:
         collection = self._target.collection

@@ -20,6 +20,7 @@ from typing import BinaryIO, Self
 
 from archiver.archive.layout import storage
 from archiver.errors import ConfigError
+from archiver.wacz.moments import with_moments
 from archiver.warc.cdxj import LONGEST_LINE, is_revisit, read_line
 
 BLOCK = 3000  # lines
@@ -79,9 +80,10 @@ class Listing:
             tally.revisits += is_revisit(entry)
         return tallies
 
-    def of(self, names: Collection[str]) -> Iterator[bytes]:
-        """The lines that name one of the WARC files *names*."""
-        for line in self._lines():
+    def of(self, names: Collection[str], folder: Path | None = None) -> Iterator[bytes]:
+        """The lines that name one of the WARC files *names*; with *folder*, where those lie, with their moments."""
+        lines = self._lines() if folder is None else with_moments(self._lines(), folder, names)
+        for line in lines:
             plain = _FILENAME.search(line)
             if plain:
                 name = plain[1].decode("utf-8", "replace")

@@ -168,7 +168,7 @@ class _Packing:
             for warc in warcs:
                 damage += self._warc(package, warc, found)
             self._tell(Progress(self._done, self._total, self._file, len(self._stock.warcs), listing=True))
-            _index(package, warcs, self._stock.indexes)
+            self._index(package, warcs)
             package.add(rows.PAGES, found.seeds.pieces(), size=found.seeds.size)
             if found.others.rows:
                 package.add(rows.EXTRA, found.others.pieces(), size=found.others.size)
@@ -218,6 +218,24 @@ class _Packing:
             raise _changed(warc.path)
         return damage
 
+    def _index(self, package: Package, warcs: Sequence[Warc]) -> None:
+        """The index of *warcs*: plain where it is short, else in blocks."""
+        stock = self._stock
+        lines = sum(warc.lines for warc in warcs)
+        size = sum(warc.line_bytes for warc in warcs)
+        known = {warc.path.name for warc in warcs}
+        folder = warcs[0].path.parent if any(warc.revisits for warc in stock.warcs) else None
+        with Listing(stock.indexes) as whole:
+            if lines <= listing.PLAIN:
+                package.add(listing.INDEX, whole.of(known, folder), size=size)
+            else:
+                with package.member(listing.BLOCKS, size, packed=False) as member:
+                    blocks = Blocks(member.write)
+                    blocks.take(whole.of(known, folder))
+                package.add(listing.KEYS, blocks.keys)
+            if whole.given != lines:
+                raise _changed(stock.indexes[0].parent)
+
     def _stand(self, done: int) -> None:
         """So much is *done*; it is told now and then."""
         self._done = done
@@ -228,23 +246,6 @@ class _Packing:
     def _add(self, record: Record, found: Rows) -> None:
         for page in self._finder.take(record):
             found.add(page)
-
-
-def _index(package: Package, warcs: Sequence[Warc], indexes: Sequence[Path]) -> None:
-    """The index of *warcs*: plain where it is short, else in blocks."""
-    lines = sum(warc.lines for warc in warcs)
-    size = sum(warc.line_bytes for warc in warcs)
-    known = {warc.path.name for warc in warcs}
-    with Listing(indexes) as whole:
-        if lines <= listing.PLAIN:
-            package.add(listing.INDEX, whole.of(known), size=size)
-        else:
-            with package.member(listing.BLOCKS, size, packed=False) as member:
-                blocks = Blocks(member.write)
-                blocks.take(whole.of(known))
-            package.add(listing.KEYS, blocks.keys)
-        if whole.given != lines:
-            raise _changed(indexes[0].parent)
 
 
 def _changed(path: Path) -> ArchiveError:

@@ -79,6 +79,33 @@ def test_get_says_what_it_took_instead(get: Get) -> None:
     assert err == "archiver: http://www.example.org/lost is not held, but http://example.org/lost is, and is printed\n"
 
 
+def test_what_is_no_answer_to_a_get_is_found_too(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """By its URL, behind what a GET brought; and where a URL is missed, those most like it are named."""
+    held = Held(tmp_path / "c").add("http://example.org/a", b"got").add("http://example.org/form", b"posted")
+    held.add("http://example.org/a", b"posted", stamp="20240101000000")
+    for number in (1, 2):
+        url, _, rest = held.lines[number].partition(" ")
+        held.lines[number] = f"{url}?__wb_method=post&x=1 {rest}"
+    directory = str(held.write())
+    for name, wanted in (("form", b"posted"), ("a", b"got")):
+        assert run(["get", directory, f"http://example.org/{name}"]) == ExitCode.DONE
+        assert capfdbinary.readouterr().out == wanted
+    assert run(["ls", directory, "http://example.org/a"]) == ExitCode.DONE
+    assert capfdbinary.readouterr().out.count(b"\n") == 2
+    assert run(["get", directory, "http://example.org/from"]) == ExitCode.USAGE
+    assert b"near it: http://example.org/form http://example.org/a" in capfdbinary.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["get", "ls", "verify"])
+def test_a_result_that_cannot_be_written(there: Path, name: str) -> None:
+    """It is stdout that is named, and the count of what was not read is not told."""
+    with Path("/dev/full").open("wb") as full:
+        words = [*COMMAND, name, str(there), *(["https://example.org/"] if name == "get" else [])]
+        ran = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
+    assert ran.returncode == ExitCode.STORAGE
+    assert ran.stderr.decode() == "archiver: stdout cannot be written: No space left on device\n"
+
+
 def test_get_record(get: Get, there: Path) -> None:
     """As it stands in the file, without the compression."""
     code, out, _ = get("get", ROOT, "--record")

@@ -1,5 +1,6 @@
 """`archiver import`: what comes in is what was there, to the byte; what is wrong is told; nothing is harmed by it."""
 
+import gzip
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.archive.compressing import member as own_member
 from archiver.archive.imports import imported_files
 from archiver.archive.layout import Layout
 from archiver.archive.lock import Lock
@@ -241,16 +243,25 @@ def test_a_package_that_is_not_what_it_says(here: Path, words: str, capsys: pyte
 
 
 def test_a_damaged_paper_of_a_package_keeps_nothing_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """But it is told; a damaged archive in it cannot come in as it was, and is refused."""
+    """But it is told; a damaged archive comes in as it lies there, unless it is packed and cannot be unpacked."""
     whole = wacz(here / "p.wacz", contents()).read_bytes()
     (here / "p.wacz").write_bytes(whole.replace(PAGES, PAGES.replace(b"All", b"Alt"), 1))
     assert bring("p.wacz", "-o", "c") == ExitCode.FAULTS
     assert "pages/pages.jsonl cannot be unpacked" in capsys.readouterr().err
     assert archived(Path("c")) == {"data.warc.gz": sha256(warc(1))}
     (here / "q.wacz").write_bytes(whole.replace(warc(1), warc(1)[:-1] + b"x", 1))
-    assert bring("q.wacz", "-o", "d") == ExitCode.USAGE
-    assert "q.wacz: archive/data.warc.gz cannot be unpacked" in capsys.readouterr().err
-    assert not Path("d").exists()
+    assert bring("q.wacz", "-o", "d") == ExitCode.FAULTS
+    assert "q.wacz: archive/data.warc.gz is not what datapackage.json says" in capsys.readouterr().err
+    assert archived(Path("d")) == {"data.warc.gz": sha256(warc(1)[:-1] + b"x")}
+    with zipfile.ZipFile(here / "r.wacz", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.warc", gzip.decompress(warc(1)))
+        place = file.getinfo("archive/data.warc").header_offset + 80
+    packed = bytearray((here / "r.wacz").read_bytes())
+    packed[place] ^= 255
+    (here / "r.wacz").write_bytes(packed)
+    assert bring("r.wacz", "-o", "e") == ExitCode.USAGE
+    assert "r.wacz: archive/data.warc cannot be unpacked" in capsys.readouterr().err
+    assert not Path("e").exists() or not archived(Path("e"))
 
 
 def zipped(names: list[str], compress: int = zipfile.ZIP_STORED, data: bytes = b"x") -> Callable[[Path], Path]:
@@ -300,12 +311,11 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "are a bomb": ("p.wacz", zipped(["archive/a.warc"], zipfile.ZIP_DEFLATED, b"\0" * (70 << 20))),
     "no WACZ with archives": ("p.wacz", zipped(["a.txt"])),
     "cannot be read as one": ("p.wacz", written(b"PK\x03\x04 and no more")),
-    "make a WARC of it with: warcio": ("a.arc", written(b"filedesc://a.arc 0.0.0.0 2020 text/plain 76\n1 0 x\n")),
-    "an ARC file": ("a.arc.gz", written(member(b"filedesc://a.arc 0.0.0.0 2020 text/plain 76\n1 0 x\n"))),
+    "no whole record in it": ("a.arc", written(b"filedesc://a.arc 0.0.0.0 2020 text/plain 76\n1 0 x\n")),
+    "an ARC file, which no package may hold": ("p.wacz", zipped(["archive/a.warc.gz"], data=member(b"filedesc://a"))),
     "it is empty": ("a.warc.gz", written(b"")),
     "not a WARC or WACZ file: it begins with": ("a.txt", written(b"words")),
-    "no whole WARC record": ("a.warc.gz", written(member(b"WARC/1.1 and no more"))),
-    "warcio recompress OLD": ("a.warc.gz", written(member(record("response", ANSWER) * 2))),
+    "no whole record": ("a.warc.gz", written(member(b"WARC/1.1 and no more"))),
     "nor the JSON of a multi-WACZ": ("a.json", written(b'{"resources": []}')),
     "does not lie beside it": (
         "a.json",
@@ -397,6 +407,9 @@ def test_names_of_collections(here: Path) -> None:
     assert safe("../../etc/passwd") == "etc_passwd"
 
 
+SHARED = member(warc(2, 3, wrap=bytes))  # each record gets its own member on the way
+
+
 @pytest.fixture(name="forks", scope="module")
 def one_process_that_forks() -> Iterator[Forks]:
     with Forks() as forks:
@@ -407,7 +420,7 @@ def one_process_that_forks() -> Iterator[Forks]:
 def a_collection_and_what_comes_into_it(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
     folder = tmp_path_factory.mktemp("begun")
     (folder / "base.warc.gz").write_bytes(warc(1))
-    (folder / "a.warc.gz").write_bytes(warc(2, 3))
+    (folder / "a.warc.gz").write_bytes(SHARED)
     wacz(folder / "p.wacz", contents(4))
     assert forks.run("import", "base.warc.gz", "-o", "c", cwd=folder).code == ExitCode.DONE
     return folder
@@ -420,7 +433,7 @@ def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks
     shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     ran = forks.run("import", "p.wacz", "a.warc.gz", "-o", "c", cwd=tmp_path, step=step)
     assert (ran.code, ran.passed) == (-signal.SIGKILL, step), ran.said
-    whole = {sha256(warc(1)), sha256(warc(2, 3)), sha256(warc(4))}
+    whole = {sha256(warc(1)), sha256(warc(2, 3, wrap=own_member)), sha256(warc(4))}
     named = {name: digest for name, digest in archived(tmp_path / "c").items() if not name.endswith(".tmp")}
     assert set(named.values()) <= whole
     assert [entry["url"][-1] for entry in index(tmp_path / "c")] in (["1"], ["1", "2", "3", "4"])
@@ -431,5 +444,6 @@ def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks
     assert [entry["url"][-1] for entry in index(tmp_path / "c")] == ["1", "2", "3", "4"]
     assert all(each.indexed for each in imported_files(Layout(tmp_path / "c")))
     assert len(imported_files(Layout(tmp_path / "c"))) == 3
+    assert [path.read_bytes() for path in (tmp_path / "c" / "imports" / "originals").iterdir()] == [SHARED]
     assert not list((tmp_path / "c" / "indexes").glob("run-*"))
     assert verified([tmp_path / "c"]).ok

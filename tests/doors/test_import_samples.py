@@ -15,17 +15,19 @@ from archiver.http import Dechunker, read_stored
 from archiver.importing import bring, sources
 from archiver.verify import run as verified
 from archiver.warc.reader import Record
+from fixtures.indexed import theirs, untidy
 from fixtures.replaying import archiver_replay
 
 pytestmark = [pytest.mark.suites]
 
 REFUSED = {
-    "skip-non-open.warc.gz": "several records share a gzip member",
     "invalid_example_1.wacz": "no WACZ with archives",
 }
 FAULTY = {
     "20141124-heritrix-server-not-modified.warc.gz",  # the line ends behind the last record are missing
     "example-url-agnostic-revisit.warc.gz",  # so here
+    "bad.arc",  # two of its three lines are none
+    "example-space-in-url.arc",  # its block is cut
     "example.warc.gz",  # of cdxj-indexer: two blocks are not what their digests say
     "IAH-urls-wget.warc.gz",  # one record id twice
     "IAH-urls-wget.warc",
@@ -33,7 +35,6 @@ FAULTY = {
 }
 NOT_REPLAYED = {
     "link-extraction-test.warc",  # what lies behind a wrong length
-    "valid-warcfile-upper-lower-case.warc",  # pywb has no page for `dns:`
     "valid-warcfile-fields-metainfo.warc",  # nor does it read a header with folded fields
 }
 
@@ -42,7 +43,8 @@ def samples(suites: Path) -> list[Path]:
     """Those that others call valid, and the packages."""
     told = json.loads((suites / "warc" / "index.json").read_text())
     warcs = [suites / "warc" / each["file"] for each in told if each.get("label") == "valid"]
-    return [*warcs, *sorted((suites / "warc" / "py-wacz").glob("*.wacz"))]
+    arcs = [suites / "warc" / each["file"] for each in told if each["kind"] == "arc"]
+    return [*warcs, *arcs, *sorted((suites / "warc" / "py-wacz").glob("*.wacz"))]
 
 
 def payload(record: Record) -> bytes:
@@ -71,6 +73,8 @@ def test_samples_are_imported_and_replayed(suites: Path, tmp_path: Path) -> None
     assert faulty == FAULTY
     files = imported_files(Layout(directory))
     assert len(files) > 35
+    signed = {each.source: each.signature for each in files if each.signature}
+    assert [text.partition(":")[0] for text in signed.values()] == ["the signature cannot be judged"] * 2  # by a domain
     assert {each.name for each in files} == {path.name for path in (directory / "archive").iterdir()}
     lines = [line.split(" ", 2) for line in (directory / "indexes" / "index.cdxj").read_text().splitlines()]
     _each_line_answers(directory, [(stamp, json.loads(text)) for _, stamp, text in lines])
@@ -86,21 +90,43 @@ def _each_line_answers(directory: Path, lines: list[tuple[str, dict[str, str]]])
                 stored[_bare(entry["url"]), stamp].add(payload(found))
                 asked.append((stamp, entry))
     wrong = []
+    unclear = {(_bare(entry["url"]), stamp) for stamp, entry in lines if entry["filename"] in NOT_REPLAYED}
     with archiver_replay(directory) as wayback:
         for stamp, entry in asked:
-            if entry.get("status", "200").startswith("3"):
+            if entry.get("status", "200").startswith("3") or entry["url"].startswith("dns:"):  # pywb has no page for it
+                continue
+            if (_bare(entry["url"]), stamp) in unclear:  # pywb would take that
                 continue
             got = wayback.get(entry["url"], f"{stamp}id_")
             cut = got.headers.get("content-length") == str(len(got.body)) and got.status == 200 and got.body != b""
             whole = stored[_bare(entry["url"]), stamp]
             if got.body not in whole and not (cut and any(each.startswith(got.body) for each in whole)):
                 wrong.append(f"{entry['filename']} {entry['url']}: {got.status}, {len(got.body)} bytes")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
     assert len(asked) > 100
 
 
 def _bare(url: str) -> str:
     return url.partition("//")[2] or url
+
+
+def test_captures_of_an_arc_are_those_of_cdxj_indexer(suites: Path, tmp_path: Path) -> None:
+    arcs = [
+        path for path in samples(suites) if path.name in ("example.arc", "example.arc.gz")
+    ]  # the others are damaged
+    assert len(arcs) == 3
+    for number, path in enumerate(arcs):
+        bring(sources([path]), tmp_path / str(number), strict=True)
+        ours = (tmp_path / str(number) / "indexes" / "index.cdxj").read_text().splitlines()
+        with untidy():
+            assert _captures(ours) == _captures(theirs(path, tmp_path) or [])
+
+
+def _captures(lines: list[str]) -> list[list[str]]:
+    """What lines of an index say of captures, but for where they lie."""
+    told = [line.split(" ", 2) for line in lines]
+    wanted = ("url", "mime", "status", "digest")
+    return [[key, stamp, *map(json.loads(text).get, wanted)] for key, stamp, text in told]
 
 
 def test_what_is_called_invalid_is_told_or_refused(suites: Path, tmp_path: Path) -> None:

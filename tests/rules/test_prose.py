@@ -61,6 +61,11 @@ def test_large_ones_are_bounded(name: str) -> None:
     assert len(found.text) <= MOST_TEXT
 
 
+def test_half_a_tag_is_no_text() -> None:
+    """Also where the page is not read to its end."""
+    assert "<" not in of(b"<div class=x>" * 20_000).text
+
+
 @settings(max_examples=150)
 @given(
     st.lists(

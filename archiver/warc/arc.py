@@ -1,0 +1,192 @@
+"""The records of an ARC file, the format before WARC, in versions 1 and 2.
+
+Each is a line `URL IP date type … length`, a block of that length, and an empty line; the first describes the file. In
+a gzip file it does not matter where members end. What is no record is given as a `Torn`, and reading goes on at the
+next line that is one. Pure; linear; on any bytes, raises nothing but `Torn`.
+Source: the ARC File Format of the Internet Archive, 1996.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from typing import BinaryIO
+from urllib.parse import quote_from_bytes
+
+from archiver.warc.members import Source, Torn
+
+DESCRIPTION = "filedesc://"  # how the URL of the first record begins
+MAX_LINE = 64 << 10
+
+_ADDRESS_AND_DATE = re.compile(rb" ([0-9A-Fa-f:.]{1,45}|-) ([0-9]{12,18}) ")
+_URL = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\x00-\x1f\x7f]+")
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+_PLAIN = bytes(range(0x21, 0x7F)).decode()
+_NOWHERE = frozenset(("0.0.0.0", "-", "::"))  # noqa: S104 - what writers say where there is no address
+_SECOND_VERSION = b"2 "
+_NEVER_RESUMED = frozenset(("gzip-broken", "gzip-cut", "not-gzip"))
+
+
+class _Line:
+    """What the line before a block says."""
+
+    def __init__(self, url: bytes, ip: bytes, date: str, rest: bytes, size: int) -> None:
+        self.url = _text(url)
+        self.ip = _ip(ip.decode())
+        self.date = date  # as a WARC has it
+        self.rest = rest  # the type; in version 2 more
+        self.size = size
+
+
+class ArcRecord:
+    """One record: what its line says, and a block that is still to be read, once."""
+
+    def __init__(self, stream: "_Stream", line: _Line, *, second_version: bool) -> None:
+        self.offset = stream.start  # where its line begins in the uncompressed file
+        self.url = line.url
+        self.ip = line.ip  # "" where the line names none
+        self.date = line.date
+        self.size = line.size
+        self.mime = (line.rest.split(b" ")[0] if second_version else line.rest).decode("latin-1").strip()
+        self._stream = stream
+        self._left = line.size
+
+    @property
+    def is_description(self) -> bool:
+        """Whether it describes the file."""
+        return self.url.startswith(DESCRIPTION)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The rest of the block. That it ends without `Torn` proves it whole."""
+        while self._left:
+            piece = self._stream.take_any(self._left)
+            if not piece:
+                raise Torn(self.offset, "block-cut", f"the block ends {self._left} bytes before its length")
+            self._left -= len(piece)
+            yield piece
+
+
+def records(file: BinaryIO) -> Iterator[ArcRecord | Torn]:
+    """Each record of *file*, read to its end before the next is given; what is not whole as a `Torn`, behind it."""
+    stream = _Stream(file)
+    second_version = False
+    searching = False
+    while True:
+        try:
+            line, length = stream.next_line()
+            if not length:
+                return
+            found = _parse(line)
+            if found is None:
+                torn = Torn(stream.start, "not-arc", f"no ARC record begins here, but {line[:20]!r}")
+                stream.take_any(length)
+                if not searching:
+                    yield torn
+                searching = True
+                continue
+            searching = False
+            stream.take_any(length)
+            if found.url.startswith(DESCRIPTION):
+                stream.fill(len(_SECOND_VERSION))
+                second_version = stream.buffer.startswith(_SECOND_VERSION)
+            record = ArcRecord(stream, found, second_version=second_version)
+            yield record
+            for _ in record.pieces():
+                pass
+        except Torn as torn:
+            yield torn
+            if torn.word in _NEVER_RESUMED:
+                return
+
+
+class _Stream:
+    """The uncompressed bytes of a file, those of all its members in a row."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._source = Source(file, 0)
+        self._inside = False  # a member
+        self.buffer = bytearray()
+        self.start = 0  # where the last line began that was looked at
+        self._taken = 0
+
+    def fill(self, size: int) -> None:
+        """Have *size* bytes in the buffer, fewer only where the file ends."""
+        while len(self.buffer) < size and self._more():
+            pass
+
+    def take_any(self, most: int) -> bytes:
+        """Some bytes, at most *most*; none where the file ends."""
+        self.fill(1)
+        piece = bytes(self.buffer[:most])
+        del self.buffer[: len(piece)]
+        self._taken += len(piece)
+        return piece
+
+    def next_line(self) -> tuple[bytes, int]:
+        """The next line that is not empty, left in the buffer, and its length with its end; 0 where the file ends."""
+        while True:
+            self.fill(1)
+            empty = len(self.buffer) - len(self.buffer.lstrip(b"\r\n"))
+            if not empty:
+                break
+            self.take_any(empty)
+        self.start = self._taken
+        searched = 0
+        while (end := self.buffer.find(b"\n", searched, MAX_LINE)) < 0:
+            searched = len(self.buffer)
+            if searched >= MAX_LINE or not self._more():
+                end = min(searched, MAX_LINE) - 1
+                break
+        return bytes(self.buffer[: end + 1]), end + 1
+
+    def _more(self) -> bool:
+        while True:
+            if self._inside and (self._source.buffer or self._source.more()):
+                self.buffer += self._source.take(len(self._source.buffer))
+                return True
+            try:
+                self._inside = self._source.advance()
+            except Torn as torn:
+                if torn.word != "member-empty":
+                    raise
+                continue
+            if not self._inside:
+                return False
+
+
+def _parse(line: bytes) -> _Line | None:
+    """What *line* says, if it is that of a record."""
+    rest, _, length = line.rstrip(b"\r\n").rpartition(b" ")
+    places = list(_ADDRESS_AND_DATE.finditer(rest + b" "))  # behind the last of them only the type is left
+    if not places or not _LENGTH.fullmatch(length):
+        return None
+    url = rest[: places[-1].start()]
+    date = _date(places[-1][2].decode())
+    if not date or not _URL.fullmatch(url):
+        return None
+    return _Line(url, places[-1][1], date, rest[places[-1].end() :], int(length))
+
+
+def _date(digits: str) -> str:
+    """*digits* as a WARC-Date, as precise as they are; "" where they are no date."""
+    try:
+        moment = datetime.strptime(f"{digits[:14]:0<14}", "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    fraction = f".{digits[14:]}" if len(digits) == 17 else ""
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z" if moment.year >= 1000 else ""
+
+
+def _ip(address: str) -> str:
+    try:
+        return "" if address in _NOWHERE else str(ip_address(address))
+    except ValueError:
+        return ""
+
+
+def _text(url: bytes) -> str:
+    """*url* as a URI: spaces and what is no text are escaped."""
+    try:
+        return url.decode().replace(" ", "%20")
+    except UnicodeDecodeError:
+        return quote_from_bytes(url, safe=_PLAIN)
