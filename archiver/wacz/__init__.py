@@ -2,8 +2,8 @@
 
 `stock` says what there is to pack, `listing` reads its index, `pages` finds the pages in its records and `rows` holds
 their lists, `package` is one ZIP file, `splitting` decides what goes into which, `several` tells of those that belong
-together, `signing` signs, and `packing` does it all, in one pass over each WARC file and in constant memory. Nothing is
-written into the collection.
+together, `moments` makes dates exact, `signing` signs and `checking` checks, and `packing` does it all, in one pass
+over each WARC file and in constant memory. Nothing is written into the collection.
 """
 
 from archiver.wacz.packing import Packed, Progress, Wish, pack, refuse_existing
