@@ -316,6 +316,7 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "it is empty": ("a.warc.gz", written(b"")),
     "not a WARC or WACZ file: it begins with": ("a.txt", written(b"words")),
     "no whole record": ("a.warc.gz", written(member(b"WARC/1.1 and no more"))),
+    "names no package": ("a.json", written(b'{"profile": "multi-wacz-package", "resources": []}')),
     "nor the JSON of a multi-WACZ": ("a.json", written(b'{"resources": []}')),
     "does not lie beside it": (
         "a.json",
