@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,6 +81,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def main() -> NoReturn:
     """The command `archiver`."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, as Ctrl+C does; a crawl has its own way
     garbage.search_seldom()
     _mend_streams()
     sys.exit(run())

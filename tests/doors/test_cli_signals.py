@@ -1,5 +1,6 @@
 """Signals in the hands of a person, by real signals to a real process: drain, cut, end at once."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from archiver.cli.running import Stop
 from archiver.model import ExitCode
 from archiver.stats import Snapshot
 from fixtures.command import environment
+from fixtures.running import ended, running
 
 STAND_IN = '''
 import asyncio, sys
@@ -198,3 +200,11 @@ def test_every_further_signal_ends_at_once() -> None:
     for _ in range(4):
         stop.signalled()
     assert left == [ExitCode.STOPPED, ExitCode.STOPPED]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
+def test_what_is_no_crawl_yet_ends_in_order_too(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "seeds")
+    with running("crawl", "--seeds", "seeds", cwd=tmp_path) as process, (tmp_path / "seeds").open("w"):
+        process.terminate()  # it waits for the first seed
+        assert ended(process) == (ExitCode.STOPPED, "\narchiver: interrupted\n")
