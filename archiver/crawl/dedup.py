@@ -213,7 +213,9 @@ def _unchunked(each: Like) -> Like:
 
 def _twin(each: Like, new: Mapping[Like, int]) -> int | None:
     """The number of what *each* may be a revisit of, among what is *new* in its batch."""
-    return new.get(each, new.get(_unchunked(each)))
+    if each in new or "chunked" not in each.codings:
+        return new.get(each)
+    return new.get(_unchunked(each))
 
 
 def _by_digest(likes: Collection[Like]) -> dict[str, list[Like]]:

@@ -15,7 +15,7 @@ from archiver.errors import ArchiveError
 from archiver.frontier import trouble
 from archiver.frontier.readonly import REVISITS_SINCE, connected, version_of
 
-MOST = 3  # places named of one payload, the newest first: one of them may have been damaged since
+MOST = 6  # places named of one payload, the newest first: some may be coded otherwise, or damaged since
 
 # As in the index `captures_payload`. The answer is one row, because a thread that waits for its next row may wait long
 # for its turn. Rows of the same end of a digest are the same payload, but for one in some hundred.
