@@ -20,7 +20,7 @@ from archiver.verify.inventory import BATCH, text
 from archiver.verify.report import Fault
 from archiver.warc.cdxj import LONGEST_LINE, REVISIT
 
-_KEYS = ("url", "digest", "mime", "filename", "offset", "length")  # `status` may be missing for records that have none
+_KEYS = ("url", "digest", "filename", "offset", "length")  # `mime` and `status` are missing where the record has none
 _STAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
 _RECORD = """
     SELECT rowid, length, type, url, date, digest, status, mime FROM records
@@ -189,7 +189,8 @@ def _against_record(line: _Line, found: tuple[Any, ...]) -> Iterator[tuple[str, 
     stated = str(entry.get("status", "-"))
     if http and (kind == "response" or (kind == "revisit" and status)) and stated != (str(status) if status else "-"):
         yield "index-mismatch", f"the status is {stated[:20]!r}, the record's {status}"
-    if ((http and kind == "response") or kind == "resource") and mime and str(entry["mime"]).lower() != mime:
-        yield "index-mismatch", f"the media type is {str(entry['mime'])[:100]!r}, the record's {mime!r}"
-    if kind == "revisit" and mime and str(entry["mime"]).lower() not in (REVISIT, mime):
-        yield "index-mismatch", f"the media type of a revisit is {str(entry['mime'])[:100]!r}"
+    named = str(entry.get("mime", ""))
+    if ((http and kind == "response") or kind == "resource") and mime and named.lower() != mime:
+        yield "index-mismatch", f"the media type is {named[:100]!r}, the record's {mime!r}"
+    if kind == "revisit" and mime and named.lower() not in (REVISIT, mime):
+        yield "index-mismatch", f"the media type of a revisit is {named[:100]!r}"

@@ -103,12 +103,13 @@ def line(capture: Capture | Resource, filename: str) -> str:
             f'"mime": {_quoted(capture.mime)}, "digest": {_quoted(capture.digest)}, "length": "{capture.span.length}", '
             f'"offset": "{capture.span.offset}", "filename": {_quoted(filename)}}}'
         )
-    mime = REVISIT if capture.revisit else capture.mime or "unk"
+    named = REVISIT if capture.revisit else capture.mime
+    mime = f'"mime": {_quoted(named)}, ' if named else ""  # nobody invents one
     unmodified = capture.revisit is Profile.NOT_MODIFIED  # its record has no head, so that nobody else finds a status
     status = "" if unmodified else f'"status": "{capture.status or "-"}", '
     return (
         f'{key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
-        f'"mime": {_quoted(mime)}, {status}'
+        f"{mime}{status}"
         f'"digest": {_quoted(capture.payload_digest)}, "length": "{capture.response.length}", '
         f'"offset": "{capture.response.offset}", "filename": {_quoted(filename)}}}'
     )

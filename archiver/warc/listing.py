@@ -42,7 +42,9 @@ class Listed:
 
     def line(self, filename: str) -> bytes:
         """The line, with its end."""
-        entry: dict[str, str | None] = {"url": self.url, "mime": self.mime or "unk"}
+        entry: dict[str, str | None] = {"url": self.url}
+        if self.mime:
+            entry["mime"] = self.mime
         if self.status is not None:
             entry["status"] = self.status
         entry |= {
