@@ -116,6 +116,7 @@ def _serve(config: Path, port: int, started: Callable[[int], None]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of TLS made before; nothing here speaks TLS
         monkey.patch_all()  # pywb talks to itself over a socket, and would wait for itself for ever
+    from gevent.event import Event  # noqa: PLC0415
     from gevent.pywsgi import WSGIServer  # noqa: PLC0415
     from pywb.apps.frontendapp import FrontEndApp  # noqa: PLC0415
     from pywb.utils.geventserver import RequestURIWSGIHandler  # noqa: PLC0415
@@ -123,17 +124,19 @@ def _serve(config: Path, port: int, started: Callable[[int], None]) -> None:
     app = FrontEndApp(config_file=str(config))
     server = WSGIServer((ADDRESS, port), app, handler_class=RequestURIWSGIHandler, log=None)
     app.warcserver_server.server.log = server.log  # that of pywb's inner server: no line for each request
+    over = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal_handler(number, over.set)
     try:
         server.start()
     except OSError as error:
         raise ConfigError(
             f"port {port} cannot be used: {_words(error)}; choose another with --port, or 0 for a free one"
         ) from None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal_handler(number, server.stop)
     started(server.server_port)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):  # pywb prints to it
-        server.serve_forever(stop_timeout=1)
+        over.wait()
+        server.stop(timeout=1)
 
 
 def _words(error: OSError) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import multiprocessing.resource_tracker
+import os
 import signal
 import threading
 import time
@@ -32,6 +33,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs the cases of others where they are not at hand."""
     if item.get_closest_marker("suites") and others.folder() is None:
         pytest.skip(others.why_not())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long goes first in the share that each process begins with: none is left with it in the end."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    light = [item for item in items if not item.get_closest_marker("slow")]
+    ordered: list[pytest.Item] = []
+    for number in range(processes):
+        size = (len(items) - len(ordered)) // (processes - number)
+        share = slow[number::processes]
+        rest = max(0, size - len(share))
+        ordered += [*share, *light[:rest]]
+        light = light[rest:]
+    items[:] = [*ordered, *light]
 
 
 @pytest.fixture(name="suites", scope="session")

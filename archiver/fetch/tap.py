@@ -43,6 +43,7 @@ HIGH_WATER = 512 << 10  # bytes held for a slow reader before the server is made
 DNS_TTL = 300  # seconds; as long as browsers keep an address at most
 TOLERANCE = 0.01  # seconds by which a timer of ours may be early …
 THEIRS = 0.5  # … and one of aiohttp's
+FAREWELL = 1.0  # seconds in which connections that were cut say so; as a rule they do at once
 IDLE_SHARE = 4  # of the files that may be open at most so much is for connections that wait
 MAX_KNOWN = 4096  # origins of which something is remembered …
 MAX_REQUESTS = 256  # … and those whose connection settings are kept: some KB each, quickly made anew
@@ -327,11 +328,12 @@ class Lines:
         self.pauses.close()
         self.idle.close()
         await self._connector.close(abort_ssl=True)
-        leaving = [protocol.closed for protocol in self.alive]
+        leaving = [closed for protocol in self.alive if (closed := protocol.closed) is not None]
         for protocol in self.alive:
             if protocol.wiring is not None:
                 protocol.wiring.abort()
-        await asyncio.gather(*filter(None, leaving), return_exceptions=True)
+        if leaving:  # uvloop says nothing of a connection that was given up in the very moment in which it was made
+            await asyncio.wait(leaving, timeout=FAREWELL)
 
     async def _make_anyway(self, origin: str) -> Wire:
         try:

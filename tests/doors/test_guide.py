@@ -8,6 +8,7 @@ from fixtures import guide
 
 
 @pytest.mark.replay
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_every_command_works(tmp_path: Path) -> None:
     site = guide.ExampleSite()

@@ -3,9 +3,12 @@
 import asyncio
 import errno
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 
 from archiver.errors import ShortageError
 from archiver.fetch import client, idle
@@ -15,6 +18,8 @@ from archiver.fetch.idle import IDLE, Idle
 from archiver.fetch.tap import Lines, TapProtocol
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
+
+uvloop.new_event_loop().close()  # which opens a pipe for signals, once and for good
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -160,3 +165,26 @@ def test_a_large_answer_gives_way_while_small_ones_come(tmp_path: Path, monkeypa
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(large)
     with RawServer({"/large": keep(head + large), "/small": keep(ANSWER)}) as server:
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_connection_that_is_given_up_as_it_is_made_holds_nobody_up(factory: Callable[[], Any]) -> None:
+    """uvloop never tells its protocol that such a connection is lost."""
+
+    async def leave() -> None:
+        lines = Lines(5.0, Guard(["127.0.0.1"], []))
+        waiting = asyncio.create_task(lines.connect(server.url("").rstrip("/")))
+
+        class Left(TapProtocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                super().connection_made(transport)
+                waiting.cancel()
+
+        lines._tapped = partial(Left, asyncio.get_running_loop(), lines)  # type: ignore[assignment]
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        async with asyncio.timeout(10):
+            await lines.close()
+
+    with RawServer({"/": keep(ANSWER)}) as server, asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(leave())
