@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archiver.allowance import Allowance
-from archiver.archive import reindex
 from archiver.archive.crawllog import CrawlLog
 from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import DRAFT, Layout, replace_file
@@ -201,7 +200,8 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
 
     The new database is put in place in one step, when it is complete. *text* as for `opened`.
     """
-    from archiver.recover import Rebuilding, held_before, replace_database  # noqa: PLC0415
+    from archiver.archive import reindex  # noqa: PLC0415 - a crawl needs neither
+    from archiver.recover import Rebuilding, held_before, replace_database  # noqa: PLC0415 - as above
 
     layout = Layout(directory)
     with ExitStack() as stack:
@@ -268,6 +268,8 @@ def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
     """The lines of every closed file that index.cdxj does not hold for certain, from the database or from the file."""
+    from archiver.archive import reindex  # noqa: PLC0415 - a hundredth of a second, for those only who resume
+
     index.forget_runs()
     lost = not (layout.indexes / INDEX).exists()
     if lost:

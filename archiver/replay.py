@@ -116,10 +116,10 @@ def _serve(config: Path, port: int, started: Callable[[int], None]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of TLS made before; nothing here speaks TLS
         monkey.patch_all()  # pywb talks to itself over a socket, and would wait for itself for ever
-    from gevent.event import Event  # noqa: PLC0415
-    from gevent.pywsgi import WSGIServer  # noqa: PLC0415
-    from pywb.apps.frontendapp import FrontEndApp  # noqa: PLC0415
-    from pywb.utils.geventserver import RequestURIWSGIHandler  # noqa: PLC0415
+    from gevent.event import Event  # noqa: PLC0415 - as above
+    from gevent.pywsgi import WSGIServer  # noqa: PLC0415 - as above
+    from pywb.apps.frontendapp import FrontEndApp  # noqa: PLC0415 - as above
+    from pywb.utils.geventserver import RequestURIWSGIHandler  # noqa: PLC0415 - as above
 
     app = FrontEndApp(config_file=str(config))
     server = WSGIServer((ADDRESS, port), app, handler_class=RequestURIWSGIHandler, log=None)

@@ -95,20 +95,14 @@ class Index:
     def add(self, captures: Iterable[Capture | Resource]) -> None:
         """Take the lines of *captures*; they are on disk after the next `flush`."""
         for capture in captures:
-            runs = self._open.get(capture.warc)
-            if runs is None:
-                runs = self._open[capture.warc] = _Runs(self._folder, capture.warc)
-            runs.add(capture)
+            self._runs_for(capture.warc).add(capture)
 
     def add_lines(self, warc: str, lines: Iterable[bytes]) -> int:
         """Take whole *lines*, which name *warc* as it is called on disk; how many they were."""
         count = 0
         for line in lines:
             count += 1
-            runs = self._open.get(warc)
-            if runs is None:
-                runs = self._open[warc] = _Runs(self._folder, warc)
-            runs.add_line(line)
+            self._runs_for(warc).add_line(line)
         return count
 
     def flush(self) -> None:
@@ -159,6 +153,12 @@ class Index:
             known = self._folder.stat()
             self._told = max(self._told, int(known.st_mtime)) + 1
             os.utime(self._folder, (known.st_atime, self._told))
+
+    def _runs_for(self, warc: str) -> _Runs:
+        runs = self._open.get(warc)
+        if runs is None:
+            runs = self._open[warc] = _Runs(self._folder, warc)
+        return runs
 
     def _run_of(self, warc: str) -> Path:
         return self._folder / f"run-{warc}.cdxj"

@@ -122,7 +122,7 @@ def answered(db: sqlite3.Connection, span: Span) -> Iterator[Answered]:
     What they are grouped by is one number, for that is what can be sorted fast.
     """
     rows = db.execute(
-        f"SELECT (timestamp - ?) / ? * 100 + iif(status BETWEEN 200 AND 599, status / 100, 0) * 10 "  # noqa: S608
+        f"SELECT (timestamp - ?) / ? * 100 + iif(status BETWEEN 200 AND 599, status / 100, 0) * 10 "  # noqa: S608 - constants
         f"+ CASE {_SPEED} ELSE {len(SPEEDS)} END AS alike, count(*), sum(received) FROM captures GROUP BY alike",
         (span.begins * MICRO, span.step * MICRO),
     )
@@ -170,7 +170,7 @@ def kinds(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
     _gather_types(db)
     return list(
         db.execute(
-            f"SELECT CASE {_KIND} ELSE '{OTHERS}' END AS kind, sum(captures), sum(received) AS size "  # noqa: S608
+            f"SELECT CASE {_KIND} ELSE '{OTHERS}' END AS kind, sum(captures), sum(received) AS size "  # noqa: S608 - constants
             "FROM temp.type_figures GROUP BY kind ORDER BY size DESC, kind"
         )
     )

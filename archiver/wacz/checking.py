@@ -82,7 +82,7 @@ def _bytes(signed: Mapping[Any, Any], name: str) -> bytes:
 
 def _anonymous(signed: Mapping[Any, Any]) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - it is an extra
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - as above
 
     data = _bytes(signed, "publicKey")
     try:
@@ -93,7 +93,7 @@ def _anonymous(signed: Mapping[Any, Any]) -> Any:
 
 def _of_domain(signed: Mapping[Any, Any]) -> Any:
     from cryptography import x509  # noqa: PLC0415 - it is an extra
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - as above
 
     data = _text(signed, "domainCert").encode("utf-8", "replace")
     try:
@@ -105,8 +105,8 @@ def _of_domain(signed: Mapping[Any, Any]) -> Any:
 def _verify(key: Any, signature: bytes, message: str) -> None:
     """Raise unless *key* made *signature*; the two numbers of one may stand one after the other, or as DER."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - it is an extra
-    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - as above
 
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise _Bad("its key is none of an elliptic curve")

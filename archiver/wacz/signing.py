@@ -33,7 +33,7 @@ class Signer:
     def __call__(self, digest: str, created: str) -> Mapping[str, str]:
         """The signed data for a package whose datapackage.json has this *digest*."""
         from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - it is an extra
-        from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415
+        from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - as above
 
         r, s = utils.decode_dss_signature(self._key.sign(digest.encode(), ec.ECDSA(hashes.SHA256())))
         public = self._key.public_key().public_bytes(
@@ -58,8 +58,8 @@ def _new() -> Any:
 def _kept(path: Path) -> Any:
     """The key in *path*; a new one is kept there for the next time, for its owner's eyes only."""
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - it is an extra
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
 
     if not path.exists():
         return _keep(path)
