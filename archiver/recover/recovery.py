@@ -186,11 +186,12 @@ def _claim(found: Found) -> Claim:
 def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool = False) -> bool:
     """Take out of *path*, from *offset* on, what is no whole visit; False where there is nothing of it.
 
-    *lenient*: whole records that belong to no visit stay.
+    *lenient*: whole records that belong to no visit stay, but what its writer had begun at the end of an open file.
     """
     gaps: list[Gap] = []
+    unfinished = path.name.endswith(OPEN)
     with path.open("rb") as file:
-        for unit in survey(file, name, offset, layout.spool, lenient=lenient):
+        for unit in survey(file, name, offset, layout.spool, lenient=lenient, unfinished=unfinished):
             if not isinstance(unit, Gap):
                 _close(unit)
             elif unit.damaged or not lenient:

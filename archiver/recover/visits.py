@@ -23,6 +23,7 @@ NOWHERE = Span(0, 0)
 ALGORITHMS = frozenset(("sha1", "sha256"))
 
 NO_VISIT = "records that belong to no visit"
+CUT_SHORT = "the last visit was not whole"
 SAY = {"warcinfo": (b"software: archiver/",), "metadata": (b"hopsFromSeed: ", b"\r\nstrays: ")}  # that a file is ours
 ANSWERS = frozenset(("response", "revisit"))  # the types of record with which a visit begins
 LOOK = 12  # records looked at for this
@@ -59,16 +60,17 @@ class Gap:
 
 
 def survey(
-    file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False
+    file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False, unfinished: bool = False
 ) -> Iterator[Found | Single | Gap]:
     """All that lies in *file*, the WARC *name*, from the boundary *offset* on.
 
-    *lenient*: a visit counts if only its response is whole.
+    *lenient*: a visit counts if only its response is whole. *unfinished*: but not at the end of the file, where its
+    writer was stopped before it had written the rest.
     """
     end = offset
     why = ""
     items = _Items(scan(file, offset))
-    reader = _Visits(name, spool, items, lenient=lenient)
+    reader = _Visits(name, spool, items, lenient=lenient, unfinished=unfinished)
     for item in items:
         unit: Found | Single | None = None
         if isinstance(item, Torn):
@@ -86,7 +88,7 @@ def survey(
         end, why = unit.end, ""
     size = file.seek(0, 2)
     if size > end:
-        yield Gap(end, size, why or reader.why or NO_VISIT, damaged=bool(why))
+        yield Gap(end, size, why or reader.why or NO_VISIT, damaged=bool(why) or reader.why == CUT_SHORT)
 
 
 def is_ours(file: BinaryIO) -> bool:
@@ -125,16 +127,27 @@ class _Items:
     def back(self, item: Record | Torn) -> None:
         self._back.append(item)
 
+    def goes_on(self) -> bool:
+        """Whether another record follows, be it behind damage."""
+        passed: list[Record | Torn] = []
+        for item in self:
+            passed.append(item)
+            if isinstance(item, Record):
+                break
+        self._back += reversed(passed)
+        return bool(passed) and isinstance(passed[-1], Record)
+
 
 class _Visits:
     """Puts the records of visits together."""
 
-    def __init__(self, name: str, spool: Path, items: _Items, *, lenient: bool) -> None:
+    def __init__(self, name: str, spool: Path, items: _Items, *, lenient: bool, unfinished: bool) -> None:
         self.why = ""  # the latest visit was not whole
         self._name = name
         self._spool = spool
         self._items = items
         self._lenient = lenient
+        self._unfinished = unfinished
 
     def visit(self, response: Record) -> Found | None:
         """The visit that begins with *response*; None where it is not whole."""
@@ -154,8 +167,8 @@ class _Visits:
     def _with_others(self, response: Record, block: MemoryBlock | FileBlock) -> Found | None:
         request, request_block = self._next("request")
         metadata, notes_block = self._next("metadata") if request is not None or self._lenient else (None, b"")
-        if response.length is None or not (self._lenient or (request and metadata)):
-            self.why = "the last visit was not whole"
+        if response.length is None or not ((request and metadata) or self._may_lack()):
+            self.why = CUT_SHORT
             return None
         try:
             notes = VisitNotes.read(notes_block) if metadata is not None else None
@@ -169,6 +182,10 @@ class _Visits:
         except ValueError as error:
             self.why = f"its response record cannot be read: {error}"
             return None
+
+    def _may_lack(self) -> bool:
+        """Whether a visit whose other records were read, and are not whole, counts."""
+        return self._lenient and (not self._unfinished or self._items.goes_on())
 
     def _next(self, kind: str) -> tuple[Record | None, bytes]:
         """The next record and its block, if it is a whole and small one of *kind*; else it stays where it is."""

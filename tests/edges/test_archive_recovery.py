@@ -21,6 +21,7 @@ from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
 from archiver.model import Claim, Exchange, FileState, Hop, Link, Links, Lookup, Peer, Truncation
 from archiver.recover import Recovered, Recovery
+from archiver.recover.rebuild import Rebuilding, Rebuilt
 from archiver.recover.visits import Found, survey
 from archiver.scope import Scope
 from archiver.visit import Terms, conclude
@@ -230,6 +231,48 @@ def test_a_rebuilding_keeps_every_whole_response(crashed: Cut, tmp_path: Path) -
         assert set(found) == responses
         with_response_only += len(_units(bytes(data), tmp_path, lenient=False)) < len(found)
     assert with_response_only > 20
+
+
+def test_a_rebuilding_keeps_no_part_of_the_visit_that_was_being_written(crashed: Cut, tmp_path: Path) -> None:
+    """At every length of an open file, also where some of the records of its last visit are whole."""
+    boundaries = {each.offset for each in _whole_records(crashed.whole)}
+    for length in sorted({*boundaries, *_lengths(crashed)} - {0}):
+        wreck = crashed.copy(tmp_path / f"c{length}", length)
+        wreck.layout.database.unlink()
+        rebuilt, waiting = _rebuild(wreck.layout)
+        kept = sum(end <= length for end in crashed.ends)
+        end = crashed.ends[kept - 1] if kept else _first(crashed)
+        assert rebuilt.visits == kept
+        assert (wreck.layout.archive / crashed.name).read_bytes() == crashed.whole[:end]
+        assert set(waiting) == {*SEEDS[kept:], *(f"{ORIGIN}/new-{number}" for number in range(kept))}
+        tails = sorted(wreck.layout.damaged.glob("*.tail"))
+        assert [tail.read_bytes() for tail in tails] == ([crashed.whole[end:length]] if length > end else [])
+
+
+def test_a_rebuilding_keeps_a_response_behind_which_another_visit_lies(crashed: Cut, tmp_path: Path) -> None:
+    """Also in an open file: there it was not the writer that was stopped."""
+    wreck = crashed.copy(tmp_path / "c", len(crashed.whole))
+    data = bytearray(crashed.whole)
+    data[crashed.ends[3] - 20] ^= 1  # in the metadata record
+    (wreck.layout.archive / (crashed.name + OPEN)).write_bytes(data)
+    wreck.layout.database.unlink()
+    assert _rebuild(wreck.layout)[0].visits == 5
+
+
+def _rebuild(layout: Layout) -> tuple[Rebuilt, dict[str, Claim]]:
+    """Make the database anew; what it came to, and who waits then."""
+
+    async def run() -> tuple[Rebuilt, dict[str, Claim]]:
+        frontier = await SqliteFrontier.open(layout.database)
+        try:
+            await frontier.add_seeds(SEEDS)
+            rebuilt = await Rebuilding(layout, frontier, TERMS).run()
+            everybody = [*SEEDS, *(f"{ORIGIN}/new-{number}" for number in range(5))]
+            return rebuilt, await waiting(frontier, everybody)
+        finally:
+            await frontier.close()
+
+    return asyncio.run(run())
 
 
 def _first(crashed: Cut) -> int:
