@@ -51,8 +51,14 @@ class Account:
         """All of it at *now*; *active* visits run."""
         counts = self._counts
         tally = Tally(counts.archived, counts.waiting, counts.failed, counts.excluded, active)
-        lines = [_line(queue, now) for queue in queues if queue.window or queue.active or queue.waiting > 0]
+        lines = [_line(queue, now) for queue in queues if _has_more(queue)]
         return self._counters.snapshot(now, state, tally, lines)
+
+
+def _has_more(queue: Queue) -> bool:
+    """Whether there is anything to tell of a host; its own count is that of the latest refill, and may be old."""
+    late = queue.later < float("inf") or queue.held or queue.stale
+    return bool(queue.window or queue.active or queue.outstanding or (late and queue.waiting > 0))
 
 
 def _line(queue: Queue, now: float) -> HostLine:

@@ -75,6 +75,12 @@ def windows(db: Connection, wanted: Sequence[Wanted], now: float) -> list[Window
     return [_window(db, each, now) for each in wanted]
 
 
+def waiting(db: Connection, hosts: Iterable[int]) -> int:
+    """How many URLs wait on *hosts*."""
+    some = "SELECT coalesce(sum(waiting), 0) FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
+    return int(db.row(some, (json.dumps(list(hosts)),))[0])
+
+
 def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
     """The rows of URLs that are known, in the order of *addresses*."""
     return [_claim(db.row(f"{CLAIM_COLUMNS} WHERE urls.url = ?", (address,))) for address in addresses]

@@ -57,7 +57,7 @@ class Settled:
     """What a committed batch changed."""
 
     hosts: frozenset[int]  # that have new URLs
-    added: int  # URLs that are new
+    added: int  # URLs that wait and did not before: new ones, and each robots.txt asked for since the last batch
     resolved: frozenset[int]  # hosts whose robots.txt is answered now, or has moved
 
 

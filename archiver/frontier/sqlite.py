@@ -10,6 +10,7 @@ import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -69,6 +70,7 @@ class SqliteFrontier:
         self._version = -1  # of the data, as of the latest look for what others have written
         self._offers = Offers()  # for the thread of the writer alone
         self._offered = -1  # the version of the data as of which they hold
+        self._asked = 0  # each robots.txt that began to wait, and that no account knows of yet
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteFrontier":
@@ -181,7 +183,9 @@ class SqliteFrontier:
 
     async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
         """Put the robots.txt of each of *hosts* into its queue, before all else; if it was answered, once more."""
-        return await self._write(_asked, hosts)
+        rows, new = await self._write(_asked, hosts)
+        self._asked += new
+        return rows
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
         """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
@@ -205,7 +209,9 @@ class SqliteFrontier:
         """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
         with _translated(self._path):
             async with self._turn:
-                return await inside(self._writer, self._settle, settlements, files, lessons, resources)
+                settled = await inside(self._writer, self._settle, settlements, files, lessons, resources)
+        asked, self._asked = self._asked, 0
+        return replace(settled, added=settled.added + asked)
 
     def _settle(
         self,
@@ -268,6 +274,7 @@ class SqliteFrontier:
 
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
+        self._asked = 0
         return Counts(*(await self._rows(COUNTS))[0])
 
     async def tallies(self, most: int) -> list[PatternTally]:
@@ -323,9 +330,10 @@ def _whole(db: Connection, act: Callable[Concatenate[Connection, P], T], /, *val
         return act(db, *values, **named)
 
 
-def _asked(db: Connection, hosts: Collection[int]) -> list[HostRow]:
+def _asked(db: Connection, hosts: Collection[int]) -> tuple[list[HostRow], int]:
+    before = leasing.waiting(db, hosts)
     asking.ask(db, hosts)
-    return leasing.hosts(db, hosts)
+    return leasing.hosts(db, hosts), leasing.waiting(db, hosts) - before
 
 
 async def _one(db: aiosqlite.Connection, sql: str) -> sqlite3.Row:

@@ -236,6 +236,7 @@ def test_an_answer_for_robots_txt_is_kept(path: Path, status: int) -> None:
         event = Event.CAPTURE if status else Event.GIVE_UP
         settled = await frontier.settle([Settlement(robots, event, robots=Robots(status, b"body"))], [])
         assert settled.resolved == {robots.host}
+        assert settled.added == 1  # it waited meanwhile, as nobody could know who counts what is settled
 
     on(path, act)
     row = on(path, lambda frontier: frontier.host(1))
@@ -312,7 +313,7 @@ def test_robots_txt_moves_to_other_hosts_and_answers_for_all_who_ask(path: Path)
         moved = Robots(301, b"", redirect=there)
         found = NewUrl(there, Hop.REDIRECT, "PR", 0, 0, -1)
         settled = await frontier.settle([Settlement(one, Event.CAPTURE, 301, robots=moved, found=(found,))], [])
-        assert settled.added == 1
+        assert settled.added == 1 + 2  # where it leads, and the two that were asked for
         assert settled.resolved == {one.host}
         settled = await frontier.settle([Settlement(other, Event.CAPTURE, 301, robots=moved)], [])
         assert settled.added == 0

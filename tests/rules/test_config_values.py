@@ -105,6 +105,7 @@ def test_right(kind: values.Kind, text: object, value: object) -> None:
         (values.MEDIA_TYPE, "video/*4"),
         (values.MEDIA_TYPE, "text/html; charset=utf-8"),
         (values.PLACE, ""),
+        (values.PLACE, "--rate"),  # the option that follows, where the name was forgotten
         (values.PLACE, "10.0.0.1/8"),
         (values.PLACE, "http://10.0.0.1/"),
         (values.PLACE, "wiki.intranet:8080"),
