@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from archiver.archive.layout import Layout, storage
 from archiver.cli import directory as place
@@ -17,6 +18,8 @@ from archiver.stats import volume
 _TOLD = 20  # troubles
 _SEEDS = 1000
 
+Missing = Literal["links", "live", "nothing"]  # what of that which is not held leads to the live web
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -25,7 +28,7 @@ class Wish:
     to: Path
     at: str | None
     host: tuple[str, ...]
-    live: bool
+    missing: Missing
 
 
 def export(directory: Path, wish: Wish) -> ExitCode:
@@ -36,7 +39,12 @@ def export(directory: Path, wish: Wish) -> ExitCode:
     with Holdings.opened(directory) as holdings, Meter() as meter:
         meter.show("looking through the index")
         plan = planned(holdings, wish.host, at)
-        site = Site({file.url: file.path for file in plan.files}, plan.redirects, wish.live)
+        site = Site(
+            {file.url: file.path for file in plan.files},
+            plan.redirects,
+            wish.missing != "nothing",
+            wish.missing == "live",
+        )
         if not plan.files:
             of = f" of {' or '.join(wish.host)}" if wish.host else ""
             raise ConfigError(f"{directory} holds no page{of} that could be exported")

@@ -24,7 +24,7 @@ def _ls(directory: Path, *, url: str | None, json: bool, **chosen: Any) -> int:
 def _export(directory: Path, *, to: Path, at: str | None, host: tuple[str, ...], missing: Any) -> int:
     from archiver.cli.exporting import Wish, export  # noqa: PLC0415 - see `command`
 
-    return export(directory, Wish(to, at, host, live=missing == "live"))
+    return export(directory, Wish(to, at, host, missing))
 
 
 _HOSTS = click.Option(
@@ -99,8 +99,8 @@ _EXPORT = command(
     """Write the archive as files that a browser opens from the disk, with links that lead from one to the other.
 
     Of each URL the newest capture that has a page (or the one closest to --at); FOLDER/index.html leads to them. Links
-    to what is not held lead to the live web. Scripts are left as they are: what they load, they may not find. Nothing
-    is written outside FOLDER, and nothing in it is replaced.
+    to what is not held lead to the live web; pictures and styles that are not held stay away. Scripts are left as they
+    are: what they load, they may not find. Nothing is written outside FOLDER, and nothing in it is replaced.
     """,
     [
         directory(),
@@ -115,9 +115,10 @@ _EXPORT = command(
         _HOSTS,
         click.Option(
             ["--missing"],
-            type=click.Choice(["live", "nothing"]),
-            default="live",
-            help="Where links to what is not held lead: to the live web, or nowhere. [default: live]",
+            type=click.Choice(["links", "live", "nothing"]),
+            default="links",
+            help="Of what is not held, links lead to the live web, and nothing is loaded from there; or all of it is "
+            "had from the live web; or nothing. [default: links]",
         ),
     ],
     ("archiver export collections/example.org --to site", "then open site/index.html"),

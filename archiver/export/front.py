@@ -12,8 +12,8 @@ _MOST_PAGES = 1000  # of one host
 _MOST_HOSTS = 1000
 
 _STYLE = (
-    "body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "li{overflow-wrap:anywhere}small{color:#666}"
+    ":root{color-scheme:light dark}body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "li{overflow-wrap:anywhere}small{opacity:.7}"
 )
 
 
@@ -44,10 +44,14 @@ def page(plan: Plan, seeds: Iterable[str], site: Site) -> str:
 
 def _list(title: str, entries: Iterable[tuple[str, str | None, str]]) -> Iterator[str]:
     items = [
-        f'<li><a href="{relative(FRONT, file)}">{escape(address)}</a> <small>{escape(date[:8])}</small></li>'
+        f'<li><a href="{relative(FRONT, file)}">{escape(address)}</a> <small>{escape(_day(date))}</small></li>'
         for address, file, date in entries
         if file is not None
     ]
     if items:
         yield f"<h2>{escape(title)}</h2>"
         yield f"<ul>{''.join(items)}</ul>"
+
+
+def _day(timestamp: str) -> str:
+    return "-".join(filter(None, (timestamp[:4], timestamp[4:6], timestamp[6:8])))

@@ -19,7 +19,8 @@ class Site:
 
     files: Mapping[str, str]
     redirects: Mapping[str, str]
-    live: bool  # where there is no file, the live address holds
+    live: bool  # where there is no file, a link that a person follows leads to the live address …
+    loads: bool  # … and what a page loads by itself comes from there
 
     def file(self, address: str) -> str | None:
         """The file of *address*, or of where it redirects to."""
@@ -48,10 +49,11 @@ class Page:
         """The same document, whose references start from another *base*."""
         return Page(self.site, self.address, self.file, base, self.encoding)
 
-    def replacement(self, reference: str, *, held: bool = False) -> str | None:
+    def replacement(self, reference: str, *, held: bool = False, loaded: bool = False) -> str | None:
         """What stands in place of *reference*, in ASCII; None where it stays as it is.
 
-        With *held* it stays as it is where there is no file for it: it may be no reference at all.
+        With *held* it stays as it is where there is no file for it: it may be no reference at all. What is *loaded*
+        is fetched by a browser without being asked.
         """
         plain = reference.strip("\t\n\f\r ")
         if not plain or (plain.startswith("#") and self.base == self.address):
@@ -66,7 +68,7 @@ class Page:
             return (relative(self.file, file) if file != self.file or not mark else "") + fragment
         if held:
             return None
-        if not self.site.live:
+        if not (self.site.loads if loaded else self.site.live):
             return _NOWHERE
         whole = plain.lower().startswith(("http://", "https://"))
         return None if whole else target + fragment

@@ -12,10 +12,12 @@ from archiver.export import sheets
 from archiver.export.links import Page
 from archiver.export.tags import Attribute, Tag, tags
 from archiver.extract import charset, late, refresh, srcset
+from archiver.extract.elements import relation_hop
 from archiver.extract.found import base_of
 from archiver.extract.markup import unescaped
 from archiver.extract.plugins import of_param
 from archiver.extract.vocabulary import LATE, LATE_ON_IMAGES, PRESENTATION, URLS
+from archiver.model import Hop
 
 _DEEPEST = 3  # documents in documents
 _AWAY = frozenset(("integrity", "crossorigin", "ping"))
@@ -30,6 +32,7 @@ _MORE = {
     "input": ("src", "formaction"),
     "object": ("data",),
 }
+_FOLLOWED = frozenset(("action", "formaction", "cite", "longdesc"))
 _LATE = 1 << 16  # bytes in which a document says its encoding
 _DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
 _PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # of elements that are nobody's, or a script's
@@ -115,7 +118,7 @@ class _Rewriter:
         """What is to stand in place of the reference that an attribute holds."""
         named = URLS.get(tag.name)
         if name in _EVERYWHERE or name in _MORE.get(tag.name, ()) or any(name == one for one, _ in named or ()):
-            return self._page.replacement(value)
+            return self._page.replacement(value, loaded=self._is_loaded(tag, name))
         if name.startswith("data-"):
             kept = [reference for reference, _ in late.kept(tag.name, name, value)]
             return self._page.replacement(value, held=True) if kept == [value.strip()] else None
@@ -139,9 +142,18 @@ class _Rewriter:
         new = self._page.replacement(target) if target else None
         return None if new is None else f"{value.strip().partition(';')[0].partition(',')[0]};url={_escaped(new)}"
 
+    def _is_loaded(self, tag: Tag, name: str) -> bool:
+        """Whether a browser fetches what the attribute *name* of *tag* refers to without being asked."""
+        if tag.name == "link":
+            return relation_hop(self._relations(tag)) is Hop.REQUISITE
+        return name not in _FOLLOWED and (name, Hop.LINK) not in URLS.get(tag.name, ())
+
     def _is_hint(self, tag: Tag) -> bool:
+        return not _HINTS.isdisjoint(self._relations(tag).lower().split())
+
+    def _relations(self, tag: Tag) -> str:
         rel = tag.attributes.get("rel")
-        return rel is not None and not _HINTS.isdisjoint(self._value(rel).lower().split())
+        return self._value(rel) if rel is not None else ""
 
     def _raw(self, attribute: Attribute) -> str:
         return self._text[slice(*attribute.value)]
@@ -171,7 +183,7 @@ class _Rewriter:
         parts: list[str] = []
         kept = 0
         for start, end in srcset.placed(value):
-            new = self._page.replacement(meaning(value[start:end]))
+            new = self._page.replacement(meaning(value[start:end]), loaded=True)
             if new is not None:
                 parts += (value[kept:start], new.replace(",", "%2C"))
                 kept = end

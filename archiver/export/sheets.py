@@ -15,7 +15,7 @@ def rewritten(text: str, page: Page, meaning: Callable[[str], str]) -> str:
     kept = 0
     for start, end, reference in css.placed(text):
         said = meaning(reference)
-        new = None if said.startswith("#") else page.replacement(said)
+        new = None if said.startswith("#") else page.replacement(said, loaded=True)
         if new is not None:
             parts += (text[kept:start], _SPECIAL.sub(r"\\\1", new))
             kept = end

@@ -22,7 +22,7 @@ FILES = {
 }
 MOVED = {"http://e.org/old": "http://e.org/older", "http://e.org/older": "http://f.org/x"}
 MOVED |= {"http://e.org/round": "http://e.org/round2", "http://e.org/round2": "http://e.org/round"}
-SITE = Site(FILES, MOVED, live=True)
+SITE = Site(FILES, MOVED, live=True, loads=True)
 PAGE = Page(SITE, HERE, FILES[HERE])
 
 
@@ -61,10 +61,27 @@ def test_reference(reference: str, new: str | None) -> None:
 
 def test_nowhere() -> None:
     """Without the live web."""
-    page = Page(Site(FILES, {}, live=False), HERE, FILES[HERE])
+    page = Page(Site(FILES, {}, live=False, loads=False), HERE, FILES[HERE])
     assert page.replacement("http://cdn.org/x") == "about:blank"
     assert page.replacement("/a") == "../a.html"
     assert page.replacement("#x") is None
+
+
+def test_nothing_is_loaded_that_was_not_captured() -> None:
+    """Links lead on to the live web, and a browser calls on nobody by itself."""
+    page = Page(Site(FILES, {}, live=True, loads=False), HERE, FILES[HERE])
+    kept = (
+        "<a href='//x.org/'><form action='//x.org/'><q cite='//x.org/'><link rel=canonical href='//x.org/'>"
+        "<meta http-equiv=refresh content='5;url=//x.org/'>"
+    )
+    assert changed(kept, page).replace('"', "'") == kept.replace("//x", "http://x")
+    loaded = (
+        "<img src='//x.org/' srcset='//x.org/ 2x'><link rel='icon' href='//x.org/'><p style='filter: url(//x.org/)'>"
+        "<style>@import '//x.org/'</style><iframe src='//x.org/'></iframe><object data='//x.org/'>"
+        "<input src='//x.org/'><script src='//x.org/'></script><svg><use href='//x.org/'/></svg><body background='//x.org/'>"
+    )
+    assert changed(loaded, page) == loaded.replace("//x.org/", "about:blank")
+    assert changed(loaded) == loaded.replace("//x.org/", "http://x.org/")
 
 
 @pytest.mark.parametrize(
