@@ -18,6 +18,7 @@ from archiver.stats import printable, volume
 from archiver.warc.cdxj import Entry, is_revisit
 
 LONGEST = 20_000  # characters of a URL
+_DOMAIN = re.compile(r"\*\.([^\s/*?#]+)(?:/\*?)?")  # as pywb has it: *.example.org
 _STATUS = re.compile(r"[1-9](?:[0-9]{2}|xx)|-", re.IGNORECASE | re.ASCII)
 _TYPE = re.compile(r"[^\s/]+/[^\s/]+|unk", re.ASCII)
 
@@ -39,13 +40,15 @@ def ls(directory: Path, wish: Wish) -> ExitCode:
     """List the captures in *directory* that *wish* names."""
     place.check_is_directory(directory)
     chosen = _Choice(wish)
-    count = size = revisits = 0
+    count = size = revisits = others = 0
     with Holdings.opened(directory) as holdings:
 
         def lines() -> Iterator[str]:
-            nonlocal count, size, revisits
+            nonlocal count, size, revisits, others
             for entry in filter(chosen, _found(holdings, wish)):
-                count += 1
+                answer = entry.url.startswith(("http:", "https:"))
+                count += answer
+                others += not answer
                 size += entry.length
                 revisits += is_revisit(entry)
                 yield _json(entry) if wish.as_json else _line(entry)
@@ -53,6 +56,7 @@ def ls(directory: Path, wish: Wish) -> ExitCode:
         if not results(lines()):
             return ExitCode.DONE
     told = f", {revisits} of them revisits" if revisits else ""
+    told += f", and {others} other record{'s' * (others != 1)}" if others else ""  # settings, logs, reports
     say(f"archiver: {count} capture{'s' * (count != 1)}{told}, {volume(size)}")
     return ExitCode.DONE
 
@@ -62,6 +66,8 @@ def _found(holdings: Holdings, wish: Wish) -> Iterator[Entry]:
         if wish.host:
             return chain.from_iterable(map(holdings.of_host, sorted(set(wish.host))))
         return holdings.entries()
+    if domain := _DOMAIN.fullmatch(wish.url.strip()):
+        return holdings.of_domain(domain[1].lower())
     if wish.url.endswith("*"):
         return holdings.of_prefix(wish.url.strip().removesuffix("*"))
     address, exact = spelled(wish.url)

@@ -18,9 +18,11 @@ from archiver.config.seeds import seed
 from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import Holdings, moments, read_answer
 from archiver.model import ExitCode
+from archiver.stats import printable
 from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record, Torn
 
+LONGEST_TARGET = 2000
 _SCHEME = re.compile(r"\s*[a-z][a-z0-9+.-]*://|\s*(?:urn|dns):", re.IGNORECASE)
 
 Part = Literal["payload", "raw", "headers", "record"]
@@ -104,9 +106,13 @@ def _pieces(holdings: Holdings, entry: Entry, part: Part, stack: ExitStack, note
             "it lies in another collection"
         )
     answer = read_answer(stack.enter_context(holdings.record(original)))
-    decoded = answer.decoded()
-    yield from decoded
+    decoded, empty = answer.decoded(), True
+    for piece in decoded:
+        empty = empty and not piece
+        yield piece
     notes += decoded.notes
+    if empty and (target := answer.framing.first("location")):
+        notes.append(f"it has no payload; it redirects to {printable(target, LONGEST_TARGET)}")
     if answer.truncated:
         notes.append(f"it was cut when it was captured ({answer.truncated})")
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from archiver.cli.command import EACH_LINE, command, directory, json_option, output
+from archiver.errors import ConfigError
 
 
 def _get(directory: Path, *, url: str, at: str | None, part: Any, output: Path | None) -> int:
@@ -27,10 +28,18 @@ def _export(directory: Path, *, to: Path, at: str | None, host: tuple[str, ...],
     return export(directory, Wish(to, at, host, missing))
 
 
+def _hosts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    for host in given:
+        if not host.strip() or "/" in host:
+            raise ConfigError(f"--host {host!r} is none; right would be example.org, or example.org:8443")
+    return given
+
+
 _HOSTS = click.Option(
     ["--host"],
     multiple=True,
     metavar="HOST",
+    callback=_hosts,
     help="Only those of this host: example.org, example.org:8443. May be given more than once.",
 )
 _GET = command(
@@ -64,13 +73,13 @@ _LS = command(
     _ls,
     """List captures, one on each line: date, status, type, size, URL.
 
-    All, or those of one URL, or of all URLs that begin with PREFIX, by key and date. The size is that of the record in
-    its WARC file; a revisit has the type warc/revisit. How many they are is said at the end, on stderr. Reads only,
-    also while the crawl runs, and in any pywb collection.
+    All, or those of one URL, of all URLs that begin with PREFIX, or of DOMAIN and all hosts below it, by key and date.
+    The size is that of the record in its WARC file; a revisit has the type warc/revisit. How many they are is said at
+    the end, on stderr. Reads only, also while the crawl runs, and in any pywb collection.
     """,
     [
         directory(),
-        click.Argument(["url"], required=False, metavar="[URL|PREFIX*]"),
+        click.Argument(["url"], required=False, metavar="[URL|PREFIX*|*.DOMAIN]"),
         _HOSTS,
         click.Option(
             ["--type", "types"],

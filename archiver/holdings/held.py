@@ -70,6 +70,12 @@ class Holdings:
         found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in ends)
         return (entry for entry in _once(found) if host in names(entry.url))
 
+    def of_domain(self, domain: str) -> Iterator[Entry]:
+        """Every capture of *domain* and of all hosts below it, by key and date."""
+        key = cdxj.key(f"http://{domain}/").removesuffix("/").removesuffix(")")
+        found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in (")", ",", ":"))
+        return (entry for entry in _once(found) if any(f".{name}".endswith(f".{domain}") for name in names(entry.url)))
+
     def of_prefix(self, prefix: str) -> Iterator[Entry]:
         """Every capture whose URL begins with *prefix*; one without a scheme stands for both."""
         bare = prefix.partition("://")[2] if "://" in prefix else prefix

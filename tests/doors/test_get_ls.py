@@ -235,6 +235,9 @@ def test_nobody_reads_on(tmp_path: Path) -> None:
         (["--type", "warc/revisit"], ["20200913122640"]),
         (["example.org/*", "--status", "404", "--status", "301"], ["20240101000001", "20200913122640"]),
         (["--host", "example.net"], []),
+        (["*.org", "--status", "2xx", "--type", "text/html"], ["20200101000000", "20240101000000"]),
+        (["*.example.org/*", "--from", "2023"], ["20240101000000", "20240101000001"]),
+        (["*.ample.org"], []),
     ],
 )
 def test_ls_chooses(get: Get, arguments: list[str], wanted: list[str]) -> None:
@@ -251,7 +254,7 @@ def test_ls_is_for_people_and_programs(get: Get) -> None:
     assert "\x1b" not in out.decode()
     assert "\u202e" not in out.decode()
     assert lines[3].split()[:3] == ["2024-01-01T00:00:01Z", "301", "unk"]
-    assert err.startswith("archiver: 8 captures, 1 of them revisits, ")
+    assert err.startswith("archiver: 7 captures, 1 of them revisits, and 1 other record, ")
     _, out, _ = get("ls", "https://example.org/", "--json", "--from", "2024")
     found = json.loads(out)
     assert (found["url"], found["status"], found["type"]) == ("https://example.org/", 200, "text/html")
@@ -263,6 +266,7 @@ def test_ls_is_for_people_and_programs(get: Get) -> None:
     [
         (["--status", "20"], "--status '20' is none; right would be 404, or 2xx for a class"),
         (["--type", "html"], "--type 'html' is none; right would be text/html or image/*"),
+        (["--host", "http://example.org/"], "--host 'http://example.org/' is none; right would be example.org"),
         (["--to", "later"], "--to 'later' is no date"),
     ],
 )

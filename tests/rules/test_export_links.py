@@ -78,7 +78,8 @@ def test_nothing_is_loaded_that_was_not_captured() -> None:
     loaded = (
         "<img src='//x.org/' srcset='//x.org/ 2x'><link rel='icon' href='//x.org/'><p style='filter: url(//x.org/)'>"
         "<style>@import '//x.org/'</style><iframe src='//x.org/'></iframe><object data='//x.org/'>"
-        "<input src='//x.org/'><script src='//x.org/'></script><svg><use href='//x.org/'/></svg><body background='//x.org/'>"
+        "<input src='//x.org/'><script src='//x.org/'></script><svg><use href='//x.org/'/></svg>"
+        "<body background='//x.org/'>"
     )
     assert changed(loaded, page) == loaded.replace("//x.org/", "about:blank")
     assert changed(loaded) == loaded.replace("//x.org/", "http://x.org/")
