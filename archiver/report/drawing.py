@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, LINE, LETTER = 480, 16, 8.0  # pixels; the last about, as large as a telephone shows it
-TICKS = 4  # of an axis, at least
+TICKS = 4  # of an axis, at most, but for the one at nought
+WIDEST = 72  # pixels of a column
 _LEFT, _RIGHT, _TOP, _BOTTOM, _HIGH = 58, 12, 12, 26, 190
 
 Series = tuple[str, Sequence[float]]  # class of its colour, and a value for each column
@@ -26,9 +27,9 @@ class Bar:
 
 
 def ticks(highest: float) -> list[float]:
-    """Round numbers from nought to *highest* or beyond; at least two."""
-    highest = max(highest, 1e-9)
-    rough = highest / TICKS
+    """Round whole numbers from nought to *highest* or beyond; at least two. Half a capture, or byte, is none."""
+    highest = max(highest, 1.0)
+    rough = max(highest / TICKS, 1.0)
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * (1 - 1e-9))
     return [step * number for number in range(math.ceil(highest / step - 1e-9) + 1)]
@@ -69,7 +70,7 @@ def columns(
 
 def _stacks(series: Sequence[Series], wide: float, highest: float) -> list[str]:
     """The columns, one path for each colour."""
-    gap = min(1.0, wide / 6) if wide < 20 else wide / 6
+    gap = min(1.0, wide / 6) if wide < 20 else max(wide / 6, wide - WIDEST)
     heights = [0.0] * max(len(values) for _, values in series)
     drawn = []
     for colour, values in series:

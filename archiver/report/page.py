@@ -85,7 +85,7 @@ def _outcome(whole: Whole) -> str:
         ("received", volume(totals.received), ""),
         (f"in {totals.warcs:,} WARC file{'' if totals.warcs == 1 else 's'}", volume(totals.stored), ""),
         ("host" if whole.hosts == 1 else "hosts", f"{whole.hosts:,}", ""),
-        ("first to last capture", duration(totals.last - totals.first), ""),
+        ("first to last capture", duration(totals.last - totals.first) if totals.captures else "none", ""),
     ]
     if run is not None:
         cards.append((f"last run, {run.visits:,} visits at {run.rate:.1f}/s", duration(run.elapsed), ""))
