@@ -118,4 +118,4 @@ def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | No
             say(f"{each.path}: {volume(each.size)}, more than --split{why}")
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
-    say(f"packed: {files} WARC files, {captures} captures, {pages} pages, {volume(size)}")
+    say(f"packed: {files} WARC files, {captures} records in the index, {pages} pages, {volume(size)}")

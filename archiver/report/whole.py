@@ -34,7 +34,7 @@ TITLES = {  # what a person reads above a table
     "seeds": ("Seeds", "What became of each seed, and how many URLs were found behind it."),
     "hosts": ("Hosts", "URLs by state, captures, bytes received."),
     "status-codes": ("Response codes", "0 stands for an answer without a status line."),
-    "media-types": ("Media types", "As the servers named them; an empty name stands for none."),
+    "media-types": ("Media types", "As the servers named them; an empty name stands for none, or for what is no type."),
     "failure-reasons": ("Failures by reason", "URLs of which no answer came, or that were not asked for."),
     "failures": ("Failures", "Each such URL, why, and the page that led to it."),
     "missing-requisites": ("Missing requisites", "What archived pages need to be shown and is not there."),
