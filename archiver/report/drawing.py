@@ -26,10 +26,10 @@ class Bar:
     words: str
 
 
-def ticks(highest: float) -> list[float]:
-    """Round whole numbers from nought to *highest* or beyond; at least two. Half a capture, or byte, is none."""
-    highest = max(highest, 1.0)
-    rough = max(highest / TICKS, 1.0)
+def ticks(highest: float, *, whole: bool = False) -> list[float]:
+    """Round numbers from nought to *highest* or beyond, at least two; *whole* ones where half of a thing is none."""
+    highest = max(highest, 1.0 if whole else 1e-9)
+    rough = max(highest / TICKS, 1.0 if whole else 0.0)
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * (1 - 1e-9))
     return [step * number for number in range(math.ceil(highest / step - 1e-9) + 1)]
@@ -47,7 +47,8 @@ def columns(
     *pauses* are (first column, columns, word) where there is nothing; *written* says a value on the axis.
     """
     count = max(len(values) for _, values in series)
-    rows = ticks(max(map(sum, zip(*(values for _, values in series), strict=True)), default=1) or 1)
+    heights = [sum(each) for each in zip(*(values for _, values in series), strict=True)]
+    rows = ticks(max(heights, default=1) or 1, whole=all(map(_is_whole, heights)))
     wide = (WIDTH - _LEFT - _RIGHT) / max(count, 1)
     floor = _TOP + _HIGH
     parts = []
@@ -66,6 +67,10 @@ def columns(
         x = min(max(_LEFT + place * wide, half), WIDTH - half)
         parts.append(_text(x, floor + 18, word, "middle"))
     return _picture(title, floor + _BOTTOM, parts)
+
+
+def _is_whole(value: float) -> bool:
+    return value == int(value)
 
 
 def _stacks(series: Sequence[Series], wide: float, highest: float) -> list[str]:

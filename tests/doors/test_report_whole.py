@@ -288,14 +288,14 @@ def test_a_pause_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("highest", "last"), [(0, 1), (1, 1), (2, 2), (3.4, 4), (99, 100), (100, 100), (101, 150), (12_345, 15_000)]
+    ("highest", "last"), [(0, 1e-9), (1, 1), (3.4, 4), (99, 100), (100, 100), (101, 150), (12_345, 15_000)]
 )
 def test_ticks(highest: float, last: float) -> None:
     found = drawing.ticks(highest)
     assert found[0] == 0
-    assert found[-1] == last
-    assert all(tick == int(tick) for tick in found)
+    assert found[-1] == pytest.approx(last)
     assert 2 <= len(found) <= 6
+    assert drawing.ticks(min(highest, 2), whole=True) == [0, 1, 2][: 2 + (highest > 1)]
 
 
 def test_a_database_of_an_older_program(tmp_path: Path) -> None:
