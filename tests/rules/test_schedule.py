@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from archiver.config.values import Rate
+from archiver.crawl.account import Account
 from archiver.model import Claim, Hop
 from archiver.politeness import Terms, Whole
 from archiver.schedule import DOUBT, Schedule
@@ -464,3 +465,20 @@ def test_knocking_in_vain_counts_for_the_rate() -> None:
     queue = schedule.queue(1)
     assert queue is not None
     assert queue.done == 0
+
+
+def test_a_host_that_is_done_is_not_what_a_crawl_waits_for() -> None:
+    """What it has waiting is known from the latest refill, which may be older than its last settlement."""
+    schedule, account = Schedule(Rate(1), 4), Account(0.0)
+    filled(schedule, 1, [claim(1, 1)])
+    filled(schedule, 2, [claim(2, 2), claim(3, 2)])
+    while (picked := schedule.pick(0.0)) is not None:
+        schedule.admit(picked.host, 0.0)
+        if picked.host == 1:
+            schedule.begin_fill(1)
+            schedule.fill(1, [], NEVER, 1, 0.0)  # as the frontier had it before the settlement
+        schedule.fetched(picked.host, 0.0)
+        schedule.settled(picked.host, picked.id)
+    shown = account.snapshot(0.0, "waiting", 0, schedule.queues())
+    assert shown.waiting_for == "rate of http://h2, 1.0 s"
+    assert [line.key for line in shown.hosts] == ["http://h2"]
