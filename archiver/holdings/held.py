@@ -21,7 +21,7 @@ from archiver.holdings.lines import Lines
 from archiver.holdings.moments import Moments, moments
 from archiver.holdings.payload import read_answer
 from archiver.model import Profile
-from archiver.warc import cdxj
+from archiver.warc import cdx, cdxj
 from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record
 from archiver.warc.records import profile_of, referred
@@ -54,9 +54,7 @@ class Holdings:
             raise ConfigError(f"{directory} holds no index; {_make(directory)}")
         with lines.opened(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
-                others = lines.only_for_pywb(layout.indexes)
-                there = f"{others[0][:100]!r}, which only pywb reads, and no CDXJ" if others else "no index"
-                raise ConfigError(f"{layout.indexes} holds {there}; {_make(directory)}")
+                raise ConfigError(f"{layout.indexes} holds no index; {_make(directory)}")
             yield cls(directory, index)
 
     def entries(self) -> Iterator[Entry]:
@@ -184,7 +182,7 @@ def _once(found: Iterable[bytes]) -> Iterator[Entry]:
     last: set[tuple[str, int]] = set()
     when = ("", "")
     for line in found:
-        entry = cdxj.read_line(line)
+        entry = cdx.read_line(line)
         if entry is None:
             continue
         if (entry.key, entry.timestamp) != when:
