@@ -32,6 +32,7 @@ _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
 _NEAR = 3
 _LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
+_ARC = (".arc", ".arc.gz")
 _DEEPEST = 8  # folders in an archive
 
 
@@ -152,6 +153,9 @@ def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[R
     """The record at a place that an index names, of whatever origin; nothing outside *archive* is read."""
     if not (_is_below(name) and 0 <= offset < 1 << 63):
         raise ArchiveError(f"{archive}: its index names a place that cannot be: offset {offset} of {name[:200]!r}")
+    if name.lower().endswith(_ARC):
+        path = archive / name
+        raise ArchiveError(f"{path} is an ARC file; make a WARC of it: archiver import {quote(str(path))} -o DIR")
     return record_at(archive, name, offset)
 
 
@@ -217,8 +221,10 @@ def _same(one: Iterable[str], other: Iterable[str]) -> Iterator[bool]:
 
 
 def _digest(written: str) -> str:
-    """A digest to be compared: some indexers leave the name of SHA-1 out."""
-    return written.removeprefix("sha1:")
+    """A digest to be compared: some indexers leave the name of SHA-1 out, some writers call SHA-256 `sha-256`."""
+    name, colon, value = written.partition(":")
+    name = name.lower().replace("-", "")
+    return value if name == "sha1" else f"{name}:{value}" if colon else written
 
 
 def _moment(date: str) -> Moments | None:

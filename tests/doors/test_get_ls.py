@@ -178,26 +178,34 @@ def test_an_index_that_lies(tmp_path: Path, capfdbinary: pytest.CaptureFixture[b
     assert b"Traceback" not in capfdbinary.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["old.cdx", "old.idx", ""])
-def test_an_index_that_only_pywb_reads(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("", b""), ("old.cdx", b" CDX A b e a m s c k r V v D d g M n\n"), ("old.idx", b"com,example)/ 2020\tx\n")],
+)
+def test_an_index_that_cannot_be_read(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, name: str, text: bytes
 ) -> None:
-    """What to call is said; when it is there, that pywb reads both."""
+    """What to call is said; when that is done, that there are two."""
     monkeypatch.chdir(tmp_path)
     Held(tmp_path / "c").add(ROOT, b"x").write()
     (tmp_path / "c/indexes/index.cdxj").unlink()
     if name:
-        (tmp_path / "c/indexes" / name).write_bytes(b" CDX N b a m s k r M S V g\n")
+        (tmp_path / "c/indexes" / name).write_bytes(text)
     else:
         (tmp_path / "c/indexes").rmdir()
     for command in (["ls", "c"], ["get", "c", ROOT], ["export", "c", "--to", "out"]):
-        assert run(command) == ExitCode.USAGE
+        assert run(command) == (ExitCode.STORAGE if name else ExitCode.USAGE)
         said = capfdbinary.readouterr().err.decode()
-        assert said.endswith("make it with: archiver index c\n")
+        assert said.endswith(": archiver index c\n")
         assert name in said
+        assert said.count("\n") == 1
     assert run(["index", "c"]) == ExitCode.DONE
     assert (f"{name} lies there too" in capfdbinary.readouterr().err.decode()) == bool(name)
+    (tmp_path / "c/indexes" / (name or "x.cdx")).unlink(missing_ok=True)
     assert run(["ls", "c"]) == ExitCode.DONE
+    (tmp_path / "some.wacz").touch()
+    assert run(["ls", "some.wacz"]) == ExitCode.USAGE
+    assert capfdbinary.readouterr().err.endswith(b"archiver import some.wacz -o DIR\n")
 
 
 def test_nobody_reads_on(tmp_path: Path) -> None:

@@ -55,7 +55,9 @@ def test_a_large_file_is_not_read_through(tmp_path: Path, monkeypatch: pytest.Mo
     held = [b"%06d 20200101000000 {}\n" % number for number in range(20_000)]
     path.write_bytes(b"".join(held))
     with lines.opened(path.parent) as index:
-        read = index._files[0]._file
+        source = index._files[0]
+        assert isinstance(source, halving.Sorted)
+        read = source._file
         assert next(index.beginning(b"012345 ")) == held[12_345]
         assert next(index.since(b"7"), None) is None
         assert read.tell() <= path.stat().st_size
