@@ -5,8 +5,9 @@ others. A revisit leads to its original as in pywb: a capture of the same key wi
 that its record refers to by URL and date.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import chain, islice, takewhile
 from operator import eq
 from pathlib import Path, PurePath
@@ -35,14 +36,16 @@ _LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open
 _ARC = (".arc", ".arc.gz")
 _DEEPEST = 8  # folders in an archive
 
+Records = Callable[[str, int], AbstractContextManager[Record]]  # by the name of a WARC and an offset in it
+
 
 class Holdings:
     """One collection, its index opened."""
 
-    def __init__(self, directory: Path, index: Lines) -> None:
+    def __init__(self, directory: Path, index: Lines, records: Records) -> None:
         self.directory = directory
-        self._archive = Layout(directory).archive
         self._index = index
+        self._records = records
 
     @classmethod
     @contextmanager
@@ -56,7 +59,14 @@ class Holdings:
         with lines.opened(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
                 raise ConfigError(f"{layout.indexes} holds no index; {_make(directory)}")
-            yield cls(directory, index)
+            yield cls(directory, index, partial(record_of, layout.archive))
+
+    @classmethod
+    @contextmanager
+    def of_index(cls, place: Path, indexes: Path, records: Records) -> Iterator["Holdings"]:
+        """What the index files in the folder *indexes* list of the archive at *place*, whose *records* are given."""
+        with lines.opened(indexes) as index:
+            yield cls(place, index, records)
 
     def entries(self) -> Iterator[Entry]:
         """Every capture, by key and date."""
@@ -118,7 +128,7 @@ class Holdings:
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""
-        return record_of(self._archive, entry.filename, entry.offset)
+        return self._records(entry.filename, entry.offset)
 
     def original(self, entry: Entry) -> Entry | None:
         """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
