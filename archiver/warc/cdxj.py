@@ -68,7 +68,7 @@ def read_line(line: bytes) -> Entry | None:
             offset=int(said["offset"]),
             filename=str(said["filename"]),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
