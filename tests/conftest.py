@@ -15,6 +15,7 @@ import hypothesis
 import pytest
 
 from fixtures import suites as others
+from fixtures.forks import Forks
 
 hypothesis.settings.register_profile("patient", deadline=None)  # how long an example takes is for tests that measure it
 hypothesis.settings.register_profile("brief", deadline=None, max_examples=15)  # for a second interpreter
@@ -57,6 +58,15 @@ def suites_folder() -> Path:
     if folder is None:
         pytest.skip(others.why_not())
     return folder
+
+
+@pytest.fixture(name="forks", scope="session")
+def one_process_that_forks() -> Iterator[Forks]:
+    """Runs of the command that cost no start."""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs os.fork, which makes so many runs cheap")
+    with Forks() as forks:
+        yield forks
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ FLOORS = (
     "schedule",  # keeps a pace for each host
     "background",
     "disk",  # what the file system says when it takes no more, in words for all who write
+    "zipnum",  # reads indexes in blocks, for all who read indexes
     "frontier fetch archive stats reading",
     "earlier holdings",  # what earlier crawls of a collection hold, and what the collection itself does, for readers
     "visit",

@@ -5,9 +5,13 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
+from archiver import zipnum
 from archiver.errors import ConfigError
-from archiver.warc.cdxj import LONGEST_LINE, read_line
+from archiver.warc.cdx import read_line
+from archiver.warc.cdxj import LONGEST_LINE
 
+_SUFFIXES = frozenset((".cdxj", ".cdx")) | zipnum.SUFFIXES
+_GZIP = b"\x1f\x8b"
 _LOOK = 20  # lines of a file that may come before the first one of an index: some begin with a header
 
 
@@ -29,7 +33,9 @@ def indexes_of(given: Iterable[str], own: Path) -> tuple[OtherIndex, ...]:
 def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
     try:
         if not path.exists():
-            raise ConfigError(f"{path}: there is no such file or directory; right would be an archive, or a CDXJ file")
+            raise ConfigError(
+                f"{path}: there is no such file or directory; right would be an archive, or an index of one"
+            )
         if own.resolve() in (path.resolve(), *path.resolve().parents):
             raise ConfigError(f"{path} belongs to this crawl itself, which knows its own payloads; name another one")
         if not path.is_dir():
@@ -37,7 +43,7 @@ def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
             beside = path.absolute().parent
             return [OtherIndex(path.absolute(), (beside, beside.parent / "archive"))]
         folder = path.absolute()
-        found = sorted(folder.glob("indexes/*.cdxj")) or sorted(folder.glob("*.cdxj"))
+        found = _in(folder / "indexes") or _in(folder)
         for index in found:
             _check(index)
     except OSError as error:
@@ -48,9 +54,20 @@ def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
     return [OtherIndex(index, (folder / "archive", folder)) for index in found]
 
 
+def _in(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
+
+
 def _check(index: Path) -> None:
     """Refuse what is no index; an empty one is."""
+    if index.suffix in zipnum.SUFFIXES:
+        if not zipnum.is_keys(index):
+            raise ConfigError(f"{index} is no ZipNum index: a line of one is `key timestamp`, and where a block lies")
+        return
     with index.open("rb") as file:
         lines = [file.readline(LONGEST_LINE) for _ in range(_LOOK)]
     if any(lines) and not any(map(read_line, lines)):
-        raise ConfigError(f"{index} is no CDXJ index: a line of one is `key timestamp {{json}}`")
+        packed = "; name the .idx beside it" if lines[0].startswith(_GZIP) else ""
+        raise ConfigError(f"{index} is no CDXJ index: a line of one is `key timestamp {{json}}`{packed}")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from archiver.cli import directory as place
-from archiver.cli.printing import readable, spelled
+from archiver.cli.printing import opened, readable, spelled
 from archiver.cli.terminal import results, say
 from archiver.errors import ConfigError
 from archiver.holdings import Holdings, moments
@@ -38,10 +37,9 @@ class Wish:
 
 def ls(directory: Path, wish: Wish) -> ExitCode:
     """List the captures in *directory* that *wish* names."""
-    place.check_is_directory(directory)
     chosen = _Choice(wish)
     count = size = revisits = others = 0
-    with Holdings.opened(directory) as holdings:
+    with opened(directory) as holdings:
 
         def lines() -> Iterator[str]:
             nonlocal count, size, revisits, others

@@ -11,7 +11,7 @@ from archiver.cli import directory as place
 from archiver.cli.meter import Meter
 from archiver.cli.terminal import result, say
 from archiver.errors import ConfigError
-from archiver.holdings import only_for_pywb
+from archiver.holdings import besides_cdxj
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
 from archiver.verify import Fault, Progress, Report, Severity
@@ -27,7 +27,7 @@ def index(directory: Path) -> ExitCode:
     place.check_idle(directory)
     lines = rebuild(directory)
     result(f"{lines} lines in {Layout(directory).indexes / 'index.cdxj'}")
-    if others := only_for_pywb(Layout(directory).indexes):
+    if others := besides_cdxj(Layout(directory).indexes):
         say(
             f"{', '.join(others)} lies there too, so that pywb shows each capture twice; take it away if this is enough"
         )

@@ -122,7 +122,14 @@ def check_is_directory(directory: Path) -> None:
     if not directory.exists():
         raise ConfigError(f"{directory} does not exist")
     if not directory.is_dir():
-        raise ConfigError(f"{directory} is not a directory")
+        name = quote(str(directory))
+        cure = f"; make one of this archive: archiver import {name} -o DIR" if _is_archive(directory.name) else ""
+        raise ConfigError(f"{directory} is not a directory{cure}")
+
+
+def _is_archive(name: str) -> bool:
+    """Whether a file called *name* is one that people call an archive: a package, a WARC or an ARC file."""
+    return name.lower().removesuffix(".gz").endswith((".wacz", ".warc", ".arc", ".warc.zst"))
 
 
 def made(directory: Path) -> None:

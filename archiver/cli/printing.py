@@ -4,7 +4,7 @@ import codecs
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -40,10 +40,9 @@ class Wish:
 
 def get(directory: Path, wish: Wish) -> ExitCode:
     """Print what *wish* names from the collection in *directory*."""
-    place.check_is_directory(directory)
     at = moments(wish.at, "--at") if wish.at is not None else None
     address, exact = spelled(wish.address)
-    with Holdings.opened(directory) as holdings, ExitStack() as stack:
+    with opened(directory) as holdings, ExitStack() as stack:
         entry = holdings.closest(address, at)
         if entry is None:
             raise ConfigError(_missing(holdings, address))
@@ -59,6 +58,16 @@ def get(directory: Path, wish: Wish) -> ExitCode:
     for note in notes:
         complain(f"{entry.url}: {note}")
     return ExitCode.DONE
+
+
+def opened(path: Path) -> AbstractContextManager[Holdings]:
+    """What *path* holds: a collection, a package, or a WARC file."""
+    if path.is_file():
+        from archiver.importing.viewing import viewed  # noqa: PLC0415 - most read a directory
+
+        return viewed(path, lambda text: say(f"archiver: {text}"))
+    place.check_is_directory(path)
+    return Holdings.opened(path)
 
 
 def readable(timestamp: str) -> str:

@@ -49,7 +49,7 @@ _GET = command(
 
     Its payload without chunks and compression, as a browser would have it; of several captures the newest, or the one
     closest to --at. Where the URL itself is not held, but with http for https or with www, that is printed. Reads
-    only, also while the crawl runs, and in any pywb collection.
+    only, also while the crawl runs, in any pywb collection, and in a WACZ or WARC file given for DIR.
     """,
     [
         directory(),
@@ -75,7 +75,8 @@ _LS = command(
 
     All, or those of one URL, of all URLs that begin with PREFIX, or of DOMAIN and all hosts below it, by key and date.
     The size is that of the record in its WARC file; a revisit has the type warc/revisit. How many they are is said at
-    the end, on stderr. Reads only, also while the crawl runs, and in any pywb collection.
+    the end, on stderr. Reads only, also while the crawl runs, in any pywb collection, and in a WACZ or WARC file given
+    for DIR.
     """,
     [
         directory(),
@@ -101,6 +102,7 @@ _LS = command(
     ("archiver ls collections/example.org 'https://example.org/blog/*' --type text/html", "the pages of one part"),
     ("archiver ls collections/example.org https://example.org/", "when it was captured"),
     ("archiver ls collections/example.org --json | jq -r .url", "for a program"),
+    ("archiver ls example.wacz", "a package that somebody sent"),
 )
 _EXPORT = command(
     "export",

@@ -13,11 +13,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from archiver import zipnum
 from archiver.disk import sync_data
 from archiver.errors import ArchiveError
 from archiver.frontier import trouble
 from archiver.frontier.readonly import connected
-from archiver.warc.cdxj import LONGEST_LINE, Entry, is_revisit, read_line
+from archiver.warc.cdx import read_line
+from archiver.warc.cdxj import LONGEST_LINE, Entry, is_revisit
 
 MOST = 3  # lines read of one payload
 LONG = 64 << 20  # bytes of indexes whose reading takes so long that it is said
@@ -112,14 +114,23 @@ def _told(path: Path) -> list[tuple[int, str, int, int]]:
 
 
 def _places(number: int, index: Path) -> Iterator[tuple[str, int, int]]:
+    for place, line in _lines(index):
+        entry = read_line(line)
+        if entry is not None and not is_revisit(entry) and not entry.status.startswith("3"):
+            digest = _digest(entry)
+            if ":" in digest:
+                yield digest[-8:], number, place
+
+
+def _lines(index: Path) -> Iterator[tuple[int, bytes]]:
+    """Every line, and its place."""
+    if index.suffix in zipnum.SUFFIXES:
+        yield from zipnum.every_line(index)
+        return
     with index.open("rb") as file:
         offset = 0
         while line := file.readline(LONGEST_LINE):
-            entry = read_line(line)
-            if entry is not None and not is_revisit(entry) and not entry.status.startswith("3"):
-                digest = _digest(entry)
-                if ":" in digest:
-                    yield digest[-8:], number, offset
+            yield offset, line
             offset += len(line)
 
 
@@ -127,11 +138,13 @@ def _digest(entry: Entry) -> str:
     return f"sha1:{entry.digest}" if _BARE.fullmatch(entry.digest) else entry.digest
 
 
-def _line(index: Path, offset: int) -> Entry | None:
+def _line(index: Path, place: int) -> Entry | None:
     """What stands there now."""
     try:
+        if index.suffix in zipnum.SUFFIXES:
+            return read_line(zipnum.line_at(index, place))
         with index.open("rb") as file:
-            file.seek(offset)
+            file.seek(place)
             return read_line(file.readline(LONGEST_LINE))
-    except OSError:
+    except (OSError, ArchiveError):
         return None  # it was there when the crawl began; the payload is stored whole

@@ -5,8 +5,9 @@ others. A revisit leads to its original as in pywb: a capture of the same key wi
 that its record refers to by URL and date.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import chain, islice, takewhile
 from operator import eq
 from pathlib import Path, PurePath
@@ -21,7 +22,7 @@ from archiver.holdings.lines import Lines
 from archiver.holdings.moments import Moments, moments
 from archiver.holdings.payload import read_answer
 from archiver.model import Profile
-from archiver.warc import cdxj
+from archiver.warc import cdx, cdxj
 from archiver.warc.cdxj import Entry, is_revisit
 from archiver.warc.reader import Record
 from archiver.warc.records import profile_of, referred
@@ -32,16 +33,19 @@ _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
 _NEAR = 3
 _LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
+_ARC = (".arc", ".arc.gz")
 _DEEPEST = 8  # folders in an archive
+
+Records = Callable[[str, int], AbstractContextManager[Record]]  # by the name of a WARC and an offset in it
 
 
 class Holdings:
     """One collection, its index opened."""
 
-    def __init__(self, directory: Path, index: Lines) -> None:
+    def __init__(self, directory: Path, index: Lines, records: Records) -> None:
         self.directory = directory
-        self._archive = Layout(directory).archive
         self._index = index
+        self._records = records
 
     @classmethod
     @contextmanager
@@ -54,10 +58,15 @@ class Holdings:
             raise ConfigError(f"{directory} holds no index; {_make(directory)}")
         with lines.opened(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
-                others = lines.only_for_pywb(layout.indexes)
-                there = f"{others[0][:100]!r}, which only pywb reads, and no CDXJ" if others else "no index"
-                raise ConfigError(f"{layout.indexes} holds {there}; {_make(directory)}")
-            yield cls(directory, index)
+                raise ConfigError(f"{layout.indexes} holds no index; {_make(directory)}")
+            yield cls(directory, index, partial(record_of, layout.archive))
+
+    @classmethod
+    @contextmanager
+    def of_index(cls, place: Path, indexes: Path, records: Records) -> Iterator["Holdings"]:
+        """What the index files in the folder *indexes* list of the archive at *place*, whose *records* are given."""
+        with lines.opened(indexes) as index:
+            yield cls(place, index, records)
 
     def entries(self) -> Iterator[Entry]:
         """Every capture, by key and date."""
@@ -125,7 +134,7 @@ class Holdings:
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""
-        return record_of(self._archive, entry.filename, entry.offset)
+        return self._records(entry.filename, entry.offset)
 
     def original(self, entry: Entry) -> Entry | None:
         """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
@@ -160,6 +169,9 @@ def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[R
     """The record at a place that an index names, of whatever origin; nothing outside *archive* is read."""
     if not (_is_below(name) and 0 <= offset < 1 << 63):
         raise ArchiveError(f"{archive}: its index names a place that cannot be: offset {offset} of {name[:200]!r}")
+    if name.lower().endswith(_ARC):
+        path = archive / name
+        raise ArchiveError(f"{path} is an ARC file; make a WARC of it: archiver import {quote(str(path))} -o DIR")
     return record_at(archive, name, offset)
 
 
@@ -190,7 +202,7 @@ def _once(found: Iterable[bytes]) -> Iterator[Entry]:
     last: set[tuple[str, int]] = set()
     when = ("", "")
     for line in found:
-        entry = cdxj.read_line(line)
+        entry = cdx.read_line(line)
         if entry is None:
             continue
         if (entry.key, entry.timestamp) != when:
@@ -225,8 +237,10 @@ def _same(one: Iterable[str], other: Iterable[str]) -> Iterator[bool]:
 
 
 def _digest(written: str) -> str:
-    """A digest to be compared: some indexers leave the name of SHA-1 out."""
-    return written.removeprefix("sha1:")
+    """A digest to be compared: some indexers leave the name of SHA-1 out, some writers call SHA-256 `sha-256`."""
+    name, colon, value = written.partition(":")
+    name = name.lower().replace("-", "")
+    return value if name == "sha1" else f"{name}:{value}" if colon else written
 
 
 def _moment(date: str) -> Moments | None:

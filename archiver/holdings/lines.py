@@ -1,31 +1,35 @@
-"""The lines of index files that are sorted bytewise: merged in order, or from a place that is found by halving.
+"""The lines of all index files of a collection, merged in order, or from a place that is found by halving.
 
-A file of any size answers at once. One that is not sorted, as other programs may leave it, is sorted in memory where
-it is small, and refused where it is not, with the command that makes it anew; so no line is silently passed by.
-Files may be merged and removed by a crawl while they are read: all are opened together, and stay readable.
+The files are those that pywb reads: CDXJ, CDX of old (9 to 11 fields), and ZipNum, whose blocks are read one at a
+time. Files may be merged and removed by a crawl while they are read: all are opened together, and stay readable.
 """
 
 import heapq
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from archiver import zipnum
 from archiver.archive.layout import storage
 from archiver.errors import ArchiveError
+from archiver.holdings import halving
+from archiver.holdings.halving import Sorted, cure, ended, unsorted
+from archiver.warc import cdx
 from archiver.warc.cdxj import LONGEST_LINE
 
-SMALL = 16 << 20  # bytes of a file that is looked through before it is believed to be sorted
-_OF_PYWB = frozenset((".cdx", ".idx", ".summary"))
-_PROBES = 64  # lines of a larger file that are compared
+_CDXJ, _CDX = ".cdxj", ".cdx"
+_SUFFIXES = frozenset((_CDXJ, _CDX)) | zipnum.SUFFIXES
+_PROBES = 100  # lines at the beginning of a large file that tell what keys it has
 _TRIES = 10  # times that the folder changes while its files are being opened
 
 
-def only_for_pywb(folder: Path) -> list[str]:
-    """The files in *folder* that pywb reads as an index, and nothing here does: CDX of old, and ZipNum."""
+def besides_cdxj(folder: Path) -> list[str]:
+    """The index files in *folder* that are not CDXJ: what `archiver index` makes is no part of them."""
     with storage(folder):
-        return sorted(path.name for path in folder.iterdir() if path.suffix in _OF_PYWB)
+        return [path.name for path in _paths(folder) if path.suffix != _CDXJ]
 
 
 @contextmanager
@@ -34,24 +38,34 @@ def opened(folder: Path) -> Iterator["Lines"]:
     with ExitStack() as stack:
         with storage(folder):
             files = _open_all(folder, stack)
-        yield Lines([_Sorted(path, file) for path, file in files])
+        yield Lines([_source(path, file) for path, file in files])
 
 
 def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
     for _ in range(_TRIES):
         with ExitStack() as attempt, suppress(FileNotFoundError):
-            paths = sorted(folder.glob("*.cdxj"))
+            paths = _paths(folder)
             files: list[tuple[Path, BinaryIO]] = [(path, attempt.enter_context(path.open("rb"))) for path in paths]
-            if paths == sorted(folder.glob("*.cdxj")):
+            if paths == _paths(folder):
                 stack.push(attempt.pop_all())
                 return files
     raise ArchiveError(f"{folder}: its files change faster than they can be opened; try again")
 
 
+def _paths(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
+
+
+def _source(path: Path, file: BinaryIO) -> "Sorted | _Blocks":
+    if path.suffix in zipnum.SUFFIXES:
+        return _Blocks(path, file)
+    return Sorted(path, file if path.suffix == _CDXJ else _with_keys(path, file))
+
+
 class Lines:
     """The lines of several files as one."""
 
-    def __init__(self, files: "list[_Sorted]") -> None:
+    def __init__(self, files: "list[Sorted | _Blocks]") -> None:
         self._files = files
 
     def __len__(self) -> int:
@@ -70,87 +84,47 @@ class Lines:
             yield line
 
 
-class _Sorted:
-    """One file."""
+class _Blocks:
+    """One index in blocks."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
-        self._file = file
-        self._reader: object = None  # who left the file where it stands
+        self._keys = Sorted(path, file, zipnum.first_key)
         with storage(path):
-            self._size = file.seek(0, 2)
-            if self._size <= SMALL:
-                self._file.seek(0)
-                if not _is_sorted(iter(self._line, b"")):
-                    self._file.seek(0)
-                    self._file = BytesIO(b"".join(sorted(_ended(line) for line in iter(self._line, b""))))
-                    self._size = self._file.seek(0, 2)
-            elif not _is_sorted(self._at_or_after(self._size * step // _PROBES)[1] for step in range(_PROBES)):
-                raise self._unsorted()
+            self._cluster = zipnum.Cluster(path)
 
     def since(self, start: bytes) -> Iterator[bytes]:
-        """Every line that is not before *start*. Others may read the file between two of them."""
+        """Every line that is not before *start*; the first may stand in the block that begins before it."""
+        last = b""
         with storage(self._path):
-            position, last, reader = self._place_of(start), b"", object()
-            while True:
-                if self._reader is not reader:
-                    self._file.seek(position)
-                    self._reader = reader
-                line = self._line()
-                if not line:
-                    return
+            for line in self._from_block(start):
                 if line < last:
-                    raise self._unsorted()
+                    raise unsorted(self._path)
                 last = line
-                position += len(line)
-                yield _ended(line)
+                if line >= start:
+                    yield line
 
-    def _place_of(self, start: bytes) -> int:
-        """Where the first line begins that is not before *start*."""
-        self._reader = None
-        low, high = 0, self._size  # it begins in here, or the file ends
-        while low < high:
-            middle = (low + high) // 2
-            place, line = self._at_or_after(middle)
-            if not line or line >= start:
-                high = middle
-            else:
-                low = place + len(line)
-        return self._at_or_after(low)[0]
-
-    def _at_or_after(self, position: int) -> tuple[int, bytes]:
-        """The first line that begins at *position* or behind it, and where."""
-        if position:
-            self._file.seek(position - 1)
-            position += len(self._line()) - 1
-        else:
-            self._file.seek(0)
-        return position, self._line()
-
-    def _line(self) -> bytes:
-        line = self._file.readline(LONGEST_LINE)
-        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-            raise ArchiveError(
-                f"{self._path} has a line of more than {LONGEST_LINE} bytes, so it is no index; make it anew: "
-                f"archiver index {self._path.parent.parent}"
-            )
-        return line
-
-    def _unsorted(self) -> ArchiveError:
-        return ArchiveError(
-            f"{self._path} is not sorted bytewise, so nothing can be found in it; make it anew: "
-            f"archiver index {self._path.parent.parent}"
-        )
+    def _from_block(self, start: bytes) -> Iterator[bytes]:
+        try:
+            for _, found in self._cluster.blocks(self._keys.since(start, one_more=True)):
+                yield from found
+        except ArchiveError as error:
+            raise ArchiveError(f"{error}; {cure(self._path)}") from None
 
 
-def _ended(line: bytes) -> bytes:
-    return line if line.endswith(b"\n") else line + b"\n"
-
-
-def _is_sorted(lines: Iterator[bytes]) -> bool:
-    last = b""
-    for line in lines:
-        if line and line < last:
-            return False
-        last = line or last
-    return True
+def _with_keys(path: Path, file: BinaryIO) -> BinaryIO:
+    """*file*, or its lines with the keys by which URLs are looked up, where it has others and is small."""
+    with storage(path):
+        header = file.readline(LONGEST_LINE)
+        if header.startswith(cdx.HEADER) and not cdx.is_known(header):
+            raise ArchiveError(f"{path} has fields in an order that nobody reads, {header[:60]!r}; {cure(path)}")
+        small = file.seek(0, 2) <= halving.SMALL
+        file.seek(0)
+        lines = iter(lambda: file.readline(LONGEST_LINE), b"")
+        found = map(cdx.read_line, lines if small else islice(lines, _PROBES))
+        if not any(entry is not None and cdx.is_keyed_otherwise(entry) for entry in found):
+            return file
+        if not small:
+            raise ArchiveError(f"{path} has keys as example.org/, so nothing can be found in it; {cure(path)}")
+        file.seek(0)
+        return BytesIO(b"".join(sorted(cdx.keyed(ended(line)) for line in lines)))

@@ -117,15 +117,26 @@ class _Stretch(io.RawIOBase):
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
-        self._left = size
+        self._size = size
+        self._begin = file.tell()
+        self._position = 0
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = min(max(start + offset, 0), self._size)
+        self._file.seek(self._begin + self._position)
+        return self._position
+
     def readinto(self, buffer: Any) -> int:
-        piece = self._file.read(min(len(buffer), self._left))
+        piece = self._file.read(min(len(buffer), self._size - self._position))
         buffer[: len(piece)] = piece
-        self._left -= len(piece)
+        self._position += len(piece)
         return len(piece)
 
 

@@ -1,8 +1,6 @@
 """A kill at each step of storing payloads once: every revisit that is whole has its target whole, then and later."""
 
-import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +17,7 @@ BODIES = [b"body %d " % number * 300 for number in range(3)]
 PAGES = [f"/{number}" for number in range(24)]
 OPTIONS = ("-o", "c", "--rate", "0", "--host-concurrency", "4", "--warc-size", "4000", "--min-free-disk", "0", "-qq")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork, which makes so many runs cheap"),
-]
+pytestmark = pytest.mark.slow
 
 
 def orphans(directory: Path) -> list[str]:
@@ -61,9 +56,3 @@ def test_the_target_outlives_every_kill(tmp_path: Path, forks: Forks, step: str,
         tmp_path / "c", "SELECT count(*), sum(revisit <> '') FROM captures WHERE mime = 'text/plain' AND status = 200"
     )
     assert stored == (len(PAGES), len(PAGES) - len(BODIES))
-
-
-@pytest.fixture(name="forks", scope="module")
-def one_process_that_forks() -> Iterator[Forks]:
-    with Forks() as forks:
-        yield forks

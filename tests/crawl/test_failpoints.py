@@ -24,10 +24,7 @@ from fixtures.witness import Witness
 OPTIONS = ("-o", "c", "--rate", "0", "--host-concurrency", "2", "--warc-size", "6000", "--min-free-disk", "0", "-qq")
 CUT = "transaction-to-end"  # at its third passing: visits on disk of which the database does not know
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork, which makes so many runs cheap"),
-]
+pytestmark = pytest.mark.slow
 
 
 class Case:
@@ -75,12 +72,6 @@ def killed(ran: Ran, step: str) -> None:
 
 def done(ran: Ran) -> None:
     assert ran.code == ExitCode.DONE, ran.said
-
-
-@pytest.fixture(name="forks", scope="module")
-def one_process_that_forks() -> Iterator[Forks]:
-    with Forks() as forks:
-        yield forks
 
 
 @pytest.fixture(name="case")

@@ -9,7 +9,7 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.archives import captured, rows, states, stored, warcs
-from fixtures.command import archiver
+from fixtures.forks import Forks
 from fixtures.lifetimes import crawl
 from fixtures.rawserver import RawServer
 from fixtures.running import ended, running
@@ -43,27 +43,27 @@ def _account(directory: Path) -> list[object]:
     return [rows(directory, sql) for sql in (URLS, CAPTURES, *OTHERS)]
 
 
-def _verified(folder: Path) -> None:
-    checked = archiver("verify", "c", cwd=folder)
+def _verified(folder: Path, forks: Forks) -> None:
+    checked = forks.archiver("verify", "c", cwd=folder)
     assert checked.returncode == ExitCode.DONE, checked.stdout
 
 
-def _complete(folder: Path, server: RawServer) -> None:
-    resumed = archiver("resume", "c", cwd=folder)
+def _complete(folder: Path, server: RawServer, forks: Forks) -> None:
+    resumed = forks.archiver("resume", "c", cwd=folder)
     assert resumed.returncode == ExitCode.DONE, resumed.stderr
-    _verified(folder)
+    _verified(folder, forks)
     assert [url for url, _ in captured(folder / "c")] == sorted(map(server.url, ALL))
     assert set(states(folder / "c").values()) == {"archived"}
 
 
-def test_the_new_database_says_what_the_old_one_said(tmp_path: Path) -> None:
+def test_the_new_database_says_what_the_old_one_said(tmp_path: Path, forks: Forks) -> None:
     """Redirects, loops, errors and refusals included; the index comes out the same, byte for byte."""
     with RawServer(oddities().routes) as server:
         assert crawl(tmp_path / "c", server.url(), warc_size=9000, retries=0).code is ExitCode.DONE
         asked = len(server.log)
         before, index = _account(tmp_path / "c"), (tmp_path / "c/indexes/index.cdxj").read_bytes()
         shutil.rmtree(tmp_path / "c/indexes")
-        rebuilt = archiver("rebuild", "c", cwd=tmp_path)
+        rebuilt = forks.archiver("rebuild", "c", cwd=tmp_path)
         assert rebuilt.returncode == ExitCode.DONE, rebuilt.stderr
         answered = [row for row in before[0] if row[1] == "archived"]  # type: ignore[attr-defined]
         after = _account(tmp_path / "c")
@@ -71,13 +71,13 @@ def test_the_new_database_says_what_the_old_one_said(tmp_path: Path) -> None:
         assert after[1:] == before[1:]
         assert (tmp_path / "c/indexes/index.cdxj").read_bytes() == index
         assert len(server.log) == asked
-    _verified(tmp_path)
+    _verified(tmp_path, forks)
     (kept,) = (tmp_path / "c/damaged").glob("crawl.db.1")
     assert json.loads(kept.with_name("crawl.db.1.json").read_text())["file"] == "crawl.db"
 
 
 @pytest.mark.slow
-def test_without_its_database_a_killed_crawl_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_without_its_database_a_killed_crawl_goes_on_where_it_was(tmp_path: Path, forks: Forks) -> None:
     with RawServer(SITE.routes) as server:
         with running("crawl", server.url(), *OPTIONS, cwd=tmp_path) as process:
             server.log.holds(30).wait()
@@ -86,23 +86,23 @@ def test_without_its_database_a_killed_crawl_goes_on_where_it_was(tmp_path: Path
         asked = len(server.log)
         for path in (tmp_path / "c").glob("crawl.*"):
             path.unlink()  # the settings too, and the lock
-        refused = archiver("resume", "c", cwd=tmp_path)
+        refused = forks.archiver("resume", "c", cwd=tmp_path)
         assert refused.returncode == ExitCode.USAGE
-        rebuilt = archiver("rebuild", "c", cwd=tmp_path)
+        rebuilt = forks.archiver("rebuild", "c", cwd=tmp_path)
         assert rebuilt.returncode == ExitCode.DONE, rebuilt.stderr
         known = {each.url for each in stored(tmp_path / "c")}
         assert known
-        _complete(tmp_path, server)
+        _complete(tmp_path, server, forks)
         again = {server.url(row.target) for row in tuple(server.log)[asked:]}
         assert not again & known
         assert len(server.log) <= asked + len(ALL) - len(known)
 
 
 @pytest.mark.parametrize("damage", ["deleted", "emptied", "overwritten", "cut"])
-def test_a_lost_database_is_named_with_its_cure(tmp_path: Path, damage: str) -> None:
+def test_a_lost_database_is_named_with_its_cure(tmp_path: Path, forks: Forks, damage: str) -> None:
     with RawServer(SITE.routes) as server:
         crawl(tmp_path / "c", server.url())
-        archiver("resume", "c", cwd=tmp_path)
+        forks.archiver("resume", "c", cwd=tmp_path)
         database = tmp_path / "c/crawl.db"
         whole = database.read_bytes()
         match damage:
@@ -117,20 +117,20 @@ def test_a_lost_database_is_named_with_its_cure(tmp_path: Path, damage: str) -> 
         (tmp_path / "c/crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\n')
         before = {path: path.read_bytes() for path in warcs(tmp_path / "c")}
         for command in ("resume", "verify"):
-            told = archiver(command, "c", cwd=tmp_path)
+            told = forks.archiver(command, "c", cwd=tmp_path)
             assert told.returncode in (ExitCode.STORAGE, ExitCode.FAULTS), told.stderr
             assert "crawl.db" in told.stderr + told.stdout
             assert "archiver rebuild c" in told.stderr + told.stdout
             assert "Traceback" not in told.stderr
-        assert archiver("rebuild", "c", cwd=tmp_path).returncode == ExitCode.DONE
+        assert forks.archiver("rebuild", "c", cwd=tmp_path).returncode == ExitCode.DONE
         asked = len(server.log)
-        _complete(tmp_path, server)
+        _complete(tmp_path, server, forks)
         assert len(server.log) == asked
     assert {path: path.read_bytes() for path in before} == before
 
 
 @pytest.mark.parametrize("damage", ["cut", "a little cut", "overwritten", "deleted"])
-def test_a_damaged_warc_is_named_and_what_it_lost_is_fetched_again(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_warc_is_named_and_what_it_lost_is_fetched_again(tmp_path: Path, forks: Forks, damage: str) -> None:
     with RawServer(SITE.routes) as server:
         crawl(tmp_path / "c", server.url(), warc_size=20_000)
         (tmp_path / "c/crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\n')
@@ -145,17 +145,17 @@ def test_a_damaged_warc_is_named_and_what_it_lost_is_fetched_again(tmp_path: Pat
                 path.write_bytes(whole[:9000] + bytes(3000) + whole[12_000:])
             case _:
                 path.unlink()
-        told = archiver("resume", "c", cwd=tmp_path)
+        told = forks.archiver("resume", "c", cwd=tmp_path)
         assert path.name in told.stderr
         assert "archiver rebuild c" in told.stderr
-        checked = archiver("verify", "c", cwd=tmp_path)
+        checked = forks.archiver("verify", "c", cwd=tmp_path)
         assert checked.returncode == ExitCode.FAULTS
         assert path.name in checked.stdout
         asked = len(server.log)
-        rebuilt = archiver("rebuild", "c", cwd=tmp_path)
+        rebuilt = forks.archiver("rebuild", "c", cwd=tmp_path)
         assert rebuilt.returncode == ExitCode.DONE, rebuilt.stderr
         known = {each.url for each in stored(tmp_path / "c")}
-        _complete(tmp_path, server)
+        _complete(tmp_path, server, forks)
         again = {server.url(row.target) for row in tuple(server.log)[asked:]}
         assert again == set(map(server.url, ALL)) - known
         if damage != "deleted":
@@ -164,22 +164,22 @@ def test_a_damaged_warc_is_named_and_what_it_lost_is_fetched_again(tmp_path: Pat
             assert len(kept) + path.stat().st_size == left[damage]
 
 
-def test_a_missing_index_is_named_and_made_anew(tmp_path: Path) -> None:
+def test_a_missing_index_is_named_and_made_anew(tmp_path: Path, forks: Forks) -> None:
     with RawServer(SITE.routes) as server:
         crawl(tmp_path / "c", server.url())
         (tmp_path / "c/crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\nmetadata-warc = false\n')
         index = tmp_path / "c/indexes/index.cdxj"
         whole = index.read_bytes()
         index.unlink()
-        checked = archiver("verify", "c", cwd=tmp_path)
+        checked = forks.archiver("verify", "c", cwd=tmp_path)
         assert checked.returncode == ExitCode.FAULTS
         assert "archiver index c" in checked.stdout
-        told = archiver("resume", "c", cwd=tmp_path)
+        told = forks.archiver("resume", "c", cwd=tmp_path)
         assert told.returncode == ExitCode.DONE
         assert "c/indexes/index.cdxj" in told.stderr
         assert index.read_bytes() == whole
         index.unlink()
-        assert archiver("index", "c", cwd=tmp_path).returncode == ExitCode.DONE
+        assert forks.archiver("index", "c", cwd=tmp_path).returncode == ExitCode.DONE
         assert index.read_bytes() == whole
 
 
@@ -192,23 +192,23 @@ def test_a_missing_index_is_named_and_made_anew(tmp_path: Path) -> None:
         (("bare",), "crawl.toml is missing, and no WARC file tells its seeds"),
     ],
 )
-def test_what_cannot_be_rebuilt(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_rebuilt(tmp_path: Path, forks: Forks, arguments: tuple[str, ...], said: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     (tmp_path / "bare/archive").mkdir(parents=True)
-    told = archiver("rebuild", *arguments, cwd=tmp_path)
+    told = forks.archiver("rebuild", *arguments, cwd=tmp_path)
     assert told.returncode == ExitCode.USAGE
     assert said in told.stderr
     assert "Traceback" not in told.stderr
 
 
-def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_files_of_others_are_left_alone(tmp_path: Path, forks: Forks) -> None:
     with RawServer(SITE.routes) as server:
         crawl(tmp_path / "c", server.url())
     (tmp_path / "c/crawl.toml").write_text('seeds = ["http://127.0.0.1/"]\n')
     other = tmp_path / "c/archive/other.warc.gz"
     other.write_bytes(b"\x1f\x8b\x08 not quite")
-    told = archiver("rebuild", "c", cwd=tmp_path)
+    told = forks.archiver("rebuild", "c", cwd=tmp_path)
     assert told.returncode == ExitCode.DONE
     assert "other.warc.gz: not written by archiver" in told.stderr
     assert other.read_bytes() == b"\x1f\x8b\x08 not quite"

@@ -125,12 +125,6 @@ CONDITIONS = {  # what is sent for each page of which a server had said somethin
 }
 
 
-@pytest.fixture(name="forks", scope="module")
-def one_process_that_forks() -> Iterator[Forks]:
-    with Forks() as forks:
-        yield forks
-
-
 def done(ran: Ran) -> None:
     assert ran.code == ExitCode.DONE, ran.said
 

@@ -9,7 +9,8 @@ import pytest
 
 from archiver.frontier.migrations import VERSION
 from archiver.model import ExitCode
-from fixtures.command import COMMAND, archiver, environment
+from fixtures.command import COMMAND, environment
+from fixtures.forks import Forks
 
 SEED = "http://127.0.0.1:9/"  # nobody listens there; no test here gets so far
 
@@ -114,9 +115,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), CASES.values(), ids=CASES)
-def test_bad_input(here: Path, arguments: list[str], words: str) -> None:
+def test_bad_input(here: Path, forks: Forks, arguments: list[str], words: str) -> None:
     before = _all(here)
-    ran = archiver(*arguments, cwd=here)
+    ran = forks.archiver(*arguments, cwd=here)
     assert ran.returncode == ExitCode.USAGE, ran.stderr
     assert words in ran.stderr
     assert ran.stderr.startswith("archiver: ")
@@ -126,33 +127,33 @@ def test_bad_input(here: Path, arguments: list[str], words: str) -> None:
     assert _all(here) == before
 
 
-def test_database_that_is_none(here: Path) -> None:
+def test_database_that_is_none(here: Path, forks: Forks) -> None:
     (here / "begun" / "crawl.db").write_bytes(b"this is no database" * 100)
     for command in ("resume", "status"):
-        ran = archiver(command, "begun", cwd=here)
+        ran = forks.archiver(command, "begun", cwd=here)
         assert ran.returncode == ExitCode.STORAGE
         assert ran.stderr.count("\n") == 1
         assert "crawl.db: cannot be read" in ran.stderr
 
 
-def test_lost_database(here: Path) -> None:
+def test_lost_database(here: Path, forks: Forks) -> None:
     (here / "begun" / "archive").mkdir()
     (here / "begun" / "archive" / "a.warc.gz").write_bytes(b"")
-    ran = archiver("resume", "begun", cwd=here)
+    ran = forks.archiver("resume", "begun", cwd=here)
     assert ran.returncode == ExitCode.STORAGE
     assert "crawl.db is missing, though there are WARC files" in ran.stderr
 
 
-def test_empty_database_is_a_crawl_that_has_not_begun(here: Path) -> None:
+def test_empty_database_is_a_crawl_that_has_not_begun(here: Path, forks: Forks) -> None:
     (here / "begun" / "crawl.db").touch()
-    ran = archiver("status", "begun", cwd=here)
+    ran = forks.archiver("status", "begun", cwd=here)
     assert ran.returncode == ExitCode.USAGE
     assert "has not begun" in ran.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in ("crawl", "resume"))])
-def test_help_goes_to_stdout(tmp_path: Path, arguments: list[str]) -> None:
-    ran = archiver(*arguments, cwd=tmp_path)
+def test_help_goes_to_stdout(tmp_path: Path, forks: Forks, arguments: list[str]) -> None:
+    ran = forks.archiver(*arguments, cwd=tmp_path)
     assert ran.returncode == ExitCode.DONE
     assert ran.stdout
     assert ran.stderr == ""
@@ -169,8 +170,8 @@ def test_closed_streams_and_terminals_that_are_not_utf8(here: Path) -> None:
     assert b"\\u017e:x" in ran.stderr
 
 
-def test_no_command_shows_help(tmp_path: Path) -> None:
-    ran = archiver(cwd=tmp_path)
+def test_no_command_shows_help(tmp_path: Path, forks: Forks) -> None:
+    ran = forks.archiver(cwd=tmp_path)
     assert ran.returncode == ExitCode.USAGE
     assert "Commands:" in ran.stderr
     assert ran.stdout == ""

@@ -3,8 +3,10 @@
 import gzip
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import pytest
 
@@ -178,26 +180,96 @@ def test_an_index_that_lies(tmp_path: Path, capfdbinary: pytest.CaptureFixture[b
     assert b"Traceback" not in capfdbinary.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["old.cdx", "old.idx", ""])
-def test_an_index_that_only_pywb_reads(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("", b""), ("old.cdx", b" CDX A b e a m s c k r V v D d g M n\n"), ("old.idx", b"com,example)/ 2020\tx\n")],
+)
+def test_an_index_that_cannot_be_read(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, name: str, text: bytes
 ) -> None:
-    """What to call is said; when it is there, that pywb reads both."""
+    """What to call is said; when that is done, that there are two."""
     monkeypatch.chdir(tmp_path)
     Held(tmp_path / "c").add(ROOT, b"x").write()
     (tmp_path / "c/indexes/index.cdxj").unlink()
     if name:
-        (tmp_path / "c/indexes" / name).write_bytes(b" CDX N b a m s k r M S V g\n")
+        (tmp_path / "c/indexes" / name).write_bytes(text)
     else:
         (tmp_path / "c/indexes").rmdir()
     for command in (["ls", "c"], ["get", "c", ROOT], ["export", "c", "--to", "out"]):
-        assert run(command) == ExitCode.USAGE
+        assert run(command) == (ExitCode.STORAGE if name else ExitCode.USAGE)
         said = capfdbinary.readouterr().err.decode()
-        assert said.endswith("make it with: archiver index c\n")
+        assert said.endswith(": archiver index c\n")
         assert name in said
+        assert said.count("\n") == 1
     assert run(["index", "c"]) == ExitCode.DONE
     assert (f"{name} lies there too" in capfdbinary.readouterr().err.decode()) == bool(name)
+    (tmp_path / "c/indexes" / (name or "x.cdx")).unlink(missing_ok=True)
     assert run(["ls", "c"]) == ExitCode.DONE
+    (tmp_path / "some.wacz").touch()
+    assert run(["status", "some.wacz"]) == ExitCode.USAGE
+    assert capfdbinary.readouterr().err.endswith(b"archiver import some.wacz -o DIR\n")
+
+
+def _packed(path: Path, index: str, *, deflated: bool = False) -> str:
+    """A package of one page in *path*, whose index holds *index*."""
+    held = Held(path.with_suffix("")).add(ROOT, PAGE)
+    with ZipFile(path, "w") as file:
+        file.writestr("archive/hand.warc.gz", b"".join(held.parts), ZIP_DEFLATED if deflated else ZIP_STORED)
+        if index:
+            file.writestr("indexes/index.cdx", index.format(line=held.lines[0]))
+    return str(path)
+
+
+def test_a_package_and_a_file_are_read_where_they_lie(
+    there: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the collection of which they were made, and nothing is left behind."""
+    drafts = tmp_path / "drafts"
+    drafts.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(drafts))
+    package, warc = str(tmp_path / "there.wacz"), str(there / "archive" / "hand.warc.gz")
+    assert run(["pack", str(there), "-o", package]) == ExitCode.DONE
+    listed = []
+    for path in (str(there), package):
+        capfdbinary.readouterr()
+        assert run(["ls", path, "--json"]) == ExitCode.DONE
+        listed.append({json.loads(line)["url"] for line in capfdbinary.readouterr().out.splitlines()})
+        assert run(["get", path, "https://example.org/"]) == ExitCode.DONE
+        assert capfdbinary.readouterr().out == PAGE
+    assert listed[0] == listed[1]
+    assert run(["get", warc, "http://example.org/a.png?x=1"]) == ExitCode.DONE
+    assert capfdbinary.readouterr().out == b"\x89PNG"
+    assert not any(drafts.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("index", "deflated", "code", "said"),
+    [
+        ("{line}", False, ExitCode.DONE, ""),
+        ("", False, ExitCode.USAGE, "it has no index; bring it into a collection: archiver import "),
+        ("{line}", True, ExitCode.USAGE, "is compressed in it once more; bring it into a collection"),
+        (" CDX x y z\n", False, ExitCode.USAGE, "its index cannot be used; bring it into"),
+    ],
+)
+def test_what_a_package_may_lack(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], index: str, code: int, said: str, *, deflated: bool
+) -> None:
+    path = _packed(tmp_path / "a.wacz", index, deflated=deflated)
+    assert run(["get", path, ROOT]) == code
+    out, err = capfdbinary.readouterr()
+    assert said in err.decode()
+    assert err.count(b"\n") == bool(said)
+    assert out == (b"" if said else PAGE)
+
+
+@pytest.mark.parametrize(("said", "instead"), [('"offset": "0"', '"offset": "99999"'), ("hand.warc.gz", "other.gz")])
+def test_an_index_in_a_package_that_lies(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], said: str, instead: str
+) -> None:
+    line = Held(tmp_path / "c").add(ROOT, PAGE).lines[0].replace(said, instead)
+    path = _packed(tmp_path / "a.wacz", line.replace("{", "{{").replace("}", "}}"))
+    assert run(["get", path, ROOT]) == ExitCode.STORAGE
+    assert b"there is no such place" in capfdbinary.readouterr().err
 
 
 def test_nobody_reads_on(tmp_path: Path) -> None:

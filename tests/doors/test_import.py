@@ -3,11 +3,10 @@
 import gzip
 import hashlib
 import json
-import os
 import shutil
 import signal
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -411,12 +410,6 @@ def test_names_of_collections(here: Path) -> None:
 SHARED = member(warc(2, 3, wrap=bytes))  # each record gets its own member on the way
 
 
-@pytest.fixture(name="forks", scope="module")
-def one_process_that_forks() -> Iterator[Forks]:
-    with Forks() as forks:
-        yield forks
-
-
 @pytest.fixture(name="begun", scope="module")
 def a_collection_and_what_comes_into_it(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Path:
     folder = tmp_path_factory.mktemp("begun")
@@ -427,7 +420,6 @@ def a_collection_and_what_comes_into_it(tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork, which makes so many runs cheap")
 @pytest.mark.parametrize("step", [step.name for step in IMPORTING])
 def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks: Forks, step: str) -> None:
     """Nothing has a name that is not whole, and the second call does what is left."""

@@ -1,12 +1,10 @@
 """Whatever happens to `archiver pack`, a file with the name of a package is one, and it can be packed again."""
 
 import json
-import os
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -23,14 +21,6 @@ from fixtures.steps import PACKING
 SITE = "http://example.org"
 PARTS = ["c-001.wacz", "c-002.wacz"]
 SPLIT = ("--split", "700k")
-
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork, which makes so many runs cheap")
-
-
-@pytest.fixture(name="forks", scope="module")
-def one_process_that_forks() -> Iterator[Forks]:
-    with Forks() as forks:
-        yield forks
 
 
 @pytest.fixture(name="place", scope="module")

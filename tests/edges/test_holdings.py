@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.extract import decoded
-from archiver.holdings import Holdings, lines, moments
+from archiver.holdings import Holdings, halving, lines, moments
 from archiver.holdings.decoding import Decoder
 from archiver.warc import cdxj
 from fixtures.handmade import DATE
@@ -49,13 +49,15 @@ def test_lines_are_found(
 
 def test_a_large_file_is_not_read_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is not sorted is told, with the command that makes it anew."""
-    monkeypatch.setattr(lines, "SMALL", 1000)
+    monkeypatch.setattr(halving, "SMALL", 1000)
     path = tmp_path / "indexes" / "index.cdxj"
     path.parent.mkdir()
     held = [b"%06d 20200101000000 {}\n" % number for number in range(20_000)]
     path.write_bytes(b"".join(held))
     with lines.opened(path.parent) as index:
-        read = index._files[0]._file
+        source = index._files[0]
+        assert isinstance(source, halving.Sorted)
+        read = source._file
         assert next(index.beginning(b"012345 ")) == held[12_345]
         assert next(index.since(b"7"), None) is None
         assert read.tell() <= path.stat().st_size

@@ -74,7 +74,9 @@ PARTS = [
 
 
 @settings(max_examples=600)
-@given(st.sampled_from(["http", "https"]), st.sampled_from(HOSTS), st.lists(st.sampled_from(PARTS), max_size=9))
+@given(
+    st.sampled_from(["http", "https", "metadata"]), st.sampled_from(HOSTS), st.lists(st.sampled_from(PARTS), max_size=9)
+)
 def test_a_plain_url_has_the_key_that_the_library_makes(scheme: str, host: str, parts: list[str]) -> None:
     address = f"{scheme}://{host}/{''.join(parts)}"
     assert key(address) == url.surt(address)
@@ -93,13 +95,21 @@ PORTS = st.one_of(st.just(""), st.integers(1, 65535).map(":{}".format), st.sampl
 
 
 @settings(max_examples=400)
-@given(st.sampled_from(["http", "https"]), HOSTS_OF_ALL_KINDS, PORTS)
+@given(st.sampled_from(["http", "https", "metadata"]), HOSTS_OF_ALL_KINDS, PORTS)
 def test_every_host_has_the_key_that_the_library_makes(scheme: str, host: str, port: str) -> None:
     address = f"{scheme}://{host}{port}/Path"
     assert key(address) == url.surt(address)
 
 
-PLAIN = ["http://127.0.0.1:8931/a?b", "http://[::1]:8080/a/", "https://www.site.test/", "http://site.test:8080/"]
+@settings(max_examples=200)
+@given(st.text("abAZ019.-_%", min_size=1, max_size=8))
+def test_every_look_up_has_the_key_that_the_library_makes(name: str) -> None:
+    assert key(f"dns:{name}") == url.surt(f"dns:{name}")
+
+
+PAPER = "metadata://archiver.invalid/crawl/20261122024657537/logs/crawl.log?offset=0"
+PLAIN = [PAPER, "dns:www.site.test"]
+PLAIN += ["http://127.0.0.1:8931/a?b", "http://[::1]:8080/a/", "https://www.site.test/", "http://site.test:8080/"]
 
 
 def test_plain_urls_need_no_library() -> None:
