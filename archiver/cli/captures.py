@@ -62,7 +62,7 @@ def ls(directory: Path, wish: Wish) -> ExitCode:
 def _found(holdings: Holdings, wish: Wish) -> Iterator[Entry]:
     if wish.url is None:
         if wish.host:
-            return chain.from_iterable(map(holdings.of_host, sorted(set(wish.host))))
+            return chain.from_iterable(map(holdings.of_host, sorted({host.lower() for host in wish.host})))
         return holdings.entries()
     if domain := _DOMAIN.fullmatch(wish.url.strip()):
         return holdings.of_domain(domain[1].lower())
