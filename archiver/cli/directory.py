@@ -16,7 +16,7 @@ from archiver import url
 from archiver.allowance import FREE, Allowance
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
-from archiver.archive.stored import maybe_ours
+from archiver.archive.stored import WARC_ENDINGS, maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.earlier.rounds import files_of
@@ -24,6 +24,7 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 
 COLLECTIONS = Path("collections")  # where pywb, started in the same place, looks for them
+_ARCHIVES = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)
 _MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file is some kilobytes, with very many seeds some megabytes
 
 
@@ -122,7 +123,22 @@ def check_is_directory(directory: Path) -> None:
     if not directory.exists():
         raise ConfigError(f"{directory} does not exist")
     if not directory.is_dir():
-        raise ConfigError(f"{directory} is not a directory")
+        raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
+
+
+def _hint(file: Path) -> str:
+    """What to do with a *file* that was given in place of a collection."""
+    if not file.name.lower().endswith(_ARCHIVES):
+        return ""
+    return f"; make a collection of it with: archiver import {quote(str(file))}"
+
+
+def dedup_from(directory: Path) -> list[Path]:
+    """Where payloads lie that the crawl in *directory* did not store again; raises `ConfigError`."""
+    settings = Layout(directory).settings
+    if not settings.is_file():
+        return []
+    return [Path(path).resolve() for path in read_settings(settings).get("dedup_from", ())]
 
 
 def made(directory: Path) -> None:

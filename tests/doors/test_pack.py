@@ -282,6 +282,30 @@ def test_several_packages(tmp_path: Path, packed: Callable[..., list[str]]) -> N
     assert "relation" not in described(tmp_path / "c.wacz")
 
 
+def test_where_a_file_alone_is_too_large_its_pages_keep_their_texts(
+    tmp_path: Path, packed: Callable[..., list[str]]
+) -> None:
+    collection(tmp_path / "c", [response(f"{SITE}/", b"<p>words to be found")])
+    assert packed("c", "--split", "1") == ["c.wacz"]
+    assert [row["text"] for row in pages(tmp_path / "c.wacz")] == ["words to be found"]
+
+
+def test_what_lies_elsewhere_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A revisit of what another collection holds is of no use in a package by itself."""
+    monkeypatch.chdir(tmp_path)
+    common = (("WARC-Target-URI", f"{SITE}/"), ("WARC-Payload-Digest", "sha256:" + 64 * "0"))
+    again = member(record("revisit", b"HTTP/1.1 200 X\r\n\r\n", *common, number=7))
+    collection(tmp_path / "c", [again])
+    (tmp_path / "c" / "crawl.toml").write_text(f'dedup-from = ["{tmp_path}/april"]\n')
+    assert run(("pack", "c")) == ExitCode.DONE
+    first, second = capsys.readouterr().err.splitlines()
+    assert f"lie in {tmp_path}/april" in first
+    assert f"archiver import {tmp_path}/april c -o ALL" in first
+    assert second.startswith("packed: 1 WARC file, 1 capture, ")
+
+
 def test_a_signature_holds(tmp_path: Path, packed: Callable[..., list[str]]) -> None:
     collection(tmp_path / "c", [response(f"{SITE}/")])
     keys = []
