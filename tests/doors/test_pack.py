@@ -290,6 +290,19 @@ def test_where_a_file_alone_is_too_large_its_pages_keep_their_texts(
     assert [row["text"] for row in pages(tmp_path / "c.wacz")] == ["words to be found"]
 
 
+def test_logs_of_packages_that_were_imported_go_on_with_them(tmp_path: Path, packed: Callable[..., list[str]]) -> None:
+    collection(tmp_path / "c", [response(f"{SITE}/")])
+    for folder, name in (("a-1", "crawl.log"), ("b-2", "crawl.log"), ("b-2", "pages.txt"), ("b-2", "ragged.csv")):
+        log = tmp_path / "c" / "imports" / folder / "logs" / name
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"1,2\n{folder}\n")
+    (made,) = packed("c")
+    assert valid(tmp_path / made)
+    logs = {name: data for name, data in members(tmp_path / made).items() if name.startswith("logs/")}
+    assert list(logs) == ["logs/crawl.log", "logs/b-2-crawl.log", "logs/pages.txt"]
+    assert logs["logs/crawl.log"] == b"1,2\na-1\n"
+
+
 def test_what_lies_elsewhere_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
