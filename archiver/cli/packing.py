@@ -7,6 +7,7 @@ from pathlib import Path
 from shlex import quote
 
 from archiver import __version__
+from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
 from archiver.cli.terminal import result, say
@@ -130,8 +131,11 @@ def _count(number: int, noun: str) -> str:
 
 def _tell_of_others(directory: Path, stock: Stock) -> None:
     """What a package by itself cannot show, for it lies in other archives (`--dedup-from`)."""
+    if not any(warc.revisits for warc in stock.warcs):
+        return
+    held = {warc.path.name for warc in stock.warcs}
     try:
-        others = [str(path) for path in place.dedup_from(directory)] if any(w.revisits for w in stock.warcs) else []
+        others = [str(path) for path in place.dedup_from(directory) if not _is_held(path, held)]
     except ConfigError as error:
         say(f"whether payloads lie elsewhere is not known: {error}")
         return
@@ -141,3 +145,9 @@ def _tell_of_others(directory: Path, stock: Stock) -> None:
             "cannot show them; pack one collection of all, which this makes: "
             f"archiver import {printable(' '.join(map(quote, [*others, str(directory)])), _LONGEST)} -o ALL"
         )
+
+
+def _is_held(other: Path, held: set[str]) -> bool:
+    """Whether the collection *other* was brought into that which has the WARC files *held*."""
+    names = {path.name for path in Layout(other).archive.glob("*.warc*")}
+    return bool(names) and names <= held

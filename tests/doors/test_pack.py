@@ -317,6 +317,9 @@ def test_what_lies_elsewhere_is_told(
     assert f"lie in {tmp_path}/april" in first
     assert f"archiver import {tmp_path}/april c -o ALL" in first
     assert second.startswith("packed: 1 WARC file, 1 capture, ")
+    collection(tmp_path / "april", [again])  # a file of that name is in the other by now
+    assert run(("pack", "c", "--force")) == ExitCode.DONE
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_a_signature_holds(tmp_path: Path, packed: Callable[..., list[str]]) -> None:
