@@ -111,6 +111,9 @@ def _configuration(directories: Sequence[Path], name: str) -> dict[str, Any]:
 
 
 def _serve(config: Path, port: int, started: Callable[[int], None]) -> None:
+    asked: list[int] = []  # to end, while pywb is loaded: an exception could be lost in it, which catches all
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _frame: asked.append(number))
     from gevent import monkey, signal_handler  # noqa: PLC0415 - of the extra `replay`
 
     with warnings.catch_warnings():
@@ -133,6 +136,8 @@ def _serve(config: Path, port: int, started: Callable[[int], None]) -> None:
         raise ConfigError(
             f"port {port} cannot be used: {_words(error)}; choose another with --port, or 0 for a free one"
         ) from None
+    if asked:
+        raise KeyboardInterrupt
     started(server.server_port)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):  # pywb prints to it
         over.wait()

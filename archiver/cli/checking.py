@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 
 from archiver import verify as reading
 from archiver.archive.layout import Layout
@@ -36,6 +37,11 @@ def index(directory: Path) -> ExitCode:
 
 def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
     """Read back what *paths* name, and show every finding."""
+    package = next((path for path in paths if path.name.lower().endswith(".wacz") and path.is_file()), None)
+    if package is not None:
+        raise ConfigError(
+            f"{package} is a package, which is checked while it is imported: archiver import {quote(str(package))}"
+        )
     with Meter() as meter:
         report = reading.run(paths, lambda progress: meter.show(_standing(progress)))
     result(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(_lines(report)))

@@ -16,7 +16,7 @@ from archiver import url
 from archiver.allowance import FREE, Allowance
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
-from archiver.archive.stored import maybe_ours
+from archiver.archive.stored import WARC_ENDINGS, maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.earlier.rounds import files_of
@@ -24,6 +24,7 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 
 COLLECTIONS = Path("collections")  # where pywb, started in the same place, looks for them
+_ARCHIVES = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)
 _MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file is some kilobytes, with very many seeds some megabytes
 
 
@@ -122,14 +123,22 @@ def check_is_directory(directory: Path) -> None:
     if not directory.exists():
         raise ConfigError(f"{directory} does not exist")
     if not directory.is_dir():
-        name = quote(str(directory))
-        cure = f"; make one of this archive: archiver import {name} -o DIR" if _is_archive(directory.name) else ""
-        raise ConfigError(f"{directory} is not a directory{cure}")
+        raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
 
 
-def _is_archive(name: str) -> bool:
-    """Whether a file called *name* is one that people call an archive: a package, a WARC or an ARC file."""
-    return name.lower().removesuffix(".gz").endswith((".wacz", ".warc", ".arc", ".warc.zst"))
+def _hint(file: Path) -> str:
+    """What to do with a *file* that was given in place of a collection."""
+    if not file.name.lower().endswith(_ARCHIVES):
+        return ""
+    return f"; make a collection of it with: archiver import {quote(str(file))}"
+
+
+def dedup_from(directory: Path) -> list[Path]:
+    """Where payloads lie that the crawl in *directory* did not store again; raises `ConfigError`."""
+    settings = Layout(directory).settings
+    if not settings.is_file():
+        return []
+    return [Path(path).resolve() for path in read_settings(settings).get("dedup_from", ())]
 
 
 def made(directory: Path) -> None:

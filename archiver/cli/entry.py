@@ -67,6 +67,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return ExitCode.USAGE
+    except click.MissingParameter as error:
+        called = error.ctx.command_path if error.ctx is not None else "archiver"
+        complain(f"{error.format_message().rstrip('.')}; how it is called is told by: {called} --help")
+        return ExitCode.USAGE
     except (click.ClickException, ConfigError) as error:
         complain(error.format_message() if isinstance(error, click.ClickException) else str(error))
         return ExitCode.USAGE

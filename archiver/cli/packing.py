@@ -4,8 +4,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from archiver import __version__
+from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
 from archiver.cli.terminal import result, say
@@ -17,6 +19,7 @@ from archiver.wacz import Packed, Progress, Signer, Stock, Wish, pack, refuse_ex
 
 SUFFIX = ".wacz"
 _SHOWN = 200  # characters of a name
+_LONGEST = 1000  # characters of a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,36 @@ def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | No
         if split is not None and each.size > split:
             why = ", because a WARC file is never cut" if each.warcs == 1 else ""
             say(f"{each.path}: {volume(each.size)}, more than --split{why}")
+    _tell_of_others(directory, stock)
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
-    say(f"packed: {files} WARC files, {captures} records in the index, {pages} pages, {volume(size)}")
+    listed = f"{_count(captures, 'record')} in the index, {_count(pages, 'page')}"
+    say(f"packed: {_count(files, 'WARC file')}, {listed}, {volume(size)}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _tell_of_others(directory: Path, stock: Stock) -> None:
+    """What a package by itself cannot show, for it lies in other archives (`--dedup-from`)."""
+    if not any(warc.revisits for warc in stock.warcs):
+        return
+    held = {warc.path.name for warc in stock.warcs}
+    try:
+        others = [str(path) for path in place.dedup_from(directory) if not _is_held(path, held)]
+    except ConfigError as error:
+        say(f"whether payloads lie elsewhere is not known: {error}")
+        return
+    if others:
+        say(
+            f"payloads that are not stored twice lie in {printable(' and '.join(others), _LONGEST)}, and the package "
+            "cannot show them; pack one collection of all, which this makes: "
+            f"archiver import {printable(' '.join(map(quote, [*others, str(directory)])), _LONGEST)} -o ALL"
+        )
+
+
+def _is_held(other: Path, held: set[str]) -> bool:
+    """Whether the collection *other* was brought into that which has the WARC files *held*."""
+    names = {path.name for path in Layout(other).archive.glob("*.warc*")}
+    return bool(names) and names <= held

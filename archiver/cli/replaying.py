@@ -60,11 +60,8 @@ def _referred_to(directories: Sequence[Path]) -> Iterator[Path]:
 
 
 def _dedup_from(directory: Path) -> list[Path]:
-    settings = Layout(directory).settings
-    if not settings.is_file():
-        return []
     try:
-        return [Path(path).resolve() for path in place.read_settings(settings).get("dedup_from", ())]
+        return place.dedup_from(directory)
     except ConfigError as error:
         complain(f"whether payloads lie elsewhere is not known: {error}")
         return []

@@ -171,7 +171,9 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as file:
             yield file
     except (*_BROKEN, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: it begins as a ZIP file, but cannot be read as one: {error}") from None
+        raise ConfigError(
+            f"{path}: it begins as a ZIP file, but cannot be read as one: {error}; was it cut on its way here?"
+        ) from None
 
 
 def _check(path: Path, infos: list[zipfile.ZipInfo]) -> None:
@@ -189,6 +191,9 @@ def _check(path: Path, infos: list[zipfile.ZipInfo]) -> None:
             raise ConfigError(f"{path}: its member {info.filename[:200]!r} cannot be taken: {fault}")
         seen.add(info.filename.casefold())
         end = info.header_offset + info.compress_size
+    size, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
+    if size > max(PLENTY, MOST_TIMES * packed):
+        raise ConfigError(f"{path}: its members, {packed} bytes that unpack to {size} together, are a bomb")
 
 
 def _place(info: zipfile.ZipInfo) -> int | None:
@@ -199,7 +204,7 @@ def _place(info: zipfile.ZipInfo) -> int | None:
 def _fault(info: zipfile.ZipInfo) -> str:
     name = PurePosixPath(info.filename)
     if name.is_absolute() or ".." in name.parts or _CONTROL.search(info.orig_filename) or ":" in name.parts[0]:
-        return "its name leads out of the package"
+        return "its name leads out of the package, or holds what no name may"
     if info.flag_bits & _ENCRYPTED:
         return "it is encrypted"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

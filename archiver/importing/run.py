@@ -130,7 +130,9 @@ class _Import:
 
     def run(self, *, strict: bool) -> Outcome:
         """All steps."""
-        self._check_room(sum(source.size * (1 if source.form is Form.WARC else 2) for source in self._found))
+        packages = {source.package for source in self._found if source.package is not None}
+        papers = sum(member.size for package in packages for member in package.kept)
+        self._check_room(papers + sum(source.size * (1 if source.form is Form.WARC else 2) for source in self._found))
         drafts = [draft if draft.source.form is Form.WARC else self._made_of(draft) for draft in self._copied()]
         report = self._verified(drafts)
         drafts = [self._made_of(draft) if draft.shared else draft for draft in drafts]

@@ -3,10 +3,11 @@
 Everything is looked at before anything is written: what cannot be imported is refused here, in a line that names it.
 """
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -21,12 +22,16 @@ from archiver.warc.members import Source as Bytes
 from archiver.warc.members import Torn
 
 _ZIP = b"PK\x03\x04"
-_GZIP = b"\x1f\x8b"
 _BEGIN = b"WARC/"
 _ARC = DESCRIPTION.encode()
+_BEGINNING = 64 << 10  # bytes of an archive in a package by which it is known
 _MAGIC = 4  # bytes by which zstd is known
 _LARGEST_LIST = 16 << 20  # bytes of the JSON of a package of several packages
 _OTHERS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *(ending + OPEN for ending in WARC_ENDINGS))
+
+
+class NoArchiveError(ConfigError):
+    """What begins as no file of records does."""
 
 
 class Form(Enum):
@@ -81,7 +86,10 @@ def sources(paths: Sequence[Path]) -> list[Source]:
 
 def _of(path: Path) -> Iterator[Source]:
     if not path.exists():
-        raise ConfigError(f"{path}: there is no such file or directory")
+        web = path.parts[:1] in (("http:",), ("https:",))
+        raise ConfigError(
+            f"{path}: there is no such file or directory{'; fetch it first, with curl -O' if web else ''}"
+        )
     with storage(path):
         if path.is_dir():
             yield from _of_folder(path)
@@ -141,17 +149,30 @@ def _form(file: IO[bytes], label: str) -> tuple[Form, bool]:
 def _check_begin(begin: bytes, label: str) -> None:
     if begin[: len(_BEGIN)].upper() != _BEGIN:
         what = "it is empty" if not begin else f"it begins with {begin!r}"
-        raise ConfigError(f"{label}: not a WARC or WACZ file: {what}")
+        raise NoArchiveError(f"{label}: not a WARC or WACZ file: {what}")
 
 
 def _of_package(path: Path) -> Iterator[Source]:
     package = read_package(path)
+    held: list[tuple[Member, bool]] = []
+    idle: list[str] = []  # what of it holds nothing, and keeps nothing else out
     for member in package.warcs:
-        with open_archive(path, member) as file:
-            compressed = file.read(len(_GZIP)) == _GZIP
-        if not compressed:
+        try:
             with open_archive(path, member) as file:
-                _check_begin(file.read(len(_ARC)), f"{path}: {member.name}")
+                form, compressed = _form(io.BytesIO(file.read(_BEGINNING)), member.name)
+        except NoArchiveError as reason:
+            idle.append(str(reason))
+            continue
+        if form is not Form.WARC:
+            what, _, _ = form.value.partition(",")
+            raise ConfigError(
+                f"{path}: {member.name}: {what}, which no package may hold; unpack it, and import it by itself"
+            )
+        held.append((member, compressed))
+    if not held:
+        raise ConfigError(f"{path}: {idle[0]}")
+    package = replace(package, doubts=(*package.doubts, *(f"{reason}; left out" for reason in idle[:10])))
+    for member, compressed in held:
         yield Source(path, member.size, compressed, package, member)
 
 

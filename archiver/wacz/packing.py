@@ -158,7 +158,7 @@ class _Packing:
         wish = self._wish
         first = warcs[0] == self._stock.warcs[0]
         budget = None
-        if wish.split is not None:
+        if wish.split is not None and sum(warc.size for warc in warcs) < wish.split:  # else nothing is won without text
             fixed = splitting.ROOM + splitting.needed(warcs) + (_beside(self._stock) if first else 0)
             budget = max(0, wish.split - fixed)
         damage: list[str] = []

@@ -4,7 +4,7 @@ Everything that would make a package false is refused here, before a byte is wri
 index that names what is not there or leaves out what is. Each refusal says what to do.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -15,6 +15,9 @@ from archiver.archive.stored import WARC_ENDINGS
 from archiver.earlier import rounds
 from archiver.errors import ConfigError
 from archiver.wacz.listing import Listing, Tally
+
+_IMPORTED = "imports"  # below it lies what else was in packages that were imported
+_LOGS = (".log", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,9 @@ def take_stock(directory: Path) -> Stock:
         if not warc.lines and _holds_captures(warc.path):
             raise ConfigError(f"{warc.path}: the index lists nothing of what is in it; make it anew with: {anew}")
     left_out = tuple(path.name for path in files if path not in paths)
-    return Stock(directory, warcs, indexes, tuple(_logs(layout)), left_out)
+    logs = dict(_logs(layout))
+    logs |= dict(_logs_of_others(layout, logs))
+    return Stock(directory, warcs, indexes, tuple(logs.items()), left_out)
 
 
 def _refuse_unfinished(files: Iterable[Path], directory: Path) -> None:
@@ -119,3 +124,18 @@ def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
     for earlier in reversed(rounds(layout)):
         if earlier.log.is_file():
             yield f"logs/crawl-{earlier.directory.name}.log", earlier.log
+
+
+def _logs_of_others(layout: Layout, taken: Collection[str]) -> Iterable[tuple[str, Path]]:
+    """The logs of packages that were imported, with names that are not *taken*.
+
+    Only those that nobody takes for tables: a ragged JSON or CSV file would be a fault to the reference validator.
+    """
+    names = {place.lower() for place in taken}
+    for log in sorted((layout.directory / _IMPORTED).glob("*/logs/*")):
+        if log.suffix in _LOGS and log.is_file():
+            plain, marked = f"logs/{log.name}", f"logs/{log.parent.parent.name}-{log.name}"
+            place = marked if plain.lower() in names else plain
+            if place.lower() not in names:
+                names.add(place.lower())
+                yield place, log

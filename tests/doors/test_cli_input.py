@@ -21,6 +21,8 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / "list.txt").write_text("# seeds\nhttp://example.org/\n\nhtp://x\n")
     (tmp_path / "empty.txt").write_text("# nothing\n\n")
     (tmp_path / "binary").write_bytes(b"http://example.org/\n\xff\xfe\n")
+    for name in ("p.wacz", "p.warc.gz"):
+        (tmp_path / name).write_bytes(b"PK\3\4")
     (tmp_path / "bad.toml").write_text("rate = 5\nmax-depht = 3\n")
     (tmp_path / "broken.toml").write_text("rate = 5\nmax-depth = [\n")
     (tmp_path / "latin.toml").write_bytes(b'operator = "\xe9"\n')
@@ -107,6 +109,13 @@ CASES = {
     "index of nothing": (["index", "vacant"], "vacant holds no crawl"),
     "index of what is not there": (["index", "nowhere"], "nowhere does not exist"),
     "replay of what is not there": (["replay", "nowhere"], "nowhere does not exist"),
+    "replay of a package": (
+        ["replay", "p.wacz"],
+        "p.wacz is not a directory; make a collection of it with: archiver im",
+    ),
+    "pack of a WARC file": (["pack", "p.warc.gz"], "make a collection of it with: archiver import p.warc.gz"),
+    "pack of nothing": (["pack"], "Missing argument 'DIR'; how it is called is told by: archiver pack --help"),
+    "verify of a package": (["verify", "p.wacz"], "is checked while it is imported: archiver import p.wacz"),
     "replay of nothing": (["replay", "vacant"], "holds no archive to replay"),
     "replay at a bad port": (["replay", "vacant", "--port", "70000"], "70000"),
     "verify what is not there": (["verify", "nowhere"], "nowhere"),

@@ -207,7 +207,7 @@ def test_an_index_that_cannot_be_read(
     assert run(["ls", "c"]) == ExitCode.DONE
     (tmp_path / "some.wacz").touch()
     assert run(["status", "some.wacz"]) == ExitCode.USAGE
-    assert capfdbinary.readouterr().err.endswith(b"archiver import some.wacz -o DIR\n")
+    assert capfdbinary.readouterr().err.endswith(b"archiver import some.wacz\n")
 
 
 def _packed(path: Path, index: str, *, deflated: bool = False) -> str:

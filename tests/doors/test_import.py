@@ -218,6 +218,9 @@ DOUBTS: dict[str, Callable[[Path], Path]] = {
     "archive/data.warc.gz is not what": lambda path: spoilt(path, changed={"archive/data.warc.gz": warc(9)}),
     "lists 'pages/pages.jsonl', which is not in it": lambda path: spoilt(path, without="pages/pages.jsonl"),
     "does not list 'archive/more.warc.gz'": lambda path: spoilt(path, changed={"archive/more.warc.gz": warc(8)}),
+    "more.warc.gz: not a WARC or WACZ file: it is empty; left out": lambda path: spoilt(
+        path, changed={"archive/more.warc.gz": b""}
+    ),
 }
 
 
@@ -308,6 +311,8 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "it lies over another one": ("p.wacz", overlapping),
     "neither stored nor deflated": ("p.wacz", zipped(["archive/a.warc.gz"], zipfile.ZIP_BZIP2)),
     "are a bomb": ("p.wacz", zipped(["archive/a.warc"], zipfile.ZIP_DEFLATED, b"\0" * (70 << 20))),
+    "together, are a bomb": ("p.wacz", zipped(["archive/a.warc", "pages/b"], zipfile.ZIP_DEFLATED, b"\0" * (33 << 20))),
+    "was it cut on its way here?": ("p.wacz", lambda path: written(wacz(path, contents()).read_bytes()[:-30])(path)),
     "no WACZ with archives": ("p.wacz", zipped(["a.txt"])),
     "cannot be read as one": ("p.wacz", written(b"PK\x03\x04 and no more")),
     "no whole record in it": ("a.arc", written(b"filedesc://a.arc 0.0.0.0 2020 text/plain 76\n1 0 x\n")),
@@ -359,13 +364,15 @@ def test_places_that_are_refused(here: Path, capsys: pytest.CaptureFixture[str])
     (here / "home").mkdir()
     (here / "home" / "letter.txt").write_text("dear")
     assert bring("missing.warc.gz") == ExitCode.USAGE
+    assert bring("https://example.org/a.wacz") == ExitCode.USAGE
     assert bring("empty") == ExitCode.USAGE
     assert bring("a.warc.gz", "-o", "home") == ExitCode.USAGE
     assert bring("a.warc.gz", "-o", "a.warc.gz") == ExitCode.USAGE
     assert bring("a.warc.gz", "-o", "c") == ExitCode.DONE
     assert bring("c", "-o", "c") == ExitCode.USAGE
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("archiver: ")]
-    assert len(said) == 5
+    assert len(said) == 6
+    assert said[1].endswith("a.wacz: there is no such file or directory; fetch it first, with curl -O")
     assert not (here / "collections").exists()
 
 

@@ -282,6 +282,46 @@ def test_several_packages(tmp_path: Path, packed: Callable[..., list[str]]) -> N
     assert "relation" not in described(tmp_path / "c.wacz")
 
 
+def test_where_a_file_alone_is_too_large_its_pages_keep_their_texts(
+    tmp_path: Path, packed: Callable[..., list[str]]
+) -> None:
+    collection(tmp_path / "c", [response(f"{SITE}/", b"<p>words to be found")])
+    assert packed("c", "--split", "1") == ["c.wacz"]
+    assert [row["text"] for row in pages(tmp_path / "c.wacz")] == ["words to be found"]
+
+
+def test_logs_of_packages_that_were_imported_go_on_with_them(tmp_path: Path, packed: Callable[..., list[str]]) -> None:
+    collection(tmp_path / "c", [response(f"{SITE}/")])
+    for folder, name in (("a-1", "crawl.log"), ("b-2", "crawl.log"), ("b-2", "pages.txt"), ("b-2", "ragged.csv")):
+        log = tmp_path / "c" / "imports" / folder / "logs" / name
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"1,2\n{folder}\n")
+    (made,) = packed("c")
+    assert valid(tmp_path / made)
+    logs = {name: data for name, data in members(tmp_path / made).items() if name.startswith("logs/")}
+    assert list(logs) == ["logs/crawl.log", "logs/b-2-crawl.log", "logs/pages.txt"]
+    assert logs["logs/crawl.log"] == b"1,2\na-1\n"
+
+
+def test_what_lies_elsewhere_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A revisit of what another collection holds is of no use in a package by itself."""
+    monkeypatch.chdir(tmp_path)
+    common = (("WARC-Target-URI", f"{SITE}/"), ("WARC-Payload-Digest", "sha256:" + 64 * "0"))
+    again = member(record("revisit", b"HTTP/1.1 200 X\r\n\r\n", *common, number=7))
+    collection(tmp_path / "c", [again])
+    (tmp_path / "c" / "crawl.toml").write_text(f'dedup-from = ["{tmp_path}/april"]\n')
+    assert run(("pack", "c")) == ExitCode.DONE
+    first, second = capsys.readouterr().err.splitlines()
+    assert f"lie in {tmp_path}/april" in first
+    assert f"archiver import {tmp_path}/april c -o ALL" in first
+    assert second.startswith("packed: 1 WARC file, 1 record in the index, ")
+    collection(tmp_path / "april", [again])  # a file of that name is in the other by now
+    assert run(("pack", "c", "--force")) == ExitCode.DONE
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_a_signature_holds(tmp_path: Path, packed: Callable[..., list[str]]) -> None:
     collection(tmp_path / "c", [response(f"{SITE}/")])
     keys = []
