@@ -1,8 +1,9 @@
 """What earlier crawls have of a URL: its newest capture, the conditions to ask for it again, and its stored answer.
 
 A page that came with 200 and is whole can be asked for again under conditions, if the record that holds its payload
-lies in this collection: only then can its links be read although it does not come again. A revisit is followed to that
-record; conditions are those of the URL's own newest head. Blocks; may be asked by any thread.
+lies in this collection, is read back whole, and would be shown as the page was: only then is nothing lost where it does
+not come again. A revisit is followed to that record; conditions are those of the URL's own newest head. Blocks; may be
+asked by any thread.
 """
 
 import logging
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.archive.layout import Layout
+from archiver.archive.originals import original_at, revisit_of
 from archiver.archive.stored import record_at
 from archiver.earlier.rounds import MOST_ASKED, rounds
-from archiver.earlier.validators import conditions
+from archiver.earlier.validators import conditions, shown_alike
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.frontier.captures import Taken
@@ -25,7 +27,7 @@ from archiver.http import read_beginning
 from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
 from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
-from archiver.warc.records import parse_date, referred, target_of
+from archiver.warc.records import parse_date, referred
 
 OK, NOT_MODIFIED = 200, 304
 ERRORS = 400  # the first status that says that there is nothing …
@@ -98,20 +100,16 @@ class Memory:
         if newest is None or told is None:
             return None
         with self._record(told) as record:
-            said, original = conditions(_framing(record)), _as_original(record, told)
-        if not said:
+            head = _framing(record)
+        said = conditions(head)
+        holding = self._holding(newest) if newest.revisit else told
+        if not said or holding is None:
             return None
-        if newest.revisit:
-            holding = self._holding(newest)
-            if holding is None:
-                return None
-            if holding != told:
-                with self._record(holding) as record:
-                    original = _as_original(record, holding)
-            told = holding
-        if original is None:
+        original = original_at(self._layout.archive, holding.file, holding.offset)
+        if original is None or not shown_alike(head, original.framing):
             return None
-        return Version(said, original, self._layout.archive / told.file, told.offset, self._layout.spool)
+        named = revisit_of(original, Profile.NOT_MODIFIED)
+        return Version(said, named, self._layout.archive / holding.file, holding.offset, self._layout.spool)
 
     def _newest_version(self, address: str) -> tuple[Taken | None, Taken | None]:
         """The newest whole capture of *address* that came with 200, or still held; and the one that came with 200."""
@@ -174,20 +172,6 @@ class Memory:
 def is_there(taken: Taken) -> bool:
     """Whether *taken* says that something is there; a 304 that nobody had asked for says nothing."""
     return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
-
-
-def _as_original(record: Record, taken: Taken) -> Revisit | None:
-    """What a revisit says of *record*, which *taken* is about; None where it is a revisit itself."""
-    if record.type != "response":
-        return None
-    return Revisit(
-        profile=Profile.NOT_MODIFIED,
-        url=target_of(record),
-        date=record.first("WARC-Date") or "",
-        record_id=record.first("WARC-Record-ID") or "",
-        payload_digest=record.first("WARC-Payload-Digest") or "",
-        payload_length=taken.size,
-    )
 
 
 def _framing(record: Record) -> Framing:

@@ -11,6 +11,11 @@ from archiver.model import Framing
 
 LONGEST = 1024  # bytes; real ones have some dozens, and a server may refuse a large head
 
+SHOWN_BY = (  # what a head says of how its payload is shown and read
+    *("content-type", "content-disposition", "content-language", "content-location", "content-security-policy"),
+    *("link", "refresh", "x-frame-options", "x-robots-tag"),
+)
+
 _TAG = re.compile(rb'(?:W/)?"[^"\x00-\x1f\x7f]*"|[^\s",*\x00-\x1f\x7f]+')  # quoted as it should be, or a bare word
 _DATE = re.compile(rb"[0-9A-Za-z,:+ -]+")
 
@@ -25,6 +30,11 @@ def conditions(framing: Framing) -> bytes:
     if date := _single(framing, "last-modified", _DATE):
         lines += b"If-Modified-Since: %b\r\n" % date
     return lines
+
+
+def shown_alike(one: Framing, other: Framing) -> bool:
+    """Whether the payload of *one* is shown, and its links are read, in the same way with the head *other*."""
+    return one.status == other.status and all(one.all(name) == other.all(name) for name in SHOWN_BY)
 
 
 def given_by_hand(headers: tuple[str, ...]) -> bool:
