@@ -248,12 +248,16 @@ def _check_third(directory: Path, server: RawServer, forks: Forks) -> None:
 def test_without_conditions(tmp_path: Path, forks: Forks) -> None:
     pages = {"/": Page(page("Home", body="long enough " * 100), etag='"h"')}
     with RawServer(served(pages)) as server:
-        done(forks.run("crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path))
-        for options in (("--no-conditional",), ("--conditional", "--header", 'If-None-Match: "x"')):
+        done(forks.run("crawl", server.url(), "-o", "c", "--max-depth", "2", *OPTIONS, cwd=tmp_path))
+        for options in (
+            ("--no-conditional", "--max-depth", "none"),
+            ("--conditional", "--header", 'If-None-Match: "x"'),
+        ):
             before = len(server.log)
             done(forks.run("recrawl", "c", *options, *OPTIONS, cwd=tmp_path))
             rest = [fields(row).get("if-none-match") for row in list(server.log)[before:] if row.target == "/"]
-            assert rest == ([None] if len(options) == 1 else ['"x"'])
+            assert rest == (['"x"'] if "--header" in options else [None])
+            assert 'max-depth = "none"' in (tmp_path / "c" / "crawl.toml").read_text()  # no limit was asked for
         rebuilt = forks.run("rebuild", "c", cwd=tmp_path)  # the payload lies in a file of the first crawl
         assert (rebuilt.code, "lost" in rebuilt.said) == (ExitCode.DONE, False), rebuilt.said
         before = len(server.log)
