@@ -17,7 +17,7 @@ from archiver.archive.layout import Layout
 from archiver.archive.originals import original_at, revisit_of
 from archiver.archive.stored import record_at
 from archiver.earlier.rounds import MOST_ASKED, rounds
-from archiver.earlier.validators import conditions, shown_alike
+from archiver.earlier.validators import conditions, contradicts, shown_alike
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.frontier.captures import Taken
@@ -56,6 +56,10 @@ class Version:
         except ArchiveError as error:
             log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
             return Links(note=f"not modified, and the stored answer cannot be read: {error}")
+
+    def contradicted(self, framing: Framing) -> bool:
+        """Whether the answer "not modified" with this head speaks of another version."""
+        return contradicts(framing, self.conditions)
 
     @contextmanager
     def _answer(self) -> Iterator[Exchange]:

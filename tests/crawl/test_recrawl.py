@@ -265,6 +265,19 @@ def test_without_conditions(tmp_path: Path, forks: Forks) -> None:
         assert len(server.log) == before
 
 
+def test_what_a_server_says_of_another_version_is_asked_for_whole(tmp_path: Path, forks: Forks) -> None:
+    """A 304 whose tag is not the one that was named: its server has looked at the date alone."""
+    new = message("200 OK", b"new words\n", content_type="text/plain", etag='"2"')
+    wrong = b'HTTP/1.1 304 Not Modified\r\nETag: "2"\r\n\r\n'
+    with RawServer(served({"/": Page("old words\n", etag='"1"', modified=MONDAY)})) as server:
+        done(forks.run("crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path))
+        server.routes = {"/": lambda row: keep(wrong if "if-none-match" in fields(row) else new)}
+        done(forks.run("recrawl", "c", *OPTIONS, cwd=tmp_path))
+        assert changes(tmp_path / "c", server) == {"changed": {"/"}}
+        stored = [block for block in blocks(tmp_path / "c", "response") if b"404" not in block]
+        assert stored[1:] == [wrong, new]  # what it said is kept as well
+
+
 BEFORE = {
     "/": Page(page("Home", ["/a", "/b", "/c"]), etag='"h-1"'),
     "/a": Page(page("A", ["/behind"]), etag='"a-1"'),
