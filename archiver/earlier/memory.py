@@ -24,7 +24,7 @@ from archiver.frontier.captures import Taken
 from archiver.frontier.past import Archived, Past
 from archiver.frontier.recalling import Manner
 from archiver.http import read_beginning
-from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
+from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State, Truncation
 from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
 from archiver.warc.records import parse_date, referred
@@ -32,6 +32,7 @@ from archiver.warc.records import parse_date, referred
 OK, NOT_MODIFIED = 200, 304
 ERRORS = 400  # the first status that says that there is nothing …
 GONE = frozenset((404, 410))  # … of which these mean it
+CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))
 MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
 IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
 
@@ -86,10 +87,19 @@ class Memory:
         self._turn = threading.Lock()
 
     def newest(self, address: str) -> Taken | None:
-        """The newest capture of *address* that says whether there is something: no passing trouble of the server."""
+        """The newest capture of *address* that says whether there is something: no passing trouble of the server.
+
+        One that was cut off tells less than an older one that is whole.
+        """
+        cut = None
         with self._turn:
-            every = (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES))
-            return next((taken for taken in every if is_there(taken) or taken.status in GONE), None)
+            for taken in (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES)):
+                if taken.status in GONE:
+                    return cut or taken
+                if is_there(taken) and not is_cut(taken):
+                    return taken
+                cut = cut or (taken if is_there(taken) else None)
+        return cut
 
     def version(self, address: str) -> Version | None:
         """The newest whole version of *address*; None where it cannot be asked for under conditions."""
@@ -176,6 +186,11 @@ class Memory:
 def is_there(taken: Taken) -> bool:
     """Whether *taken* says that something is there; a 304 that nobody had asked for says nothing."""
     return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
+
+
+def is_cut(taken: Taken) -> bool:
+    """Whether the connection ended before *taken* did: the next time more may come."""
+    return taken.truncated in CUT
 
 
 def _framing(record: Record) -> Framing:

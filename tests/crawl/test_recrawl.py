@@ -46,6 +46,7 @@ LINKED = (
         "/failing",
         "/private",
         "/liar",
+        "/cut",
     ),
 )
 
@@ -78,6 +79,7 @@ def first() -> dict[str, "Page | Route"]:
         "/failing": Page(page("Soon broken")),
         "/private": Page(page("Soon forbidden")),
         "/liar": Page(page("Soon a liar")),
+        "/cut": Page(page("Soon cut off")),
     }
 
 
@@ -98,6 +100,7 @@ def second() -> dict[str, "Page | Route"]:
         "/same-redirect": redirect("./both"),  # the same place, in other words
         "/failing": BROKEN,
         "/liar": UNASKED_304,
+        "/cut": message("200 OK", page("Soon cut off").encode())[:-20],
     }
 
 
@@ -106,7 +109,7 @@ CHANGES = {
     "changed": {"/", "/changed", "/changed-quietly", "/redirect"},
     "moved": {"/moved"},
     "gone": {"/gone", "/gone-unlinked"},
-    "failed": {"/failing", "/liar"},
+    "failed": {"/failing", "/liar", "/cut"},
     "excluded": {"/private"},
     "unchanged": {
         *("/etag", "/behind-etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/behind-gzip"),
@@ -181,7 +184,7 @@ def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> 
         assert changes(directory, server) == CHANGES
         counts = json.loads((directory / "reports" / "summary.json").read_text())["changes"]
         assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "unasked": 0}
-        said = "2 new, 4 changed, 1 moved, 2 gone, 14 unchanged, 2 failed, 1 excluded"
+        said = "2 new, 4 changed, 1 moved, 2 gone, 14 unchanged, 3 failed, 1 excluded"
         assert said in again.said
         assert said in (directory / "reports" / "summary.txt").read_text()
         _check_requests(server, before)
@@ -235,7 +238,7 @@ def _check_third(directory: Path, server: RawServer, forks: Forks) -> None:
     done(forks.run("recrawl", "c", *OPTIONS, cwd=directory.parent))
     found = changes(directory, server)
     assert set(found) == {"unchanged", "failed", "excluded"}
-    assert found["failed"] == {"/failing", "/liar"}  # as before, for the first crawl had them
+    assert found["failed"] == {"/failing", "/liar", "/cut"}  # as before, for the first crawl had them
     assert found["excluded"] == {"/private"}
     assert {"/new", "/changed"} <= {row.target for row in list(server.log)[before:] if "if-none-match" in fields(row)}
     ids = {each["WARC-Record-ID"] for each in records(directory, "response")}
