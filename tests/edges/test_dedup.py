@@ -226,9 +226,10 @@ def test_what_is_not_sound_any_more_is_named_by_nobody(tmp_path: Path, damage: s
     [
         chunked(end=b"0\r\nX: 1\r\n\r\n"),
         chunked().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n", 3),  # the head alone has whole line ends
+        chunked().replace(b"\r\n\r\n1a\r", b"\r\n\r\n1a;" + b"x" * 70 + b"\r"),
         b"ICY" + answer().removeprefix(b"HTTP/1.1"),
     ],
-    ids=["with trailers", "in chunks with bare LF", "with another protocol"],
+    ids=["with trailers", "in chunks with bare LF", "with a long extension", "with another protocol"],
 )
 def test_what_readers_stumble_over_is_named_by_nobody(tmp_path: Path, stored: bytes) -> None:
     """They would find another payload in it, or none, also for the address whose own answer was sound."""
