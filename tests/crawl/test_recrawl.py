@@ -279,6 +279,8 @@ def test_what_a_server_says_of_another_version_is_asked_for_whole(tmp_path: Path
         assert changes(tmp_path / "c", server) == {"changed": {"/"}}
         stored = [block for block in blocks(tmp_path / "c", "response") if b"404" not in block]
         assert stored[1:] == [wrong, new]  # what it said is kept as well
+    report = verify.run([tmp_path / "c"])
+    assert (report.ok, report.faults) == (True, ()), report.faults
 
 
 BEFORE = {
