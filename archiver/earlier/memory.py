@@ -120,7 +120,9 @@ class Memory:
         if not said or holding is None:
             return None
         original = original_at(self._layout.archive, holding.file, holding.offset)
-        if original is None or not shown_alike(head, original.framing):
+        if original is None:
+            raise ArchiveError(f"{holding.file}: the record at offset {holding.offset} is not whole and sound")
+        if not shown_alike(head, original.framing) or not (original.plain or holding == told):
             return None
         named = revisit_of(original, Profile.NOT_MODIFIED)
         return Version(said, named, self._layout.archive / holding.file, holding.offset, self._layout.spool)
