@@ -36,6 +36,7 @@ from archiver.verdicts import Verdicts, remember
 
 __all__ = [
     "MAX_DOCUMENT",
+    "OTHER_VERSION",
     "PAGES",
     "ROBOTS_EXCLUDED",
     "RobotsTerms",
@@ -52,6 +53,7 @@ __all__ = [
     "room",
 ]
 
+OTHER_VERSION = "otherVersion"  # a 304 whose tag is not the one that was asked about
 ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for what robots.txt would have kept it from
 
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
@@ -131,6 +133,8 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
 def _outcome(terms: Terms, claim: Claim, exchange: Exchange, now: float) -> outcome.Outcome:
     if is_robots(claim):
         return outcome.after_rules(exchange.framing, exchange.truncated, claim.tries, terms.rules.patience, now)
+    if OTHER_VERSION in exchange.notes and claim.tries < max(terms.retries, 1):
+        return outcome.Outcome(Event.RETRY, "not modified, but of another version", now + outcome.pause(claim.tries))
     return outcome.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
 
 

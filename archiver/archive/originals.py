@@ -10,7 +10,7 @@ from typing import NamedTuple
 from archiver.archive.stored import record_at
 from archiver.errors import ArchiveError
 from archiver.http import Digester, content_codings, read_beginning
-from archiver.model import Framing
+from archiver.model import Framing, Profile, Revisit
 from archiver.warc.reader import Record, Torn
 from archiver.warc.records import parse_date, target_of
 
@@ -30,9 +30,9 @@ class Original(NamedTuple):
     record_id: str
     digest: str  # of its payload
     length: int  # of its payload
-    status: int
-    codings: tuple[str, ...]
+    framing: Framing
     like_chunks: bool  # not chunked, but a reader that is told so would believe it
+    plain: bool  # well-formed, with nothing behind the payload: no reader finds another payload in it
 
 
 def original_at(folder: Path, name: str, offset: int) -> Original | None:
@@ -52,6 +52,11 @@ def codings(framing: Framing) -> tuple[str, ...]:
     """
     content = content_codings(framing.fields)
     return (*content, "chunked") if framing.chunked else content
+
+
+def revisit_of(original: Original, profile: Profile = Profile.IDENTICAL) -> Revisit:
+    """What a record says that stands for the payload of *original*."""
+    return Revisit(profile, original.url, original.date, original.record_id, original.digest, original.length)
 
 
 def is_target(url: str) -> bool:
@@ -81,5 +86,12 @@ def _original(record: Record) -> Original | None:
     if found.payload != stated:
         return None
     return Original(
-        url, date, record_id, found.payload, found.payload_length, framing.status, codings(framing), like_chunks
+        url,
+        date,
+        record_id,
+        found.payload,
+        found.payload_length,
+        framing,
+        like_chunks,
+        plain=not (framing.faults or digester.irregular),
     )

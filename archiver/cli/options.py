@@ -5,6 +5,7 @@ from dataclasses import Field
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from archiver.config.settings import TITLES, every_setting, key_of
 from archiver.config.values import BOOLEAN, Kind
@@ -63,9 +64,10 @@ def setting_options() -> list[click.Parameter]:
 
 
 def given_settings(values: dict[str, Any]) -> dict[str, Any]:
-    """Of the options' *values* those that were given."""
+    """Of the options' *values* those that were given, whatever is meant by them: `--max-depth none` is None."""
+    source = click.get_current_context().get_parameter_source
     known = (entry.name for _, entry in every_setting())
-    return {name: values[name] for name in known if values[name] is not None and values[name] != ()}
+    return {name: values[name] for name in known if source(name) is not ParameterSource.DEFAULT}
 
 
 class GroupedCommand(click.Command):

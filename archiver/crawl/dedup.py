@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from archiver.archive.originals import Original, codings, is_target, original_at
+from archiver.archive.originals import Original, codings, is_target, original_at, revisit_of
 from archiver.archive.stored import is_stored
 from archiver.archive.writer import Archive, Deposit, Receipt
 from archiver.frontier.elsewhere import Elsewhere
@@ -183,18 +183,15 @@ def like(exchange: Exchange, digests: Digests, smallest: int) -> Like | None:
 
 def as_like(original: Original) -> Like:
     """What answers that may be revisits of *original* must be like."""
-    return Like(original.digest, original.length, original.status, original.codings)
+    return Like(original.digest, original.length, original.framing.status, codings(original.framing))
 
 
 def fits(original: Original, each: Like) -> bool:
     """Whether *each* can be replayed as its own head with the body of *original* behind it."""
+    if not original.plain:
+        return False
     known = as_like(original)
     return known == each or (known == _unchunked(each) and not original.like_chunks)
-
-
-def revisit_of(original: Original) -> Revisit:
-    """What a record says that stands for the payload of *original*."""
-    return Revisit(Profile.IDENTICAL, original.url, original.date, original.record_id, original.digest, original.length)
 
 
 def has_trailers(exchange: Exchange) -> bool:

@@ -282,6 +282,8 @@ class Crawl:
             conditions = stored.conditions if stored is not None else b""
             exchange = await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim), conditions=conditions)
             unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
+            if unmodified is not None and unmodified.contradicted(exchange.framing):
+                return Visited(claim, self._recall.doubted(claim, exchange))
             return Visited(claim, exchange, unmodified=unmodified)
         except FetchError as error:
             if task in self._unsent:  # no request began, but its host was knocked at

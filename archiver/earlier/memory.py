@@ -1,8 +1,9 @@
 """What earlier crawls have of a URL: its newest capture, the conditions to ask for it again, and its stored answer.
 
 A page that came with 200 and is whole can be asked for again under conditions, if the record that holds its payload
-lies in this collection: only then can its links be read although it does not come again. A revisit is followed to that
-record; conditions are those of the URL's own newest head. Blocks; may be asked by any thread.
+lies in this collection, is read back whole, and would be shown as the page was: only then is nothing lost where it does
+not come again. A revisit is followed to that record; conditions are those of the URL's own newest head. Blocks; may be
+asked by any thread.
 """
 
 import logging
@@ -13,23 +14,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.archive.layout import Layout
+from archiver.archive.originals import original_at, revisit_of
 from archiver.archive.stored import record_at
 from archiver.earlier.rounds import MOST_ASKED, rounds
-from archiver.earlier.validators import conditions
+from archiver.earlier.validators import conditions, contradicts, shown_alike
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.frontier.captures import Taken
 from archiver.frontier.past import Archived, Past
 from archiver.frontier.recalling import Manner
 from archiver.http import read_beginning
-from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State
+from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State, Truncation
 from archiver.reading import read_links
 from archiver.warc.reader import Record, Torn
-from archiver.warc.records import parse_date, referred, target_of
+from archiver.warc.records import parse_date, referred
 
 OK, NOT_MODIFIED = 200, 304
 ERRORS = 400  # the first status that says that there is nothing …
 GONE = frozenset((404, 410))  # … of which these mean it
+CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))
 MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
 IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
 
@@ -54,6 +57,10 @@ class Version:
         except ArchiveError as error:
             log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
             return Links(note=f"not modified, and the stored answer cannot be read: {error}")
+
+    def contradicted(self, framing: Framing) -> bool:
+        """Whether the answer "not modified" with this head speaks of another version."""
+        return contradicts(framing, self.conditions)
 
     @contextmanager
     def _answer(self) -> Iterator[Exchange]:
@@ -80,10 +87,19 @@ class Memory:
         self._turn = threading.Lock()
 
     def newest(self, address: str) -> Taken | None:
-        """The newest capture of *address* that says whether there is something: no passing trouble of the server."""
+        """The newest capture of *address* that says whether there is something: no passing trouble of the server.
+
+        One that was cut off tells less than an older one that is whole.
+        """
+        cut = None
         with self._turn:
-            every = (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES))
-            return next((taken for taken in every if is_there(taken) or taken.status in GONE), None)
+            for taken in (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES)):
+                if taken.status in GONE:
+                    return cut or taken
+                if is_there(taken) and not is_cut(taken):
+                    return taken
+                cut = cut or (taken if is_there(taken) else None)
+        return cut
 
     def version(self, address: str) -> Version | None:
         """The newest whole version of *address*; None where it cannot be asked for under conditions."""
@@ -98,20 +114,18 @@ class Memory:
         if newest is None or told is None:
             return None
         with self._record(told) as record:
-            said, original = conditions(_framing(record)), _as_original(record, told)
-        if not said:
+            head = _framing(record)
+        said = conditions(head)
+        holding = self._holding(newest) if newest.revisit else told
+        if not said or holding is None:
             return None
-        if newest.revisit:
-            holding = self._holding(newest)
-            if holding is None:
-                return None
-            if holding != told:
-                with self._record(holding) as record:
-                    original = _as_original(record, holding)
-            told = holding
+        original = original_at(self._layout.archive, holding.file, holding.offset)
         if original is None:
+            raise ArchiveError(f"{holding.file}: the record at offset {holding.offset} is not whole and sound")
+        if not shown_alike(head, original.framing) or not (original.plain or holding == told):
             return None
-        return Version(said, original, self._layout.archive / told.file, told.offset, self._layout.spool)
+        named = revisit_of(original, Profile.NOT_MODIFIED)
+        return Version(said, named, self._layout.archive / holding.file, holding.offset, self._layout.spool)
 
     def _newest_version(self, address: str) -> tuple[Taken | None, Taken | None]:
         """The newest whole capture of *address* that came with 200, or still held; and the one that came with 200."""
@@ -176,18 +190,9 @@ def is_there(taken: Taken) -> bool:
     return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
 
 
-def _as_original(record: Record, taken: Taken) -> Revisit | None:
-    """What a revisit says of *record*, which *taken* is about; None where it is a revisit itself."""
-    if record.type != "response":
-        return None
-    return Revisit(
-        profile=Profile.NOT_MODIFIED,
-        url=target_of(record),
-        date=record.first("WARC-Date") or "",
-        record_id=record.first("WARC-Record-ID") or "",
-        payload_digest=record.first("WARC-Payload-Digest") or "",
-        payload_length=taken.size,
-    )
+def is_cut(taken: Taken) -> bool:
+    """Whether the connection ended before *taken* did: the next time more may come."""
+    return taken.truncated in CUT
 
 
 def _framing(record: Record) -> Framing:

@@ -7,10 +7,11 @@ whose framing breaks later ends at the break (`failed`). Pure; linear; holds at 
 
 import re
 
+EASY_LINE = 64  # bytes that readers of archives take of one line; warcio, and with it pywb
 MAX_LINE = 16 << 10  # of one size line with its extensions
 MAX_TRAILER = 64 << 10  # of all trailer lines together
 
-_NEXT = re.compile(rb"\r?\n([0-9A-Fa-f]{1,16})\r?\n")  # what nearly always stands between two chunks
+_NEXT = re.compile(rb"\r\n([0-9A-Fa-f]{1,16})\r\n")  # what nearly always stands between two chunks
 _SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;.*)?", re.DOTALL)
 
 
@@ -22,6 +23,7 @@ class Dechunker:
         self.failed = False
         self.unframed = False
         self.nul_in_trailer = False
+        self.irregular = False  # a line was long or ended in LF alone, or there was a trailer: readers go wrong there
         self.consumed = 0  # bytes of the latest feed that belong to the body
         self._line = bytearray()
         self._left = 0  # of the chunk being read
@@ -79,6 +81,7 @@ class Dechunker:
             self._break(entity)
             return end + 1
         whole = bytes(self._line)
+        self.irregular |= not whole.endswith(b"\r\n") or len(whole) > EASY_LINE
         if not self._expect(whole):
             self._break(entity)
         self._line.clear()
@@ -114,4 +117,5 @@ class Dechunker:
         self._trailer += len(line)
         self.nul_in_trailer |= b"\0" in line
         self.done = line in (b"\r\n", b"\n")
+        self.irregular |= not self.done
         return self.done or self._trailer <= MAX_TRAILER

@@ -65,6 +65,11 @@ class Digester:
         self._take(parts)
         return parts
 
+    @property
+    def irregular(self) -> bool:
+        """Whether the chunks that came so far are not such as every reader undoes."""
+        return self._dechunker is not None and self._dechunker.irregular
+
     def digests(self) -> Digests:
         """Both digests; the block is over."""
         if self._dechunker is not None:

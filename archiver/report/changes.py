@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from archiver import url
 from archiver.earlier import Memory
-from archiver.earlier.memory import GONE, is_there
+from archiver.earlier.memory import GONE, is_cut, is_there
 from archiver.errors import ArchiveError
 from archiver.frontier.captures import Taken, is_known, newest
 from archiver.frontier.past import Archived
@@ -36,7 +36,7 @@ class What(StrEnum):
     MOVED = "moved"  # it was there, and is a redirect now
     GONE = "gone"  # it was there, and the server says 404 or 410
     UNCHANGED = "unchanged"
-    FAILED = "failed"  # it was there, and now there is no answer, or one that may pass (403, 500, …)
+    FAILED = "failed"  # it was there, and now there is no answer, one that was cut off, or one that may pass (403, …)
     EXCLUDED = "excluded"  # it was there, and a rule forbids to ask for it now, such as robots.txt
     UNASKED = "unasked"  # it was there, and was not asked for: it still waits, or scope does not take it any more
 
@@ -81,6 +81,8 @@ class Changes:
         if same and now.meant in REDIRECTS:
             then = self._leads(before)
             same = then is None or then == self._leads(now)
+        if not same and is_cut(now):
+            return What.FAILED
         return What.UNCHANGED if same else What.CHANGED
 
     def _leads(self, taken: Taken) -> str | None:

@@ -39,9 +39,10 @@ _LOST = """
 _TWICE = """
     SELECT urls.url, count(*), {again} AS again FROM captures JOIN urls ON urls.id = captures.url
     WHERE captures.status NOT IN (SELECT value FROM json_each(?)) AND truncated NOT IN (SELECT value FROM json_each(?))
-      AND NOT (urls.priority < 0 AND captures.status >= 500)
+      AND NOT (urls.priority < 0 AND captures.status >= 500) AND NOT (captures.status = 304 AND {revisit} = '')
     GROUP BY urls.id HAVING count(*) > 1 + again
-"""  # every other answer is the last word on its URL, until somebody asks for it again; no error is on a robots.txt
+"""  # Every other answer is the last word on its URL, until somebody asks for it again; no error is on a robots.txt,
+# and no 304 that spoke of another version.
 
 _COUNTS = """
     WITH counted AS (
@@ -115,7 +116,14 @@ def _readable(directory: Path) -> Iterator[None]:
 
 
 def _twice(db: sqlite3.Connection) -> str:
-    return _TWICE.format(again="urls.again" if _has(db, "urls", "again") else "0")  # schema version 2 did not know it
+    return _TWICE.format(
+        again="urls.again" if _has(db, "urls", "again") else "0",  # schema version 2 did not know it
+        revisit=_revisit(db),
+    )
+
+
+def _revisit(db: sqlite3.Connection) -> str:
+    return "captures.revisit" if _has(db, "captures", "revisit") else "''"  # nor version 4
 
 
 def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
@@ -150,8 +158,7 @@ class FrontierCheck:
         """Everything in which the database and the files disagree. Raises what `account.opened` raises."""
         with _readable(self._directory), _opened(self._directory) as db:
             yield from self._sizes()
-            revisit = "revisit" if _has(db, "captures", "revisit") else "''"  # nor version 4
-            for row in db.execute(_CAPTURES.format(revisit=revisit)):
+            for row in db.execute(_CAPTURES.format(revisit=_revisit(db))):
                 yield from self._capture(_Row(*row))
             self._mark()
             yield from resource_faults(db, self._inventory, self._known())

@@ -13,7 +13,9 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver import verify
+from archiver.archive.layout import Layout
 from archiver.archive.lock import Lock
+from archiver.earlier import remembered
 from archiver.model import ExitCode
 from archiver.warc.records import VisitNotes
 from fixtures.archives import rows, warcs
@@ -31,8 +33,9 @@ OPTIONS = ("--rate", "0", "--retries", "0", "--min-free-disk", "0", "-qq")
 GONE = keep(message("410 Gone", b"gone\n", content_type="text/plain"))
 BROKEN = keep(message("500 Internal Server Error", b"sorry\n", content_type="text/plain"))
 UNASKED_304 = keep(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+SHOWN = page("A page, and its source", body="<p>the same</p>" * 200)
 LINKED = (
-    *("/etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/hostile", "/star"),
+    *("/source", "/etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/hostile", "/star"),
     *(
         "/changed",
         "/changed-quietly",
@@ -43,6 +46,7 @@ LINKED = (
         "/failing",
         "/private",
         "/liar",
+        "/cut",
     ),
 )
 
@@ -53,7 +57,9 @@ def first() -> dict[str, "Page | Route"]:
         "/robots.txt": keep(message("200 OK", b"User-agent: *\nDisallow:\n", content_type="text/plain")),
         "/": Page(page("Home", [*LINKED, "/gone-unlinked", "/unlinked"])),
         "/etag": Page(page("By ETag", ["/behind-etag"]), etag='"e-1"'),
-        "/behind-etag": Page(page("Behind it"), etag='"b-1"'),
+        "/behind-etag": Page(page("Behind it", ["/shown"]), etag='"b-1"'),
+        "/source": Page(SHOWN, etag='"s-1"', media_type="text/plain"),
+        "/shown": Page(SHOWN, etag='"s-2"'),  # stored as a revisit of the source
         "/modified": Page(page("By date"), modified=MONDAY),
         "/both": Page(page("By both"), etag='"two"', modified=MONDAY),
         "/neither": Page(page("By neither", body="<p>as ever</p>" * 200)),
@@ -73,6 +79,7 @@ def first() -> dict[str, "Page | Route"]:
         "/failing": Page(page("Soon broken")),
         "/private": Page(page("Soon forbidden")),
         "/liar": Page(page("Soon a liar")),
+        "/cut": Page(page("Soon cut off")),
     }
 
 
@@ -93,6 +100,7 @@ def second() -> dict[str, "Page | Route"]:
         "/same-redirect": redirect("./both"),  # the same place, in other words
         "/failing": BROKEN,
         "/liar": UNASKED_304,
+        "/cut": message("200 OK", page("Soon cut off").encode())[:-20],
     }
 
 
@@ -101,17 +109,18 @@ CHANGES = {
     "changed": {"/", "/changed", "/changed-quietly", "/redirect"},
     "moved": {"/moved"},
     "gone": {"/gone", "/gone-unlinked"},
-    "failed": {"/failing", "/liar"},
+    "failed": {"/failing", "/liar", "/cut"},
     "excluded": {"/private"},
     "unchanged": {
         *("/etag", "/behind-etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/behind-gzip"),
-        *("/hostile", "/star", "/unlinked", "/same-redirect"),
+        *("/hostile", "/star", "/unlinked", "/same-redirect", "/source", "/shown"),
     },
 }
-UNMODIFIED = {"/etag", "/behind-etag", "/modified", "/both", "/weak", "/gzip", "/behind-gzip", "/unlinked"}
+UNMODIFIED = {"/etag", "/behind-etag", "/modified", "/both", "/weak", "/gzip", "/behind-gzip", "/unlinked", "/source"}
 CONDITIONS = {  # what is sent for each page of which a server had said something
     "/etag": ('"e-1"', None),
     "/behind-etag": ('"b-1"', None),
+    "/source": ('"s-1"', None),  # but not what is shown in another way than the record with its payload
     "/modified": (None, MONDAY),
     "/both": ('"two"', MONDAY),
     "/weak": ('W/"w-1"', None),
@@ -169,7 +178,7 @@ def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> 
         assert changes(directory, server) == CHANGES
         counts = json.loads((directory / "reports" / "summary.json").read_text())["changes"]
         assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "unasked": 0}
-        said = "2 new, 4 changed, 1 moved, 2 gone, 12 unchanged, 2 failed, 1 excluded"
+        said = "2 new, 4 changed, 1 moved, 2 gone, 14 unchanged, 3 failed, 1 excluded"
         assert said in again.said
         assert said in (directory / "reports" / "summary.txt").read_text()
         _check_requests(server, before)
@@ -188,7 +197,9 @@ def _check_requests(server: RawServer, before: int) -> None:
     assert {target: both for target, both in sent.items() if any(both)} == CONDITIONS
     assert all(row.sent < 120 for row in asked if row.target in UNMODIFIED)
     order = [row.target for row in asked]
-    linked = {"/", "/robots.txt", *LINKED, "/new", "/moved-here", "/behind-etag", "/behind-gzip"} - {"/private"}
+    linked = {"/", "/robots.txt", *LINKED, "/new", "/moved-here", "/behind-etag", "/behind-gzip", "/shown"} - {
+        "/private"
+    }
     assert set(order[-2:]) == {"/gone-unlinked", "/unlinked"}  # after everything that is linked
     assert set(order[:-2]) == linked
 
@@ -196,7 +207,8 @@ def _check_requests(server: RawServer, before: int) -> None:
 def _check_revisits(directory: Path, server: RawServer) -> None:
     revisits = records(directory, "revisit")
     same = [each["WARC-Target-URI"] for each in revisits if each["WARC-Profile"].endswith("/identical-payload-digest")]
-    assert same == [server.url("/neither")]  # it came whole, and was stored by the crawl before
+    # These came whole; their payloads were stored by the crawl before.
+    assert sorted(same) == [server.url("/neither"), *[server.url("/shown")] * 2]
     found = [each for each in revisits if each["WARC-Profile"].endswith("/server-not-modified")]
     assert {each["WARC-Target-URI"].removeprefix(server.url("")) for each in found} == UNMODIFIED
     responses = {each["WARC-Record-ID"]: each for each in records(directory, "response")}
@@ -220,7 +232,7 @@ def _check_third(directory: Path, server: RawServer, forks: Forks) -> None:
     done(forks.run("recrawl", "c", *OPTIONS, cwd=directory.parent))
     found = changes(directory, server)
     assert set(found) == {"unchanged", "failed", "excluded"}
-    assert found["failed"] == {"/failing", "/liar"}  # as before, for the first crawl had them
+    assert found["failed"] == {"/failing", "/liar", "/cut"}  # as before, for the first crawl had them
     assert found["excluded"] == {"/private"}
     assert {"/new", "/changed"} <= {row.target for row in list(server.log)[before:] if "if-none-match" in fields(row)}
     ids = {each["WARC-Record-ID"] for each in records(directory, "response")}
@@ -233,17 +245,36 @@ def _check_third(directory: Path, server: RawServer, forks: Forks) -> None:
 def test_without_conditions(tmp_path: Path, forks: Forks) -> None:
     pages = {"/": Page(page("Home", body="long enough " * 100), etag='"h"')}
     with RawServer(served(pages)) as server:
-        done(forks.run("crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path))
-        for options in (("--no-conditional",), ("--conditional", "--header", 'If-None-Match: "x"')):
+        done(forks.run("crawl", server.url(), "-o", "c", "--max-depth", "2", *OPTIONS, cwd=tmp_path))
+        for options in (
+            ("--no-conditional", "--max-depth", "none"),
+            ("--conditional", "--header", 'If-None-Match: "x"'),
+        ):
             before = len(server.log)
             done(forks.run("recrawl", "c", *options, *OPTIONS, cwd=tmp_path))
             rest = [fields(row).get("if-none-match") for row in list(server.log)[before:] if row.target == "/"]
-            assert rest == ([None] if len(options) == 1 else ['"x"'])
+            assert rest == (['"x"'] if "--header" in options else [None])
+            assert 'max-depth = "none"' in (tmp_path / "c" / "crawl.toml").read_text()  # no limit was asked for
         rebuilt = forks.run("rebuild", "c", cwd=tmp_path)  # the payload lies in a file of the first crawl
         assert (rebuilt.code, "lost" in rebuilt.said) == (ExitCode.DONE, False), rebuilt.said
         before = len(server.log)
         done(forks.run("resume", "c", "-qq", cwd=tmp_path))
         assert len(server.log) == before
+
+
+def test_what_a_server_says_of_another_version_is_asked_for_whole(tmp_path: Path, forks: Forks) -> None:
+    """A 304 whose tag is not the one that was named: its server has looked at the date alone."""
+    new = message("200 OK", b"new words\n", content_type="text/plain", etag='"2"')
+    wrong = b'HTTP/1.1 304 Not Modified\r\nETag: "2"\r\n\r\n'
+    with RawServer(served({"/": Page("old words\n", etag='"1"', modified=MONDAY)})) as server:
+        done(forks.run("crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path))
+        server.routes = {"/": lambda row: keep(wrong if "if-none-match" in fields(row) else new)}
+        done(forks.run("recrawl", "c", *OPTIONS, cwd=tmp_path))
+        assert changes(tmp_path / "c", server) == {"changed": {"/"}}
+        stored = [block for block in blocks(tmp_path / "c", "response") if b"404" not in block]
+        assert stored[1:] == [wrong, new]  # what it said is kept as well
+    report = verify.run([tmp_path / "c"])
+    assert (report.ok, report.faults) == (True, ()), report.faults
 
 
 BEFORE = {
@@ -326,6 +357,14 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     assert "number 2 of this collection" in status.said
     (earlier,) = (directory / "crawls").iterdir()
     (warc, *_) = warcs(directory)
+    with remembered(Layout(directory)) as memory:
+        assert memory is not None
+        version = memory.version(small[0].url("/a"))
+        assert version is not None
+        whole = warc.read_bytes()
+        cut = whole.index(b"\x1f\x8b\x08", version.offset + 1) - 20
+        warc.write_bytes(whole[:cut] + bytes([whole[cut] ^ 1]) + whole[cut + 1 :])
+        assert memory.version(small[0].url("/a")) is None  # its head can be read, but its payload is not what it was
     warc.unlink()
     words = {(fault.code, Path(fault.file).parent) for fault in verify.run([directory]).faults}
     assert ("warc-missing", earlier) in words

@@ -221,6 +221,30 @@ def test_what_is_not_sound_any_more_is_named_by_nobody(tmp_path: Path, damage: s
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        chunked(end=b"0\r\nX: 1\r\n\r\n"),
+        chunked().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n", 3),  # the head alone has whole line ends
+        chunked().replace(b"\r\n\r\n1a\r", b"\r\n\r\n1a;" + b"x" * 70 + b"\r"),
+        b"ICY" + answer().removeprefix(b"HTTP/1.1"),
+    ],
+    ids=["with trailers", "in chunks with bare LF", "with a long extension", "with another protocol"],
+)
+def test_what_readers_stumble_over_is_named_by_nobody(tmp_path: Path, stored: bytes) -> None:
+    """They would find another payload in it, or none, also for the address whose own answer was sound."""
+    sound = answer() if stored.startswith(b"ICY") else chunked()
+
+    async def run() -> None:
+        (lane,) = await lanes(tmp_path / "c")
+        assert kinds(await lane.batch(stored)) == [None]
+        assert kinds(await lane.batch(sound)) == [None]
+        assert kinds(await lane.batch(sound)) == [SAME]
+        await ended(lane)
+
+    asyncio.run(run())
+
+
 def test_the_target_is_on_disk_before_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one batch there is a sync between what is new and what names it, and none more where nothing does."""
     steps: list[str] = []

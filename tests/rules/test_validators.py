@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.earlier.validators import conditions, given_by_hand
+from archiver.earlier.validators import conditions, contradicts, given_by_hand, shown_alike
 from archiver.extract.entries import modified
 from archiver.http import read_stored
 
@@ -60,6 +60,36 @@ def test_no_bytes_break_out_of_a_field(tag: bytes, date: bytes) -> None:
         assert value in (tag.strip(), date.strip()) or value in tag or value in date
         assert not any(byte < 0x20 or byte == 0x7F for byte in value)
         assert value != b"*"
+
+
+@pytest.mark.parametrize(
+    ("asked", "lines", "other"),
+    [
+        ([b'ETag: "a"'], [b'ETag: "a"'], False),
+        ([b'ETag: "a"'], [b'ETag: W/"a"'], False),
+        ([b'ETag: W/"a"'], [b'ETag: "a"'], False),
+        ([b'ETag: "a"'], [], False),
+        ([b'ETag: "a"'], [b"ETag: *"], False),
+        ([b"Last-Modified: " + MONDAY], [b'ETag: "b"'], False),
+        ([b'ETag: "a"'], [b'ETag: "b"'], True),
+        ([b"Last-Modified: " + MONDAY, b'ETag: "a"'], [b'ETag: W/"b"'], True),
+    ],
+)
+def test_a_304_of_another_version(asked: list[bytes], lines: list[bytes], *, other: bool) -> None:
+    assert contradicts(read_stored(head(*lines)), conditions(read_stored(head(*asked)))) is other
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ([b"Content-Type: a/b", b"Date: x", b"ETag: 1"], [b"Content-Type: a/b", b"Server: y"], True),
+        ([b"Content-Type: text/html"], [b"Content-Type: text/plain"], False),
+        ([b"Content-Type: a/b"], [b"Content-Type: a/b", b"Content-Disposition: attachment"], False),
+        ([b"Link: </a>", b"Link: </b>"], [b"Link: </a>"], False),
+    ],
+)
+def test_what_is_shown_alike(one: list[bytes], other: list[bytes], *, alike: bool) -> None:
+    assert shown_alike(read_stored(head(*one)), read_stored(head(*other))) is alike
 
 
 def test_what_the_user_gives_goes_before_it() -> None:
