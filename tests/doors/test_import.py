@@ -181,7 +181,7 @@ def test_not_while_somebody_works_in_the_collection(here: Path, capsys: pytest.C
         assert bring("a.warc.gz", "-o", "c") == ExitCode.USAGE
     finally:
         lock.release()
-    assert "is being crawled by" in capsys.readouterr().err
+    assert "is working in it" in capsys.readouterr().err
     assert archived(Path("c")) == {}
 
 
