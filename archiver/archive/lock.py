@@ -49,7 +49,7 @@ class Lock:
         except OSError:
             holder = self._holder()
             self._file.close()
-            message = f"{path.parent}: {holder} is working in it; one process at a time can"
+            message = f"{path.parent}: {holder} is working in it; wait until it ends, or stop it"
             raise ConfigError(message) from None
         if writable:
             try:

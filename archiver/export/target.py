@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from archiver.archive.layout import storage, sync_folder
+from archiver.archive.layout import storage
 from archiver.archive.lock import Lock
 from archiver.errors import ConfigError
 
@@ -90,8 +90,7 @@ class Target:
             self._close()
             for name in ("draft", "journal", "lock"):
                 (self._sign / name).unlink(missing_ok=True)
-            self._sign.rmdir()
-            sync_folder(self._folder)
+            self._sign.rmdir()  # the last step: before it, the export is not finished
 
     def _has(self, target: Path, path: str, digest: str) -> bool:
         """Whether *target* is what is to be there already; refuses what no export wrote."""

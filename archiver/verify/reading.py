@@ -215,6 +215,8 @@ class _Run:
 
     def _compare(self, db: Any, collection: Layout, before: dict[str, WarcRow] | None) -> None:
         running = any(path.name.endswith(OPEN) for path in self._target.files)
+        if before is not None:  # a crawl that was cut off while its index was made
+            running = running or any(row.closed and not row.indexed for row in before.values())
         indexes = sorted(collection.indexes.glob("*.cdxj"))
         for path in indexes:
             for fault in IndexCheck(db, path, running=running).faults():
