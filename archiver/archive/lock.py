@@ -49,7 +49,7 @@ class Lock:
         except OSError:
             holder = self._holder()
             self._file.close()
-            message = f"{path.parent} is being crawled by {holder}; one crawl can have one process only"
+            message = f"{path.parent}: {holder} is working in it; wait until it ends, or stop it"
             raise ConfigError(message) from None
         if writable:
             try:

@@ -7,6 +7,7 @@ from shlex import quote
 
 from archiver import verify as reading
 from archiver.archive.layout import Layout
+from archiver.archive.lock import Lock
 from archiver.archive.reindex import rebuild
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
@@ -26,7 +27,11 @@ def index(directory: Path) -> ExitCode:
     if not Layout(directory).archive.is_dir():
         raise ConfigError(f"{directory} holds no crawl: there is no archive/ in it")
     place.check_idle(directory)
-    lines = rebuild(directory)
+    lock = Lock(Layout(directory).lock)  # what is added to the index meanwhile would be lost
+    try:
+        lines = rebuild(directory)
+    finally:
+        lock.release()
     result(f"{lines} lines in {Layout(directory).indexes / 'index.cdxj'}")
     if others := besides_cdxj(Layout(directory).indexes):
         say(

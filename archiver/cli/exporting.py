@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from archiver.archive.layout import Layout, storage
+from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
 from archiver.cli.terminal import result, say
 from archiver.errors import ConfigError
-from archiver.export import Site, Tally, finish, planned, write
+from archiver.export import Site, Tally, Target, finish, is_unfinished, planned, write
 from archiver.frontier import account
 from archiver.holdings import Holdings, moments
 from archiver.model import ExitCode
@@ -48,23 +48,24 @@ def export(directory: Path, wish: Wish) -> ExitCode:
         if not plan.files:
             of = f" of {' or '.join(wish.host)}" if wish.host else ""
             raise ConfigError(f"{directory} holds no page{of} that could be exported")
-        with storage(wish.to):
-            wish.to.mkdir(parents=True, exist_ok=True)
-        tally = write(
-            Layout(directory).archive,
-            plan,
-            wish.to,
-            site,
-            lambda done: meter.show(f"{done} of {len(plan.files)} files"),
-        )
-        finish(wish.to, plan, _seeds(directory), site)
+        with Target(wish.to) as target:
+            tally = write(
+                Layout(directory).archive,
+                plan,
+                target,
+                site,
+                lambda done: meter.show(f"{done} of {len(plan.files)} files"),
+            )
+            finish(target, plan, _seeds(directory), site)
     result(str(wish.to / "index.html"))
     _tell(tally)
     return ExitCode.DONE
 
 
 def _check_free(folder: Path) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.is_dir() and (is_unfinished(folder) or not any(folder.iterdir())):
+        return
+    if folder.exists():
         raise ConfigError(f"--to {folder} is there already, and not empty; name a new or an empty folder")
 
 

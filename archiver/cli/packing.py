@@ -107,8 +107,8 @@ def _standing(progress: Progress) -> str:
 
 def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | None) -> None:
     """What a person should know of it."""
-    for name in stock.left_out:
-        say(f"{directory / 'archive' / printable(name, _SHOWN)}: left out, because it is no WARC file")
+    for name, why in stock.left_out:
+        say(f"{directory / 'archive' / printable(name, _SHOWN)}: left out, because {why}")
     for each in made:
         for damage in each.damage:
             say(f"{damage}; its bytes are packed as they are")

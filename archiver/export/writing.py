@@ -1,7 +1,6 @@
 """Writes the files of a plan: those that hold references with them changed, all others as they were captured.
 
-Each file appears whole, and the page that leads to them comes last: where it is there, all of them are. Nothing is
-written outside the folder, and nothing that is there is replaced.
+The page that leads to them comes last: where it is there, all of them are. Nothing is written outside the folder.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from archiver.archive.layout import DRAFT, storage
 from archiver.errors import ArchiveError
 from archiver.export import front, markup, sheets
 from archiver.export.links import Page, Site
 from archiver.export.names import FRONT
 from archiver.export.plan import File, Plan
+from archiver.export.target import Target
 from archiver.export.views import view
 from archiver.extract import Document
 from archiver.extract.charset import of_css, of_html, of_xml
@@ -42,13 +41,13 @@ class Tally:
     troubles: list[str] = field(default_factory=list)
 
 
-def write(archive: Path, plan: Plan, folder: Path, site: Site, tell: Callable[[int], None]) -> Tally:
-    """Write the files of *plan*, whose records lie in *archive*, into *folder*; *tell* is told how many there are."""
+def write(archive: Path, plan: Plan, target: Target, site: Site, tell: Callable[[int], None]) -> Tally:
+    """Write the files of *plan*, whose records lie in *archive*, into *target*; *tell* is told how many there are."""
     tally = Tally(troubles=plan.troubles)
     for number, file in enumerate(sorted(plan.files, key=lambda file: (file.warc, file.offset))):
         tell(number)
         try:
-            tally.size += _write(archive, file, folder, site, plan)
+            tally.size += _write(archive, file, target, site, plan)
             tally.files += 1
         except Torn as torn:
             plan.trouble(f"{file.url}: {file.warc} {torn}")
@@ -57,16 +56,17 @@ def write(archive: Path, plan: Plan, folder: Path, site: Site, tell: Callable[[i
     return tally
 
 
-def finish(folder: Path, plan: Plan, seeds: Iterable[str], site: Site) -> None:
+def finish(target: Target, plan: Plan, seeds: Iterable[str], site: Site) -> None:
     """Write the page that leads to the others."""
-    _put(folder, FRONT, [front.page(plan, seeds, site).encode()])
+    target.put(FRONT, [front.page(plan, seeds, site).encode()])
+    target.finish()
 
 
 class _MissingError(Exception):
     """There is no such record."""
 
 
-def _write(archive: Path, file: File, folder: Path, site: Site, plan: Plan) -> int:
+def _write(archive: Path, file: File, target: Target, site: Site, plan: Plan) -> int:
     with ExitStack() as stack:
         try:
             record = stack.enter_context(record_of(archive, file.warc, file.offset))
@@ -75,28 +75,11 @@ def _write(archive: Path, file: File, folder: Path, site: Site, plan: Plan) -> i
         answer = read_answer(record)
         decoded = answer.decoded()
         pieces = _no_bomb(decoded, record.size or 0, lambda: plan.trouble(f"{file.url}: cut, for it is a bomb"))
-        size = _put(folder, file.path, _changed(file, answer, pieces, site))
+        size = target.put(file.path, _changed(file, answer, pieces, site))
     for note in decoded.notes:
         plan.trouble(f"{file.url}: {note}")
     if answer.truncated:
         plan.trouble(f"{file.url}: it was cut when it was captured ({answer.truncated})")
-    return size
-
-
-def _put(folder: Path, path: str, pieces: Iterable[bytes]) -> int:
-    """Write *pieces* to *path*, which appears whole."""
-    target = folder.joinpath(*path.split("/"))
-    draft = target.with_name(f"{target.name}{DRAFT}")
-    with storage(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with draft.open("xb") as output:
-                output.writelines(pieces)
-                size = output.tell()
-            draft.rename(target)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
     return size
 
 

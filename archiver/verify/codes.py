@@ -127,7 +127,8 @@ CODES: dict[str, Code] = (
             "revisit-profile": "The profile of a revisit is not known here.",
             "revisit-original": "The record that a revisit refers to is not among the files read.",
             "open-tail": "A file that is still open goes on behind what is committed; `resume` will settle it.",
-            "index-behind": "Records of an open file are not yet in the index.",
+            "index-behind": "Records of a crawl that has not come to its end are not yet in the index.",
+            "import-unfinished": "The import of a file was stopped before the index listed it: run it again.",
             "no-frontier": "There is no crawl.db beside the archive, so nothing was compared with it.",
         },
     )

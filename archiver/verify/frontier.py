@@ -75,6 +75,7 @@ class WarcRow:
     committed: int
     closed: bool
     digest: str  # of all bytes of a closed file, `sha256:hex`; empty where it is not known
+    indexed: bool = True  # whether its lines are known to stand in index.cdxj
 
 
 def committed_files(directory: Path) -> dict[str, WarcRow] | None:
@@ -96,8 +97,8 @@ def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
     if damage:
         raise ArchiveError(f"{directory / account.NAME}: it is damaged: {'; '.join(damage)}")
     digest = "digest" if _has(db, "warcs", "digest") else "''"  # schema version 1 did not know it
-    rows = db.execute(f"SELECT name, committed, closed, {digest} FROM warcs")  # noqa: S608  one of two constants
-    return {name: WarcRow(committed, bool(closed), digest) for name, committed, closed, digest in rows}
+    rows = db.execute(f"SELECT name, committed, closed, {digest}, indexed FROM warcs")  # noqa: S608  one of two constants
+    return {name: WarcRow(size, bool(closed), digest, bool(indexed)) for name, size, closed, digest, indexed in rows}
 
 
 @contextmanager

@@ -8,17 +8,19 @@ have records that are not indexed yet, and lines for records written since: neit
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
 from archiver import url as urls
 from archiver.archive.layout import OPEN
-from archiver.archive.stored import is_stored
+from archiver.archive.stored import WARC_ENDINGS, is_stored
 from archiver.verify.inventory import BATCH, text
 from archiver.verify.report import Fault
 from archiver.warc.cdxj import LONGEST_LINE, REVISIT
+
+UNFINISHED = "import-unfinished"
 
 _KEYS = ("url", "digest", "filename", "offset", "length")  # `mime` and `status` are missing where the record has none
 _STAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
@@ -97,7 +99,7 @@ class IndexCheck:
                 yield "index-key", f"the key is {line.key[:200]!r}, pywb looks for {key[:200]!r}"
         file = self._file(str(entry["filename"]))
         if file is None:
-            if self._running and self._begun_since(str(entry["filename"])):
+            if self._come_since(str(entry["filename"])):
                 return
             yield "index-file", f"no file {str(entry['filename'])[:200]!r} in the archive"
             return
@@ -122,7 +124,10 @@ class IndexCheck:
             name + OPEN
         )  # renamed since the line was written
 
-    def _begun_since(self, name: str) -> bool:
+    def _come_since(self, name: str) -> bool:
+        """Whether *name* is a file that a crawl has begun, or an import brought in, since the others were found."""
+        if not self._running and (PurePath(name).name != name or not name.endswith(WARC_ENDINGS)):
+            return False
         try:
             return is_stored(self._path.parent.parent / "archive", PurePath(name).name)
         except OSError:  # such as a name that is too long
@@ -135,16 +140,23 @@ class IndexCheck:
         self._seen.clear()
 
 
-def unindexed_faults(db: sqlite3.Connection, *, running: bool) -> Iterator[Fault]:
-    """Records that can be replayed and stand in no index."""
+def unindexed_faults(
+    db: sqlite3.Connection, *, running: bool, arriving: Collection[str] = frozenset()
+) -> Iterator[Fault]:
+    """Records that can be replayed and stand in no index; *arriving*: files whose import has not come to its end."""
     behind: dict[str, int] = {}
     for path, offset, kind, url in db.execute(_UNINDEXED):
-        if running:
+        if running or PurePath(path).name in arriving:
             behind[path] = behind.get(path, 0) + 1
         else:
             yield Fault(path, "index-incomplete", "no line of the index points at this record", offset, kind, url)
     for path, number in behind.items():
-        yield Fault(path, "index-behind", f"{number} records are not yet in the index")
+        count = f"{number} record{' is' if number == 1 else 's are'} not yet in the index"
+        if PurePath(path).name in arriving:
+            cure = "an import was stopped, or is under way; once more, the same import ends it"
+            yield Fault(path, UNFINISHED, f"{count}: {cure}")
+        else:
+            yield Fault(path, "index-behind", count)
 
 
 def _lengths(length: int | None, name: str) -> tuple[int | None, ...]:

@@ -15,14 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from archiver.archive.imports import Imported, imported_files
-from archiver.archive.layout import OPEN, Layout, storage
+from archiver.archive.layout import DRAFT, OPEN, Layout, storage
 from archiver.archive.stored import WARC_ENDINGS
 from archiver.earlier import rounds
 from archiver.errors import ArchiveError, ConfigError
 from archiver.stats import printable
 from archiver.verify.file import Job, Outcome
 from archiver.verify.frontier import FrontierCheck, WarcRow, committed_files
-from archiver.verify.index import IndexCheck, unindexed_faults
+from archiver.verify.index import UNFINISHED, IndexCheck, unindexed_faults
 from archiver.verify.inventory import connect, merge
 from archiver.verify.pieces import read_all
 from archiver.verify.relations import relation_faults
@@ -74,7 +74,9 @@ def _folder(path: Path) -> _Target:
     below = layout.archive.iterdir() if collection else path.rglob("*")
     files = tuple(sorted(file for file in below if file.name.endswith(_SUFFIXES) and file.is_file()))
     if not files and not (collection and layout.database.exists()):
-        raise ConfigError(f"{path}: there is no WARC file in it")
+        drafts = collection is not None and any(layout.archive.glob(f"*{DRAFT}"))
+        why = ": what was to be imported was not read to its end; run that import again" if drafts else ""
+        raise ConfigError(f"{path}: there is no WARC file in it{why}")
     return _Target(files, collection)
 
 
@@ -89,6 +91,7 @@ class _Run:
         self._sizes = [_size(path) for path in target.files]
         self._earlier: list[tuple[Layout, dict[str, WarcRow]]] = []  # crawls that came before, and their files
         self._imported: dict[str, WarcRow] = {}
+        self._arriving: set[str] = set()  # files whose import has not come to its end
 
     def run(self) -> list[FileRead]:
         self._find_earlier()
@@ -139,14 +142,16 @@ class _Run:
         if collection is None:
             return {}
         try:
-            files = [each for each in imported_files(collection) if each.indexed]
+            told = imported_files(collection)
         except ArchiveError as error:
             self._findings.add(Fault(str(collection.imports), "imports-unreadable", str(error)))
             return {}
         there = {path.name for path in self._target.files}
+        self._arriving = {each.name for each in told if not each.indexed and each.name in there}
+        files = [each for each in told if each.indexed or each.name in there]
         self._originals(collection, files)
         for each in files:
-            if each.name not in there:
+            if each.name not in there and not (collection.archive / each.name).exists():  # it may have come since
                 sentence = f"archive/{each.name} is not there; it was imported from {each.source}"
                 self._findings.add(Fault(str(collection.imports), "import-missing", printable(sentence, 1000)))
         return {each.name: WarcRow(each.bytes, closed=True, digest=f"sha256:{each.sha256}") for each in files}
@@ -210,14 +215,19 @@ class _Run:
 
     def _compare(self, db: Any, collection: Layout, before: dict[str, WarcRow] | None) -> None:
         running = any(path.name.endswith(OPEN) for path in self._target.files)
+        if before is not None:  # a crawl that was cut off while its index was made
+            running = running or any(row.closed and not row.indexed for row in before.values())
         indexes = sorted(collection.indexes.glob("*.cdxj"))
         for path in indexes:
             for fault in IndexCheck(db, path, running=running).faults():
                 self._findings.add(fault)
-        if indexes or running:
-            for fault in unindexed_faults(db, running=running):
+        lost = False
+        for fault in unindexed_faults(db, running=running, arriving=self._arriving):
+            if indexes or running or fault.code == UNFINISHED:
                 self._findings.add(fault)
-        elif any(True for _ in unindexed_faults(db, running=False)):
+            else:
+                lost = True
+        if lost:
             cure = f"archiver index {quote(str(collection.directory))} makes it"
             self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file here; {cure}"))
         crawls = [*self._earlier] if before is None else [*self._earlier, (collection, before)]

@@ -7,6 +7,7 @@ the key. As replayweb.page checks it: curve P-384, SHA-256 over the text of the 
 import os
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -89,10 +90,15 @@ def _keep(path: Path) -> Any:
     with storage(path):
         draft.unlink(missing_ok=True)
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink()
+            raise
         sync_folder(path.parent)
     return key

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from archiver.archive.imports import imported_files
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.reindex import lines
 from archiver.archive.stored import WARC_ENDINGS
 from archiver.earlier import rounds
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.wacz.listing import Listing, Tally
+
+NO_WARC = "it is no WARC file"
+ARRIVING = "its import was stopped, so not all of it is listed; the same import, once more, ends it"
 
 _IMPORTED = "imports"  # below it lies what else was in packages that were imported
 _LOGS = (".log", ".txt")
@@ -44,7 +48,7 @@ class Stock:
     warcs: tuple[Warc, ...]  # by name
     indexes: tuple[Path, ...]
     logs: tuple[tuple[str, Path], ...]  # the place in a package, and the file
-    left_out: tuple[str, ...] = ()  # names in archive/ of what is no WARC file
+    left_out: tuple[tuple[str, str], ...] = ()  # names in archive/, and why each is
 
 
 def take_stock(directory: Path) -> Stock:
@@ -67,12 +71,16 @@ def take_stock(directory: Path) -> Stock:
     with Listing(indexes, anew) as listing:
         tallies = listing.tallies()
     _refuse_strangers(tallies, {path.name for path in paths}, layout, anew)
+    arriving = _arriving(layout, tallies)
+    paths = [path for path in paths if path.name not in arriving]
+    if not paths:
+        raise ConfigError(f"{layout.archive} holds nothing but {min(arriving)}: {ARRIVING}")
     with storage(layout.archive):
         warcs = tuple(_warc(path, tallies.get(path.name)) for path in paths)
     for warc in warcs:
         if not warc.lines and _holds_captures(warc.path):
             raise ConfigError(f"{warc.path}: the index lists nothing of what is in it; make it anew with: {anew}")
-    left_out = tuple(path.name for path in files if path not in paths)
+    left_out = tuple((path.name, ARRIVING if path.name in arriving else NO_WARC) for path in files if path not in paths)
     logs = dict(_logs(layout))
     logs |= dict(_logs_of_others(layout, logs))
     return Stock(directory, warcs, indexes, tuple(logs.items()), left_out)
@@ -115,6 +123,23 @@ def _holds_captures(path: Path) -> bool:
     """Whether an index made anew would list anything of it."""
     with storage(path), path.open("rb") as file:
         return next(lines(file, path.name), None) is not None
+
+
+def _arriving(layout: Layout, tallies: dict[str, Tally]) -> set[str]:
+    """The files whose import was stopped before the index listed all of them."""
+    found: set[str] = set()
+    try:
+        told = imported_files(layout)
+    except ArchiveError:  # `verify` tells of it
+        return found
+    for each in told:
+        path = layout.archive / each.name
+        if not each.indexed and path.is_file():
+            with storage(path), path.open("rb") as file:
+                count = sum(1 for _ in lines(file, path.name))
+            if tallies.get(each.name, Tally()).lines < count:
+                found.add(each.name)
+    return found
 
 
 def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:

@@ -12,7 +12,8 @@ from urllib.parse import unquote
 import pytest
 
 from archiver.cli.entry import run
-from archiver.export import writing
+from archiver.export import Target, writing
+from archiver.export.target import SIGN
 from archiver.model import ExitCode
 from fixtures import browser, devtools
 from fixtures.handmade import record
@@ -192,6 +193,36 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["export", directory, "--to", str(tmp_path / to)]) == ExitCode.USAGE
         assert words in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An export goes on where another was stopped; what a person put there stays, and is never replaced."""
+    held = Held(tmp_path / "c").add("http://e.org/", b"<p>home").add("http://e.org/a", b"<p>a")
+    export = ["export", str(held.add("http://e.org/b", b"<p>b").write()), "--to", str(tmp_path / "out")]
+    host = tmp_path / "out" / "e.org"
+    with Target(tmp_path / "out") as target:
+        for name in ("index", "a", "old/old", "old/mine"):
+            target.put(f"e.org/{name}.html", [b"<p>", name.encode()])
+        assert run(export) == ExitCode.USAGE
+        assert "is working in it" in capsys.readouterr().err
+    with (tmp_path / "out" / SIGN / "journal").open("ab") as journal:
+        journal.write(b"0" * 30)  # as a line that was cut
+    (host / "b.html").write_bytes(b"mine")
+    (host / "old" / "mine.html").write_bytes(b"mine too")
+    (host / "notes.txt").write_bytes(b"mine as well")
+    assert run(export) == ExitCode.USAGE
+    assert f"{host / 'b.html'} is not as an export wrote it" in capsys.readouterr().err
+    assert (host / "b.html").read_bytes() == b"mine"
+    (host / "b.html").unlink()
+    assert run(export) == ExitCode.DONE
+    assert {path.relative_to(host).as_posix(): path.read_bytes() for path in host.rglob("*") if path.is_file()} == {
+        "index.html": b"<p>home",
+        "a.html": b"<p>a",
+        "b.html": b"<p>b",
+        "notes.txt": b"mine as well",
+        "old/mine.html": b"mine too",
+    }
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["e.org", "index.html"]
 
 
 def test_hostile(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

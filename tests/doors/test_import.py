@@ -19,6 +19,7 @@ from archiver.cli import entry
 from archiver.importing.names import collection_name, file_name, safe
 from archiver.model import ExitCode
 from archiver.verify import run as verified
+from archiver.wacz import take_stock
 from archiver.warc.cdxj import key
 from fixtures.forks import Forks
 from fixtures.handmade import Collection, member, record
@@ -64,6 +65,12 @@ def contents(number: int = 1) -> dict[str, bytes]:
 
 def archived(directory: Path) -> dict[str, str]:
     return {path.name: sha256(path.read_bytes()) for path in (directory / "archive").iterdir()}
+
+
+def unlisted(directory: Path) -> set[str]:
+    """The imported files of which no index has a line."""
+    text = "".join(path.read_text() for path in (directory / "indexes").glob("*.cdxj"))
+    return {each.name for each in imported_files(Layout(directory)) if f'"{each.name}"' not in text}
 
 
 def index(directory: Path) -> list[dict[str, str]]:
@@ -173,7 +180,7 @@ def test_not_while_somebody_works_in_the_collection(here: Path, capsys: pytest.C
         assert bring("a.warc.gz", "-o", "c") == ExitCode.USAGE
     finally:
         lock.release()
-    assert "is being crawled by" in capsys.readouterr().err
+    assert "is working in it" in capsys.readouterr().err
     assert archived(Path("c")) == {}
 
 
@@ -437,6 +444,11 @@ def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks
     named = {name: digest for name, digest in archived(tmp_path / "c").items() if not name.endswith(".tmp")}
     assert set(named.values()) <= whole
     assert [entry["url"][-1] for entry in index(tmp_path / "c")] in (["1"], ["1", "2", "3", "4"])
+    report = verified([tmp_path / "c"])
+    assert report.ok, report.faults
+    packed, left = take_stock(tmp_path / "c").warcs, unlisted(tmp_path / "c") & named.keys()
+    assert {each.path.name for each in packed} == named.keys() - left
+    assert bool(left) == ("import-unfinished" in report.counts)
     again = forks.run("import", "p.wacz", "a.warc.gz", "-o", "c", cwd=tmp_path)
     assert again.code == ExitCode.DONE, again.said
     assert set(archived(tmp_path / "c").values()) == whole

@@ -273,6 +273,14 @@ def test_a_file_that_was_begun_while_others_were_read_is_no_fault(collection: Co
     assert run([collection.folder], goes_on).ok
 
 
+def test_a_crawl_that_was_cut_off_while_its_index_was_made_is_no_fault(collection: Collection) -> None:
+    collection.sql("UPDATE warcs SET indexed = 0")
+    run_of_it = collection.index.with_name(f"run-{collection.name}-00000.cdxj")
+    run_of_it.write_text(collection.lines[0].replace(collection.name, collection.name + ".open"))
+    collection.index.unlink()
+    assert codes(run([collection.folder])) == {"index-behind"}
+
+
 def test_damage_below_the_committed_length_of_an_open_file_is_a_fault(collection: Collection) -> None:
     damage(700)(collection)
     opened(collection, collection.warc.stat().st_size)
