@@ -19,7 +19,7 @@ LONGEST_LINE = 1 << 20  # bytes; the longest URLs that browsers take are an eigh
 # URLs whose key is plain to see: nothing in them is escaped, collapsed, or the id of a session.
 _SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
 _PLAIN = re.compile(
-    r"(?P<origin>https?://(?:[a-z0-9][a-z0-9.:-]{0,259}+|\[[0-9a-f:]{2,45}+\](?::[0-9]{1,5}+)?+))"
+    r"(?P<origin>(?:https?|metadata)://(?:[a-z0-9][a-z0-9.:-]{0,259}+|\[[0-9a-f:]{2,45}+\](?::[0-9]{1,5}+)?+))"
     rf"(?P<path>/|(?:{_SEGMENT})++)/?+"
     r"(?:\?(?P<query>[A-Za-z0-9_~./?:@!$&()*+,;=-]++))?+"
 )
@@ -27,10 +27,11 @@ _PLAIN = re.compile(
 # a name whose last label begins with a letter, or an IP address in the one spelling that a canonical URL has.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ORIGIN = re.compile(
-    rf"(?P<scheme>https?)://(?:(?P<name>(?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*|[1-9][0-9]{{0,2}}(?:\.{_BYTE}){{3}})"
+    rf"(?P<scheme>https?|metadata)://(?:(?P<name>(?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*|[1-9][0-9]{{0,2}}(?:\.{_BYTE}){{3}})"
     r"|\[(?P<six>[0-9a-f:]+)\])(?::(?P<port>[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
+_LOOKUP = re.compile(r"dns:[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+")  # whose key is itself
 _WWW = re.compile(r"^www[0-9]*\.")
 _SESSION = re.compile(r"sid=|sessionid|cftoken=")
 _quoted = json.JSONEncoder().encode
@@ -119,7 +120,7 @@ def key(address: str) -> str:
     """The key under which pywb looks *address* up. A plain URL costs a thirtieth of what the library's steps do."""
     plain = _PLAIN.fullmatch(address)
     if plain is None:
-        return url.surt(address)
+        return address if _LOOKUP.fullmatch(address) else url.surt(address)
     host = _host(plain["origin"])
     query = plain["query"]
     if query is None:
@@ -138,7 +139,7 @@ def _host(origin: str) -> str:
     if plain is None:
         return url.surt(origin + "/").removesuffix("/")
     port = plain["port"]
-    ending = "" if port is None or port == _DEFAULT_PORTS[plain["scheme"]] else f":{port}"
+    ending = "" if port is None or port == _DEFAULT_PORTS.get(plain["scheme"]) else f":{port}"
     name = plain["name"]
     turned = plain["six"] if name is None else ",".join(reversed(_WWW.sub("", name).split(".")))
     return f"{turned}{ending})"
