@@ -88,7 +88,7 @@ async def _written(
     index = Index(layout.indexes)
     index.add(warc.resources)
     index.close_file(warc.file.name)
-    await asyncio.to_thread(index.finish)
+    await asyncio.to_thread(index.merge_in, (warc.file.name,))
     await frontier.mark_indexed()
     return warc.file.name
 

@@ -121,7 +121,9 @@ def waited_for(hosts: Iterable[HostLine]) -> str:
 
 def printable(text: str, width: int = 200) -> str:
     """*text* on one line of at most *width* characters, with nothing in it that a terminal would obey."""
-    shown = "".join(char if char.isprintable() else _escaped(char) for char in text[:width])
+    shown = text[:width]
+    if not shown.isprintable():
+        shown = "".join(char if char.isprintable() else _escaped(char) for char in shown)
     return shown if len(text) <= width and len(shown) <= width else f"{shown[: width - 1]}…"
 
 

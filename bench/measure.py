@@ -75,8 +75,9 @@ def pinned(command: Sequence[str]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """In which this checkout's archiver is the one that is found."""
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
+    """In which this checkout's archiver is the one that is found, compiled once as an installed program is."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 Stop = Callable[[float], bool]

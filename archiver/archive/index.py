@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
+from archiver.archive.inserting import inserted
 from archiver.archive.layout import OPEN, replace_file, storage
 from archiver.model import Capture, Resource
 from archiver.warc import cdxj
@@ -21,6 +22,7 @@ from archiver.warc import cdxj
 INDEX = "index.cdxj"
 RUN_LINES = 2_000  # lines kept in memory and written anew at each flush: some 0.6 MB
 FOLD = 16  # runs of one size that become one of the next, so that a replay has few files to look into
+FEW = 256  # times as long must the index be as what is to come into it, for places to be looked for
 MERGE_WIDTH = 64  # files merged at once; bounded so that a long crawl does not run out of open files
 
 _OPEN_END = (OPEN + '"}\n').encode()
@@ -131,7 +133,10 @@ class Index:
         self._tell()
 
     def merge_in(self, warcs: Iterable[str]) -> None:
-        """The lines of *warcs*, which are closed, become part of index.cdxj; no other run is touched."""
+        """The lines of *warcs*, which are closed, become part of index.cdxj; no other run is touched.
+
+        Where they are few, the lines that stand there are copied unread.
+        """
         runs = [path for path in map(self._run_of, warcs) if path.exists()]
         target = self._folder / INDEX
         _merge([*runs, target] if target.exists() else runs, target, final=False)
@@ -182,10 +187,21 @@ def _merge(paths: Sequence[Path], target: Path, *, final: bool) -> None:
 def _write(paths: Sequence[Path], target: Path, *, final: bool) -> None:
     def fill(file: BinaryIO) -> None:
         with ExitStack() as stack:
-            files = [stack.enter_context(path.open("rb")) for path in paths]
-            file.writelines(_once(heapq.merge(*files), final=final))
+            files = {path: stack.enter_context(path.open("rb")) for path in paths}
+            whole = None if final or not _is_large(target, paths) else files.pop(target)
+            lines = _once(heapq.merge(*files.values()), final=final)
+            if whole is None:
+                file.writelines(lines)
+            else:
+                inserted(whole, lines, file)
 
     replace_file(target, fill, lambda: sum(path.stat().st_size for path in paths))
+
+
+def _is_large(target: Path, paths: Sequence[Path]) -> bool:
+    """Whether *target* is one of *paths*, beside which all others are short."""
+    others = sum(path.stat().st_size for path in paths if path != target)
+    return target in paths and FEW * others < target.stat().st_size
 
 
 def _remove(paths: Iterable[Path]) -> None:

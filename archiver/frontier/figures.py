@@ -141,13 +141,22 @@ def failed(db: sqlite3.Connection, span: Span) -> list[tuple[int, int]]:
     )
 
 
+_FATES = f"""
+CREATE TEMP TABLE IF NOT EXISTS url_figures AS
+SELECT status * 1000 + min(depth, {DEEPEST}) * 10 + CASE state {_STATE} END AS alike, failure, count(*) AS urls
+FROM urls GROUP BY alike, failure
+"""  # noqa: S608 - constants; one number and few words can be sorted in half the time of three columns
+
+
+def _gather_fates(db: sqlite3.Connection) -> None:
+    """What became of URLs, by depth, into a temporary table, if it is not there."""
+    db.execute(_FATES)
+
+
 def depths(db: sqlite3.Connection) -> Iterator[tuple[int, str, int]]:
     """(depth, state, URLs); what lies deeper than `DEEPEST` is counted there."""
-    rows = db.execute(
-        f"SELECT min(depth, {DEEPEST}) * 10 + CASE state {_STATE} END AS alike, count(*) "  # noqa: S608 - constants
-        "FROM urls GROUP BY alike"
-    )
-    for alike, urls in rows:
+    _gather_fates(db)
+    for alike, urls in db.execute("SELECT alike % 1000 AS rest, sum(urls) FROM temp.url_figures GROUP BY rest"):
         yield alike // 10, STATES[alike % 10], urls
 
 
@@ -298,11 +307,13 @@ def missing_requisites(db: sqlite3.Connection) -> Iterator[Missing]:
 
 def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
     """(state, failure, status, URLs) of the URLs that do not wait."""
-    return list(
-        db.execute(
-            "SELECT state, failure, status, count(*) FROM urls WHERE state <> 'waiting' GROUP BY state, failure, status"
-        )
+    _gather_fates(db)
+    rows = db.execute(
+        "SELECT alike % 10 AS state, failure, alike / 1000 AS status, sum(urls) FROM temp.url_figures "
+        "WHERE state <> ? GROUP BY state, failure, status",
+        (STATES.index("waiting"),),
     )
+    return [(STATES[state], failure, status, urls) for state, failure, status, urls in rows]
 
 
 def seeds(db: sqlite3.Connection) -> Iterator[Seed]:

@@ -32,7 +32,7 @@ def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -
         folder.mkdir(exist_ok=True)
         sync_folder(directory)
     tables = []
-    with _every(directory, db, now) as (parts, compared):
+    with _every(directory, db, found) as (parts, compared):
         for name, head, rows in parts:
             beginning = Beginning(name, head)
             _put(folder / f"{name}.tsv", _table(head, beginning.watched(rows)))
@@ -51,7 +51,7 @@ def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -
 
 def gathered(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Whole:
     """The report of the crawl in *directory*, whose database is *db*; nothing is written."""
-    with _every(directory, db, now) as (parts, compared):
+    with _every(directory, db, found) as (parts, compared):
         tables = list(whole.tables(parts))
     return whole.gathered(directory, db, _with_changes(found, compared), tables, now)
 
@@ -63,10 +63,10 @@ def as_json(report: Whole) -> str:
 
 @contextmanager
 def _every(
-    directory: Path, db: sqlite3.Connection, now: float
+    directory: Path, db: sqlite3.Connection, found: Summary
 ) -> Iterator[tuple[Iterable[Part], changes.Changes | None]]:
     """Every table, and the comparison with earlier crawls, which is known when its table was read; None without any."""
-    parts: list[Part] = [(name, head, rows(db, now)) for name, (head, rows) in TABLES.items()]
+    parts: list[Part] = [(name, head, rows(db, found)) for name, (head, rows) in TABLES.items()]
     with remembered(Layout(directory)) as memory:
         compared = None if memory is None else changes.Changes(db, memory)
         if compared is not None:
@@ -84,8 +84,7 @@ def _put(path: Path, text: Iterable[str]) -> None:
     replace_file(path, lambda file: file.writelines(piece.encode() for piece in text))
 
 
-def _hosts(db: sqlite3.Connection, now: float) -> Iterator[Row]:
-    del now
+def _hosts(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
     for host in figures.hosts(db):
         revisits = host.identical + host.unmodified
         yield (
@@ -94,43 +93,39 @@ def _hosts(db: sqlite3.Connection, now: float) -> Iterator[Row]:
         )
 
 
-def _slowest(db: sqlite3.Connection, now: float) -> Iterator[Row]:
-    del now
+def _slowest(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
     for host in figures.slowest_hosts(db, SLOWEST):
         yield host.key, f"{host.took / host.captures:.3f}", host.captures, f"{host.took:.1f}"
 
 
-def _truncated(db: sqlite3.Connection, now: float) -> Iterator[Row]:
-    del now
+def _truncated(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
     for cut in figures.truncated(db):
         yield cut.url, cut.status, cut.received, cut.why, iso(cut.timestamp / figures.MICRO)
 
 
-def _lost(db: sqlite3.Connection, now: float) -> Iterator[Row]:
-    del now
+def _lost(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
     for url in account.lost(db):
         yield url.url, url.reason, url.note, url.via
 
 
-def _seeds(db: sqlite3.Connection, now: float) -> Iterator[Row]:
-    del now
-    for seed in account.seeds(db):
+def _seeds(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
+    for seed in found.seeds:
         yield seed.url, seed.state, seed.status or "", seed.followed, summary.seed_trouble(seed)
 
 
 TABLES: Tables = {
     "seeds": (("seed", "state", "status", "urls_behind", "trouble"), _seeds),
     "hosts": (("host", "archived", "failed", "excluded", "waiting", "captures", "bytes", "revisits"), _hosts),
-    "status-codes": (("status", "captures"), lambda db, _now: account.statuses(db)),
-    "media-types": (("media_type", "captures", "bytes"), lambda db, _now: figures.media_types(db)),
-    "failure-reasons": (("reason", "urls"), lambda db, _now: account.failures(db)),
+    "status-codes": (("status", "captures"), lambda db, _found: account.statuses(db)),
+    "media-types": (("media_type", "captures", "bytes"), lambda db, _found: figures.media_types(db)),
+    "failure-reasons": (("reason", "urls"), lambda _db, found: found.failures),
     "failures": (("url", "reason", "note", "via"), _lost),
-    "missing-requisites": (("url", "reason", "page"), lambda db, _now: figures.missing_requisites(db)),
+    "missing-requisites": (("url", "reason", "page"), lambda db, _found: figures.missing_requisites(db)),
     "truncated": (("url", "status", "bytes", "ended_by", "date"), _truncated),
     "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),
-    "revisits": (("why", "captures", "received_bytes", "saved_bytes"), lambda db, _now: figures.revisits(db)),
-    "traps": (("rule", "links_refused", "urls_held_back", "example"), lambda db, _now: tallies.held_back(db)),
-    "refusals": (("rule", "links"), lambda db, _now: account.refusals(db)),
+    "revisits": (("why", "captures", "received_bytes", "saved_bytes"), lambda db, _found: figures.revisits(db)),
+    "traps": (("rule", "links_refused", "urls_held_back", "example"), lambda db, _found: tallies.held_back(db)),
+    "refusals": (("rule", "links"), lambda db, _found: account.refusals(db)),
 }
 
 

@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 
 Cell = str | int | float
 Row = tuple[object, ...]
-Tables = dict[str, tuple[Row, Callable[[sqlite3.Connection, float], Iterable[Row]]]]  # name → names of columns, rows
+Tables = dict[str, tuple[Row, Callable[[sqlite3.Connection, Summary], Iterable[Row]]]]  # name → names of columns, rows
 Part = tuple[str, Row, Iterable[Row]]  # name, names of columns, and the rows of one crawl, to be read once
 
 TITLES = {  # what a person reads above a table

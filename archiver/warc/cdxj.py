@@ -31,7 +31,7 @@ _ORIGIN = re.compile(
     r"|\[(?P<six>[0-9a-f:]+)\])(?::(?P<port>[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-_LOOKUP = re.compile(r"dns:[A-Za-z0-9][A-Za-z0-9.-]*+")
+_LOOKUP = re.compile(r"dns:[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+")  # whose key is itself
 _WWW = re.compile(r"^www[0-9]*\.")
 _SESSION = re.compile(r"sid=|sessionid|cftoken=")
 _quoted = json.JSONEncoder().encode
@@ -120,7 +120,7 @@ def key(address: str) -> str:
     """The key under which pywb looks *address* up. A plain URL costs a thirtieth of what the library's steps do."""
     plain = _PLAIN.fullmatch(address)
     if plain is None:
-        return address.lower() if _LOOKUP.fullmatch(address) else url.surt(address)
+        return address if _LOOKUP.fullmatch(address) else url.surt(address)
     host = _host(plain["origin"])
     query = plain["query"]
     if query is None:

@@ -1,8 +1,13 @@
 """The index of a running crawl is seen by a pywb that is running too."""
 
+import io
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from archiver.archive.index import FOLD, INDEX, RUN_LINES, Index
+from archiver.archive.inserting import inserted
 from archiver.model import Capture, Span
 
 WARC = "w.warc.gz"
@@ -83,3 +88,28 @@ def test_a_run_that_is_full_is_told_of_too(tmp_path: Path) -> None:
     before = seconds(tmp_path)
     index.flush()
     assert seconds(tmp_path) > before
+
+
+LINES = st.sets(st.text("ab", max_size=5).map(lambda text: f"{text}\n".encode()), max_size=20).map(sorted)
+
+
+@given(LINES, LINES)
+def test_lines_that_are_inserted_stand_where_a_merge_puts_them(there: list[bytes], new: list[bytes]) -> None:
+    written = io.BytesIO()
+    inserted(io.BytesIO(b"".join(there)), new, written)
+    assert written.getvalue() == b"".join(sorted({*there, *new}))
+
+
+def test_few_lines_come_into_a_large_index(tmp_path: Path) -> None:
+    index, other = Index(tmp_path), "few.warc.gz"
+    captures = [capture(number) for number in range(1000)]
+    index.add(captures)
+    index.close_file(WARC)
+    index.finish()
+    before = (tmp_path / INDEX).read_bytes().splitlines()
+    index.add([captures[500]._replace(warc=other), captures[501]._replace(warc=other)])
+    index.close_file(other)
+    (new,) = (path.read_bytes().splitlines() for path in tmp_path.glob("run-*"))
+    index.merge_in([other])
+    (whole,) = tmp_path.iterdir()
+    assert whole.read_bytes().splitlines() == sorted([*before, *new])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from archiver import url
 from archiver.model import Capture, Span
 from archiver.warc.cdxj import key, line, timestamp14
+from archiver.warc.resources import PLACE
 
 
 def _capture(url: str = "http://www.site.test/Page?b=2&a=1", status: int = 200, mime: str = "text/html") -> Capture:
@@ -65,6 +66,7 @@ def test_a_line_is_one_line_and_ascii(path: str, mime: str) -> None:
     assert json.loads(made.split(" ", 2)[2]).get("mime", "") == mime
 
 
+SCHEMES = st.sampled_from(["http", "https", "metadata"])
 HOSTS = ["site.test", "www.site.test", "www2.a-b.test:8080", "127.0.0.1:8931", "a..b", "12", "www.1.2", "0177.0.0.1"]
 PARTS = [
     *("a", "B", "1", "~", "-", ".", "..", "/", "//", "?", "&", "=", ";", ",", "(", "%41", "%2f", "+", "é", "/x.aspx"),
@@ -74,9 +76,7 @@ PARTS = [
 
 
 @settings(max_examples=600)
-@given(
-    st.sampled_from(["http", "https", "metadata"]), st.sampled_from(HOSTS), st.lists(st.sampled_from(PARTS), max_size=9)
-)
+@given(SCHEMES, st.sampled_from(HOSTS), st.lists(st.sampled_from(PARTS), max_size=9))
 def test_a_plain_url_has_the_key_that_the_library_makes(scheme: str, host: str, parts: list[str]) -> None:
     address = f"{scheme}://{host}/{''.join(parts)}"
     assert key(address) == url.surt(address)
@@ -95,21 +95,21 @@ PORTS = st.one_of(st.just(""), st.integers(1, 65535).map(":{}".format), st.sampl
 
 
 @settings(max_examples=400)
-@given(st.sampled_from(["http", "https", "metadata"]), HOSTS_OF_ALL_KINDS, PORTS)
+@given(SCHEMES, HOSTS_OF_ALL_KINDS, PORTS)
 def test_every_host_has_the_key_that_the_library_makes(scheme: str, host: str, port: str) -> None:
     address = f"{scheme}://{host}{port}/Path"
     assert key(address) == url.surt(address)
 
 
-@settings(max_examples=200)
-@given(st.text("abAZ019.-_%", min_size=1, max_size=8))
-def test_every_look_up_has_the_key_that_the_library_makes(name: str) -> None:
-    assert key(f"dns:{name}") == url.surt(f"dns:{name}")
+@given(st.one_of(st.lists(NAMES, min_size=1, max_size=4).map(".".join), st.sampled_from(["A.test", "a%2fb", "a..b"])))
+def test_a_look_up_has_the_key_that_the_library_makes(host: str) -> None:
+    assert key(f"dns:{host}") == url.surt(f"dns:{host}")
 
 
-PAPER = "metadata://archiver.invalid/crawl/20261122024657537/logs/crawl.log?offset=0"
-PLAIN = [PAPER, "dns:www.site.test"]
-PLAIN += ["http://127.0.0.1:8931/a?b", "http://[::1]:8080/a/", "https://www.site.test/", "http://site.test:8080/"]
+PLAIN = [
+    *("http://127.0.0.1:8931/a?b", "http://[::1]:8080/a/", "https://www.site.test/", "http://site.test:8080/"),
+    *("dns:www.site.test", f"{PLACE}crawl.toml", f"{PLACE}logs/crawl.log?begun=20261118110640000&from=0&to=12"),
+]
 
 
 def test_plain_urls_need_no_library() -> None:
