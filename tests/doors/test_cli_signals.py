@@ -208,3 +208,12 @@ def test_what_is_no_crawl_yet_ends_in_order_too(tmp_path: Path) -> None:
     with running("crawl", "--seeds", "seeds", cwd=tmp_path) as process, (tmp_path / "seeds").open("w"):
         process.terminate()  # it waits for the first seed
         assert ended(process) == (ExitCode.STOPPED, "\narchiver: interrupted\n")
+
+
+def test_a_signal_while_the_program_is_loaded(tmp_path: Path) -> None:
+    finder = "class F:\n def find_spec(self, name, *_):\n  if name == 'archiver.cli.entry': raise KeyboardInterrupt"
+    program = f"import sys, archiver.cli\n{finder}\nsys.meta_path.insert(0, F())\narchiver.cli.main()"
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (ExitCode.STOPPED, "", "archiver: interrupted\n")
