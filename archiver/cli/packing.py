@@ -15,7 +15,7 @@ from archiver.config.values import SIZE
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from archiver.stats import printable, second, volume
-from archiver.wacz import Packed, Progress, Signer, Stock, Wish, pack, refuse_existing, take_stock
+from archiver.wacz import Packed, Progress, Signer, Stock, Wish, foreign_part, pack, refuse_existing, take_stock
 
 SUFFIX = ".wacz"
 _SHOWN = 200  # characters of a name
@@ -60,6 +60,8 @@ def pack_collection(directory: Path, asked: Asked) -> ExitCode:
     with Meter() as meter:
         made = pack(wish, stock, lambda progress: meter.show(_standing(progress)))
     _tell(directory, stock, made, split)
+    if (foreign := foreign_part(wish, made)) is not None:
+        say(f"{foreign}: is no part of this package, but of one that was made before; take it away")
     result("\n".join(str(path) for path in [*(each.path for each in made), *_description(output, made)]))
     return ExitCode.DONE
 

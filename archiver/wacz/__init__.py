@@ -6,8 +6,8 @@ together, `moments` makes dates exact, `signing` signs and `checking` checks, an
 over each WARC file and in constant memory. Nothing is written into the collection.
 """
 
-from archiver.wacz.packing import Packed, Progress, Wish, pack, refuse_existing
+from archiver.wacz.packing import Packed, Progress, Wish, foreign_part, pack, refuse_existing
 from archiver.wacz.signing import Signer
 from archiver.wacz.stock import Stock, take_stock
 
-__all__ = ["Packed", "Progress", "Signer", "Stock", "Wish", "pack", "refuse_existing", "take_stock"]
+__all__ = ["Packed", "Progress", "Signer", "Stock", "Wish", "foreign_part", "pack", "refuse_existing", "take_stock"]

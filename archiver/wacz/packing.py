@@ -77,8 +77,17 @@ def names(wish: Wish, stock: Stock) -> list[Path]:
     count = len(_shares(wish, stock))
     if count == 1:
         return [wish.output]
-    numbered = [wish.output.with_name(f"{wish.output.stem}-{number:03}.wacz") for number in range(1, count + 1)]
-    return [*numbered, wish.output.with_suffix(".json")]
+    return [*(_part(wish, number) for number in range(1, count + 1)), wish.output.with_suffix(".json")]
+
+
+def _part(wish: Wish, number: int) -> Path:
+    return wish.output.with_name(f"{wish.output.stem}-{number:03}.wacz")
+
+
+def foreign_part(wish: Wish, made: Sequence[Packed]) -> Path | None:
+    """What lies there under the name of a part more than those *made*, from a time when there were more."""
+    path = _part(wish, len(made) + 1 if len(made) > 1 else 1)
+    return path if path.exists() else None
 
 
 def refuse_existing(wish: Wish, stock: Stock) -> None:

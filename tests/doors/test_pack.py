@@ -247,7 +247,7 @@ def test_a_large_index_is_searched_as_a_small_one(tmp_path: Path) -> None:
         assert not {first[:end] for end in range(len(first)) if first[end : end + 1] < b"/"} & known
 
 
-def test_several_packages(tmp_path: Path, packed: Callable[..., list[str]]) -> None:
+def test_several_packages(tmp_path: Path, packed: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     files = []
     for number in range(1, 7):
         film = response(f"{SITE}/f{number}", Random(number).randbytes(280_000), number=number, head="video/mp4")
@@ -280,6 +280,8 @@ def test_several_packages(tmp_path: Path, packed: Callable[..., list[str]]) -> N
         }
     assert packed("c", "--split", "1G") == ["c.wacz"]
     assert "relation" not in described(tmp_path / "c.wacz")
+    assert run(("pack", "c", "--force")) == ExitCode.DONE
+    assert "c-001.wacz: is no part of this package" in capsys.readouterr().err
 
 
 def test_where_a_file_alone_is_too_large_its_pages_keep_their_texts(
