@@ -6,10 +6,12 @@ import itertools
 import json
 import random
 import shutil
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -27,6 +29,8 @@ from archiver.scope import Scope
 from archiver.visit import Terms, conclude
 from archiver.warc.reader import Record, Torn, scan
 from fixtures.waiting import waiting
+
+T = TypeVar("T")
 
 ORIGIN = "http://site.test"
 SEEDS = tuple(f"{ORIGIN}/{number}" for number in range(6))
@@ -114,19 +118,34 @@ def crashed_collection(tmp_path_factory: pytest.TempPathFactory) -> Cut:
     return asyncio.run(_begun(tmp_path_factory.mktemp("crashed") / "c"))
 
 
-def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
-    """Recover; what it came to, and who waits then."""
+def _with_frontier(layout: Layout, work: Callable[[SqliteFrontier], Awaitable[T]]) -> tuple[T, dict[str, Claim]]:
+    """Do *work* with the database; what it came to, and who waits then."""
 
-    async def run() -> tuple[Recovered, dict[str, Claim]]:
+    async def run() -> tuple[T, dict[str, Claim]]:
         frontier = await SqliteFrontier.open(layout.database)
         try:
-            recovered = await Recovery(layout, frontier, TERMS).run()
+            result = await work(frontier)
             everybody = [*SEEDS, *(f"{ORIGIN}/new-{number}" for number in range(5))]
-            return recovered, await waiting(frontier, everybody)
+            return result, await waiting(frontier, everybody)
         finally:
             await frontier.close()
 
     return asyncio.run(run())
+
+
+def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
+    """Recover; what it came to, and who waits then."""
+    return _with_frontier(layout, lambda frontier: Recovery(layout, frontier, TERMS).run())
+
+
+def _rebuild(layout: Layout) -> tuple[Rebuilt, dict[str, Claim]]:
+    """Make the database anew; what it came to, and who waits then."""
+
+    async def work(frontier: SqliteFrontier) -> Rebuilt:
+        await frontier.add_seeds(SEEDS)
+        return await Rebuilding(layout, frontier, TERMS).run()
+
+    return _with_frontier(layout, work)
 
 
 @pytest.mark.slow
@@ -257,22 +276,6 @@ def test_a_rebuilding_keeps_a_response_behind_which_another_visit_lies(crashed: 
     (wreck.layout.archive / (crashed.name + OPEN)).write_bytes(data)
     wreck.layout.database.unlink()
     assert _rebuild(wreck.layout)[0].visits == 5
-
-
-def _rebuild(layout: Layout) -> tuple[Rebuilt, dict[str, Claim]]:
-    """Make the database anew; what it came to, and who waits then."""
-
-    async def run() -> tuple[Rebuilt, dict[str, Claim]]:
-        frontier = await SqliteFrontier.open(layout.database)
-        try:
-            await frontier.add_seeds(SEEDS)
-            rebuilt = await Rebuilding(layout, frontier, TERMS).run()
-            everybody = [*SEEDS, *(f"{ORIGIN}/new-{number}" for number in range(5))]
-            return rebuilt, await waiting(frontier, everybody)
-        finally:
-            await frontier.close()
-
-    return asyncio.run(run())
 
 
 def _first(crashed: Cut) -> int:
