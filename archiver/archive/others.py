@@ -43,7 +43,8 @@ def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
             beside = path.absolute().parent
             return [OtherIndex(path.absolute(), (beside, beside.parent / "archive"))]
         folder = path.absolute()
-        found = _in(folder / "indexes") or _in(folder)
+        inside = folder / "indexes"
+        found = (index_files(inside) if inside.is_dir() else []) or index_files(folder)
         for index in found:
             _check(index)
     except OSError as error:
@@ -54,9 +55,8 @@ def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
     return [OtherIndex(index, (folder / "archive", folder)) for index in found]
 
 
-def _in(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        return []
+def index_files(folder: Path) -> list[Path]:
+    """The files in *folder* that are indexes by their names, of every kind that is read here."""
     return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
 
 

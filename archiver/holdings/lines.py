@@ -14,14 +14,14 @@ from typing import BinaryIO
 
 from archiver import zipnum
 from archiver.archive.layout import storage
+from archiver.archive.others import index_files
 from archiver.errors import ArchiveError
 from archiver.holdings import halving
 from archiver.holdings.halving import Sorted, cure, ended, unsorted
 from archiver.warc import cdx
 from archiver.warc.cdxj import LONGEST_LINE
 
-_CDXJ, _CDX = ".cdxj", ".cdx"
-_SUFFIXES = frozenset((_CDXJ, _CDX)) | zipnum.SUFFIXES
+_CDXJ = ".cdxj"
 _PROBES = 100  # lines at the beginning of a large file that tell what keys it has
 _TRIES = 10  # times that the folder changes while its files are being opened
 
@@ -29,7 +29,7 @@ _TRIES = 10  # times that the folder changes while its files are being opened
 def besides_cdxj(folder: Path) -> list[str]:
     """The index files in *folder* that are not CDXJ: what `archiver index` makes is no part of them."""
     with storage(folder):
-        return [path.name for path in _paths(folder) if path.suffix != _CDXJ]
+        return [path.name for path in index_files(folder) if path.suffix != _CDXJ]
 
 
 @contextmanager
@@ -44,16 +44,12 @@ def opened(folder: Path) -> Iterator["Lines"]:
 def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
     for _ in range(_TRIES):
         with ExitStack() as attempt, suppress(FileNotFoundError):
-            paths = _paths(folder)
+            paths = index_files(folder)
             files: list[tuple[Path, BinaryIO]] = [(path, attempt.enter_context(path.open("rb"))) for path in paths]
-            if paths == _paths(folder):
+            if paths == index_files(folder):
                 stack.push(attempt.pop_all())
                 return files
     raise ArchiveError(f"{folder}: its files change faster than they can be opened; try again")
-
-
-def _paths(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
 
 
 def _source(path: Path, file: BinaryIO) -> "Sorted | _Blocks":
