@@ -69,7 +69,7 @@ def _check(directory: Path) -> Settings:
     place.check_is_directory(directory)
     layout = Layout(directory)
     if not place.holds_crawl(directory):
-        raise ConfigError(f"{directory} holds no crawl: there is no {layout.database.name} in it")
+        raise ConfigError(account.without_crawl(directory))
     settings = with_values(Settings(), place.read_settings(layout.settings))
     if not layout.database.exists() or not account.begun(directory):
         raise ConfigError(

@@ -162,7 +162,7 @@ def _told(directory: Path, settings: Settings, verbosity: int, outcome: Outcome)
     finally:  # where they cannot be stored, that is said too
         if verbosity > SILENT:
             page = printable((Layout(directory).reports / files.PAGE).absolute().as_uri(), _LONGEST)
-            show([*summary.lines(found), f"{'report':<9} {page}", *_next_steps(directory, ended.code)])
+            show([*summary.lines(found), f"{'report':<9} {page}", *_next_steps(directory, ended.code, last.visits)])
     return ended.code
 
 
@@ -178,6 +178,7 @@ def _store_papers(directory: Path, settings: Settings) -> None:
 
 _LONGEST = 4000  # characters of the address of a page
 _RESUME = "resume", "go on"
+_AGAIN = "recrawl", "nothing was left to do; crawl the site again"
 _LOOK = (("replay", "look at it"), ("verify", "read everything back"))
 _STEPS = {
     ExitCode.DONE: _LOOK,
@@ -188,6 +189,9 @@ _STEPS = {
 }
 
 
-def _next_steps(directory: Path, code: ExitCode) -> list[str]:
-    lines = [f"archiver {verb} {quote(str(directory))}   # {meaning}" for verb, meaning in _STEPS.get(code, ())]
+def _next_steps(directory: Path, code: ExitCode, visits: int) -> list[str]:
+    steps = _STEPS.get(code, ())
+    if code is ExitCode.DONE and not visits:
+        steps = (_AGAIN, *steps)
+    lines = [f"archiver {verb} {quote(str(directory))}   # {meaning}" for verb, meaning in steps]
     return [f"{'next' if number == 0 else '':<9} {printable(line)}" for number, line in enumerate(lines)]

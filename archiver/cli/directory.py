@@ -53,7 +53,11 @@ def check_free(directory: Path) -> None:
         raise ConfigError(f"{directory} is not a directory; name another one with -o")
     check_idle(directory)
     if holds_crawl(directory):
-        raise ConfigError(f"{directory} already holds a crawl; go on with: archiver resume {quote(str(directory))}")
+        name = quote(str(directory))
+        raise ConfigError(
+            f"{directory} already holds a crawl; go on with: archiver resume {name}; when it is done, crawl the site "
+            f"again with: archiver recrawl {name}"
+        )
     if not all(map(_is_leftover, directory.iterdir())):
         raise ConfigError(f"{directory} holds something else; name an empty or a new directory with -o")
 
@@ -121,9 +125,19 @@ def check_idle(directory: Path) -> None:
 def check_is_directory(directory: Path) -> None:
     """Refuse what is not there, or is no directory."""
     if not directory.exists():
-        raise ConfigError(f"{directory} does not exist")
+        raise ConfigError(f"{directory} does not exist{_meant(directory)}")
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
+
+
+def _meant(directory: Path) -> str:
+    """The collection that was surely meant where *directory* has but its name, or is the address of its site."""
+    first, *rest = directory.parts or ("",)
+    of_site = default_for(f"http://{rest[0]}/") if rest and first in ("http:", "https:") else None
+    for found in (of_site, COLLECTIONS / directory.name, Path(directory.name)):
+        if found is not None and found not in (COLLECTIONS, directory) and holds_crawl(found):
+            return f"; there is {found}"
+    return ""
 
 
 def _hint(file: Path) -> str:

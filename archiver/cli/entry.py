@@ -1,5 +1,6 @@
 """The command `archiver`, and the one place where an exception becomes a line and an exit code."""
 
+import errno
 import io
 import os
 import signal
@@ -59,6 +60,9 @@ _DEFINED = (crawl_commands, look_commands, read_commands, share_commands)
 for _command in (command for module in _DEFINED for command in module.COMMANDS):
     archiver.add_command(_command)
 
+# What a person can mend, and no bug.
+_MENDABLE = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOSPC, errno.EDQUOT))
+
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Carry out *arguments* and return the exit code; only a bug raises."""
@@ -80,6 +84,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         complain("interrupted")
         return ExitCode.STOPPED
+    except OSError as error:  # of a path that was looked at before anything was begun, or of a help text
+        if error.errno not in _MENDABLE:
+            raise
+        complain(f"{error.filename or 'stdout cannot be written'}: {error.strerror}")
+        return ExitCode.USAGE if error.errno == errno.ENAMETOOLONG else ExitCode.STORAGE
     return int(code or ExitCode.DONE)
 
 

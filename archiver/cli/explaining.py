@@ -33,7 +33,7 @@ def explain(directory: Path, text: str, *, as_json: bool) -> ExitCode:
     spelled(text)  # what is no URL is refused before anything else is looked at
     layout = Layout(directory)
     if not place.holds_crawl(directory):
-        raise ConfigError(f"{directory} holds no crawl: there is no {layout.database.name} in it")
+        raise ConfigError(account.without_crawl(directory))
     settings = with_values(Settings(), place.read_settings(layout.settings))
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')

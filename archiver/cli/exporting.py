@@ -8,7 +8,7 @@ from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
 from archiver.cli.terminal import result, say
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.export import Site, Tally, Target, finish, is_unfinished, planned, write
 from archiver.frontier import account
 from archiver.holdings import Holdings, moments
@@ -57,14 +57,18 @@ def export(directory: Path, wish: Wish) -> ExitCode:
                 lambda done: meter.show(f"{done} of {len(plan.files)} files"),
             )
             finish(target, plan, _seeds(directory), site)
-    result(str(wish.to / "index.html"))
     _tell(tally)
+    if not tally.files:
+        raise ArchiveError(f"{directory}: not one of {len(plan.files)} captures could be read")
+    result(str(wish.to / "index.html"))
     return ExitCode.DONE
 
 
 def _check_free(folder: Path) -> None:
     if folder.is_dir() and (is_unfinished(folder) or not any(folder.iterdir())):
         return
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"--to {folder} is a file; name a new or an empty folder")
     if folder.exists():
         raise ConfigError(f"--to {folder} is there already, and not empty; name a new or an empty folder")
 

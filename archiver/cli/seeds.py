@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,12 +55,18 @@ def _listed(name: str) -> list[tuple[str, SeedSetting | None]]:
 
 
 def _argument(text: str) -> tuple[str, SeedSetting | None]:
-    if lacks_scheme(text) and Path(text).is_file():
+    if lacks_scheme(text) and _is_file(text):
         raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
     address, own = read(text)
     if lacks_scheme(text):
         say(f"archiver: {text} has no scheme; taken as {address}")
     return address, own
+
+
+def _is_file(text: str) -> bool:
+    with suppress(OSError):  # a URL may be longer than a path may be
+        return Path(text).is_file()
+    return False
 
 
 def _read(name: str) -> str:

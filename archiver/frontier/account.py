@@ -101,11 +101,21 @@ def begun(directory: Path) -> bool:
         return _version(db, directory) > 0
 
 
+def without_crawl(directory: Path) -> str:
+    """What is told of a *directory* without a database, which may hold an archive all the same."""
+    if (directory / "archive").is_dir():
+        return (
+            f"{directory} holds an archive, but no crawl: there is no {NAME} in it; "
+            "archiver ls, get, replay, verify, pack and export can do without"
+        )
+    return f"{directory} holds no crawl: there is no {NAME} in it"
+
+
 @contextmanager
 def _read(directory: Path) -> Iterator[sqlite3.Connection]:
     path = directory / NAME
     if not path.is_file():
-        raise ConfigError(f"{directory} holds no crawl: there is no {NAME} in it")
+        raise ConfigError(without_crawl(directory))
     try:
         with closing(_connect(path)) as db:
             yield db

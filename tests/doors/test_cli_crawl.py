@@ -50,6 +50,7 @@ def test_whole_crawl(server: RawServer, tmp_path: Path) -> None:
     again = archiver("crawl", server.url(), cwd=tmp_path)
     assert again.returncode == ExitCode.USAGE
     assert "already holds a crawl; go on with: archiver resume collections/127.0.0.1" in again.stderr
+    assert "crawl the site again with: archiver recrawl collections/127.0.0.1" in again.stderr
     indexed = (directory / "indexes" / "index.cdxj").read_bytes()
     assert archiver("index", str(directory), cwd=tmp_path).returncode == ExitCode.DONE
     assert (directory / "indexes" / "index.cdxj").read_bytes() == indexed

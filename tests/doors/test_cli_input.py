@@ -46,6 +46,10 @@ def here(tmp_path: Path) -> Path:
     seedless = tmp_path / "seedless"
     seedless.mkdir()
     (seedless / "crawl.toml").write_text("rate = 5\n")
+    named = tmp_path / "collections" / "example.org"
+    named.mkdir(parents=True)
+    (named / "crawl.toml").write_text(f'seeds = ["{SEED}"]\n')
+    (tmp_path / "foreign" / "archive").mkdir(parents=True)
     return tmp_path
 
 
@@ -105,6 +109,13 @@ CASES = {
     "resume without seeds": (["resume", "seedless"], "seeds: there is none"),
     "status of nothing": (["status", "vacant"], "vacant holds no crawl"),
     "status of what is not there": (["status", "nowhere"], "nowhere does not exist"),
+    "status of a name": (["status", "example.org"], "example.org does not exist; there is collections/example.org"),
+    "resume of a site": (["resume", "http://example.org/"], "does not exist; there is collections/example.org"),
+    "status of what has no crawl": (["status", "foreign"], "foreign holds an archive, but no crawl"),
+    "explain what has no crawl": (["explain", "foreign", SEED], "foreign holds an archive, but no crawl"),
+    "a longer name than a path may have": (["status", "x" * 300], "File name too long"),
+    "a longer URL than a path may be": (["crawl", f"example.org/{'x' * 300} y"], "'y' behind the URL is no setting"),
+    "export into a file": (["export", "foreign", "--to", "list.txt"], "--to list.txt is a file"),
     "status of a newer schema": (["status", "newer", "--json"], "schema version 99"),
     "index of nothing": (["index", "vacant"], "vacant holds no crawl"),
     "index of what is not there": (["index", "nowhere"], "nowhere does not exist"),
