@@ -59,7 +59,7 @@ def export(directory: Path, wish: Wish) -> ExitCode:
             finish(target, plan, _seeds(directory), site)
     _tell(tally)
     if not tally.files:
-        raise ArchiveError(f"{directory}: not one of {len(plan.files)} captures could be read")
+        raise ArchiveError(f"{directory}: none of the captures could be read")
     result(str(wish.to / "index.html"))
     return ExitCode.DONE
 

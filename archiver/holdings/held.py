@@ -53,7 +53,9 @@ class Holdings:
         """What *directory* holds at this moment."""
         layout = Layout(directory)
         if not layout.archive.is_dir():
-            raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it")
+            whole = directory.parent if Layout(directory.parent).archive.is_dir() else None
+            instead = f"; it is a part of the collection {whole}" if whole else ""
+            raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
         if not layout.indexes.is_dir():
             raise ConfigError(f"{directory} holds no index; {_make(directory)}")
         with lines.opened(layout.indexes) as index:

@@ -112,6 +112,7 @@ CASES = {
     "status of a name": (["status", "example.org"], "example.org does not exist; there is collections/example.org"),
     "resume of a site": (["resume", "http://example.org/"], "does not exist; there is collections/example.org"),
     "status of what has no crawl": (["status", "foreign"], "foreign holds an archive, but no crawl"),
+    "ls of a part": (["ls", "foreign/archive"], "there is no archive/ in it; it is a part of the collection foreign"),
     "explain what has no crawl": (["explain", "foreign", SEED], "foreign holds an archive, but no crawl"),
     "a longer name than a path may have": (["status", "x" * 300], "File name too long"),
     "a longer URL than a path may be": (["crawl", f"example.org/{'x' * 300} y"], "'y' behind the URL is no setting"),

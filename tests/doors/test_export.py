@@ -251,3 +251,6 @@ def test_hostile(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert all(path.is_relative_to(tmp_path / "out") for path in new)
     assert len(new) == 9
     assert not list((tmp_path / "out").rglob("*.tmp"))
+    next((directory / "archive").iterdir()).write_bytes(b"")
+    assert run(["export", str(directory), "--to", str(tmp_path / "none")]) == ExitCode.STORAGE
+    assert "c: none of the captures could be read" in capsys.readouterr().err
