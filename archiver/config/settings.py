@@ -216,7 +216,13 @@ class FetchSettings:
     contact: str = setting(
         "", TEXT, "A URL or mail address by which a site's owner can reach you; sent in User-Agent and From."
     )
-    header: tuple[str, ...] = setting((), HEADER, "Send this header with each request.", many=True)
+    header: tuple[str, ...] = setting(
+        (),
+        HEADER,
+        "Send this header with each request; one that may be a secret (Cookie, Authorization, X-Api-Key) to the hosts "
+        "of the seeds alone.",
+        many=True,
+    )
     timeout: float = setting(60.0, SECONDS, "Give a request up when nothing came for this long.")
     max_response_size: int = setting(
         0, SIZE, "Cut a response after this many bytes and mark it as truncated. 0: no limit."

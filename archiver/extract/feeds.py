@@ -8,6 +8,8 @@ What is there for programs that write (rssCloud, hubs, rel=edit) and templates n
 
 import re
 
+from lxml import etree
+
 from archiver.extract import html
 from archiver.extract.bases import Bases
 from archiver.extract.document import Document
@@ -18,6 +20,7 @@ from archiver.extract.vocabularies import WHOLE, XHTML, sheet
 from archiver.model import Hop
 
 ROOTS = frozenset(("rss", "feed", "rdf", "entry"))
+_DEEPEST = 100_000  # elements that are open at once, also where a careless hand closes none; each takes memory
 _LONGEST_HTML = 1 << 20  # characters of one entry
 _MOST_HTML = 20_000  # texts with tags; a feed of ten thousand entries is a large one
 L, E = Hop.LINK, Hop.REQUISITE
@@ -79,6 +82,8 @@ class Feed:
 
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
+        if len(self._outer) >= _DEEPEST:
+            raise etree.LxmlError(f"more than {_DEEPEST} elements are open")
         self._pieces, self._length = [], 0
         self.bases.enter(attributes)
         name = tag.rpartition("}")[2].lower()

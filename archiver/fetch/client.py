@@ -7,6 +7,7 @@ came; a broken or cut answer is an `Exchange` that says so.
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,7 @@ LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
 GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones come …
 LOOK = 0.002  # … which is looked at after so many seconds
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
+SECRET = re.compile("auth|cookie|token|key|secret|session|password|csrf", re.IGNORECASE)  # in the name of a header
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
 
@@ -46,8 +48,11 @@ def user_agent(settings: FetchSettings) -> str:
     return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
 
 
-def request_fields(settings: FetchSettings) -> bytes:
-    """Every header line but Host, in the order in which they are sent; what the user gives replaces ours."""
+def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
+    """Every header line but Host, in the order in which they are sent; what the user gives replaces ours.
+
+    To a host that is not *trusted* nothing is said by which a user may be known.
+    """
     ours = {
         "User-Agent": user_agent(settings),
         "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
@@ -58,7 +63,8 @@ def request_fields(settings: FetchSettings) -> bytes:
     given = [line.partition(":")[::2] for line in settings.header]
     replaced = {name.lower() for name, _ in given}
     lines = [f"{name}: {value}" for name, value in ours.items() if name.lower() not in replaced]
-    lines += [f"{name}: {value.strip()}" for name, value in given if name.lower() != "host"]
+    said = [(name, value) for name, value in given if name.lower() != "host" and (trusted or not SECRET.search(name))]
+    lines += [f"{name}: {value.strip()}" for name, value in said]
     return "".join(line + "\r\n" for line in lines).encode("utf-8")
 
 
@@ -70,7 +76,9 @@ class Fetcher:
     ) -> None:
         from archiver.fetch.tap import Lines  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
 
+        self._guard = guard
         self._fields = request_fields(settings)
+        self._fields_for_strangers = request_fields(settings, trusted=False)
         self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
         self._lines = Lines(settings.timeout, guard)
@@ -89,7 +97,7 @@ class Fetcher:
         request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
             address[len(origin) :].encode(),
             origin[origin.index("//") + 2 :].encode(),
-            self._fields,
+            self._fields if self._guard.trusts(origin) else self._fields_for_strangers,
             conditions,
         )
         first = True

@@ -3,7 +3,7 @@
 Asked three times: for a host that is written as an address, for every answer of the name servers, and for the address
 at the other end of a connection, before a byte of a request is sent on it. Whom it lets pass once, it always will. A
 seed's own host may be inside, as far as it was when it was first looked up: a name that was public then stays public,
-however its addresses change.
+however its addresses change. And what a person confides to the hosts of the seeds is for nobody else.
 """
 
 from collections.abc import Iterable
@@ -26,17 +26,28 @@ class Guard:
         self._allowed = Allowed.read(allowed)
         self._seeds: set[str] = set()  # host names, of which nobody knows yet where they are
         self._insiders: set[str] = set()  # hosts of seeds that are inside
+        self._confidants: set[str] = set()  # the origins of seeds, and those that count as one with them
         self.welcome(seeds)
 
     def welcome(self, seeds: Iterable[str]) -> None:
-        """The hosts of *seeds* (canonical URLs) may be inside."""
+        """The hosts of *seeds* (canonical URLs) may be inside, and are trusted."""
         for seed in seeds:
             host = url.host(seed)
+            scheme, _, authority = url.origin(seed).partition("://")
+            for each in {authority, authority.removeprefix("www."), f"www.{authority}"}:
+                self._confidants |= {f"{scheme}://{each}", f"https://{each}"}
             address = read(host)
             if address is None:
                 self._seeds.add(named(host))
             else:
                 self._insiders.add(named(host))
+
+    def trusts(self, origin: str) -> bool:
+        """Whether *origin* may see what is meant for the seeds: that of one, with or without www., http or https.
+
+        What a seed of https is sent never goes over http.
+        """
+        return origin in self._confidants
 
     def check(self, host: str, address: str | None = None) -> None:
         """Refuse *host* at *address*; without one: by itself, where it is written as one."""

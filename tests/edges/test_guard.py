@@ -102,6 +102,42 @@ def test_seeds_may_come_later() -> None:
     assert chosen(guard, "a.example", "10.0.0.1") == ["10.0.0.1"]
 
 
+@pytest.mark.parametrize(
+    ("origin", "trusted"),
+    [
+        ("http://a.example", True),
+        ("https://a.example", True),
+        ("https://www.a.example", True),
+        ("http://b.example:8080", True),
+        ("https://www.c.example", True),
+        ("https://c.example", True),
+        ("http://c.example", False),
+        ("http://a.example:8080", False),
+        ("http://b.example", False),
+        ("http://cdn.a.example", False),
+        ("http://a.example.net", False),
+    ],
+)
+def test_secrets_go_to_the_seeds_alone(origin: str, trusted: bool) -> None:  # noqa: FBT001  a table
+    guard = Guard([], ["http://a.example/x", "http://www.b.example:8080/"])
+    guard.welcome(["https://www.c.example/"])
+    assert guard.trusts(origin) == trusted
+
+
+def test_a_stranger_is_told_no_secret(tmp_path: Path) -> None:
+    given = ("Cookie: a=b", "authorization: Basic eDp5", "X-Api-Key: 1", "Accept-Language: de")
+
+    async def main() -> None:
+        async with RawServer(otherwise=keep(ANSWER)) as server, fetching(tmp_path, header=given) as fetcher:
+            taken(await fetcher.fetch(server.url(), CountingGate()))
+            fetcher._guard.welcome([server.url()])
+            taken(await fetcher.fetch(server.url(), CountingGate()))
+        stranger, friend = ([line for line in given if line.encode() in row.request] for row in server.log)
+        assert (stranger, friend) == (["Accept-Language: de"], list(given))
+
+    asyncio.run(main())
+
+
 def untouched(listener: socket.socket) -> bool:
     """Whether nobody has even tried to connect."""
     return not select.select([listener], [], [], 0)[0]

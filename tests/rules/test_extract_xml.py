@@ -290,6 +290,11 @@ def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
     assert peak < 1 << 20
 
 
+def test_a_feed_that_closes_nothing_is_given_up_in_time() -> None:
+    body = b"<rss><channel><item><link>http://e.org/1</link></item>" + b"<g>" * 120_000 + b"<link>http://e.org/2</link>"
+    assert [link.url for link in links(Document(PAGE, "application/rss+xml", None, body)).links] == ["http://e.org/1"]
+
+
 def test_a_packed_sitemap_that_somebody_links_to() -> None:
     body = gzip.compress(b"<urlset><url><loc>http://e.org/1</loc></url></urlset>")
     assert found(body, "application/x-gzip", address="http://e.org/sitemap.xml.gz") == [("/1", L)]
