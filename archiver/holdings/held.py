@@ -134,7 +134,11 @@ class Holdings:
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""
-        return self._records(entry.filename, entry.offset)
+        return self.record_at(entry.filename, entry.offset)
+
+    def record_at(self, name: str, offset: int) -> AbstractContextManager[Record]:
+        """The record at a place that the index names."""
+        return self._records(name, offset)
 
     def original(self, entry: Entry) -> Entry | None:
         """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
