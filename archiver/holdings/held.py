@@ -153,8 +153,9 @@ class Holdings:
         of_key = self.of_key(_canonical(named.url or entry.url))
         others = [one for one in of_key if not is_revisit(one) and METHOD not in one.key]
         same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
+        by_date = at is not None and (not_modified or not entry.digest.strip("-"))  # it says of no payload which one
         best: Entry | None = None
-        for one in same or (others if not_modified and at is not None else ()):
+        for one in same or (others if by_date else ()):
             best = closer(best, one, at or _ALL)
         return best
 
