@@ -116,11 +116,16 @@ def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
 
 def charset(framing: Framing) -> str | None:
     """The parameter of Content-Type, as it stands there."""
-    for value in framing.all("content-type"):
-        for parameter in value.split(";")[1:]:
-            name, _, text = parameter.partition("=")
-            if name.strip().lower() == "charset":
-                return text.strip().strip("\"'") or None
+    found = (charset_of(value) for value in framing.all("content-type"))
+    return next((value for value in found if value is not None), "") or None
+
+
+def charset_of(content_type: str) -> str | None:
+    """The same of one *content_type*; "" where it has no value."""
+    for parameter in content_type.split(";")[1:]:
+        name, _, text = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return text.strip().strip("\"'")
     return None
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Literal
 
 from archiver.archive.layout import Layout
-from archiver.cli import directory as place
 from archiver.cli.meter import Meter
+from archiver.cli.printing import opened
 from archiver.cli.terminal import result, say
 from archiver.errors import ArchiveError, ConfigError
 from archiver.export import Site, Tally, Target, finish, is_unfinished, planned, write
 from archiver.frontier import account
-from archiver.holdings import Holdings, moments
+from archiver.holdings import moments
 from archiver.model import ExitCode
 from archiver.stats import volume
 
@@ -32,11 +32,10 @@ class Wish:
 
 
 def export(directory: Path, wish: Wish) -> ExitCode:
-    """Export the collection in *directory* as *wish* says, and print where a browser begins."""
-    place.check_is_directory(directory)
+    """Export what is in *directory* (or in that file) as *wish* says, and print where a browser begins."""
     at = moments(wish.at, "--at") if wish.at is not None else None
     _check_free(wish.to)
-    with Holdings.opened(directory) as holdings, Meter() as meter:
+    with opened(directory) as holdings, Meter() as meter:
         meter.show("looking through the index")
         plan = planned(holdings, wish.host, at)
         site = Site(
@@ -50,7 +49,7 @@ def export(directory: Path, wish: Wish) -> ExitCode:
             raise ConfigError(f"{directory} holds no page{of} that could be exported")
         with Target(wish.to) as target:
             tally = write(
-                Layout(directory).archive,
+                holdings,
                 plan,
                 target,
                 site,

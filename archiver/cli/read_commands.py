@@ -111,7 +111,8 @@ _EXPORT = command(
 
     Of each URL the newest capture that has a page (or the one closest to --at); FOLDER/index.html leads to them. Links
     to what is not held lead to the live web; pictures and styles that are not held stay away. Scripts are left as they
-    are: what they load, they may not find. Nothing is written outside FOLDER, and nothing in it is replaced.
+    are: what they load, they may not find. Nothing is written outside FOLDER, and nothing in it is replaced. A WACZ or
+    WARC file may be given for DIR.
     """,
     [
         directory(),

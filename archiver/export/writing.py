@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 
 from archiver.errors import ArchiveError
 from archiver.export import front, markup, sheets
@@ -19,8 +18,7 @@ from archiver.export.views import view
 from archiver.extract import Document
 from archiver.extract.charset import of_css, of_html, of_xml
 from archiver.extract.kind import TELLING, Kind, kind_of
-from archiver.holdings import Answer, read_answer
-from archiver.holdings.held import record_of
+from archiver.holdings import Answer, Holdings, read_answer
 from archiver.http import beginning
 from archiver.model import Hop
 from archiver.reading import charset
@@ -41,13 +39,13 @@ class Tally:
     troubles: list[str] = field(default_factory=list)
 
 
-def write(archive: Path, plan: Plan, target: Target, site: Site, tell: Callable[[int], None]) -> Tally:
-    """Write the files of *plan*, whose records lie in *archive*, into *target*; *tell* is told how many there are."""
+def write(holdings: Holdings, plan: Plan, target: Target, site: Site, tell: Callable[[int], None]) -> Tally:
+    """Write the files of *plan*, made of *holdings*, into *target*; *tell* is told how many there are."""
     tally = Tally(troubles=plan.troubles)
     for number, file in enumerate(sorted(plan.files, key=lambda file: (file.warc, file.offset))):
         tell(number)
         try:
-            tally.size += _write(archive, file, target, site, plan)
+            tally.size += _write(holdings, file, target, site, plan)
             tally.files += 1
         except Torn as torn:
             plan.trouble(f"{file.url}: {file.warc} {torn}")
@@ -66,10 +64,10 @@ class _MissingError(Exception):
     """There is no such record."""
 
 
-def _write(archive: Path, file: File, target: Target, site: Site, plan: Plan) -> int:
+def _write(holdings: Holdings, file: File, target: Target, site: Site, plan: Plan) -> int:
     with ExitStack() as stack:
         try:
-            record = stack.enter_context(record_of(archive, file.warc, file.offset))
+            record = stack.enter_context(holdings.record_at(file.warc, file.offset))
         except ArchiveError as error:
             raise _MissingError(str(error)) from None
         answer = read_answer(record)

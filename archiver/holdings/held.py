@@ -136,7 +136,11 @@ class Holdings:
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""
-        return self._records(entry.filename, entry.offset)
+        return self.record_at(entry.filename, entry.offset)
+
+    def record_at(self, name: str, offset: int) -> AbstractContextManager[Record]:
+        """The record at a place that the index names."""
+        return self._records(name, offset)
 
     def original(self, entry: Entry) -> Entry | None:
         """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
@@ -151,8 +155,9 @@ class Holdings:
         of_key = self.of_key(_canonical(named.url or entry.url))
         others = [one for one in of_key if not is_revisit(one) and METHOD not in one.key]
         same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
+        by_date = at is not None and (not_modified or not entry.digest.strip("-"))  # it says of no payload which one
         best: Entry | None = None
-        for one in same or (others if not_modified and at is not None else ()):
+        for one in same or (others if by_date else ()):
             best = closer(best, one, at or _ALL)
         return best
 

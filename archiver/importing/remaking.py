@@ -1,8 +1,9 @@
 """A WARC file with a gzip member for each record, made of a file that nobody can replay as it is.
 
-Of a WARC whose records share members, or that zstd has compressed: the same records, header and block to the byte, in
-the same order. Of an ARC: a record for each of its records, with the same block, marked where that is cut. What else is
-not whole is left out and named; whoever calls keeps the original. The same file becomes the same bytes each time.
+Of a WARC whose records share members or go on in the next one, or that zstd has compressed: the same records, header
+and block to the byte, in the same order. Of an ARC: a record for each of its records, with the same block, marked where
+that is cut. What else is not whole is left out and named; whoever calls keeps the original. The same file becomes the
+same bytes each time.
 """
 
 import gzip
@@ -21,6 +22,7 @@ from archiver.archive.warcfile import SMALL, WarcFile
 from archiver.disk import STEP
 from archiver.errors import ArchiveError
 from archiver.importing.frames import Unpacked
+from archiver.importing.joined import Joined
 from archiver.importing.names import safe, stem
 from archiver.importing.sources import Form, Source
 from archiver.warc import arc
@@ -59,7 +61,7 @@ def remake(source: Source, original: Path, sha256: str, path: Path, at: At) -> R
             if source.form is Form.ARC:
                 _of_arc(file, made, source, sha256)
             else:
-                _of_warc(file, made, zstd=source.form is Form.ZSTD)
+                _of_warc(_records(file, source.form), made)
             made.file.seal()
         finally:
             made.file.abandon()
@@ -103,17 +105,25 @@ class _Made:
             yield piece
 
 
-def _of_warc(file: BinaryIO, made: _Made, *, zstd: bool) -> None:
+def _records(file: BinaryIO, form: Form) -> Iterator[Record | Torn]:
+    """Those in *file*. Where members or frames are no places in it, what is not whole is raised, and ends it."""
+    if form is Form.WARC:
+        yield from scan(file)
+    else:
+        yield from read(cast("BinaryIO", Unpacked(file) if form is Form.ZSTD else Joined(file)))
+
+
+def _of_warc(records: Iterator[Record | Torn], made: _Made) -> None:
     mended = False
     try:
-        for record in read(cast("BinaryIO", Unpacked(file))) if zstd else scan(file):
+        for record in records:
             if isinstance(record, Record):
                 mended = _add_whole(record, made)
             elif mended:
                 made.torn.append(f"{record}; they were added")
             elif record.word != "member-empty":  # there is nothing to be lost
                 made.leave_out(record)
-    except Torn as torn:  # of zstd data, behind which nothing can be found
+    except Torn as torn:  # of what has no places in its file, behind which nothing can be found
         made.leave_out(torn)
 
 

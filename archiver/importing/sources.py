@@ -16,6 +16,7 @@ from archiver.archive.layout import OPEN, storage
 from archiver.archive.stored import WARC_ENDINGS
 from archiver.errors import ConfigError
 from archiver.importing.frames import MAGICS
+from archiver.importing.joined import ends_inside
 from archiver.importing.packages import Member, Package, open_archive, read_package
 from archiver.warc.arc import DESCRIPTION
 from archiver.warc.members import Source as Bytes
@@ -40,6 +41,7 @@ class Form(Enum):
     WARC = "a WARC file"
     ARC = "an ARC file, the format before WARC"
     ZSTD = "a WARC file compressed by zstd"
+    JOINED = "a WARC file whose gzip members end inside records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,8 @@ def _of_file(path: Path) -> Iterator[Source]:
             yield from _of_list(path)
         else:
             form, compressed = _form(file, str(path))
+            if form is Form.WARC and compressed and ends_inside(file):
+                form = Form.JOINED
             yield Source(path, path.stat().st_size, compressed, form=form)
 
 

@@ -1,9 +1,9 @@
 """Which records of a WARC file are pages that a person could open, and what a list of pages says of them.
 
 The hop path in the metadata record of a capture tells a page from a part of one, and a seed from what was found. Where
-there is none, in archives of others, each HTML answer is a page, and the first one of each host is taken for a seed.
-Text is read from what is stored, decoded; bounded for each page. A record that is damaged is no page. What is
-remembered is bounded too.
+there is none, in archives of others, each HTML answer is a page, and each HTML resource, a file without an answer; the
+first one of each host is taken for a seed. Text is read from what is stored, decoded; bounded for each page. A record
+that is damaged is no page. What is remembered is bounded too.
 """
 
 import json
@@ -19,10 +19,11 @@ from archiver.extract import prose
 from archiver.fetch.spool import MemoryBlock
 from archiver.http import beginning, read_beginning
 from archiver.model import Exchange, Framing, Hop, Peer
-from archiver.reading import PAGES, charset, payload
+from archiver.reading import PAGES, charset, charset_of, payload
 from archiver.warc.members import Torn
 from archiver.warc.reader import Record
 from archiver.warc.records import parse_date, target_of
+from archiver.warc.resources import mime_of
 
 MOST_STORED = 4 << 20  # bytes of a stored answer of which text is read
 WAITING = 8  # captures whose metadata record may still come: it follows at once, but for what two writers mix
@@ -129,7 +130,7 @@ class Finder:
             return self._response(record, address)
         if record.type == "revisit":
             return self._revisit(record, address)
-        return None
+        return self._resource(record, address) if record.type == "resource" else None
 
     def _response(self, record: Record, address: str) -> Page | None:
         stored, framing = read_beginning(record.pieces())
@@ -139,8 +140,20 @@ class Finder:
         stored += beginning(record.pieces(), MOST_STORED)
         exchange = Exchange(b"", MemoryBlock(stored), framing, None, Peer(None), page.timestamp, 0.0)
         body, _ = payload(exchange, prose.MOST_BYTES)
-        document = extract.Document(address, framing.media_type, charset(framing), body)
-        if framing.media_type != "application/xhtml+xml" and not extract.is_page(document):
+        return self._read(record, page, extract.Document(address, framing.media_type, charset(framing), body))
+
+    def _resource(self, record: Record, address: str) -> Page | None:
+        said = record.first("Content-Type") or ""
+        mime = mime_of(said)
+        if mime not in PAGES:
+            return None
+        page = Page(address, parse_date(record.first("WARC-Date") or ""), 0, mime, html=True)
+        body = beginning(record.pieces(), prose.MOST_BYTES)
+        return self._read(record, page, extract.Document(address, mime, charset_of(said) or None, body))
+
+    def _read(self, record: Record, page: Page, document: extract.Document) -> Page:
+        """*page* with what its *document* says."""
+        if document.media_type != "application/xhtml+xml" and not extract.is_page(document):
             return replace(page, html=False)
         read = prose.read(document, text=self._text)
         digest = record.first("WARC-Payload-Digest")

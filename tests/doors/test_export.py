@@ -176,6 +176,12 @@ def test_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (tmp_path / "all/b.example/again.html").read_bytes() == b"new"
     assert (tmp_path / "all/b.example/two.html").read_bytes() == b"two"
     assert (tmp_path / "all/b.example/res.html").read_bytes() == b"<p>no head"
+    package = str(tmp_path / "c.wacz")
+    assert run(["pack", directory, "-o", package]) == ExitCode.DONE
+    assert run(["export", package, "--to", str(tmp_path / "packed")]) == ExitCode.DONE
+    assert {path.name: path.read_bytes() for path in (tmp_path / "packed").rglob("*.html")} == {
+        path.name: path.read_bytes() for path in (tmp_path / "all").rglob("*.html")
+    }
     assert (
         run(["export", directory, "--to", str(tmp_path / "at"), "--at", "2019", "--host", "example.org"])
         == ExitCode.DONE

@@ -75,6 +75,10 @@ def by_dictionary(*, packed: bool) -> bytes:
 WARCS: dict[str, Callable[[], bytes]] = {
     "all.warc.gz": lambda: member(WHOLE),
     "two.warc.gz": lambda: member(RECORDS[0]) + member(RECORDS[1] + RECORDS[2]) + member(RECORDS[3]),
+    "blocks.warc.gz": lambda: (
+        b"".join(member(WHOLE[at : at + 900_000]) for at in range(0, len(WHOLE), 900_000)) + member(b"")
+    ),
+    "parts.warc.gz": lambda: b"".join(member(each[:90]) + member(each[90:]) for each in RECORDS),
     "plain.warc.zst": lambda: b"".join(map(zstd.compress, RECORDS)),
     "dict.warc.zst": lambda: by_dictionary(packed=False),
     "packed.warc.zst": lambda: by_dictionary(packed=True),
@@ -132,6 +136,11 @@ DAMAGED: dict[str, tuple[bytes, bytes, str]] = {
         "no record",
     ),
     "c.warc.gz": (member(WHOLE[:-4]), WHOLE, "they were added"),
+    "j.warc.gz": (
+        b"".join(member(each[:90]) + member(each[90:]) for each in RECORDS)[:-4],
+        b"".join(RECORDS[:3]),
+        "ends inside a gzip member",
+    ),
     "d.warc.zst": (b"".join(map(zstd.compress, RECORDS))[:-4], b"".join(RECORDS[:3]), "ends inside a frame"),
     "e.warc.zst": (zstd.compress(RECORDS[0]) + b"what is this?", RECORDS[0], "no frame begins"),
     "f.warc.zst": (zstd.compress(RECORDS[0]) + zstd.compress(b"a" * 99)[:-9] + b"?" * 9, RECORDS[0], "zstd data is"),

@@ -131,6 +131,23 @@ def test_archives_of_others(tmp_path: Path) -> None:
     assert valid(made.path)
 
 
+def test_html_resources_are_pages(tmp_path: Path) -> None:
+    def file(number: int, name: str, mime: str, body: bytes) -> bytes:
+        return member(record("resource", body, ("WARC-Target-URI", name), ("Content-Type", mime), number=number))
+
+    text = "<title>Grüße</title>".encode("latin-1")
+    parts = [
+        file(1, f"{SITE}/a.html", "text/html; charset=latin-1", text),
+        file(2, f"{SITE}/b.html", "text/html", b"GIF89a"),
+        file(3, f"{SITE}/c.txt", "text/plain", text),
+        file(4, "metadata://example.org/d", "text/html", text),
+    ]
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)))
+    assert valid(made.path)
+    (row,) = pages(made.path)
+    assert (row["url"], row["title"], row["seed"], made.pages) == (f"{SITE}/a.html", "Grüße", True, 0)
+
+
 def test_titles_and_texts(tmp_path: Path) -> None:
     """Numbers as titles, none at all, long ones; a page that came again has the title that it had."""
     chunked = "text/html\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip"

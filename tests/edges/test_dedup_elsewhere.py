@@ -158,6 +158,7 @@ def test_where_the_files_of_an_index_may_lie(tmp_path: Path) -> None:
         ("empty", "empty holds no index, indexes/.*; name a CDXJ file"),
         ("bare", "archiver index .*bare makes it"),
         ("text", "text is no CDXJ index"),
+        ("old.WARC.gz", "old.WARC.gz is no index; make a collection of it, and name that: archiver import .* -o OTHER"),
         ("own", "own belongs to this crawl itself"),
     ],
 )
@@ -165,6 +166,7 @@ def test_what_is_no_archive_is_refused_in_one_line(tmp_path: Path, given: str, s
     for folder in ("empty", "own", "bare/archive"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "text").write_text("not a line of an index\n" * 30)
+    (tmp_path / "old.WARC.gz").write_bytes(b"\x1f\x8b\x08 and so on")
     with pytest.raises(ConfigError, match=said) as refused:
         indexes_of([str(tmp_path / given)], tmp_path / "own")
     assert "\n" not in str(refused.value)

@@ -16,7 +16,7 @@ from archiver.extract import decoded
 from archiver.holdings import Holdings, halving, lines, moments
 from archiver.holdings.decoding import Decoder
 from archiver.warc import cdxj
-from fixtures.handmade import DATE
+from fixtures.handmade import DATE, sha256
 from fixtures.holdings import NOT_MODIFIED, Held, head, revisit
 
 try:
@@ -210,6 +210,9 @@ def test_originals(tmp_path: Path) -> None:
     held.add_record(
         revisit(same, b"", URL, DATE, NOT_MODIFIED), same, "warc/revisit", b"", "304", stamp="20220101000000"
     )
+    bare = "http://example.org/bare"
+    held.add_record(revisit(bare, b"", URL), bare, "warc/revisit", b"", stamp="20220101000000")
+    held.lines[-1] = held.lines[-1].replace(json.dumps({"digest": sha256(b"")})[1:-1], '"digest": "-"')
     with Holdings.opened(held.write()) as holdings:
         found = {entry.url: holdings.original(entry) for entry in holdings.entries() if entry.timestamp[:4] == "2022"}
     first = json.loads(held.lines[0].split(" ", 2)[2])["offset"]
@@ -218,6 +221,7 @@ def test_originals(tmp_path: Path) -> None:
         near: first,
         far: None,
         same: first,
+        bare: first,
     }
 
 
