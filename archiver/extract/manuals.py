@@ -1,8 +1,8 @@
 """What the scripts of generated manuals name: the pages of a menu that only a script writes, trees, and search indexes.
 
 Such scripts are alike on all sites of one generator, so what they mean is known and not guessed from strings. Doxygen
-keeps its menu and its tree in data from which the pages are reached by nothing else; Javadoc and MkDocs load their
-search from where the script itself lies. What is not written so names nothing. Linear on any text.
+keeps its menu and its tree in data from which the pages are reached by nothing else; Javadoc, MkDocs and
+Haddock load their search from where the script itself lies. What is not written so names nothing. Linear on any text.
 """
 
 import re
@@ -20,7 +20,7 @@ _BEGINS = re.compile(r"var [\w$]++ =\n\[\n(?=  ++\[ \")")
 _ROW = re.compile(rf"\[ {_TEXT}, (?:\"([^\"\\\n]++)\"|null), (?:\"([\w./-]++)\"|null|\[)")
 _SUBFOLDER = re.compile(r"/d[0-9a-f]/d[0-9a-f]{2}/[^/]*\Z")  # where branches of large trees lie; they mean the root
 _PARTS = re.compile(rf"var NAVTREEINDEX =\n\[\n((?:{_TEXT},?\n)*+)\]")
-_TREE_PICTURE = re.compile(r"relpath\+'([\w-]++\.(?:png|svg))\"")
+_TREE_PICTURE = re.compile(r"relpath\+['\"]([\w-]++\.(?:png|svg))\"")
 _OF_JAVADOC = re.compile(
     r"(?:createElem\(doc, tag, |pathtoroot \+ )(['\"])((?:[\w-]++/){0,8}[\w-]++(?:\.[\w-]++)*?\.(?:js|zip))\1"
 )
@@ -45,13 +45,15 @@ def _of_doxygen(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
-    """What Javadoc and MkDocs look names and words up in."""
+    """What Javadoc, MkDocs and Haddock look names and words up in."""
     if "pathtoroot" in text:
         for loaded in _OF_JAVADOC.finditer(text):
             yield loaded[2], Hop.SPECULATIVE, MANUAL
     if "joinUrl(base_url" in text:
         for loaded in _OF_MKDOCS.finditer(text):
             yield f"../{loaded[1]}", Hop.SPECULATIVE, MANUAL
+    if 'baseUrl+"/doc-index.json"' in text:
+        yield "doc-index.json", Hop.SPECULATIVE, MANUAL
     if "base_path + '/search_index.json'" in text:
         yield from ((name, Hop.SPECULATIVE, MANUAL) for name in ("lunr.js", "search_index.json"))
 

@@ -199,6 +199,8 @@ TREE = """var branch =
             "d0/d01/a.html#x L d0/d01/a.js E d.html L navtreeindex0.js E navtreeindex1.js E",
         ),
         ("NAVTREE[0];n.html('<img src=\"'+relpath+'sync_on.png\" title=\"\"/>')", "navtree.js", "sync_on.png E"),
+        ('i.src = node.relpath+"ftv2pnode.png"; // NAVTREE', "navtree.js", "ftv2pnode.png E"),
+        ('e=this.props.baseUrl+"/doc-index.json",t=0', "haddock-bundle.min.js", "doc-index.json X"),
         (
             """createElem(doc, tag, 'type-search-index.js');$.get(pathtoroot + "tag-search-index.zip")
             script.src = pathtoroot + path; a('b.js'); u = pathtoroot + "c.html" """,
