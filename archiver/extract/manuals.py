@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from archiver.model import Hop
 
 MOST_PARTS = 10_000  # of the index of one tree
+TELLING = 65_536  # characters in which such a script shows what it is: bundles, which are longer, are none
 
 MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
 
@@ -29,18 +30,19 @@ _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
 def names(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     """Each address that *text* names, relative to the script at *address*, how it leads on, and by what."""
-    yield from _of_doxygen(text, address)
-    yield from _searches(text)
+    head = text[:TELLING]
+    yield from _of_doxygen(text, head, address)
+    yield from _searches(head)
 
 
-def _of_doxygen(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
-    if "var menudata=" in text:
+def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    if "var menudata=" in head:
         for entry in _ENTRY.finditer(text):
             yield entry[1], Hop.LINK, MENU
-    if " =\n[\n" in text:
+    if " =\n[\n" in head and _BEGINS.search(head):
         yield from _doxygen_tree(text, "../../" if _SUBFOLDER.search(address) else "")
-    if "NAVTREE" in text:
-        for picture in _TREE_PICTURE.finditer(text):
+    if "NAVTREE" in head:
+        for picture in _TREE_PICTURE.finditer(head):
             yield picture[1], Hop.REQUISITE, TREE
 
 
@@ -60,8 +62,6 @@ def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
 
 def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
     """The branches that are kept in scripts of their own, below *root*, and of the trunk the pages too."""
-    if not _BEGINS.search(text):
-        return
     trunk = "var NAVTREE =" in text
     for row in _ROW.finditer(text):
         if trunk and row[1]:
