@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
-from archiver.extract import charset, chunks
+from archiver.extract import charset, chunks, manuals
 from archiver.extract.document import Document
 from archiver.extract.found import Found
 from archiver.extract.guess import FILES
@@ -81,7 +81,8 @@ _IMPORT_SCRIPTS = re.compile(r"(?:\A|[^\w$])importScripts\s*\(\Z")
 _NEW_URL = re.compile(r"(?:\A|[^\w$.])new\s+URL\s*\(\Z")
 _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|'')\s*\+\s*)?import\.meta\.url\s*[,)]")
 _ASSIGNED = re.compile(
-    r"(?:\.(?:src|href|poster)\s*=|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\()\Z"
+    r"(?:\.(?:src|href|poster)\s*=|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\("
+    r"|\.serviceWorker\.register\s*\()\Z"
 )
 # What is compared, searched for, or joined with something else is no address, or not a whole one.
 _IN_PART_BEFORE = re.compile(
@@ -94,10 +95,13 @@ _COMMA = re.compile(r"\s*,\s*")
 
 
 def read(document: Document) -> Links:
-    """The files that the script names, all of them guesses."""
+    """The files that the script names: guesses, but for what the data of a generated manual surely name."""
     encoding = charset.of_xml(document.body, document.charset)
     found = Found()
-    for reference, context in references(charset.text(document.body[:MOST_BYTES], encoding)):
+    text = charset.text(document.body[:MOST_BYTES], encoding)
+    for reference, hop, context in manuals.names(text, document.url):
+        found.add(reference, hop, context)
+    for reference, context in references(text):
         found.add(reference, Hop.SPECULATIVE, context)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, encoding, note, queries="utf-8")

@@ -3,13 +3,14 @@
 The second table is what other crawlers ask sites for in vain.
 """
 
+from itertools import chain
 from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.extract import Document, links, script
+from archiver.extract import Document, links, manuals, script
 from archiver.model import Hop
 
 PAGE = "http://host.test/dir/page.html"
@@ -130,7 +131,8 @@ def test_strings_that_are_parts_or_names(text: str) -> None:
 
 def test_in_a_page_relative_strings_mean_the_page() -> None:
     text = 'i.src="over.gif";f("images/a.jpg","../b.webp","app/c.js");new Worker("d.js");import("./e.js")'
-    assert named(text, inline=True) == ["over.gif", "images/a.jpg", "../b.webp", "d.js", "./e.js"]
+    text += ";navigator.serviceWorker.register('sw.js')"
+    assert named(text, inline=True) == ["over.gif", "images/a.jpg", "../b.webp", "d.js", "./e.js", "sw.js"]
     assert named(text) == ["./e.js"]
 
 
@@ -167,6 +169,60 @@ def test_in_a_page_relative_strings_mean_the_page() -> None:
 )
 def test_files_that_loaders_put_together(text: str, expected: str) -> None:
     assert named(text) == expected.split()
+
+
+TREE = """var branch =
+[
+    [ "A \\"[ b", "d0/d01/a.html#x", "d0/d01/a" ],
+    [ "C", null, [
+      [ "D", "d.html", null ] ] ]
+];
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "expected"),
+    [
+        (
+            """var menudata={children:[
+{text:"Main \\"Page",url:"index.html"},
+{text:"Classes",url:"annotated.html",children:[
+{text:"Elsewhere",url:"^https://other.test/a"}]}]}""",
+            "menudata.js",
+            "index.html L annotated.html L https://other.test/a L",
+        ),
+        (TREE, "branch.js", "d0/d01/a.js E"),
+        (TREE, "m/d0/dff/branch.js", "../../d0/d01/a.js E"),
+        (
+            TREE.replace("branch", "NAVTREE") + 'var NAVTREEINDEX =\n[\n"a.html",\n"b.html#c"\n];',
+            "navtreedata.js",
+            "d0/d01/a.html#x L d0/d01/a.js E d.html L navtreeindex0.js E navtreeindex1.js E",
+        ),
+        ("NAVTREE[0];n.html('<img src=\"'+relpath+'sync_on.png\" title=\"\"/>')", "navtree.js", "sync_on.png E"),
+        ('i.src = node.relpath+"ftv2pnode.png"; // NAVTREE', "navtree.js", "ftv2pnode.png E"),
+        ('e=this.props.baseUrl+"/doc-index.json",t=0', "haddock-bundle.min.js", "doc-index.json X"),
+        (
+            """createElem(doc, tag, 'type-search-index.js');$.get(pathtoroot + "tag-search-index.zip")
+            script.src = pathtoroot + path; a('b.js'); u = pathtoroot + "c.html" """,
+            "script.js",
+            "type-search-index.js X tag-search-index.zip X",
+        ),
+        ('new Worker(joinUrl(base_url, "search/worker.js"))', "search/main.js", "../search/worker.js X"),
+        (
+            "var index_path = base_path + '/search_index.json';",
+            "search/worker.js",
+            "lunr.js X search_index.json X",
+        ),
+        ('var branch = [["A", "a.html", "a"]]; f({text:"A",url:"b.html"})', "a.js", ""),
+    ],
+)
+def test_scripts_of_generated_manuals(text: str, address: str, expected: str) -> None:
+    got = [f"{reference} {hop}" for reference, hop, _ in manuals.names(text, f"http://host.test/{address}")]
+    assert " ".join(got) == expected
+
+
+def test_a_menu_in_a_script_leads_to_pages() -> None:
+    assert found('var menudata={children:[\n{text:"A",url:"a.html"}]}') == ["http://host.test/js/a.html script/menu"]
 
 
 def test_a_script_is_read_as_what_it_is() -> None:
@@ -238,13 +294,15 @@ def test_any_text(before: str, after: str) -> None:
     [
         *('"', "'", "`", "/", "\\", "`${", "`}${", "=/", "=/[a", "a/", '"/a.js",', "'/a.js'+", "import('", "/*a*/ /"),
         *("webpackChunk.u=e=>", ".u=e=>({1:'a',", ".u=e=>'a'+", ".p='a", "__vite__mapDeps=(=[", " ", "//\n", "{"),
+        *('[ "', '[ "a", "b", ', "var a =\n[\n    [ ", "NAVTREE relpath+'a", "pathtoroot + 'a/", "pathtoroot + 'a.a"),
+        *('var menudata={text:"', 'var NAVTREEINDEX =\n[\n"a",\n', 'joinUrl(base_url, "search/'),
     ],
 )
 def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
     def seconds(size: int) -> float:
         text = "webpackChunk;r.p='/';" + piece * (size // len(piece))
         began = process_time()
-        for _ in script.references(text):
+        for _ in chain(script.references(text), manuals.names(text, "http://host.test/")):
             pass
         return process_time() - began
 
