@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from archiver import adapting
 from archiver.adapting import Lesson
@@ -105,7 +106,7 @@ def begun(directory: Path) -> bool:
 def _read(directory: Path) -> Iterator[sqlite3.Connection]:
     path = directory / NAME
     if not path.is_file():
-        raise ConfigError(f"{directory} holds no crawl: there is no {NAME} in it")
+        raise ConfigError(_missing(directory))
     try:
         with closing(_connect(path)) as db:
             yield db
@@ -113,6 +114,14 @@ def _read(directory: Path) -> Iterator[sqlite3.Connection]:
         raise ArchiveError(f"{path}: cannot be read: {trouble.words(error, path)}") from error
     except OSError as error:
         raise ArchiveError(f"{path}: cannot be read: {error}") from error
+
+
+def _missing(directory: Path) -> str:
+    """That there is no database in *directory*, and what makes one where there are WARC files."""
+    text = f"{directory} holds no crawl: there is no {NAME} in it"
+    if not any((directory / "archive").glob("*.warc*")):
+        return text
+    return f"{text}; where it was lost, archiver rebuild {quote(str(directory))} makes it anew from the WARC files"
 
 
 def _version(db: sqlite3.Connection, directory: Path) -> int:
