@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from archiver import adapting
 from archiver.adapting import Lesson
@@ -103,10 +104,10 @@ def begun(directory: Path) -> bool:
 
 def without_crawl(directory: Path) -> str:
     """What is told of a *directory* without a database, which may hold an archive all the same."""
-    if (directory / "archive").is_dir():
+    if any((directory / "archive").glob("*.warc*")):
         return (
-            f"{directory} holds an archive, but no crawl: there is no {NAME} in it; "
-            "archiver ls, get, replay, verify, pack and export can do without"
+            f"{directory} holds an archive, but no crawl: there is no {NAME} in it; archiver ls, get, replay, verify, "
+            f"pack and export can do without; where it was lost, archiver rebuild {quote(str(directory))} makes it anew"
         )
     return f"{directory} holds no crawl: there is no {NAME} in it"
 

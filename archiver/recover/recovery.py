@@ -1,10 +1,14 @@
 """Recovery: each file that the database does not know as closed is read forward from its committed length.
 
+A database that is older than the files is refused: what it does not know would be asked for again.
+
 Every whole visit found there is settled as if it had just happened, from its own metadata record. What is no whole
 visit is set aside. Then the file gets its final name. Finished files that are not what they were are named.
 """
 
 import logging
+import tomllib
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +19,12 @@ from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
 from archiver.archive.stored import maybe_ours
 from archiver.earlier import files_of
+from archiver.errors import ArchiveError
 from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Settlement
 from archiver.recover import aside
 from archiver.recover.damage import broken, changed, finished
-from archiver.recover.visits import Found, Gap, Single, is_ours, survey
+from archiver.recover.visits import Found, Gap, Single, described, is_ours, survey
 from archiver.visit import Terms, conclude, read_links
 
 BATCH = 64  # visits settled in one transaction
@@ -48,22 +53,16 @@ class Recovery:
 
     async def run(self) -> Recovered:
         """Recover every file, and say what that came to."""
-        self._layout.forget_drafts()
         known = {row.name: row for row in await self._frontier.files()}
+        unknown = self._unknown(known)
+        self._layout.forget_drafts()
         for row in known.values():
             if not row.closed:
                 await self._finish(row.name, row.committed)
             else:
                 await self._look(self._layout.archive / row.name, row)
-        others = files_of(self._layout) | imported_names(self._layout)
-        for path in maybe_ours(self._layout):
-            name = path.name.removesuffix(OPEN)
-            if name in others:
-                continue
-            if name not in known and path.name.endswith(OPEN):
-                await self._finish(name, 0)
-            elif name not in known and ours(path):
-                log.warning("%s is not known to crawl.db: it is left as it is", path)
+        for path in unknown:
+            await self._finish(path.name.removesuffix(OPEN), 0)
         if self._damaged:
             where = quote(str(self._layout.directory))
             log.warning(
@@ -73,6 +72,24 @@ class Recovery:
                 where,
             )
         return Recovered(self._adoption.adopted, tuple(self._cut), tuple(self._damaged))
+
+    def _unknown(self, known: Container[str]) -> list[Path]:
+        """The unfinished files that are not *known*, nor of another crawl; a finished one of this crawl is refused."""
+        others = files_of(self._layout) | imported_names(self._layout)
+        paths = [path for path in maybe_ours(self._layout) if path.name.removesuffix(OPEN) not in others]
+        unknown = [path for path in paths if path.name.removesuffix(OPEN) not in known]
+        seeds = _seeds(self._layout)
+        for path in unknown:
+            if path.name.endswith(OPEN) or not ours(path):
+                continue
+            if _tells(path, seeds):
+                raise ArchiveError(
+                    f"{self._layout.database} is older than the WARC files (a copy that was put back, or its -wal file "
+                    f"is gone): it does not know {path.name}, so all in there would be asked for again; make it anew: "
+                    f"archiver rebuild {quote(str(self._layout.directory))}"
+                )
+            log.warning("%s is not known to crawl.db: it is left as it is", path)
+        return [path for path in unknown if path.name.endswith(OPEN)]
 
     async def _look(self, path: Path, row: FileRow) -> None:
         with storage(path):
@@ -110,6 +127,20 @@ class Recovery:
     def _on_disk(self, name: str) -> Path | None:
         folder = self._layout.archive
         return next((path for path in (folder / (name + OPEN), folder / name) if path.exists()), None)
+
+
+def _seeds(layout: Layout) -> frozenset[str]:
+    """The seeds of the crawl as its settings name them."""
+    with suppress(OSError, ValueError):
+        return frozenset(tomllib.loads(layout.settings.read_text("utf-8")).get("seeds", ()))
+    return frozenset()
+
+
+def _tells(path: Path, seeds: frozenset[str]) -> bool:
+    """Whether the WARC at *path* says that it belongs to a crawl of one of *seeds*."""
+    with suppress(OSError), path.open("rb") as file:
+        return any(name == "seed" and value in seeds for name, value in described(file))
+    return False
 
 
 class Adoption:

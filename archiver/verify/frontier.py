@@ -202,7 +202,11 @@ class FrontierCheck:
                 yield Fault(path, "open-tail", sentence, row.committed)
         for name, (_, path, _) in self._files.items():
             if name.removesuffix(OPEN) not in self._before and name not in self._others:
-                yield Fault(path, "warc-unknown", "crawl.db does not know this file")
+                where = quote(str(self._directory))
+                sentence = (
+                    f"crawl.db does not know this file; if the crawl wrote it, archiver rebuild {where} takes it in"
+                )
+                yield Fault(path, "warc-unknown", sentence)
 
     def _capture(self, row: "_Row") -> Iterator[Fault]:
         file, before = self._file(row.warc), self._before.get(row.warc)

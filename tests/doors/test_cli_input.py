@@ -30,6 +30,8 @@ def here(tmp_path: Path) -> Path:
     other.mkdir()
     (other / "letter.txt").write_text("dear")
     (tmp_path / "vacant").mkdir()
+    (tmp_path / "lost/archive").mkdir(parents=True)
+    (tmp_path / "lost/archive/one.warc.gz").touch()
     begun = tmp_path / "begun"
     begun.mkdir()
     (begun / "crawl.toml").write_text(f'seeds = ["{SEED}"]\n')
@@ -108,6 +110,7 @@ CASES = {
     "resume with a bad option": (["resume", "begun", "--rate", "x"], "--rate: 'x' is not"),
     "resume without seeds": (["resume", "seedless"], "seeds: there is none"),
     "status of nothing": (["status", "vacant"], "vacant holds no crawl"),
+    "status without a database": (["status", "lost"], "no crawl.db in it; where it was lost, archiver rebuild lost"),
     "status of what is not there": (["status", "nowhere"], "nowhere does not exist"),
     "status of a name": (["status", "example.org"], "example.org does not exist; there is collections/example.org"),
     "resume of a site": (["resume", "http://example.org/"], "does not exist; there is collections/example.org"),

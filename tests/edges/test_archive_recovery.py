@@ -1,6 +1,7 @@
 """Recovery by the bytes that remain: a good archive cut at every length keeps each whole visit, byte for byte."""
 
 import asyncio
+import gzip
 import io
 import itertools
 import json
@@ -18,6 +19,7 @@ import pytest
 from archiver.archive.layout import OPEN, Layout
 from archiver.archive.writer import Archive, Deposit, WarcIdentity
 from archiver.config.settings import ScopeSettings
+from archiver.errors import ArchiveError
 from archiver.fetch.spool import MemoryBlock
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
@@ -329,6 +331,19 @@ def test_somebody_elses_finished_file_is_left_alone(crashed: Cut, tmp_path: Path
     foreign.write_bytes(crashed.whole + b"\x1f\x8btorn")
     assert _recover(wreck.layout)[0] == Recovered()
     assert foreign.read_bytes() == crashed.whole + b"\x1f\x8btorn"
+
+
+def test_a_database_older_than_the_files_is_refused(crashed: Cut, tmp_path: Path) -> None:
+    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    wreck.layout.settings.write_text(f'seeds = ["{SEEDS[0]}"]\n', "utf-8")
+    block = f"software: archiver/1\r\nseed: {SEEDS[0]}\r\n".encode()
+    head = b"WARC/1.1\r\nWARC-Type: warcinfo\r\nContent-Length: %d\r\n\r\n" % len(block)
+    own = wreck.layout.archive / "later.warc.gz"
+    own.write_bytes(gzip.compress(head + block + b"\r\n\r\n") + crashed.whole)
+    with pytest.raises(ArchiveError, match=r"does not know later\.warc\.gz, .* archiver rebuild "):
+        _recover(wreck.layout)
+    wreck.layout.settings.write_text('seeds = ["http://other.test/"]\n', "utf-8")  # then it is of another crawl
+    assert _recover(wreck.layout)[0] == Recovered(adopted=3)
 
 
 def test_a_missing_file_is_named_and_nothing_else_changes(
