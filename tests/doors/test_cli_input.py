@@ -52,6 +52,7 @@ def here(tmp_path: Path) -> Path:
     named.mkdir(parents=True)
     (named / "crawl.toml").write_text(f'seeds = ["{SEED}"]\n')
     (tmp_path / "foreign" / "archive").mkdir(parents=True)
+    (tmp_path / "foreign" / "archive" / "a.warc.gz").touch()
     return tmp_path
 
 
@@ -110,7 +111,7 @@ CASES = {
     "resume with a bad option": (["resume", "begun", "--rate", "x"], "--rate: 'x' is not"),
     "resume without seeds": (["resume", "seedless"], "seeds: there is none"),
     "status of nothing": (["status", "vacant"], "vacant holds no crawl"),
-    "status without a database": (["status", "lost"], "no crawl.db in it; where it was lost, archiver rebuild lost"),
+    "status without a database": (["status", "lost"], "where it was lost, archiver rebuild lost makes it anew"),
     "status of what is not there": (["status", "nowhere"], "nowhere does not exist"),
     "status of a name": (["status", "example.org"], "example.org does not exist; there is collections/example.org"),
     "resume of a site": (["resume", "http://example.org/"], "does not exist; there is collections/example.org"),
