@@ -30,7 +30,7 @@ NO_FLOOR = ("--min-free-disk", "0")
 FLOOR = ("--min-free-disk", "10M")
 NEARLY_FULL = re.compile(
     r"\S*c: (\d+) bytes \(.*?\) are free on its disk, and --min-free-disk is (\d+) bytes \(10\.0 MB\): "
-    r"(\d+) bytes \(.*?\) are missing"
+    r"(\d+) bytes (?:\(.*?\) )?are missing"  # fewer than a million are not told in MB, where it was seen early
 )
 
 
