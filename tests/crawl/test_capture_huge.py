@@ -1,6 +1,7 @@
 """Two gigabytes go through a crawl in little memory, and nobody else has to wait for them."""
 
 import hashlib
+import itertools
 import sqlite3
 import subprocess
 import sys
@@ -46,10 +47,11 @@ def stored(database: Path) -> int:
 
 
 class Stage:
-    """The pages of one host in groups, each behind a gate, and the huge answer of another in parts."""
+    """The pages of one host in groups, as they are asked for, each behind a gate; another's huge answer in parts."""
 
     def __init__(self) -> None:
         self.groups = [Gate() for _ in range(4)]
+        self.asked = itertools.count()  # a busy machine asks for them in another order
         self.parts = [Gate() for _ in range(3)]  # at its head, in its middle, before its end
         self.server = RawServer(otherwise=self.answer, hosts=("127.0.0.1", FAR))
 
@@ -57,7 +59,7 @@ class Stage:
         if row.host == FAR:
             return Answer(self.huge(), End.KEEP)
         if row.target != "/":
-            gate = self.groups[int(row.target.split("/")[1])]
+            gate = self.groups[min(next(self.asked) // GROUP, 3)]
             return Answer((gate, message("200 OK", page(row.target).encode(), content_type="text/html")))
         links = [f"/{group}/{number}" for group in range(4) for number in range(GROUP)]
         body = page("Pages", links, images=[self.server.url("/huge", FAR)])
