@@ -6,12 +6,12 @@ from shlex import quote
 from typing import NamedTuple
 
 from archiver import zipnum
+from archiver.archive.stored import ARCHIVE_ENDINGS
 from archiver.errors import ConfigError
 from archiver.warc.cdx import read_line
 from archiver.warc.cdxj import LONGEST_LINE
 
 _SUFFIXES = frozenset((".cdxj", ".cdx")) | zipnum.SUFFIXES
-_ARCHIVES = (".wacz", ".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 _GZIP = b"\x1f\x8b"
 _LOOK = 20  # lines of a file that may come before the first one of an index: some begin with a header
 
@@ -70,7 +70,7 @@ def _check(index: Path) -> None:
     with index.open("rb") as file:
         lines = [file.readline(LONGEST_LINE) for _ in range(_LOOK)]
     if any(lines) and not any(map(read_line, lines)):
-        if index.name.lower().endswith(_ARCHIVES):
+        if index.name.lower().endswith(ARCHIVE_ENDINGS):
             how = f"archiver import {quote(str(index))} -o OTHER"
             raise ConfigError(f"{index} is no index; make a collection of it, and name that: {how}")
         packed = "; name the .idx beside it" if lines[0].startswith(_GZIP) else ""

@@ -10,6 +10,7 @@ from archiver.errors import ArchiveError
 from archiver.warc.reader import Record, Torn, read
 
 WARC_ENDINGS = (".warc", ".warc.gz")
+ARCHIVE_ENDINGS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)  # of whatever can be imported
 
 
 def warc_files(layout: Layout) -> list[Path]:

@@ -16,7 +16,7 @@ from archiver import url
 from archiver.allowance import FREE, Allowance
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
-from archiver.archive.stored import WARC_ENDINGS, maybe_ours
+from archiver.archive.stored import ARCHIVE_ENDINGS, maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.earlier.rounds import files_of
@@ -24,7 +24,6 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 
 COLLECTIONS = Path("collections")  # where pywb, started in the same place, looks for them
-_ARCHIVES = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)
 _MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file is some kilobytes, with very many seeds some megabytes
 
 
@@ -142,7 +141,7 @@ def _meant(directory: Path) -> str:
 
 def _hint(file: Path) -> str:
     """What to do with a *file* that was given in place of a collection."""
-    if not file.name.lower().endswith(_ARCHIVES):
+    if not file.name.lower().endswith(ARCHIVE_ENDINGS):
         return ""
     return f"; make a collection of it with: archiver import {quote(str(file))}"
 

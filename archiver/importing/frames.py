@@ -4,9 +4,9 @@ Reads forward only, and can begin anew. Memory is bounded by what the specificat
 dictionaries of 8 MiB. Source: Zstandard Compression for WARC Files 1.0 (proposed), of the IIPC.
 """
 
-import io
 from typing import IO, Any
 
+from archiver.importing.forward import Forward
 from archiver.warc.members import Torn
 
 try:
@@ -23,26 +23,16 @@ _WINDOW = 23  # bits
 _LARGEST_DICTIONARY = 1 << _WINDOW
 
 
-class Unpacked(io.RawIOBase):
+class Unpacked(Forward):
     """What the frames of *file* hold. What is broken raises `Torn`: its offset counts the bytes given before."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
         self._file = file
-        self.seek(0)
+        self.begin()
 
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """To its begin."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Begin anew."""
-        if (offset, whence) != (0, 0):
-            raise io.UnsupportedOperation("only its begin can be gone back to")
+    def begin(self) -> None:
+        """Go to the first byte."""
         self._file.seek(0)
         self._given = 0
         self._input = b""
@@ -51,7 +41,6 @@ class Unpacked(io.RawIOBase):
         self._have(_FRAME_HEADER)
         if self._input[:4] == MAGICS[1]:
             self._dictionary = self._read_dictionary()
-        return 0
 
     def readinto(self, buffer: Any) -> int:
         """As many bytes as there are in the next piece, 0 at the end."""

@@ -7,6 +7,7 @@ of all members in a row; it reads forward only, and can begin anew. Holds one me
 import io
 from typing import IO, Any, BinaryIO, cast
 
+from archiver.importing.forward import Forward
 from archiver.warc.members import Source, Torn
 from archiver.warc.reader import read
 
@@ -42,7 +43,7 @@ def _is_cut(content: bytes) -> bool:
     return False
 
 
-class Joined(io.RawIOBase):
+class Joined(Forward):
     """What the gzip members of *file* hold, each proven by its CRC first, unless it is longer than `LONGEST`.
 
     What is broken raises `Torn`: its offset counts the bytes given before.
@@ -51,25 +52,14 @@ class Joined(io.RawIOBase):
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
         self._source = Source(cast("BinaryIO", file), 0)
-        self.seek(0)
+        self.begin()
 
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """To its begin."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Begin anew."""
-        if (offset, whence) != (0, 0):
-            raise io.UnsupportedOperation("only its begin can be gone back to")
+    def begin(self) -> None:
+        """Go to the first byte."""
         self._source.reset(0)
         self._held = memoryview(b"")
         self._given = 0
         self._inside = False  # a member longer than what is held of one
-        return 0
 
     def readinto(self, buffer: Any) -> int:
         """As many bytes as there are in the next piece, 0 at the end."""

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from archiver.archive.layout import OPEN, storage
-from archiver.archive.stored import WARC_ENDINGS
+from archiver.archive.stored import ARCHIVE_ENDINGS, WARC_ENDINGS
 from archiver.errors import ConfigError
 from archiver.importing.frames import MAGICS
 from archiver.importing.joined import ends_inside
@@ -28,7 +28,7 @@ _ARC = DESCRIPTION.encode()
 _BEGINNING = 64 << 10  # bytes of an archive in a package by which it is known
 _MAGIC = 4  # bytes by which zstd is known
 _LARGEST_LIST = 16 << 20  # bytes of the JSON of a package of several packages
-_OTHERS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *(ending + OPEN for ending in WARC_ENDINGS))
+_ENDINGS = (*ARCHIVE_ENDINGS, *(ending + OPEN for ending in WARC_ENDINGS))
 
 
 class NoArchiveError(ConfigError):
@@ -104,7 +104,7 @@ def _of(path: Path) -> Iterator[Source]:
 def _of_folder(folder: Path) -> Iterator[Source]:
     archive = folder / "archive"
     below = archive.iterdir() if archive.is_dir() else folder.rglob("*")
-    files = sorted(path for path in below if path.name.lower().endswith((*WARC_ENDINGS, *_OTHERS)) and path.is_file())
+    files = sorted(path for path in below if path.name.lower().endswith(_ENDINGS) and path.is_file())
     if not files:
         raise ConfigError(f"{folder}: there is no WARC or WACZ file in it")
     for path in files:

@@ -78,11 +78,10 @@ class Recovery:
         others = files_of(self._layout) | imported_names(self._layout)
         paths = [path for path in maybe_ours(self._layout) if path.name.removesuffix(OPEN) not in others]
         unknown = [path for path in paths if path.name.removesuffix(OPEN) not in known]
-        seeds = _seeds(self._layout)
         for path in unknown:
             if path.name.endswith(OPEN) or not ours(path):
                 continue
-            if _tells(path, seeds):
+            if _tells(path, _seeds(self._layout)):
                 raise ArchiveError(
                     f"{self._layout.database} is older than the WARC files (a copy that was put back, or its -wal file "
                     f"is gone): it does not know {path.name}, so all in there would be asked for again; make it anew: "
