@@ -2,7 +2,7 @@
 
 Reads each record once, and holds no more of one than an HTTP head, or a request's body up to a bound. A record that is
 not whole is left out; one that is whole but for the line ends behind it is listed. Of several records that share a
-gzip member only the first has a place.
+gzip member only the first has a place. Records inside the body of a damaged record of ours are left out.
 """
 
 import base64
@@ -24,6 +24,7 @@ from archiver.warc.listing import NEVER_LISTED, Listed, is_http, is_listed, targ
 from archiver.warc.postkeys import MAX_BODY, key_parts
 from archiver.warc.reader import Record, Torn, scan
 from archiver.warc.resources import mime_of
+from archiver.warc.warcinfo import Strays
 
 _WITH_BODY = frozenset(("POST", "PUT"))
 
@@ -104,8 +105,9 @@ def lines(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _records(file: BinaryIO) -> Iterator[_Seen]:
+    strays = Strays(file)
     for record in scan(file):
-        if not isinstance(record, Torn):
+        if not strays.is_stray(record) and not isinstance(record, Torn):
             kind = record.first("WARC-Type") or ""
             yield _Seen(
                 kind,

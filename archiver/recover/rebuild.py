@@ -21,8 +21,8 @@ from archiver.earlier import files_of
 from archiver.frontier.port import Frontier
 from archiver.recover.damage import finished
 from archiver.recover.recovery import Adoption, mended, named, ours
-from archiver.recover.visits import described
 from archiver.visit import Terms
+from archiver.warc.warcinfo import described
 
 Tell = Callable[[int, int, int], None]  # files done, files in all, visits so far
 

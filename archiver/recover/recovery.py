@@ -24,8 +24,9 @@ from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Settlement
 from archiver.recover import aside
 from archiver.recover.damage import broken, changed, finished
-from archiver.recover.visits import Found, Gap, Single, described, is_ours, survey
+from archiver.recover.visits import Found, Gap, Single, survey
 from archiver.visit import Terms, conclude, read_links
+from archiver.warc.warcinfo import described, written_by_archiver
 
 BATCH = 64  # visits settled in one transaction
 
@@ -245,5 +246,5 @@ def named(path: Path, name: str) -> bool:
 def ours(path: Path) -> bool:
     """Whether the WARC at *path* was written by this program."""
     with suppress(OSError), path.open("rb") as file:
-        return is_ours(file)
+        return written_by_archiver(file)
     return False

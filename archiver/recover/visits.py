@@ -7,7 +7,6 @@ of ours, is a gap. Reading goes on behind damage. Reads only the file it is hand
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +16,7 @@ from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Pro
 from archiver.warc.reader import Record, Torn, scan
 from archiver.warc.records import VisitNotes, parse_date, profile_of, target_of
 from archiver.warc.resources import resource_of
+from archiver.warc.warcinfo import Membership, block_of, membership
 
 IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
 NOWHERE = Span(0, 0)
@@ -24,9 +24,7 @@ ALGORITHMS = frozenset(("sha1", "sha256"))
 
 NO_VISIT = "records that belong to no visit"
 CUT_SHORT = "the last visit was not whole"
-SAY = {"warcinfo": (b"software: archiver/",), "metadata": (b"hopsFromSeed: ", b"\r\nstrays: ")}  # that a file is ours
 ANSWERS = frozenset(("response", "revisit"))  # the types of record with which a visit begins
-LOOK = 12  # records looked at for this
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +63,19 @@ def survey(
     """All that lies in *file*, the WARC *name*, from the boundary *offset* on.
 
     *lenient*: a visit counts if only its response is whole. *unfinished*: but not at the end of the file, where its
-    writer was stopped before it had written the rest.
+    writer was stopped before it had written the rest. Records that do not belong to the file are part of a gap.
     """
     end = offset
     why = ""
+    ours = membership(file, offset, unfinished=unfinished)
     items = _Items(scan(file, offset))
-    reader = _Visits(name, spool, items, lenient=lenient, unfinished=unfinished)
+    reader = _Visits(name, spool, items, ours, lenient=lenient, unfinished=unfinished)
     for item in items:
         unit: Found | Single | None = None
         if isinstance(item, Torn):
             why = why or item.reason
+        elif item not in ours:
+            continue
         elif item.type in ANSWERS:
             unit = reader.visit(item)
         elif _is_single(item):
@@ -89,26 +90,6 @@ def survey(
     size = file.seek(0, 2)
     if size > end:
         yield Gap(end, size, why or reader.why or NO_VISIT, damaged=bool(why) or reader.why == CUT_SHORT)
-
-
-def is_ours(file: BinaryIO) -> bool:
-    """Whether *file* is a WARC that this program wrote; its first records say so, even if one is damaged."""
-    for record in islice(scan(file), LOOK):
-        if isinstance(record, Torn) or record.type not in SAY:
-            continue
-        block = _small(record) or b""
-        if all(word in block for word in SAY[record.type]):
-            return True
-    return False
-
-
-def described(file: BinaryIO) -> list[tuple[str, str]]:
-    """The fields of the warcinfo record at the beginning of *file*; none where it has none."""
-    first = next(scan(file), None)
-    if not isinstance(first, Record) or first.type != "warcinfo":
-        return []
-    lines = (_small(first) or b"").decode(errors="replace").split("\r\n")
-    return [(name, value) for name, colon, value in (line.partition(": ") for line in lines) if colon]
 
 
 class _Items:
@@ -127,25 +108,29 @@ class _Items:
     def back(self, item: Record | Torn) -> None:
         self._back.append(item)
 
-    def goes_on(self) -> bool:
-        """Whether another record follows, be it behind damage."""
+    def goes_on(self, ours: Membership) -> bool:
+        """Return whether another of *ours* follows, if only behind damage."""
         passed: list[Record | Torn] = []
+        follows = False
         for item in self:
             passed.append(item)
-            if isinstance(item, Record):
+            if follows := isinstance(item, Record) and item in ours:
                 break
         self._back += reversed(passed)
-        return bool(passed) and isinstance(passed[-1], Record)
+        return follows
 
 
 class _Visits:
     """Puts the records of visits together."""
 
-    def __init__(self, name: str, spool: Path, items: _Items, *, lenient: bool, unfinished: bool) -> None:
+    def __init__(
+        self, name: str, spool: Path, items: _Items, ours: Membership, *, lenient: bool, unfinished: bool
+    ) -> None:
         self.why = ""  # the latest visit was not whole
         self._name = name
         self._spool = spool
         self._items = items
+        self._ours = ours
         self._lenient = lenient
         self._unfinished = unfinished
 
@@ -185,13 +170,13 @@ class _Visits:
 
     def _may_lack(self) -> bool:
         """Whether a visit whose other records were read, and are not whole, counts."""
-        return self._lenient and (not self._unfinished or self._items.goes_on())
+        return self._lenient and (not self._unfinished or self._items.goes_on(self._ours))
 
     def _next(self, kind: str) -> tuple[Record | None, bytes]:
-        """The next record and its block, if it is a whole and small one of *kind*; else it stays where it is."""
+        """The next record and its block, if it is a whole one of *kind* and ours; else it stays where it is."""
         item = next(self._items, None)
-        if isinstance(item, Record) and item.type == kind:
-            block = _small(item)
+        if isinstance(item, Record) and item.type == kind and item in self._ours:
+            block = block_of(item)
             return (None, b"") if block is None else (item, block)
         if item is not None:
             self._items.back(item)
@@ -201,14 +186,6 @@ class _Visits:
         if (record.size or 0) <= IN_MEMORY:
             return MemoryBlock(b"".join(record.pieces()))
         return spooled(self._spool, record.pieces())
-
-
-def _small(record: Record) -> bytes | None:
-    """The block of *record*; None where it is not whole."""
-    try:
-        return b"".join(record.pieces())
-    except Torn:
-        return None
 
 
 def _is_single(record: Record) -> bool:

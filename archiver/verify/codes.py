@@ -47,6 +47,9 @@ CODES: dict[str, Code] = (
             "record-cut": "The file or member ends before the two CRLF that end a record.",
             "record-end": "The block is not followed by two CRLF: Content-Length is wrong, or they are missing.",
             "record-surplus": "A gzip member goes on after its record with something that is no record.",
+            "record-foreign": (
+                "Behind damage lies a record that does not belong to this file: it was part of the damaged body."
+            ),
             "arc-broken": "An ARC file cannot be read to its end, or its records do not follow each other.",
             "version-line": "The version line is malformed.",
             "lone-lf": "A header line ends in LF without CR.",

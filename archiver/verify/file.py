@@ -19,6 +19,7 @@ from archiver.verify.inventory import Shelf, connect, text
 from archiver.verify.report import Fault, Findings
 from archiver.verify.uncovered import begins_as_written, uncovered_findings
 from archiver.warc.reader import Record, Torn, read, scan
+from archiver.warc.warcinfo import Strays
 
 STEP = 1 << 20  # bytes of blocks between two signs of life
 
@@ -115,7 +116,7 @@ class _Reading:
     def run(self, file: BinaryIO, again: BinaryIO) -> None:
         """Read *file*; *again* is the same file, for a second look at what was read."""
         self._ours = _is_ours(again)
-        self._scan(file, again)
+        self._scan(file, again, Strays(again))
         if self.records == 0 and self._pending is not None and self._pending.word == "arc":
             self._findings.add(Fault(self._name, "arc", "an ARC file, the format before WARC"))
             file.seek(0)
@@ -126,16 +127,20 @@ class _Reading:
         self._end()
         self._shelf.flush()
 
-    def _scan(self, file: BinaryIO, again: BinaryIO) -> None:
+    def _scan(self, file: BinaryIO, again: BinaryIO, strays: Strays) -> None:
         for item in scan(file, self._job.start):
             if self._job.stop is not None and item.offset >= self._job.stop:
                 self.ended = item.offset
                 return
             self._report_torn(last=False)
+            stray = strays.is_stray(item)
             if isinstance(item, Torn):
                 self._pending = item
                 if item.word == "arc" and self.records == 0:
                     return
+                continue
+            if stray:
+                self._add(item, "record-foreign", "its WARC-Warcinfo-ID is not that of this file")
                 continue
             self.records += 1
             if self.records == 1 and self._job.start == 0 and item.type != "warcinfo":

@@ -23,6 +23,7 @@ from archiver.wacz.several import Part, described, related
 from archiver.wacz.stock import Stock, Warc
 from archiver.warc.members import Torn
 from archiver.warc.reader import Record, scan
+from archiver.warc.warcinfo import Strays
 
 MOST_DAMAGE = 20  # places that are named; `verify` names them all
 
@@ -213,8 +214,11 @@ class _Packing:
         with storage(warc.path):
             file = warc.path.open("rb")
         with file, package.member(warc.place, warc.size, packed=False) as member:
+            strays = Strays(file)
             copied = _Copied(warc.path, file, member, lambda size: self._stand(before + size))
             for item in scan(cast("BinaryIO", copied)):
+                if strays.is_stray(item):
+                    continue
                 if isinstance(item, Torn):
                     damage.append(f"{warc.path}: {item}")
                     del damage[MOST_DAMAGE:]

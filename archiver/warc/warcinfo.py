@@ -1,0 +1,112 @@
+"""The warcinfo record of a WARC file: what the file says of itself, and which of its records are really its own.
+
+A body may hold whole records, gzip members and all. As long as the record around them is sound they are only its
+bytes; where that record is damaged or cut, a reader that looks for the next record finds them. So a record belongs to a
+file only if it names, as its WARC-Warcinfo-ID, the random id of the file's first record. No server ever sees that id.
+"""
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO
+
+from archiver.warc.reader import Record, Torn, scan
+
+LOOK = 12  # records looked at to tell whether this program wrote a file
+
+_SOFTWARE = b"software: archiver/"
+_NOTES = (b"hopsFromSeed: ", b"\r\nstrays: ")  # in the metadata record of each of our visits
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Which records belong to one file. Without any id, none does."""
+
+    ids: frozenset[str]
+
+    def __contains__(self, record: Record) -> bool:
+        """Return whether *record* belongs to the file. Its warcinfo record does, a second one does not."""
+        if record.type == "warcinfo":
+            return record.offset == 0
+        return (record.first("WARC-Warcinfo-ID") or "") in self.ids
+
+
+def membership(file: BinaryIO, offset: int = 0, *, unfinished: bool = False) -> Membership:
+    """Return which records of *file* belong to it.
+
+    The first record says so. Where it is damaged, its header still counts if it can be read: a wrong id matches no
+    record. Then the record that ends at *offset*, or at the end of a file that is not *unfinished*, counts too: a
+    record ends there that no body can hold.
+    """
+    first = next(scan(file), None)
+    found = {_id_of(first)} if isinstance(first, Record) and first.offset == 0 else set()
+    if not isinstance(first, Record) or block_of(first) is None:
+        size = file.seek(0, 2)
+        found |= _ids_at(file, {offset} if unfinished else {offset, size})
+    return Membership(frozenset(found - {""}))
+
+
+def written_by_archiver(file: BinaryIO) -> bool:
+    """Return whether *file* is a WARC that this program wrote. Its first records say so, even if one is damaged."""
+    ours = membership(file)
+    for record in islice(scan(file), LOOK):
+        if isinstance(record, Torn) or record not in ours:
+            continue
+        block = block_of(record) or b""
+        if record.type == "warcinfo" and _SOFTWARE in block:
+            return True
+        if record.type == "metadata" and all(word in block for word in _NOTES):
+            return True
+    return False
+
+
+class Strays:
+    """Finds the records that a scan of *file* meets only because it looks for the next one behind damage.
+
+    Holds for files that this program wrote. Others do not say which records are theirs, so every record counts.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._known = set(membership(file).ids)
+        self._ours = written_by_archiver(file)
+        self._damaged = False
+
+    def is_stray(self, item: Record | Torn) -> bool:
+        """Return whether *item*, the next of the scan, may come out of the body of a damaged record."""
+        if isinstance(item, Torn):
+            self._damaged = True
+            return False
+        if self._damaged:
+            return self._ours and (item.type == "warcinfo" or item.first("WARC-Warcinfo-ID") not in self._known)
+        self._known.add(_id_of(item))  # files that were put behind each other have several
+        return False
+
+
+def described(file: BinaryIO) -> list[tuple[str, str]]:
+    """Return the fields of the warcinfo record at the beginning of *file*; none if it has no such record."""
+    first = next(scan(file), None)
+    if not isinstance(first, Record) or first.type != "warcinfo":
+        return []
+    lines = (block_of(first) or b"").decode(errors="replace").split("\r\n")
+    return [(name, value) for name, colon, value in (line.partition(": ") for line in lines) if colon]
+
+
+def block_of(record: Record) -> bytes | None:
+    """Return the block of *record*; None if it is not whole."""
+    try:
+        return b"".join(record.pieces())
+    except Torn:
+        return None
+
+
+def _id_of(record: Record) -> str:
+    """Return the id that the records of a file name whose first record is *record*."""
+    return record.first("WARC-Record-ID" if record.type == "warcinfo" else "WARC-Warcinfo-ID") or ""
+
+
+def _ids_at(file: BinaryIO, ends: set[int]) -> set[str]:
+    """Return the ids named by the whole records that end at one of *ends*."""
+    found = set()
+    for record in scan(file):
+        if isinstance(record, Record) and block_of(record) is not None and record.offset + (record.length or 0) in ends:
+            found.add(record.first("WARC-Warcinfo-ID") or "")
+    return found
