@@ -32,7 +32,9 @@ _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.CSS: css.read,
     Kind.SCRIPT: script.read,
     Kind.TEXT: text.read,
-    **dict.fromkeys((Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF), _rare),
+    **dict.fromkeys(
+        (Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.INDEX), _rare
+    ),
 }
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from archiver.extract import css, late, plugins, refresh, script, srcset, state
+from archiver.extract import css, generators, late, plugins, refresh, script, srcset, state
 from archiver.extract.found import NOFOLLOW, Found
 from archiver.extract.guess import a_file, like_a_url, surely_a_url
 from archiver.extract.vocabulary import (
@@ -53,6 +53,7 @@ class Elements:
         self.base: str | None = None  # the first base element's href
         self.framed: list[str] = []  # documents that stand in an attribute (srcdoc)
         self.templates: list[str] = []  # markup in scripts that others will fill in
+        self.tables: list[str] = []  # scripts with the pages of the site, which only the whole page explains
         self.nofollow: dict[str, None] = {}  # where and to whom it says not to follow its links
         self.posting = False  # the form that was opened last sends by POST
 
@@ -72,6 +73,9 @@ class Elements:
                 known.more(self, attributes)
         if not attributes.keys() <= _COMMON:
             self._everywhere(tag, attributes, mark)
+            if "data-root-path" in attributes:
+                for reference in generators.rustdoc(attributes):
+                    self.found.add(reference, Hop.REQUISITE, generators.LOADED)
         if "content" in attributes and tag != "meta":
             self._described(tag, attributes)
 
@@ -99,6 +103,9 @@ class Elements:
             self._all(state.assigned(text), "script/state")
             for reference, context in script.references(text, inline=True):
                 self.found.add(reference, Hop.SPECULATIVE, context)
+            self._all(generators.inline(text), generators.LOADED)
+            if generators.HASHES in text:
+                self.tables.append(text)
         elif kind == "application/ld+json":
             self._all(state.linked_data(text), "script/ld+json")
         elif kind == "importmap":
@@ -229,6 +236,7 @@ def _link(elements: Elements, attributes: Attributes) -> None:
         hop = Hop.LINK
     if hop:
         elements.found.add(attributes.get("href"), hop, "link/@href")
+        elements.found.add(generators.whole_page(attributes.get("href", "")), hop, generators.LOADED)
         elements.candidates(attributes.get("imagesrcset"), "link/@imagesrcset")
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 from lxml import etree
 
-from archiver.extract import charset, markup, pieces
+from archiver.extract import charset, generators, markup, pieces
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
 from archiver.extract.found import MOST_LINKS, base_of
@@ -73,6 +73,9 @@ def _elements(source: str) -> Elements:
         for template in templates[:_MOST_PARTS]:
             _parse(template, elements, hidden)
         elements.found.in_template = False
+    for table in elements.tables[:1]:
+        for reference in list(generators.vitepress(table, elements.found.references)):
+            elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
     return elements
 
 

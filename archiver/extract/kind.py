@@ -25,6 +25,7 @@ class Kind(Enum):
     MANIFEST = auto()
     JSON_FEED = auto()
     PDF = auto()
+    INDEX = auto()
     OTHER = auto()
 
 

@@ -8,6 +8,7 @@ Haddock load their search from where the script itself lies. What is not written
 import re
 from collections.abc import Iterator
 
+from archiver.extract import generators
 from archiver.model import Hop
 
 MOST_PARTS = 10_000  # of the index of one tree
@@ -27,12 +28,16 @@ _OF_JAVADOC = re.compile(
 )
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
+_OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
+_PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
+
 
 def names(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
     """Each address that *text* names, relative to the script at *address*, how it leads on, and by what."""
     head = text[:TELLING]
     yield from _of_doxygen(text, head, address)
     yield from _searches(head)
+    yield from _books(text, head, address)
 
 
 def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
@@ -58,6 +63,21 @@ def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
         yield "doc-index.json", Hop.SPECULATIVE, MANUAL
     if "base_path + '/search_index.json'" in text:
         yield from ((name, Hop.SPECULATIVE, MANUAL) for name in ("lunr.js", "search_index.json"))
+
+
+def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """What mdBook, rustdoc and Pagefind load from where the script itself lies."""
+    if "path_to_root + 'searchindex" in head:
+        for loaded in _OF_MDBOOK.finditer(head):
+            yield loaded[1], Hop.REQUISITE, generators.LOADED
+    if head.startswith("rr_("):
+        yield from ((name, Hop.REQUISITE, generators.LOADED) for name in generators.stringdex(text))
+    if _PAGEFIND.search(address):
+        yield "pagefind.js", Hop.REQUISITE, generators.LOADED
+    if "pagefind-entry.json" in head:
+        yield "pagefind-entry.json", Hop.REQUISITE, generators.LOADED
+        if "pagefind-worker.js" in head:
+            yield "pagefind-worker.js", Hop.REQUISITE, generators.LOADED
 
 
 def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from archiver.extract import manifest, pdf, playlist, sitemap, xml
+from archiver.extract import indexes, manifest, pdf, playlist, sitemap, xml
 from archiver.extract.document import Document
 from archiver.extract.kind import Kind
 from archiver.model import Links
@@ -14,4 +14,5 @@ READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.MANIFEST: manifest.read,
     Kind.JSON_FEED: manifest.read_feed,
     Kind.PDF: pdf.read,
+    Kind.INDEX: indexes.read,
 }

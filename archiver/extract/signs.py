@@ -11,7 +11,7 @@ from archiver import url
 from archiver.extract.document import Document
 from archiver.model import Hop
 
-Word = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "TEXT", "OTHER"]
+Word = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "TEXT", "INDEX", "OTHER"]
 
 _PDF = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
 _GZIP = frozenset(("application/gzip", "application/x-gzip"))
@@ -45,7 +45,9 @@ def word_of(document: Document, head: bytes, *, loose: bool, page: bool) -> Word
         if _MARKUP.match(head):
             return "XML"
         return "PLAYLIST" if media in _PLAYLISTS or _ADDRESS.match(head) else "OTHER"
-    if head.startswith(b"\x1f\x8b") and (loose or media in _GZIP):
+    if head.startswith((b"\x1f\x8b", b"pagefind_dcd")) and (loose or media in _GZIP):
+        if url.path(document.url).endswith(".pf_meta"):
+            return "INDEX"
         return "SITEMAP" if url.path(document.url).lower().endswith(".xml.gz") else "OTHER"
     if media == "text/uri-list":
         return "TEXT"
@@ -62,4 +64,6 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Word | None:
         return None
     if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
         return "MANIFEST"
+    if url.path(document.url).endswith("/pagefind-entry.json"):
+        return "INDEX"
     return "JSON_FEED" if _FEED.search(head) else None

@@ -296,6 +296,12 @@ def test_any_text(before: str, after: str) -> None:
         *("webpackChunk.u=e=>", ".u=e=>({1:'a',", ".u=e=>'a'+", ".p='a", "__vite__mapDeps=(=[", " ", "//\n", "{"),
         *('[ "', '[ "a", "b", ', "var a =\n[\n    [ ", "NAVTREE relpath+'a", "pathtoroot + 'a/", "pathtoroot + 'a.a"),
         *('var menudata={text:"', 'var NAVTREEINDEX =\n[\n"a",\n', 'joinUrl(base_url, "search/'),
+        *(
+            'rr_({"a":{"N":"',
+            'rr_({"a":{"N":"a","H":"aaaaaaaa"}',
+            "path_to_root + 'searchindex",
+            "path_to_searchindex_js='",
+        ),
     ],
 )
 def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:

@@ -1,0 +1,131 @@
+"""What pages of site generators keep for their own scripts: the search of rustdoc and mdBook, the pages of VitePress.
+
+These names are data of a known form, so they are not guessed from strings. Only the pages in VitePress' table are
+guesses, because the table has their names in lower case. Linear on any text.
+"""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import unquote
+
+from archiver.model import Hop
+
+LOADED = "script/loader"
+HASHES = "__VP_HASH_MAP__"
+MOST_PAGES = 20_000  # of one table
+_TABLE = re.compile(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
+_HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
+_BASE = re.compile(r"__VP_SITE_DATA__\s*+=[^{]{0,40}\{[^{}]{0,2000}?\"base\\?\"\s*+:\s*+\\?\"(/[^\"\\]{0,300})")
+_LEAN = re.compile(r"[^/]{1,500}\.md\.[\w-]{1,40}\.lean\.js")
+_PAGE = re.compile(r"(?:https?://[^/?#]++)?(/[^?#]*+)")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # what Vite's names of files do not hold
+
+_SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
+_COLUMN = re.compile(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
+_FIELD = re.compile(r"\"([A-Z])\":\"([^\"]*+)\"")
+_HASH_LENGTHS = range(4, 17)
+_RESOURCE = re.compile(r"[\w./~@+-]{0,300}", re.ASCII)
+
+
+def inline(text: str) -> Iterator[tuple[str, Hop]]:
+    """What the *text* of a script in a page names for the script that searches the book."""
+    if "path_to_searchindex_js" in text:
+        yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
+
+
+def whole_page(lean: str) -> str:
+    """The script with the whole text of the VitePress page whose script without its text is *lean*; "" for others."""
+    return f"{lean[:-8]}.js" if _is_lean(lean) else ""
+
+
+def vitepress(text: str, named: Iterable[tuple[str, Hop]]) -> Iterator[str]:
+    """The scripts of the pages in the table in *text*, which stands in a page that has *named* these references.
+
+    The table has names in lower case, the files have them as they are; the links of the page tell the difference. Where
+    one of them has capitals, a page that none of them leads to is left out, as its name may have some too.
+    """
+    hashes = dict(_hashes(text))
+    if not hashes:
+        return
+    base = _BASE.search(text)
+    root = base[1].rstrip("/") + "/" if base else "/"
+    folder, spelled = f"{root}assets/", dict[str, str]()
+    for reference, hop in named:
+        if hop is Hop.LINK:
+            spelled |= {name.lower(): name for name in _page_names(reference, root)}
+        elif _is_lean(reference):
+            folder = reference[: reference.rfind("/") + 1]
+    written = {key: spelled.get(key, "") for key in hashes}
+    plain = all(name == key for key, name in written.items() if name)
+    for key, name in written.items():
+        if name or plain:
+            yield f"{folder}{name or key}.{hashes[key]}.js"
+
+
+def rustdoc(attributes: Mapping[str, str]) -> Iterator[str]:
+    """The search, the settings and the themes that *attributes* of an element keep for rustdoc's scripts.
+
+    Older versions write addresses where newer ones have the names of files in a folder of their own.
+    """
+    root, suffix = attributes.get("data-root-path", ""), attributes.get("data-resource-suffix", "")
+    static = attributes.get("data-static-root-path", "")
+    known = "data-resource-suffix" in attributes or "data-search-index-js" in attributes
+    if not known or not _RESOURCE.fullmatch(root + suffix + static):
+        return
+    for name in ("search", "settings"):
+        file = attributes.get(f"data-{name}-js")
+        yield static + file if file else f"{root}{name}{suffix}.js"
+    if stringdex := attributes.get("data-stringdex-js"):
+        yield static + stringdex
+        yield f"{root}search.index/root{suffix}.js"
+    else:
+        yield attributes.get("data-search-index-js") or f"{root}search-index{suffix}.js"
+    themes = attributes.get("data-themes", "").split(",", 20)
+    yield from (f"{root}{theme}.css" for theme in themes if theme and _RESOURCE.fullmatch(theme))
+
+
+def stringdex(text: str) -> Iterator[str]:
+    """The columns of rustdoc's search, which the root of its index names by their hashes.
+
+    A count stands for each part of a column, and as many bytes of the hashes; their lengths differ between versions.
+    """
+    for column in _COLUMN.finditer(text):
+        fields = dict(_FIELD.findall(column[2]))
+        parts = sum(sign >= "`" for sign in fields.get("N", ""))
+        try:
+            hashes = base64.b64decode(fields.get("H", ""))
+        except ValueError:
+            continue
+        if parts and not len(hashes) % parts and len(hashes) // parts in _HASH_LENGTHS:
+            width = len(hashes) // parts
+            yield from (f"{column[1]}/{hashes[at : at + width].hex()}.js" for at in range(0, len(hashes), width))
+
+
+def _is_lean(reference: str) -> bool:
+    return reference.endswith(".lean.js") and _LEAN.fullmatch(reference, reference.rfind("/") + 1) is not None
+
+
+def _hashes(text: str) -> Iterator[tuple[str, str]]:
+    table = _TABLE.search(text)
+    position = table.end() if table else len(text)
+    for _ in range(MOST_PAGES):
+        entry = _HASH.match(text, position)
+        if entry is None:
+            return
+        yield entry[1], entry[2]
+        position = entry.end()
+
+
+def _page_names(reference: str, root: str) -> Iterator[str]:
+    """The names in the table of the page that *reference* may lead to, which lies below *root*."""
+    address = _PAGE.match(reference)
+    path = address[1] if address else ""
+    if not path.startswith(root):
+        return
+    name = path.removeprefix(root).removesuffix(".html")
+    if name.endswith("/") or not name:
+        name += "index"
+    name = _UNSAFE.sub("_", unquote(name).replace("/", "_")).lstrip("_")
+    yield f"{name}.md"
+    yield f"{name}_index.md"

@@ -1,0 +1,95 @@
+"""What the pages and indexes of site generators name, where a crawl of a built site does not show each case."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.extract import Document, links
+from archiver.model import Hop
+
+ROOT = "http://host.test"
+LINKS = (
+    '<a href="/docs/">h</a> <a href="/docs/guide/">g</a> <a href="/docs/API.html#x">a</a> <a href="/docs/a%20b">b</a>'
+)
+
+
+def named(body: str | bytes, at: str, media_type: str = "text/html", hop: Hop = Hop.LINK) -> set[str]:
+    """What the document names by the form of a generator's data, below the host."""
+    data = body.encode() if isinstance(body, str) else body
+    found = links(Document(ROOT + at, media_type, "utf-8", data, hop)).links
+    return {f"{link.url.removeprefix(ROOT)} {link.hop.value}" for link in found if link.context == "script/loader"}
+
+
+def table(pages: str, data: str = r"{\"base\":\"/docs/\"}") -> str:
+    pages = pages.replace('"', r"\"")
+    return f'<script>__VP_HASH_MAP__ = JSON.parse("{pages}")\n__VP_SITE_DATA__ = JSON.parse("{data}")</script>'
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        (
+            LINKS + table('{"index.md":"a1","guide_index.md":"b-2","api.md":"c_3","a b.md":"d","other.md":"e"}'),
+            {"index.md.a1", "guide_index.md.b-2", "API.md.c_3", "a%20b.md.d"},  # of the last the capitals are not known
+        ),
+        (table('{"index.md":"a","other.md":"b"}'), {"index.md.a", "other.md.b"}),
+        ('<script>window.__VP_HASH_MAP__={"index.md":"a"};__VP_SITE_DATA__={"base":"/docs/"}</script>', {"index.md.a"}),
+        (table("{}"), set()),
+        (table('{"../index.md":"a","b.md":"x/y"}'), set()),
+    ],
+)
+def test_the_pages_of_vitepress(page: str, expected: set[str]) -> None:
+    assert named(page, "/docs/") == {f"/docs/assets/{name}.js X" for name in expected}
+
+
+def test_vitepress_with_another_folder_for_its_files() -> None:
+    lean = '<link rel="modulepreload" href="/s/index.md.aa.lean.js">'
+    own = table('{"index.md":"aa","b.md":"bb"}', r"{\"base\":\"/\"}")
+    assert named(lean + own, "/") == {"/s/index.md.aa.js E", "/s/index.md.aa.js X", "/s/b.md.bb.js X"}
+    assert named('<link rel="modulepreload" href="/s/lean.js"><link rel=icon href=/a.md.lean.js>', "/") == set()
+
+
+def test_rustdoc_of_many_versions() -> None:
+    newest = {"stringdex-js": "x.js", "search-js": "s.js", "settings-js": "t.js", "static-root-path": "../f/"}
+    cases: list[tuple[dict[str, str], set[str]]] = [
+        (newest, {"/f/x.js", "/f/s.js", "/f/t.js", "/search.index/root1.2.js"}),
+        (
+            {"search-js": "s.js", "settings-js": "t.js", "static-root-path": "../f/", "themes": "a,b"},
+            {"/f/s.js", "/f/t.js", "/search-index1.2.js", "/a.css", "/b.css"},
+        ),
+        ({}, {"/search1.2.js", "/settings1.2.js", "/search-index1.2.js"}),
+        ({"search-index-js": "../i.js", "search-js": "../s.js"}, {"/i.js", "/s.js", "/settings1.2.js"}),
+    ]
+    for attributes, expected in cases:
+        written = "".join(f' data-{name}="{value}"' for name, value in attributes.items())
+        page = f'<div id="rustdoc-vars" data-root-path="../" data-resource-suffix="1.2"{written}></div>'
+        assert named(page, "/std/index.html") == {f"{name} E" for name in expected}
+    assert named('<div data-root-path="../">', "/a/") == set()
+    assert named('<div data-root-path="a b" data-resource-suffix="\'">', "/a/") == set()
+
+
+def test_the_columns_of_rustdocs_search_have_hashes_of_any_length() -> None:
+    root = (
+        """rr_('{"a":{"N":"bCc","E":"","H":"AAECAwQFBgcICQoL"},"b":{"N":"x","H":"AAECAwQ="},"c":{"N":"a","H":"?"}}')"""
+    )
+    expected = {"a/000102030405", "a/060708090a0b", "b/0001020304"}
+    assert named(root, "/d/search.index/root.js", "text/javascript") == {
+        f"/d/search.index/{name}.js E" for name in expected
+    }
+
+
+ENTRY = "/pagefind/pagefind-entry.json"
+META = "/pagefind/pagefind.en_1.pf_meta"
+
+
+def test_what_is_no_index_of_pagefind_names_nothing() -> None:
+    for body in ("{", "[]", '{"languages":[]}', '{"languages":{"a":1,"b":{"hash":2},"c":{"hash":"../x"}}}', "[" * 9999):
+        assert named(body, ENTRY, "application/json", Hop.REQUISITE) == set()
+    deep, long = b"\x84" * 9999, b"\x84\x61a\x9b" + b"\xff" * 8 + b"\x82\x61b\x01"
+    for data in (b"", b"\x1f\x8b", b"\x1f\x8b\x08broken", *(b"pagefind_dcd" + part for part in (b"", deep, long))):
+        assert not any("pf_index" in name for name in named(data, META, "application/octet-stream", Hop.REQUISITE))
+
+
+@given(st.binary())
+def test_any_list_of_pagefind(body: bytes) -> None:
+    named(b"pagefind_dcd" + body, META, "application/octet-stream", Hop.REQUISITE)
