@@ -8,13 +8,15 @@ several base URLs, which are copies of the same, the first is taken. No more tha
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import Any
-
-from lxml import etree
+from xml.etree.ElementTree import Element  # no parser of it is used
 
 from archiver import url
+from archiver.extract.elements import Attributes
+from archiver.extract.entries import as_written
 from archiver.extract.found import Found
+from archiver.extract.xml_events import Pieces, told
 from archiver.model import Hop
 
 MOST = 20_000  # segments: three hours in five qualities at pieces of four seconds are 13,500
@@ -33,8 +35,6 @@ _XLINK = "{http://www.w3.org/1999/xlink}href"
 _TEMPLATE = "segmenttemplate"
 _WAYS = ("segmentbase", "segmentlist", _TEMPLATE)
 _SOURCES = ("initialization", "representationindex", "bitstreamswitching")
-
-Element = Any  # lxml ships no types
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +63,10 @@ class _Level:
         return value if value and len(value) <= _LONGEST and value.count("$") <= _MOST_MARKS else None
 
 
-def read(text: str, address: str) -> tuple[Found, str]:
-    """What the manifest *text*, found at *address*, names, and what was left out ("": nothing)."""
+def read(pieces: Pieces, address: str) -> tuple[Found, str]:
+    """What the manifest in *pieces*, found at *address*, names, and what was left out ("": nothing)."""
     found = Found()
-    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False, encoding="utf-8")
-    try:
-        root = etree.fromstring(text[:MOST_CHARACTERS].encode("utf-8", "replace"), parser)
-    except etree.LxmlError:
-        return found, "no DASH manifest"
+    root = told(partial(_beginning, pieces), _Tree)[0].root
     if root is None:
         return found, "no DASH manifest"
     named = 0
@@ -81,6 +77,46 @@ def read(text: str, address: str) -> tuple[Found, str]:
     return found, f"more than {MOST} segments" if named > MOST else ""
 
 
+def _beginning(pieces: Pieces) -> Iterator[str]:
+    left = MOST_CHARACTERS
+    for piece in pieces():
+        yield piece[:left]
+        left -= len(piece)
+        if left <= 0:
+            return
+
+
+class _Tree:
+    """Makes a tree of a manifest: what an element says holds for all in it, wherever it stands there."""
+
+    def __init__(self) -> None:
+        self.root: Element | None = None
+        self._open: list[Element] = []
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
+        element = Element(tag, {key: as_written(value) for key, value in attributes.items()})
+        if self._open:
+            self._open[-1].append(element)
+        elif self.root is None:
+            self.root = element
+        self._open.append(element)
+
+    def data(self, text: str) -> None:
+        """Take in a piece of text; only what stands before the first child is of use."""
+        if self._open and not len(self._open[-1]):
+            known = self._open[-1].text or ""
+            self._open[-1].text = known + text if len(known) < _LONGEST else known
+
+    def end(self, tag: str) -> None:
+        """Take in an end tag."""
+        del tag
+        self._open.pop()
+
+    def close(self) -> None:
+        """The tree is complete."""
+
+
 def _named(root: Element, level: _Level) -> Iterator[tuple[str | None, str]]:
     whole = _seconds(root.get("mediaPresentationDuration"))
     for location in _children(root, "location"):
@@ -88,15 +124,15 @@ def _named(root: Element, level: _Level) -> Iterator[tuple[str | None, str]]:
     periods = list(_children(root, "period"))
     starts = [_seconds(period.get("start")) for period in periods]
     for index, period in enumerate(periods):
-        if period.get(_XLINK):
-            yield url.join(level.base, period.get(_XLINK)), "Period/@xlink:href"
+        if elsewhere := period.get(_XLINK):
+            yield url.join(level.base, elsewhere), "Period/@xlink:href"
         ends = starts[index + 1] if index + 1 < len(periods) else whole
         lasts = _seconds(period.get("duration")) or (ends - (starts[index] or 0.0) if ends is not None else None)
         inside = _level(level, period)
         for group in _children(period, "adaptationset"):
             shared = _level(inside, group)
-            if group.get(_XLINK):
-                yield url.join(level.base, group.get(_XLINK)), "AdaptationSet/@xlink:href"
+            if elsewhere := group.get(_XLINK):
+                yield url.join(level.base, elsewhere), "AdaptationSet/@xlink:href"
             for representation in _children(group, "representation"):
                 yield from _represented(representation, _level(shared, representation), lasts)
 
@@ -120,15 +156,15 @@ def _way(kind: str, element: Element) -> _Way:
     listed: list[tuple[str, str]] = []
     for child in element:
         name = _name(child)
-        if name in _SOURCES and child.get("sourceURL"):
-            sources.setdefault(name, child.get("sourceURL"))
+        if name in _SOURCES and (source := child.get("sourceURL")):
+            sources.setdefault(name, source)
         elif name == "segmenttimeline" and runs is None:
             runs = tuple(
                 (_number(run.get("t")), _number(run.get("n")), _number(run.get("d")) or 0, _number(run.get("r")) or 0)
                 for run in islice(_children(child, "s"), MOST)
             )
         elif name == "segmenturl" and len(listed) < MOST:
-            listed += [(key, child.get(key)) for key in ("media", "index") if child.get(key)]
+            listed += [(key, value) for key in ("media", "index") if (value := child.get(key))]
     return _Way(kind, dict(element.attrib), sources, runs, tuple(listed))
 
 
@@ -217,8 +253,8 @@ def _children(element: Element, name: str) -> Iterator[Element]:
 
 
 def _name(element: Element) -> str:
-    """The local name in lower case; comments and instructions have none."""
-    return element.tag.rpartition("}")[2].lower() if isinstance(element.tag, str) else ""
+    """The local name in lower case."""
+    return element.tag.rpartition("}")[2].lower()
 
 
 def _text(element: Element) -> str:

@@ -22,7 +22,7 @@ from archiver.model import Hop, Link, Links
 MOST_BYTES = 32 << 20
 _DEEPEST = 3  # documents in documents, comments in comments
 _MOST_PARTS = 1000  # of either
-_DEEPEST_ELEMENT = 5000  # libxml2 looks through all that are open for the one that a tag ends; browsers stop at 512
+_DEEPEST_ELEMENT = 1000  # libxml2 looks through all that are open for the one that a tag ends; browsers stop at 512
 _PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themselves
 
 _TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")

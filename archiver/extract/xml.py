@@ -1,18 +1,13 @@
 """What an XML document names, by the vocabulary of its root; each has a module of its own.
 
-XHTML and SVG are read as HTML is, an XSL style sheet as the HTML that it makes. libxml2 reports what it meets
-without building a tree, and the text goes to it in pieces; it reads no other file, expands no entity of the
-document and goes on after faults. XHTML that is not well-formed is read as HTML too: servers and pages lie.
+XHTML and SVG are read as HTML is, an XSL style sheet as the HTML that it makes. `xml_events` reports the tags and
+texts, of broken documents too; it reads no other file. XHTML that is not well-formed is also read as HTML, because
+servers and pages lie.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
-
-from lxml import etree
 
 from archiver.extract import charset, dash, feeds, html, vocabularies
 from archiver.extract.bases import plain
@@ -20,6 +15,7 @@ from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
 from archiver.extract.entries import ROOTS, Entries, as_written, written_plainly
 from archiver.extract.found import base_of
+from archiver.extract.xml_events import Pieces, told
 from archiver.model import Hop, Links
 
 MOST_BYTES = 50 << 20
@@ -28,15 +24,7 @@ _ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z
 _XSL = "{http://www.w3.org/1999/XSL/Transform}"
 _DOCUMENT = re.compile(r"\bdocument\(\s*+(?:'([^'{}]++)'|\"([^\"{}]++)\")")
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
-_PREDEFINED = {"amp": "&#38;", "lt": "&#60;", "gt": "&#62;", "quot": "&#34;", "apos": "&#39;"}
-_AMPERSAND = re.compile(
-    r"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+|<!--[^-]*+(?:-(?!->)[^-]*+)*+"  # where it is but a character
-    r"|&(?:(amp|lt|gt|quot|apos);|(?!#(?:[0-9]++|x[0-9a-fA-F]++);|[a-zA-Z_][\w.-]*+;))"
-)
 _AT_ONCE = 8 << 20  # bytes of a sitemap that is read in one leap if it can be
-
-Pieces = Callable[[], Iterator[str]]
-Told = TypeVar("Told")
 
 
 def read(document: Document) -> Links:
@@ -58,7 +46,7 @@ def of_text(pieces: Pieces, document: Document, encoding: str, note: str = "") -
     if name in _MARKUP:
         return _markup(pieces, document, encoding, note)
     if name == "mpd":
-        found, left_out = dash.read("".join(pieces()), document.url)
+        found, left_out = dash.read(pieces, document.url)
         return found.links(document.url, encoding, note or left_out, queries="utf-8")
     if name in feeds.ROOTS:
         feed, _ = told(pieces, partial(feeds.Feed, document.url))
@@ -77,51 +65,6 @@ def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Lin
         return links
     mended = html.read(document)
     return links if len(links.links) > len(mended.links) else mended  # an empty script hides all behind it from HTML
-
-
-def told(pieces: Pieces, make: Callable[[], Told]) -> tuple[Told, bool]:
-    """What *make* makes, told of all that stands in *pieces*; and whether that is well-formed.
-
-    Behind a fault libxml2 drops characters that have names, so a broken text is told anew with their numbers. A
-    single ampersand, the commonest fault of all, gets one too.
-    """
-    target = make()
-    if _parse(pieces(), target):
-        return target, True
-    text = "".join(pieces())
-    if "&" not in text:
-        return target, False
-    target = make()
-    return target, _parse(iter((_AMPERSAND.sub(_by_number, text),)), target)
-
-
-def _parse(pieces: Iterator[str], target: object) -> bool:
-    """Tell *target* of what is in *pieces*; whether that is well-formed."""
-    parser = etree.XMLParser(
-        target=target,
-        encoding="utf-8",
-        recover=True,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        huge_tree=True,
-    )
-    with suppress(etree.LxmlError):  # past mending: what was told before stays
-        parser.feed(next(pieces, "").lstrip().encode("utf-8", "replace"))
-        for piece in pieces:
-            parser.feed(piece.encode("utf-8", "replace"))
-        parser.close()
-        return not any(entry.level == etree.ErrorLevels.FATAL for entry in parser.feed_error_log)
-    return False
-
-
-def _by_number(found: re.Match[str]) -> str:
-    """The character that *found* stands for, by its number."""
-    name = found[1]
-    if name:
-        return _PREDEFINED[name]
-    return "&#38;" if found[0] == "&" else found[0]
 
 
 class _Markup:

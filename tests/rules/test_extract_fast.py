@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from archiver.extract import Document, css, entries, html, links, pieces, xml
+from archiver.extract import Document, css, entries, html, links, pieces, xml_events
 from archiver.extract.elements import NAMES, Elements
 from archiver.extract.markup import HARD, Scanner
 
@@ -374,7 +374,7 @@ SITEMAP_PIECES += [
 def assert_same_entries(text: str) -> None:
     fast = entries.written_plainly(text)
     if fast is not None:
-        thorough, _ = xml.told(lambda: iter((text,)), entries.Entries)
+        thorough, _ = xml_events.told(lambda: iter((text,)), entries.Entries)
         assert fast.links("http://e.org/", "utf-8") == thorough.links("http://e.org/", "utf-8", "")
 
 

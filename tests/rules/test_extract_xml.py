@@ -290,9 +290,48 @@ def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
     assert peak < 1 << 20
 
 
-def test_a_feed_that_closes_nothing_is_given_up_in_time() -> None:
+def test_a_feed_that_closes_nothing_is_read_to_its_end() -> None:
     body = b"<rss><channel><item><link>http://e.org/1</link></item>" + b"<g>" * 120_000 + b"<link>http://e.org/2</link>"
-    assert [link.url for link in links(Document(PAGE, "application/rss+xml", None, body)).links] == ["http://e.org/1"]
+    named = links(Document(PAGE, "application/rss+xml", None, body)).links
+    assert [link.url for link in named] == ["http://e.org/1", "http://e.org/2"]
+
+
+S = "http://www.w3.org/2000/svg"
+BROKEN = {  # name: an SVG drawing or a feed that is not well-formed, and what it names
+    "an element without an end": ("<rss><channel><br><item><link>/1</link></item></channel></rss>", "/1"),
+    "ends in the wrong order": ("<rss><item><link>/1</item></link><item><link>/2</link></item></rss>", "/1 /2"),
+    "an end of nothing": ("<rss></br></br><item><link>/1</link></item></rss>", "/1"),
+    "a quote without an end": ("<opml><outline url='/1><outline url='/2'/><outline url='/3'/></opml>", "/2 /3"),
+    "a bracket in a value": ("<opml><outline text='a < b' url='/1'/><x></opml>", "/1"),
+    "a value without quotes": ("<opml><outline url=/1 /><outline url=/2></opml>", "/1 /2"),
+    "an attribute twice": ("<opml><outline url='/1' url='/2'/></opml>", "/1"),
+    "a bracket in a text": ("<rss><title>1 < 2 <3</title><item><link>/1</link></item></rss>", "/1"),
+    "a name of HTML": (
+        "<rss><title>a&nbsp;b</title><item><link>/1?a&amp;b&c=&eacute;</link></item></rss>",
+        "/1?a&b&c=%C3%A9",
+    ),
+    "a control character": ("<rss><title>\x0b</title><item><link>/1</link></item></rss>", "/1"),
+    "a comment without an end": ("<rss><item><link>/1</link></item><!-- <item><link>/2</link></item></rss>", "/1 /2"),
+    "two hyphens in a comment": ("<rss><!-- a -- <link>/0</link> --><item><link>/1</link></item></rss>", "/1"),
+    "text that is marked as such": ("<rss><br><item><link><![CDATA[/1?a&b]]></link></item></rss>", "/1?a&b"),
+    "a prefix that stands for nothing": ("<svg><br><use xlink:href='/1'/></svg>", "/1"),
+    "a prefix": (f"<x:svg xmlns:x='{S}' xmlns:l='http://www.w3.org/1999/xlink'><br><x:use l:href='/1'/></x:svg>", "/1"),
+    "an entity of its own": (
+        f"<!DOCTYPE svg [<!ENTITY s '{S}'><!ENTITY p \"/1\">]><svg xmlns='&s;'><br><use href='&p;'/></svg>",
+        "/1",
+    ),
+    "a base that ends": ("<feed><a xml:base='/b/'><link href='1'></a><link href='2'/></feed>", "/b/1 /2"),
+    "what stands behind the root": ("<rss><br><item><link>/1</link></item></rss><a href='/2'>", "/1"),
+    "an address that is cut off": ("<rss><item><link>/1</link></item><item><link>/2", "/1"),
+    "a sheet": ("<?xml version='1.0'?><?xml-stylesheet href='/1'?><rss><br></rss>", "/1"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_is_read_as_a_person_would(name: str) -> None:
+    body, expected = BROKEN[name]
+    named = links(Document("http://e.org/", "text/xml", None, body.encode())).links
+    assert [link.url.removeprefix("http://e.org") for link in named] == expected.split()
 
 
 def test_a_packed_sitemap_that_somebody_links_to() -> None:
