@@ -20,8 +20,9 @@ class ExitCode(IntEnum):
     STORAGE = 3  # disk full or below --min-free-disk, not writable, or the database is damaged
     STOPPED = 4  # stopped by a signal; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
-    NO_SEED = 6  # the crawl is done, but not one seed could be archived
+    NO_SEED = 6  # the crawl is done, but no seed gave a usable answer (2xx or 3xx)
     FAULTS = 7  # `verify` or `import` found a fault
+    TROUBLE = 8  # `--strict`: the crawl is done, but a seed or a page failed, or something was held back or refused
 
 
 class Hop(StrEnum):

@@ -5,11 +5,10 @@ somebody has written. crawl.toml is read and replaced while the database is held
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from archiver.archive.layout import DRAFT, Layout
@@ -17,6 +16,7 @@ from archiver.archive.lock import Lock
 from archiver.build import put_settings
 from archiver.cli import directory as place
 from archiver.cli.explaining import meant, spelled, tell_scheme, with_other_scheme
+from archiver.cli.listing import spans
 from archiver.cli.seeds import Gathered, gathered, together
 from archiver.cli.terminal import result
 from archiver.config import toml
@@ -28,18 +28,25 @@ from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 
-_STATUS = re.compile(r"([1-9])(?:xx|([0-9]{2}))", re.IGNORECASE)
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Which URLs to try again, as it was typed."""
+
+    urls: tuple[str, ...]
+    hosts: tuple[str, ...]
+    statuses: tuple[str, ...]
+    failures: tuple[str, ...]
+    blocked: bool  # those whose last answer was a challenge or block page
 
 
-def retry(
-    directory: Path, urls: Sequence[str], hosts: Sequence[str], statuses: Sequence[str], failures: Sequence[str]
-) -> ExitCode:
+def retry(directory: Path, wish: Retry) -> ExitCode:
     """Make URLs of the crawl in *directory* due again."""
-    spans = tuple(map(_span, statuses))
-    for text in urls:
+    statuses = tuple(spans(wish.statuses))
+    for text in wish.urls:
         spelled(text)  # what is no URL is refused before anything else is looked at
     settings = _check(directory)
-    wanted = Selection(_known(directory, urls, settings), tuple(hosts), spans, tuple(failures))
+    wanted = Selection(_known(directory, wish.urls, settings), wish.hosts, statuses, wish.failures, wish.blocked)
     _check_hosts(directory, wanted.hosts)
     with _held(directory) as running:
         count = asyncio.run(_again(directory, wanted))
@@ -154,15 +161,6 @@ def _with_seeds(settings: Settings, given: Gathered) -> Settings:
     own = together(settings.scope.seed_setting, given.own)
     seeds = tuple(dict.fromkeys((*settings.seeds, *given.urls)))
     return replace(settings, seeds=seeds, scope=replace(settings.scope, seed_setting=own))
-
-
-def _span(text: str) -> tuple[int, int]:
-    """The statuses that *text* means: `404`, or `5xx` for all of a class."""
-    found = _STATUS.fullmatch(text)
-    if found is None:
-        raise ConfigError(f"--status: {text!r} is no status; right would be 404, or 5xx for all that begin with 5")
-    first = int(found[1]) * 100
-    return (first, first + 99) if found[2] is None else (first + int(found[2]),) * 2
 
 
 def _count(number: int) -> str:

@@ -31,12 +31,10 @@ def _resume(directory: Path, **rest: Any) -> int:
     return resume(directory, given_settings(rest), verbosity(rest))
 
 
-def _retry(
-    directory: Path, urls: tuple[str, ...], host: tuple[str, ...], status: tuple[str, ...], failure: tuple[str, ...]
-) -> int:
-    from archiver.cli.changing import retry  # noqa: PLC0415 - see `command`
+def _retry(directory: Path, urls: tuple[str, ...], *, blocked: bool, **chosen: tuple[str, ...]) -> int:
+    from archiver.cli.changing import Retry, retry  # noqa: PLC0415 - see `command`
 
-    return retry(directory, urls, host, status, failure)
+    return retry(directory, Retry(urls, chosen["host"], chosen["status"], chosen["failure"], blocked))
 
 
 def _add_seeds(directory: Path, urls: tuple[str, ...], seeds: tuple[str, ...]) -> int:
@@ -116,10 +114,10 @@ _RECRAWL = command(
 _RETRY = command(
     "retry",
     _retry,
-    """Make URLs due again whose crawl has ended without an answer, or with one that is not wanted.
+    """Queue URLs again that failed, or whose answer is not the one you want.
 
-    All that failed or were excluded; with --status also archived ones that were answered so; or the URLs given,
-    whatever became of them. Where a robots.txt was in the way, it is asked for again first. Their tries begin anew.
+    All that failed or were excluded; with --status or --blocked also archived ones that were answered so; or the URLs
+    given, whatever became of them. Where a robots.txt was in the way, it is asked for again first. Tries count from 0.
     A crawl that runs takes them up within seconds; otherwise archiver resume does. Prints how many they are.
     """,
     [
@@ -135,7 +133,7 @@ _RETRY = command(
             ["--status"],
             multiple=True,
             metavar="N",
-            help="Only those whose last answer had this status: 404, or 5xx for a class. May be given more than once.",
+            help="Only those whose last answer had this status: 404, 5xx for a class, or several: 404,5xx.",
         ),
         click.Option(
             ["--failure"],
@@ -143,9 +141,15 @@ _RETRY = command(
             type=click.Choice([failure.value for failure in Failure]),
             help="Only those that failed in this way. May be given more than once.",
         ),
+        click.Option(
+            ["--blocked"],
+            is_flag=True,
+            help="Only those whose last answer was a challenge or block page, archived as it came.",
+        ),
     ],
     ("archiver retry collections/example.org", "all that failed or were excluded"),
-    ("archiver retry collections/example.org --status 5xx --status 429", "what the server could not answer then"),
+    ("archiver retry collections/example.org --status 5xx,429", "what the server could not answer then"),
+    ("archiver retry collections/example.org --blocked", "what the site refused to show us"),
     ("archiver retry collections/example.org --host img.example.org --failure timeout", "one host that was down"),
     ("archiver retry collections/example.org https://example.org/a", "this URL, archived or not"),
 )

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from archiver.cli import contact, openfiles
 from archiver.cli import directory as place
 from archiver.cli.running import Outcome, run
 from archiver.cli.seeds import gathered, together
-from archiver.cli.terminal import complain, say, show
+from archiver.cli.terminal import complain, say, show, width
 from archiver.config import toml
 from archiver.config.own import unknown
 from archiver.config.settings import Settings, with_values
@@ -28,8 +29,9 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 from archiver.model import ExitCode
 from archiver.progress import face_for
-from archiver.report import files, summary
-from archiver.report.summary import Run
+from archiver.report import files, summary, verdict
+from archiver.report.summary import Run, Summary
+from archiver.report.verdict import View
 from archiver.stats import printable
 
 QUIET = -1  # the end only
@@ -161,9 +163,25 @@ def _told(directory: Path, settings: Settings, verbosity: int, outcome: Outcome)
             _store_papers(directory, settings)
     finally:  # where they cannot be stored, that is said too
         if verbosity > SILENT:
-            page = printable((Layout(directory).reports / files.PAGE).absolute().as_uri(), _LONGEST)
-            show([*summary.lines(found), f"{'report':<9} {page}", *_next_steps(directory, ended.code, last.visits)])
-    return ended.code
+            show(list(_last_words(directory, ended.code, last.visits, found)))
+    strictly = settings.limits.strict and ended.code is ExitCode.DONE and found.verdict.trouble
+    return ExitCode.TROUBLE if strictly else ended.code
+
+
+def _last_words(directory: Path, code: ExitCode, visits: int, found: Summary) -> Iterator[str]:
+    """The summary, where the report lies, the verdict, and what to do next."""
+    view = View(quote(printable(str(directory), _LONGEST)), width(), without=("waiting",))
+    yield from summary.facts(found)
+    page = (Layout(directory).reports / files.PAGE).absolute().as_uri()
+    yield f"{'report':<9} {printable(page, _LONGEST)}"
+    yield from verdict.lines(found.verdict, view)
+    steps = [*_STEPS.get(code, ())]
+    if code is ExitCode.DONE and not visits:
+        steps.insert(0, _AGAIN)
+    if found.totals.waiting:
+        steps.insert(0, (verdict.go_on(found.verdict.run), f"go on: {found.totals.waiting} URLs wait"))
+    for number, (command, meaning) in enumerate(steps):
+        yield verdict.command(command, meaning, view, "next" if number == 0 else "")
 
 
 def _store_papers(directory: Path, settings: Settings) -> None:
@@ -177,21 +195,12 @@ def _store_papers(directory: Path, settings: Settings) -> None:
 
 
 _LONGEST = 4000  # characters of the address of a page
-_RESUME = "resume", "go on"
-_AGAIN = "recrawl", "nothing was left to do; crawl the site again"
-_LOOK = (("replay", "look at it"), ("verify", "read everything back"))
+_AGAIN = "archiver recrawl DIR", "nothing was left to do; crawl the site again"
+_LOOK = (("archiver replay DIR", "look at it"), ("archiver verify DIR", "read everything back"))
 _STEPS = {
     ExitCode.DONE: _LOOK,
-    ExitCode.STOPPED: (_RESUME, *_LOOK),
-    ExitCode.LIMIT: (_RESUME, *_LOOK),
-    ExitCode.STORAGE: (_RESUME, *_LOOK),
-    ExitCode.NO_SEED: (("status", "what became of each seed"),),
+    ExitCode.STOPPED: _LOOK,
+    ExitCode.LIMIT: _LOOK,
+    ExitCode.STORAGE: (("archiver resume DIR", "go on when there is room"), *_LOOK),
+    ExitCode.NO_SEED: (("archiver status DIR", "what became of each seed"),),
 }
-
-
-def _next_steps(directory: Path, code: ExitCode, visits: int) -> list[str]:
-    steps = _STEPS.get(code, ())
-    if code is ExitCode.DONE and not visits:
-        steps = (_AGAIN, *steps)
-    lines = [f"archiver {verb} {quote(str(directory))}   # {meaning}" for verb, meaning in steps]
-    return [f"{'next' if number == 0 else '':<9} {printable(line)}" for number, line in enumerate(lines)]

@@ -1,8 +1,9 @@
 """`archiver urls`: the URLs of a crawl, one on each line, as fast as the reader takes them, also while it runs."""
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,7 +18,7 @@ from archiver.cli.terminal import results
 from archiver.cli.wording import REFUSED
 from archiver.errors import ConfigError
 from archiver.frontier import account, answers
-from archiver.frontier.answers import Known, Refused
+from archiver.frontier.answers import Known, Refused, Which
 from archiver.model import ExitCode, State
 from archiver.report.summary import iso
 from archiver.stats import printable
@@ -25,6 +26,7 @@ from archiver.stats import printable
 STATES = (*(state.value for state in State), REFUSED)
 LONGEST = 20_000  # characters of a URL; a longer one does not exist
 LONGEST_REASON = 1000
+_STATUS = re.compile(r"([1-9])(?:xx|([0-9]{2}))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class Wish:
     """Which URLs, and how."""
 
     states: tuple[str, ...]  # none: all that the frontier holds
+    statuses: tuple[str, ...]  # of the last answer: 404, 4xx
+    missing: bool  # only requisites of archived pages that are not there
+    blocked: bool  # only those whose last answer is a challenge or block page
     host: str | None
     why: bool
     as_json: bool
@@ -42,6 +47,7 @@ def urls(directory: Path, wish: Wish) -> ExitCode:
     """List the URLs of the crawl in *directory* that *wish* names."""
     place.check_is_directory(directory)
     now = time.time()
+    which = Which(tuple(_states(wish)), tuple(spans(wish.statuses)), wish.missing, wish.blocked)
     with account.opened(directory) as db:
         hosts = answers.keys(db, wish.host) if wish.host is not None else None
         if hosts == []:
@@ -49,16 +55,33 @@ def urls(directory: Path, wish: Wish) -> ExitCode:
                 f"--host {wish.host}: the crawl knows no such host; right would be a name as example.org, with a port "
                 "where it is an odd one, or with the scheme before it"
             )
-        found = islice(_found(db, wish.states, hosts), wish.limit)
+        found = islice(_found(db, wish.states, which, hosts), wish.limit)
         reason = partial(_reason, now=now, allowance=place.allowance(directory))
         results(_json(one, reason(one)) if wish.as_json else _line(one, reason if wish.why else None) for one in found)
     return ExitCode.DONE
 
 
-def _found(db: Connection, states: Sequence[str], hosts: Sequence[str] | None) -> Iterator[Known | Refused]:
-    held = [State(state) for state in states if state != REFUSED] if states else list(State)
-    if held:
-        yield from answers.listed(db, held, hosts)
+def spans(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the statuses that *texts* mean, first and last: `404`, `5xx` for all of a class, `404,5xx` for both."""
+    for text in (part.strip() for each in texts for part in each.split(",")):
+        found = _STATUS.fullmatch(text)
+        if found is None:
+            raise ConfigError(f"--status: {text!r} is no status; right would be 404, or 5xx for all that begin with 5")
+        first = int(found[1]) * 100
+        yield (first, first + 99) if found[2] is None else (first + int(found[2]),) * 2
+
+
+def _states(wish: Wish) -> Iterator[State]:
+    for state in wish.states or State:
+        if state != REFUSED:
+            yield State(state)
+
+
+def _found(
+    db: Connection, states: Sequence[str], which: Which, hosts: Sequence[str] | None
+) -> Iterator[Known | Refused]:
+    if which.states:
+        yield from answers.listed(db, which, hosts)
     if REFUSED in states:
         yield from answers.listed_refused(db, hosts)
 

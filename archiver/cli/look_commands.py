@@ -1,6 +1,7 @@
 """The commands that tell how a crawl stands and what became of it, and that look at the archive as a whole."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,12 +26,11 @@ def _explain(directory: Path, url: str, *, json: bool) -> int:
     return explain(directory, url, as_json=json)
 
 
-def _urls(
-    directory: Path, *, state: tuple[str, ...], host: str | None, why: bool, json: bool, limit: int | None
-) -> int:
+def _urls(directory: Path, **chosen: Any) -> int:
     from archiver.cli.listing import Wish, urls  # noqa: PLC0415 - see `command`
 
-    return urls(directory, Wish(state, host, why, json, limit))
+    given = {"states": chosen.pop("state"), "statuses": chosen.pop("status"), "as_json": chosen.pop("json")}
+    return urls(directory, Wish(**given, **chosen))
 
 
 def _verify(paths: tuple[Path, ...], *, json: bool) -> int:
@@ -115,14 +115,27 @@ _URLS = command(
             type=click.Choice(["waiting", "archived", "failed", "excluded", "refused"]),
             help="Only those in this state. May be given more than once. Default: all but the refused.",
         ),
+        click.Option(
+            ["--status"],
+            multiple=True,
+            metavar="N",
+            help="Only those whose last answer had this status: 404, 4xx for a class, or several: 404,5xx.",
+        ),
+        click.Option(
+            ["--missing"],
+            is_flag=True,
+            help="Only images, styles and scripts that archived pages need and that could not be had.",
+        ),
+        click.Option(["--blocked"], is_flag=True, help="Only those whose last answer is a challenge or block page."),
         click.Option(["--host"], metavar="HOST", help="Only those of this host: example.org, example.org:8443."),
         click.Option(["--why"], is_flag=True, help="With the state and its reason, after a tab."),
         json_option(EACH_LINE),
         click.Option(["--limit"], type=click.IntRange(0), metavar="N", help="At most N."),
     ],
     ("archiver urls collections/example.org --state failed --why", "what could not be had, and why"),
+    ("archiver urls collections/example.org --status 4xx,5xx --why", "what answered with an error"),
     ("archiver urls collections/example.org --state waiting --host example.org | head", "what comes next"),
-    ("archiver urls collections/example.org --json | jq -r 'select(.status == 404) | .url'", "for a program"),
+    ("archiver urls collections/example.org --json | jq -r 'select(.depth == 1) | .url'", "for a program"),
 )
 _VERIFY = command(
     "verify",

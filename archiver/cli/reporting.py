@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from archiver.archive.layout import replace_file
 from archiver.cli import directory as place
+from archiver.cli.directory import Holder
 from archiver.cli.terminal import results, say
 from archiver.errors import ConfigError
 from archiver.frontier import account
 from archiver.model import ExitCode
-from archiver.report import files, page, summary, whole
+from archiver.report import files, page, summary, verdict, whole
+from archiver.report.summary import Summary
 
 
 def report(directory: Path, form: str, output: Path | None) -> ExitCode:
@@ -18,9 +21,8 @@ def report(directory: Path, form: str, output: Path | None) -> ExitCode:
     place.check_is_directory(directory)
     holder = place.holder(directory)
     with account.opened(directory) as db:
-        waiting = account.totals(db).waiting
-        state = f"it is running ({holder})" if holder else "stopped; archiver resume goes on" if waiting else "done"
-        told = files.gathered(directory, db, summary.gathered(db, state), time.time())
+        found = summary.gathered(db)
+        told = files.gathered(directory, db, replace(found, ending=_state(found, holder)), time.time())
     pieces: Iterable[str]
     match form:
         case "json":
@@ -35,6 +37,16 @@ def report(directory: Path, form: str, output: Path | None) -> ExitCode:
         _written(output, pieces)
         say(f"archiver: written to {output}")
     return ExitCode.DONE
+
+
+def _state(found: Summary, holder: Holder | None) -> str:
+    """Say that the crawl runs, or how it ended."""
+    if holder:
+        return f"it is running ({holder})"
+    ended = verdict.ending(found.verdict.run)
+    if found.totals.waiting:
+        return f"{ended or 'stopped'}; archiver resume goes on"
+    return ended or "done"
 
 
 def _written(output: Path, pieces: Iterable[str]) -> None:

@@ -1,25 +1,30 @@
 """`archiver status`: how a crawl stands, also while it runs, in words or as JSON."""
 
 import json
+import shutil
+import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.directory import Holder
-from archiver.cli.terminal import result
+from archiver.cli.terminal import WIDTH, result
 from archiver.earlier.rounds import rounds, stamp_of
 from archiver.frontier import account
 from archiver.frontier.account import HostAccount
 from archiver.model import ExitCode
-from archiver.report import summary
+from archiver.report import summary, verdict
 from archiver.report.summary import Summary
+from archiver.report.verdict import View
 from archiver.stats import duration, printable
 
 HOSTS_SHOWN = 15
 HOSTS_IN_JSON = 1000
+LONGEST = 4000  # characters of a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +53,32 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
     holder = place.holder(directory)
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
     with account.opened(directory) as db:
+        found = summary.gathered(db)
         standing = Standing(
             now,
             holder,
-            summary.gathered(db),
+            found if holder else replace(found, ending=verdict.ending(found.verdict.run)),
             account.recent_rate(db, now),
             tuple(account.hosts(db, now, shown, allowance=place.allowance(directory))),
             tuple(map(stamp_of, rounds(Layout(directory)))),
         )
-    result(_json(standing, directory) if as_json else "\n".join(_lines(standing)))
+    result(_json(standing, directory) if as_json else "\n".join(_lines(standing, _view(directory, holder))))
     return ExitCode.DONE
 
 
-def _lines(standing: Standing) -> Iterator[str]:
+def _view(directory: Path, holder: Holder | None) -> View:
+    """For a terminal where stdout is one; what waits is no finding while a process works on it."""
+    columns = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
+    return View(quote(printable(str(directory), LONGEST)), columns, without=("waiting",) if holder else ())
+
+
+def _lines(standing: Standing, view: View) -> Iterator[str]:
     by = f" ({printable(str(standing.holder))})" if standing.holder else ""
     yield f"{'state':<9} {standing.state}{by}, {standing.rate:.1f}/s in the last minute"
     if standing.earlier:
         number, before = len(standing.earlier) + 1, standing.earlier[0]
         yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
-    yield from summary.lines(standing.found)
+    yield from summary.lines(standing.found, view)
     for number, host in enumerate(standing.hosts):
         label = "" if number else "hosts"
         counts = f"{host.waiting} waiting, {host.archived} archived"

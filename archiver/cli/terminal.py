@@ -13,6 +13,7 @@ from contextlib import suppress
 from archiver.errors import ArchiveError
 from archiver.stats import printable
 
+WIDTH = 100  # columns where there is no terminal
 _HELD_BACK = 0.1  # seconds for which a result may wait for more of them
 _LONGEST = 2000  # characters of a message, which is one line whatever is in it
 
@@ -30,6 +31,14 @@ def complain(message: str) -> None:
 def show(lines: list[str]) -> None:
     """Lines for a person; the names in them are harmless already."""
     _write_error("\n".join(lines))
+
+
+def width() -> int:
+    """Return the columns of the terminal on stderr, 100 where there is none."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH
+    except (OSError, ValueError):
+        return WIDTH
 
 
 def result(text: str) -> None:

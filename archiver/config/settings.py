@@ -280,6 +280,11 @@ class LimitSettings:
         "While no host answers because the network is lost, wait this long, then stop; resume goes on. 0: no limit.",
     )
     drain_timeout: float = setting(30.0, SECONDS, "When stopped, wait this long for requests in flight.")
+    strict: bool = setting(
+        False,
+        BOOLEAN,
+        "End with exit code 8 if the crawl is done but a seed or a page failed, a site refused us, or URLs are held.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,13 @@ class Account:
         sizes = [each.capture.received if each.capture is not None else 0 for each in settlements]
         for size in sizes:
             self._counters.visited(now, size)
-        events = [each.event for each in settlements]
+        events = [each.event for each in settlements if each.claim.priority >= 0]
         archived, failed, excluded = map(events.count, (Event.CAPTURE, Event.GIVE_UP, Event.FORBID))
+        left = sum(each.event is not Event.RETRY for each in settlements)
         counts = self._counts
         self._counts = replace(
             counts,
-            waiting=counts.waiting + settled.added - archived - failed - excluded,
+            waiting=counts.waiting + settled.added - left,
             archived=counts.archived + archived,
             failed=counts.failed + failed,
             excluded=counts.excluded + excluded,

@@ -8,6 +8,7 @@ what is under way finishes. An error of storage or a bug ends everything at once
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,7 +24,7 @@ from archiver.crawl.network import Network
 from archiver.crawl.recall import Recall
 from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
 from archiver.fetch import Fetcher
-from archiver.frontier.port import Frontier, Settled
+from archiver.frontier.port import Counts, Frontier, Settled
 from archiver.model import Claim, ExitCode, Settlement, Truncation
 from archiver.outcome import OVERLOADED, rest_after
 from archiver.schedule import Schedule
@@ -109,16 +110,26 @@ class Crawl:
         counts = await self._frontier.counts()
         self._account.begin(counts)
         self._spent = counts.visited
+        await self._frontier.begin_run(self._clock.now())
         try:
             await self._run()
         except BaseExceptionGroup as group:
-            raise _first(group) from group
+            error = _first(group)
+            with suppress(ArchiveError):  # the database may be what failed; then the run counts as cut off
+                code = ExitCode.STORAGE if isinstance(error, ArchiveError) else ExitCode.BUG
+                await self._frontier.end_run(code, str(error), self._clock.now())
+            raise error from group
         counts = await self._frontier.counts()
         self._account.begin(counts)
+        ending = self._ending(counts)
+        await self._frontier.end_run(ending.code, ending.reason, self._clock.now())
+        return ending
+
+    def _ending(self, counts: Counts) -> Ending:
         if self._stop and (self._stop.code is ExitCode.STOPPED or counts.waiting):
             return self._stop
-        if not counts.seeds_archived:
-            return Ending(ExitCode.NO_SEED, "not one seed could be archived")
+        if not counts.good_seeds:
+            return Ending(ExitCode.NO_SEED, "no seed gave a usable answer")
         return Ending(ExitCode.DONE, "done")
 
     def snapshot(self) -> Snapshot:
@@ -191,6 +202,7 @@ class Crawl:
             return False
         if await self._feed.ended():
             if self._leftover is not None and await self._leftover.hand_out(now):
+                self._account.recounted(await self._frontier.counts())
                 await self._feed.reread()
                 self._news.set()
                 return False

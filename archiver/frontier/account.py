@@ -164,6 +164,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 def totals(db: sqlite3.Connection) -> Totals:
     """The crawl in one value."""
     states = dict(db.execute(_STATES if version_of(db) >= COUNTED_SINCE else _STATES_COUNTED))
+    for state, rules in db.execute(_RULES):  # a robots.txt is no URL of the site
+        states[state] -= rules
     revisits = _REVISITS if version_of(db) >= REVISITS_SINCE else "0, 0"
     captures, received, first, last, again, spared = db.execute(_CAPTURES.format(revisits)).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
@@ -198,6 +200,7 @@ _STATES = """
 SELECT 'waiting', sum(waiting) FROM hosts UNION ALL SELECT 'archived', sum(archived) FROM hosts
 UNION ALL SELECT 'failed', sum(failed) FROM hosts UNION ALL SELECT 'excluded', sum(excluded) FROM hosts
 """
+_RULES = "SELECT state, count(*) FROM urls WHERE priority < 0 AND state <> 'waiting' GROUP BY state"
 _STATES_COUNTED = "SELECT state, count(*) FROM urls GROUP BY state"
 _CAPTURES = """
 SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), {} FROM captures
@@ -219,11 +222,18 @@ _HOSTS = f"""
 WITH counted AS ({_COUNTED}), answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
+), rules AS (
+    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
+           sum(state = 'excluded') AS excluded
+    FROM urls WHERE priority < 0 GROUP BY host
 )
-SELECT key, waiting, coalesce(counted.archived, 0), coalesce(counted.failed, 0), coalesce(counted.excluded, 0),
+SELECT key, waiting, coalesce(counted.archived, 0) - coalesce(rules.archived, 0),
+       coalesce(counted.failed, 0) - coalesce(rules.failed, 0),
+       coalesce(counted.excluded, 0) - coalesce(rules.excluded, 0),
        coalesce(captures, 0), coalesce(answered.received, 0), coalesce(took, 0.0), parked, robots,
        coalesce(counted.due, 0.0), {{ways}}
 FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
+LEFT JOIN rules ON rules.host = hosts.id
 ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """  # noqa: S608 - constants
 

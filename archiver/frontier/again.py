@@ -32,6 +32,9 @@ COME_BACK_AS_SEED = """
 UPDATE urls SET state = 'waiting', due = ?, tries = 0, again = again + 1
 WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url FROM seeds)
 """
+LAST_BLOCKED = """
+SELECT url FROM captures WHERE blocked <> '' AND id = (SELECT max(id) FROM captures AS one WHERE one.url = captures.url)
+"""
 WITHOUT_PAYLOAD = """
 SELECT urls.id, json_group_array(DISTINCT visit.payload_digest) FROM urls
 CROSS JOIN captures AS visit ON visit.url = urls.id
@@ -73,7 +76,7 @@ def names_of(key: str) -> tuple[str, str, str]:
 
 def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, list[object]]:
     """The next rows behind *after* that *wanted* means, as SQL and its values; *hosts* are those that it names."""
-    states = MAY_COME_BACK if wanted.urls or wanted.statuses else WITHOUT_ANSWER
+    states = MAY_COME_BACK if wanted.urls or wanted.statuses or wanted.blocked else WITHOUT_ANSWER
     values: list[object] = [after, json.dumps(states)]
     terms = []
     if wanted.urls:
@@ -84,6 +87,8 @@ def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, 
     if wanted.hosts:
         terms.append("urls.host IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(hosts)))
+    if wanted.blocked:
+        terms.append(f"urls.id IN ({LAST_BLOCKED})")
     either = ["urls.status BETWEEN ? AND ?"] * len(wanted.statuses)
     values += [bound for span in wanted.statuses for bound in span]
     if wanted.failures:

@@ -6,12 +6,14 @@ a slow reader at the other end of a pipe holds nothing back in a crawl that runs
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from archiver.frontier import tallies
-from archiver.frontier.again import names_of
+from archiver.frontier.again import LAST_BLOCKED, names_of
+from archiver.frontier.figures import MISSING
+from archiver.frontier.readonly import VERDICT_SINCE, version_of
 from archiver.model import Hop, PatternTally, Robots, State
 
 MAX_STEPS = 250  # hops of a path that are looked up
@@ -129,6 +131,29 @@ SELECT refusals.url, rule, coalesce(urls.url, '') FROM refusals LEFT JOIN urls O
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which URLs to list: those that fit all of this."""
+
+    states: tuple[State, ...] = tuple(State)
+    statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range; none: any
+    missing: bool = False  # only requisites of archived pages that are not there
+    blocked: bool = False  # only those whose last answer is a challenge or block page
+
+    def terms(self) -> tuple[str, list[object]]:
+        """Return this as SQL and its values."""
+        terms = ["urls.state IN (SELECT value FROM json_each(?))"]
+        values: list[object] = [json.dumps([state.value for state in self.states])]
+        if self.statuses:
+            terms.append(f"({' OR '.join(['urls.status BETWEEN ? AND ?'] * len(self.statuses))})")
+            values += [bound for span in self.statuses for bound in span]
+        if self.missing:
+            terms.append(f"{MISSING} AND above.state = 'archived'")
+        if self.blocked:
+            terms.append(f"urls.id IN ({LAST_BLOCKED})")
+        return " AND ".join(terms), values
+
+
 def known(db: sqlite3.Connection, address: str) -> Known | None:
     """The row of *address*."""
     row = db.execute(f"{_url(db)} WHERE urls.url = ?", (address,)).fetchone()
@@ -198,21 +223,22 @@ def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
     return [key for (key,) in rows if name in names_of(key)]
 
 
-def listed(db: sqlite3.Connection, states: Iterable[State], hosts: Sequence[str] | None) -> Iterator[Known]:
-    """Each URL in one of *states*, in the order of discovery; of *hosts* only, if given, and then by name."""
-    which = json.dumps([state.value for state in states])
-    among = "urls.state IN (SELECT value FROM json_each(?))"
+def listed(db: sqlite3.Connection, which: Which, hosts: Sequence[str] | None) -> Iterator[Known]:
+    """Each URL that *which* means, in the order of discovery; of *hosts* only, if given, and then by name."""
+    if which.blocked and version_of(db) < VERDICT_SINCE:
+        return
+    among, values = which.terms()
     if hosts is None:
         after = 0
         order = f"{_url(db)} WHERE urls.id > ? AND {among} ORDER BY urls.id LIMIT ?"
-        while page := _page(db, order, (after, which, PAGE)):
+        while page := _page(db, order, (after, *values, PAGE)):
             yield from map(_known, page)
             after = page[-1][0]
         return
     order = f"{_url(db)} WHERE urls.url > ? AND urls.url < ? AND {among} ORDER BY urls.url LIMIT ?"
     for key in hosts:
         last, behind = _span(key)
-        while page := _page(db, order, (last, behind, which, PAGE)):
+        while page := _page(db, order, (last, behind, *values, PAGE)):
             yield from map(_known, page)
             last = page[-1][1]
 

@@ -192,7 +192,11 @@ FROM urls GROUP BY host
 """
 _HOSTS = """
 CREATE TEMP TABLE IF NOT EXISTS host_figures AS
-WITH lived AS ({lived}), denied AS (
+WITH lived AS ({lived}), rules AS (
+    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
+           sum(state = 'excluded') AS excluded
+    FROM urls WHERE priority < 0 GROUP BY host
+), denied AS (
     SELECT host, count(*) AS robots FROM urls WHERE state = 'excluded' AND failure = 'robots' GROUP BY host
 ), answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took,
@@ -202,13 +206,15 @@ WITH lived AS ({lived}), denied AS (
            sum(iif({revisit} = 'server-not-modified', received, 0)) AS unmodified_bytes
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 )
-SELECT key, waiting, coalesce(lived.archived, 0) AS archived, coalesce(lived.failed, 0) AS failed,
-       coalesce(lived.excluded, 0) AS excluded, coalesce(denied.robots, 0) AS robots, coalesce(captures, 0) AS captures,
+SELECT key, waiting, coalesce(lived.archived, 0) - coalesce(rules.archived, 0) AS archived,
+       coalesce(lived.failed, 0) - coalesce(rules.failed, 0) AS failed,
+       coalesce(lived.excluded, 0) - coalesce(rules.excluded, 0) AS excluded,
+       coalesce(denied.robots, 0) AS robots, coalesce(captures, 0) AS captures,
        coalesce(answered.received, 0) AS received, coalesce(took, 0.0) AS took, coalesce(identical, 0) AS identical,
        coalesce(identical_bytes, 0) AS identical_bytes, coalesce(unmodified, 0) AS unmodified,
        coalesce(unmodified_bytes, 0) AS unmodified_bytes
 FROM hosts LEFT JOIN lived ON lived.host = hosts.id LEFT JOIN denied ON denied.host = hosts.id
-LEFT JOIN answered ON answered.host = hosts.id
+LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = hosts.id
 """
 
 
@@ -288,21 +294,37 @@ def truncated(db: sqlite3.Connection) -> Iterator[Truncated]:
         yield Truncated(*row)
 
 
+MISSING = (
+    "urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND "
+    "urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E'"
+)  # a requisite that is not there
+_MISSING_ROWS = f"""
+SELECT urls.url, iif(urls.failure <> '', urls.failure, iif(urls.status, 'status ' || urls.status, urls.state)), page.url
+FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state = 'archived' ORDER BY urls.id
+"""  # noqa: S608 - a constant
+
+
 def missing_requisites(db: sqlite3.Connection) -> Iterator[Missing]:
     """What archived pages need to be shown and is not there, in the order of discovery.
 
     A redirect on the way counts as the requisite that it stands for. What only a script names, and what still waits,
     is not told of.
     """
-    rows = db.execute(
-        "SELECT urls.url, iif(urls.failure <> '', urls.failure, iif(urls.status, 'status ' || urls.status, urls.state))"
-        ", page.url FROM urls JOIN urls AS page ON page.id = urls.via "
-        "WHERE urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR "
-        "urls.state = 'archived' AND urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E' "
-        "AND page.state = 'archived' ORDER BY urls.id"
-    )
-    for row in rows:
+    for row in db.execute(_MISSING_ROWS):
         yield Missing(*row)
+
+
+def broken_pages(db: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
+    """Yield (URL, status, the page that named it first) of each page that answered 4xx or 5xx, in order of discovery.
+
+    A redirect on the way counts as the page that it stands for.
+    """
+    yield from db.execute(
+        "SELECT urls.url, urls.status, coalesce(above.url, '') FROM urls "
+        "LEFT JOIN urls AS above ON above.id = urls.via "
+        "WHERE urls.state = 'archived' AND urls.status >= 400 AND urls.priority >= 0 "
+        "AND substr(rtrim(urls.path, 'R'), -1) IN ('', 'L') ORDER BY urls.id"
+    )
 
 
 def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:

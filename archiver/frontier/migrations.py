@@ -4,7 +4,7 @@ from importlib.resources import files
 
 APPLICATION_ID = 0x41524348  # "ARCH": tells our database from any other SQLite file
 
-STEPS: tuple[str, ...] = ("schema.sql", "files.sql", "politeness.sql", "scale.sql", "revisits.sql")
+STEPS: tuple[str, ...] = ("schema.sql", "files.sql", "politeness.sql", "scale.sql", "revisits.sql", "verdict.sql")
 VERSION = len(STEPS)
 
 

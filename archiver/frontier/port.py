@@ -63,7 +63,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many URLs are in each state, and what was received so far."""
+    """How many URLs are in each state, and what was received so far. A robots.txt counts only while it waits."""
 
     waiting: int
     archived: int
@@ -71,7 +71,7 @@ class Counts:
     excluded: int
     visited: int  # URLs visited at least once, robots.txt aside
     received: int  # bytes of all responses
-    seeds_archived: int
+    good_seeds: int  # that gave a 2xx or 3xx answer, which is stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ class Selection:
     hosts: tuple[str, ...] = ()  # example.org, example.org:8443 or https://example.org
     statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range
     failures: tuple[str, ...] = ()  # words of errors.Failure
+    blocked: bool = False  # only those whose last answer was a challenge or block page
 
 
 class Frontier(Protocol):
@@ -191,6 +192,12 @@ class Frontier(Protocol):
 
     async def inherit(self, manners: Sequence[Manner]) -> None:
         """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
+
+    async def begin_run(self, now: float) -> None:
+        """Note that a run begins."""
+
+    async def end_run(self, code: int, reason: str, now: float) -> None:
+        """Note how the run ended, and why."""
 
     async def counts(self) -> Counts:
         """The account of the whole crawl."""

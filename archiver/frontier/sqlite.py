@@ -29,6 +29,7 @@ from archiver.frontier import (
     limits,
     recalling,
     records,
+    runs,
     seeding,
     settling,
     tallies,
@@ -45,13 +46,6 @@ from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Se
 from archiver.slumber import Slumber
 
 CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
-
-COUNTS = """
-SELECT coalesce(sum(waiting), 0), coalesce(sum(archived), 0), coalesce(sum(failed), 0), coalesce(sum(excluded), 0),
-       coalesce(sum(spent), 0), coalesce(sum(received), 0),
-       (SELECT count(*) FROM seeds CROSS JOIN urls ON urls.id = seeds.url WHERE urls.state = 'archived')
-FROM hosts
-"""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -256,6 +250,14 @@ class SqliteFrontier:
         await self._write(self._anew, learning.learn, visits)
         return await self._read(leasing.claims, [visit.url for visit in visits])
 
+    async def begin_run(self, now: float) -> None:
+        """Note that a run begins."""
+        await self._write(runs.begin, now)
+
+    async def end_run(self, code: int, reason: str, now: float) -> None:
+        """Note how the run ended, and why."""
+        await self._write(runs.end, code, reason, now)
+
     async def began(self) -> float:
         """Seconds since the epoch: the first capture; 0 where there is none."""
         return float((await self._rows("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures"))[0][0])
@@ -275,7 +277,7 @@ class SqliteFrontier:
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
         self._asked = 0
-        return Counts(*(await self._rows(COUNTS))[0])
+        return Counts(*(await self._rows(runs.COUNTS))[0])
 
     async def tallies(self, most: int) -> list[PatternTally]:
         """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""

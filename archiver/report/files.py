@@ -15,7 +15,7 @@ from pathlib import Path
 from archiver.archive.layout import Layout, replace_file, storage, sync_folder
 from archiver.earlier import remembered
 from archiver.frontier import account, figures, tallies
-from archiver.report import changes, heritrix, page, summary, whole
+from archiver.report import changes, heritrix, page, summary, verdict, whole
 from archiver.report.summary import Summary, iso
 from archiver.report.whole import Beginning, Part, Row, Tables, Whole
 from archiver.stats import printable
@@ -110,16 +110,27 @@ def _lost(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
 
 def _seeds(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
     for seed in found.seeds:
-        yield seed.url, seed.state, seed.status or "", seed.followed, summary.seed_trouble(seed)
+        yield seed.url, seed.state, seed.status or "", seed.followed, verdict.seed_trouble(seed)
+
+
+def _verdict(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
+    for finding in found.verdict.findings:
+        yield finding.about, finding.words, finding.command
+
+
+def _broken(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    yield from figures.broken_pages(db)
 
 
 TABLES: Tables = {
+    "verdict": (("about", "what", "go_on_with"), _verdict),
     "seeds": (("seed", "state", "status", "urls_behind", "trouble"), _seeds),
     "hosts": (("host", "archived", "failed", "excluded", "waiting", "captures", "bytes", "revisits"), _hosts),
     "status-codes": (("status", "captures"), lambda db, _found: account.statuses(db)),
     "media-types": (("media_type", "captures", "bytes"), lambda db, _found: figures.media_types(db)),
     "failure-reasons": (("reason", "urls"), lambda _db, found: found.failures),
     "failures": (("url", "reason", "note", "via"), _lost),
+    "broken-pages": (("url", "status", "linked_from"), _broken),
     "missing-requisites": (("url", "reason", "page"), lambda db, _found: figures.missing_requisites(db)),
     "truncated": (("url", "status", "bytes", "ended_by", "date"), _truncated),
     "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),

@@ -34,13 +34,15 @@ def pieces(whole: Whole) -> Iterator[str]:
     yield f"<h1>{_shown(name)}</h1>\n"
     yield f'<p class="soft">{_shown(whole.directory)} · written {_moment(whole.written)}</p>\n'
     yield _outcome(whole)
+    for table in tables[:1]:  # the verdict
+        yield from _table(table)
     links = "".join(f'<a href="#{_shown(table.name)}">{_shown(table.title)}</a> ' for table in tables)
     yield f'<nav><a href="#asked">What was asked for</a> {links}</nav>\n'
     yield '<div class="plots">\n'
     yield from map(_figure, plots.drawn(whole.course))
     yield "</div>\n"
     yield _asked(whole)
-    for table in tables:
+    for table in tables[1:]:
         yield from _table(table)
     yield (
         f"<footer>Written by archiver {_shown(__version__)}. Times are UTC; bytes are those that crossed the wire. "

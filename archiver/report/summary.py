@@ -8,13 +8,10 @@ from typing import Any
 
 from archiver.frontier import account
 from archiver.frontier.account import SeedAccount, Totals
-from archiver.model import OUTSIDE
+from archiver.report import verdict
 from archiver.report.changes import words
+from archiver.report.verdict import NO_VERDICT, PLAIN, Verdict, View
 from archiver.stats import duration, printable, volume
-
-MAX_REASONS = 8  # kinds of failure named on the screen; the files have them all
-MAX_SEEDS = 20  # seeds in trouble named on the screen
-_GOOD = range(200, 400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +38,24 @@ class Summary:
     ending: str = ""  # why the run ended
     run: Run | None = None
     changes: dict[str, int] | None = None  # since the earlier crawls of the collection, by `changes.What`
+    verdict: Verdict = NO_VERDICT
 
 
 def gathered(db: sqlite3.Connection, ending: str = "", run: Run | None = None) -> Summary:
     """The summary of the crawl behind *db*."""
-    return Summary(account.totals(db), tuple(account.failures(db)), tuple(account.seeds(db)), ending, run)
+    seeds = tuple(account.seeds(db))
+    judged = verdict.gathered(db, seeds)
+    return Summary(account.totals(db), tuple(account.failures(db)), seeds, ending, run, verdict=judged)
 
 
-def lines(summary: Summary) -> Iterator[str]:
-    """The summary in words, aligned, with every name made harmless."""
+def lines(summary: Summary, view: View = PLAIN) -> Iterator[str]:
+    """The summary in words, aligned, with every name made harmless; the verdict comes last."""
+    yield from facts(summary)
+    yield from verdict.lines(summary.verdict, view)
+
+
+def facts(summary: Summary) -> Iterator[str]:
+    """How it ended, and the numbers."""
     totals = summary.totals
     if summary.ending:
         yield _row("ended", printable(summary.ending))
@@ -72,36 +78,6 @@ def lines(summary: Summary) -> Iterator[str]:
         )
     if summary.changes is not None:
         yield _row("changes", f"{words(summary.changes)}; reports/changes.tsv names them")
-    if summary.failures:
-        named = [f"{printable(reason)} {count}" for reason, count in summary.failures[:MAX_REASONS]]
-        more = len(summary.failures) - MAX_REASONS
-        yield _row("failures", ", ".join(named) + (f" and {more} more reasons" if more > 0 else ""))
-    troubled = [(seed, trouble) for seed in summary.seeds if (trouble := seed_trouble(seed))]
-    for number, (seed, trouble) in enumerate(troubled[:MAX_SEEDS]):
-        yield _row("" if number else "seeds", f"{printable(seed.url)} {trouble}")
-    if len(troubled) > MAX_SEEDS:
-        yield _row("", f"and {len(troubled) - MAX_SEEDS} more")
-
-
-def seed_trouble(seed: SeedAccount) -> str:
-    """What a person should know about a seed that did not bring what was hoped; empty where it did."""
-    if seed.state == "failed":
-        return f"failed: {_why(seed)}"
-    if seed.state == "excluded":
-        return f"is excluded: {_why(seed)}"
-    if seed.refused:
-        return f"redirects out of scope, to {printable(seed.refused)} ({printable(seed.rule)})"
-    if seed.state == "archived" and seed.note.endswith(OUTSIDE):
-        return f"{printable(seed.note)}; its links are not followed"
-    if seed.state == "archived" and seed.status not in _GOOD:
-        return f"answered with status {seed.status}"
-    return ""
-
-
-def _why(seed: SeedAccount) -> str:
-    reason = seed.failure or (f"status {seed.status}" if seed.status else "")
-    told = reason and seed.note.startswith(reason)  # a note may begin with the reason's own word
-    return printable(seed.note if told else ", ".join(filter(None, (reason, seed.note))))
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
@@ -109,6 +85,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
     run = summary.run
     return {
         "ended": summary.ending,
+        "verdict": verdict.as_json(summary.verdict),
         "totals": {
             **asdict(summary.totals),
             "first": iso(summary.totals.first),
@@ -117,7 +94,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "run": {**asdict(run), "rate": round(run.rate, 3)} if run else None,
         "changes": summary.changes,
         "failures": dict(summary.failures),
-        "seeds": [{**asdict(seed), "trouble": seed_trouble(seed)} for seed in summary.seeds],
+        "seeds": [{**asdict(seed), "trouble": verdict.seed_trouble(seed)} for seed in summary.seeds],
     }
 
 

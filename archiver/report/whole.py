@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from archiver.frontier import figures
-from archiver.report import asked, course, summary
+from archiver.report import asked, course, summary, verdict
 from archiver.report.asked import Asked
 from archiver.report.course import Course
 from archiver.report.summary import Summary, iso
@@ -31,12 +31,14 @@ Tables = dict[str, tuple[Row, Callable[[sqlite3.Connection, Summary], Iterable[R
 Part = tuple[str, Row, Iterable[Row]]  # name, names of columns, and the rows of one crawl, to be read once
 
 TITLES = {  # what a person reads above a table
+    "verdict": ("Verdict", "What became of the crawl, and the command that goes on from each finding."),
     "seeds": ("Seeds", "What became of each seed, and how many URLs were found behind it."),
     "hosts": ("Hosts", "URLs by state, captures, bytes received."),
     "status-codes": ("Response codes", "0 stands for an answer without a status line."),
     "media-types": ("Media types", "As the servers named them; an empty name stands for none, or for what is no type."),
     "failure-reasons": ("Failures by reason", "URLs of which no answer came, or that were not asked for."),
     "failures": ("Failures", "Each such URL, why, and the page that led to it."),
+    "broken-pages": ("Broken pages", "Pages that answered 4xx or 5xx, and the pages that link to them."),
     "missing-requisites": ("Missing requisites", "What archived pages need to be shown and is not there."),
     "truncated": ("Truncated captures", "Answers that are not whole, and what ended them."),
     "slowest-hosts": ("Slowest hosts", "By the mean time of an answer."),
@@ -159,13 +161,14 @@ def as_json(whole: Whole) -> dict[str, Any]:
 
 def lines(whole: Whole, most: int = 20) -> Iterator[str]:
     """The report in words: of each table the first *most* rows."""
-    yield from summary.lines(whole.summary)
+    yield from verdict.lines(whole.summary.verdict)
+    yield from summary.facts(whole.summary)
     for key, value in whole.asked.settings:
         yield f"{'setting':<9} {key} = {printable(value)}"
     if whole.asked.trouble:
         yield f"{'settings':<9} {printable(whole.asked.trouble)}"
     for table in whole.tables:
-        if table.rows:
+        if table.rows and table.name != "verdict":  # told above, in whole lines
             yield from ("", f"{table.title}. {table.note}".strip())
             yield from _aligned(table, most)
 

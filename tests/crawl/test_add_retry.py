@@ -74,7 +74,8 @@ async def held(directory: Path, wanted: Settings, gate: Gate) -> AsyncIterator["
 
 def retried(directory: Path, *urls: str, host: tuple[str, ...] = (), **chosen: tuple[str, ...]) -> None:
     """`archiver retry`."""
-    changing.retry(directory, urls, host, chosen.get("status", ()), chosen.get("failure", ()))
+    wish = changing.Retry(urls, host, chosen.get("status", ()), chosen.get("failure", ()), blocked=False)
+    changing.retry(directory, wish)
 
 
 def sound(directory: Path) -> None:

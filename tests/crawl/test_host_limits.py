@@ -166,7 +166,7 @@ def test_it_is_told(tmp_path: Path) -> None:
         assert ran.returncode == ExitCode.LIMIT
         assert "--max-urls-per-host 3 is reached by 1 host, for which 18 URLs wait" in ran.stderr
         status = archiver("status", "c", cwd=tmp_path).stdout
-        assert "18 waiting, 4 archived, held back by max-urls-per-host: 3" in status
+        assert "18 waiting, 3 archived, held back by max-urls-per-host: 3" in status
         told = json.loads(archiver("explain", "c", server.url("/p9"), "--json", cwd=tmp_path).stdout)
         assert told["waits_for"][0] == "a larger limit: its host has reached max-urls-per-host: 3"
         assert told["reason"] == "its host is held back by max-urls-per-host: 3"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import account
-from archiver.report import files, summary
+from archiver.report import files, summary, verdict
 from archiver.report.summary import Run
 from fixtures import crawls
 
@@ -69,7 +69,7 @@ def test_recent_rate(db: sqlite3.Connection) -> None:
 
 
 def test_seeds(db: sqlite3.Connection) -> None:
-    assert [(seed.url, seed.followed, summary.seed_trouble(seed)) for seed in account.seeds(db)] == [
+    assert [(seed.url, seed.followed, verdict.seed_trouble(seed)) for seed in account.seeds(db)] == [
         ("https://a.example/", 7, ""),
         ("https://b.example/", 0, "redirects out of scope, to https://c.example/ (host)"),
         ("https://gone.example/", 0, "failed: dns: no such host"),
@@ -80,8 +80,9 @@ def test_a_seed_that_leads_out_of_scope_is_named() -> None:
     seed = account.SeedAccount(
         "https://a.example/", "archived", 302, "", "redirects to https://b.example/, which is outside the scope", 2
     )
-    assert summary.seed_trouble(seed) == (
-        "redirects to https://b.example/, which is outside the scope; its links are not followed"
+    assert verdict.seed_trouble(seed) == (
+        "redirects to https://b.example/, which is outside the scope; "
+        "of its links only those into the scope are followed"
     )
 
 
@@ -138,9 +139,16 @@ def test_summary_in_words(db: sqlite3.Connection) -> None:
         "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
         "          not stored twice: 1 payload of 50 B",
         "this run  180 visits in 1:30, 2.0/s, 2.4 kB",
-        "failures  dns 1, robots 1, timeout 1",
-        "seeds     https://b.example/ redirects out of scope, to https://c.example/ (host)",
-        "          https://gone.example/ failed: dns: no such host",
+        "verdict   4 pages: 1 ok, 1 redirect, 1 not found (404), 1 no answer (dns)",
+        "          archiver urls DIR --status 4xx,5xx --why   # which, and why",
+        "          1 image, style or script: 1 no answer (timeout); 1 missing on archived pages, such as",
+        "          https://a.example/y (timeout)",
+        "          archiver urls DIR --missing --why   # all that is missing",
+        "seeds     https://gone.example/ failed: dns: no such host",
+        "          archiver retry DIR https://gone.example/ && archiver resume DIR   # try again",
+        "          https://b.example/ redirects out of scope, to https://c.example/ (host)",
+        "robots    1 URL is forbidden by robots.txt, such as https://a.example/z",
+        "          archiver urls DIR --state excluded --why   # which, and by which rule",
     ]
 
 

@@ -161,7 +161,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert (counts.waiting, counts.archived, counts.failed, counts.excluded) == tuple(states[s] for s in State)
         assert counts.visited == sum(row.tries > 0 for row in self.known.values())
         assert counts.received == self.received
-        assert counts.seeds_archived == sum(self.known[seed].state is State.ARCHIVED for seed in self.seeds)
+        assert counts.good_seeds == sum(self.known[seed].state is State.ARCHIVED for seed in self.seeds)
 
     @invariant()
     def windows(self) -> None:

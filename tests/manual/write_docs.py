@@ -94,6 +94,17 @@ def exit_codes_page() -> str:
             "After 3 its line says which path it was and, where the disk is full, how much is missing; what was",
             "committed is safe. When the disk has room again, or can be written again, `archiver resume DIR` goes on.",
             "",
+            "**6** means that the archive holds nothing you asked for: every seed answered with an error (403,",
+            "404, 500, or 429 and 503 until its retries were used up), showed a challenge page, or did not answer",
+            "at all. Answers that came are archived all the same. Where only some seeds fail, the code is 0, and",
+            "the verdict names them.",
+            "",
+            "**8** is for scripts that want to know about trouble. Give `--strict` to `crawl`, `resume` or",
+            "`recrawl`; it is kept in crawl.toml. The code is then 8 instead of 0 if a seed failed, a page of the",
+            "site answered 4xx or 5xx or not at all, a site refused us, or URLs are held as a suspected trap.",
+            "Without `--strict` the code stays 0, and the [verdict](reports.md#the-verdict) says the same in",
+            "words.",
+            "",
         ]
     )
 

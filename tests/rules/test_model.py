@@ -37,4 +37,5 @@ def test_exit_codes() -> None:
         "LIMIT": 5,
         "NO_SEED": 6,
         "FAULTS": 7,
+        "TROUBLE": 8,
     }

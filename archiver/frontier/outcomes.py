@@ -1,0 +1,194 @@
+"""What became of a crawl's URLs, for the verdict: counts by kind and status, and what went wrong. Questions only.
+
+Memory is bounded: examples are a few, hosts and seeds are limited. Each question reads a table once. Databases of
+older schemas are understood.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from archiver.frontier.figures import missing_requisites
+from archiver.frontier.readonly import VERDICT_SINCE, version_of
+
+EXAMPLES = 3
+MOST_HOSTS = 1000  # that refuse us
+MOST_SEEDS = 1000  # looked at for pages that only scripts fill
+REFUSING = (403, 429, 503)  # statuses by which a host may refuse us
+_MICRO = 1_000_000
+
+KINDS = ("rules", "page", "requisite", "guess", "sitemap")
+STATES = ("waiting", "archived", "failed", "excluded")
+_WAY = "rtrim(urls.path, 'R')"
+_KIND = f"""
+CASE WHEN urls.priority < 0 THEN 0 WHEN substr({_WAY}, -1) IN ('', 'L') THEN 1 WHEN substr({_WAY}, -1) = 'E' THEN 2
+     WHEN substr({_WAY}, -1) = 'X' THEN 3 ELSE 4 END
+"""
+_STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
+_GROUPS = f"""
+SELECT urls.status * 100 + ({_KIND}) * 10 + CASE urls.state {_STATE} ELSE 9 END AS alike, failure, count(*)
+FROM urls GROUP BY alike, failure
+"""  # noqa: S608 - constants; one number is sorted in half the time of three columns
+_BLOCKED = f"""
+SELECT {_KIND}, urls.status, count(*) FROM captures JOIN urls ON urls.id = captures.url
+WHERE captures.blocked <> '' AND urls.state = 'archived'
+  AND captures.id = (SELECT max(newest.id) FROM captures AS newest WHERE newest.url = urls.id)
+GROUP BY 1, 2
+"""  # noqa: S608 - constants
+_HOSTS = """
+SELECT id, key, refuses, paused, waiting FROM hosts WHERE refuses > 0 OR id IN (
+    SELECT urls.host FROM captures JOIN urls ON urls.id = captures.url WHERE captures.blocked <> ''
+) ORDER BY refuses = 0, waiting DESC, key LIMIT ?
+"""
+_COURSE = f"""
+SELECT urls.host, captures.status, captures.blocked, captures.timestamp, ({_KIND}) = 1
+FROM captures JOIN urls ON urls.id = captures.url
+WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
+"""  # noqa: S608 - constants
+_LINKED = """
+SELECT urls.seed, sum(urls.hop = 'L' AND urls.path <> ''), sum(urls.hop = 'E') FROM urls
+WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed HAVING sum(urls.hop = 'L' AND urls.path <> '') <= 1
+AND sum(urls.hop = 'E') > 0 LIMIT ?
+"""
+_SCRIPTS = """
+SELECT urls.seed, begun.url, count(DISTINCT urls.id) FROM urls JOIN captures ON captures.url = urls.id
+JOIN urls AS begun ON begun.id = urls.seed
+WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.status BETWEEN 200 AND 299
+  AND (captures.mime LIKE '%javascript%' OR captures.mime LIKE '%ecmascript%') GROUP BY urls.seed ORDER BY urls.seed
+"""
+_REFUSED_LINKS = """
+SELECT above.seed, count(*) FROM refusals JOIN urls AS above ON above.id = refusals.via
+WHERE above.seed IN (SELECT value FROM json_each(?)) GROUP BY above.seed
+"""
+_NARROW = "SELECT 1 FROM refusal_counts WHERE rule LIKE 'scope: page%' OR rule LIKE 'max-depth: 0%' LIMIT 1"
+
+
+class Group(NamedTuple):
+    """URLs that are alike in all that the verdict tells apart."""
+
+    kind: str  # of KINDS
+    state: str
+    status: int  # of the last answer; 0: none, or one without a status line
+    failure: str
+    urls: int
+
+
+@dataclass(frozen=True, slots=True)
+class RefusingHost:
+    """A host that refuses us, or has shown challenge or block pages."""
+
+    key: str
+    since: float  # seconds since the epoch: when the refusals began
+    paused: bool
+    waiting: int
+    pages: int  # that it gave before
+    answers: int  # since then …
+    statuses: tuple[tuple[int, int], ...]  # … and of these the refusals: (status, answers)
+    sign: str  # by which the last of them was recognised; "" where only the run of them was
+
+    @property
+    def refused(self) -> int:
+        """How many answers since then were refusals."""
+        return sum(count for _, count in self.statuses)
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """How many there are, and the first few."""
+
+    count: int = 0
+    first: tuple[tuple[str, str], ...] = ()  # (URL, why)
+
+
+NONE = Examples()
+
+
+@dataclass(slots=True)
+class _Course:
+    """The answers of one host, read in their order."""
+
+    since: float
+    pages: int = 0
+    answers: int = 0
+    statuses: Counter[int] = field(default_factory=Counter)
+    sign: str = ""
+
+    def take(self, status: int, blocked: str, moment: float, *, page: bool) -> None:
+        """Read one more answer."""
+        refused = bool(blocked) or status in REFUSING
+        if not self.since and blocked:
+            self.since = moment
+        if not self.since or moment < self.since:
+            self.pages += page and not refused and status < 400
+            return
+        self.answers += 1
+        if refused:
+            self.statuses[status] += 1
+            self.sign = blocked or self.sign
+
+
+def groups(db: sqlite3.Connection) -> Iterator[Group]:
+    """Return all URLs, counted by kind, state, status and failure: some hundred rows at most."""
+    for alike, failure, urls in db.execute(_GROUPS):
+        state = alike % 10
+        if state < len(STATES):
+            yield Group(KINDS[alike // 10 % 10], STATES[state], alike // 100, failure, urls)
+
+
+def blocked(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
+    """Return (kind, status, URLs) of the URLs whose last answer was a challenge or block page."""
+    if version_of(db) < VERDICT_SINCE:
+        return []
+    return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_BLOCKED)]
+
+
+def refusing(db: sqlite3.Connection) -> list[RefusingHost]:
+    """Return the hosts that refuse us, or have shown challenge pages; those that are paused first."""
+    rows = db.execute(_HOSTS, (MOST_HOSTS,)).fetchall() if version_of(db) >= VERDICT_SINCE else []
+    courses = {host: _Course(since) for host, _, since, _, _ in rows}
+    if courses:
+        for host, status, sign, moment, page in db.execute(_COURSE, (json.dumps(list(courses)),)):
+            courses[host].take(status, sign, moment / _MICRO, page=bool(page))
+    return [_refusing(row, courses[row[0]]) for row in rows]
+
+
+def _refusing(row: tuple[int, str, float, int, int], course: _Course) -> RefusingHost:
+    _, key, _, paused, waiting = row
+    statuses = tuple(course.statuses.most_common())
+    return RefusingHost(key, course.since, bool(paused), waiting, course.pages, course.answers, statuses, course.sign)
+
+
+def missing(db: sqlite3.Connection) -> Examples:
+    """Return the requisites of archived pages that are not there."""
+    count = 0
+    first: list[tuple[str, str]] = []
+    for each in missing_requisites(db):
+        count += 1
+        if len(first) < EXAMPLES:
+            first.append((each.url, each.reason))
+    return Examples(count, tuple(first))
+
+
+def example(db: sqlite3.Connection, failure: str) -> str:
+    """Return the first URL that is excluded by *failure*."""
+    question = "SELECT url FROM urls WHERE state = 'excluded' AND failure = ? AND priority >= 0 ORDER BY id LIMIT 1"
+    row = db.execute(question, (failure,)).fetchone()
+    return row[0] if row else ""
+
+
+def scripted(db: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Return (seed, scripts) of the seeds that name scripts and next to no links: a browser may show more there.
+
+    Where the scope is single pages nothing is said, for no seed is to lead anywhere.
+    """
+    if db.execute(_NARROW).fetchone():
+        return []
+    linked = [seed for seed, _, _ in db.execute(_LINKED, (MOST_SEEDS,))]
+    if not linked:
+        return []
+    refused = dict(db.execute(_REFUSED_LINKS, (json.dumps(linked),)))
+    thin = [seed for seed in linked if refused.get(seed, 0) <= 1]
+    return [(url, scripts) for _, url, scripts in db.execute(_SCRIPTS, (json.dumps(thin),))]
