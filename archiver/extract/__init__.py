@@ -9,6 +9,7 @@ Readers of what many sites do not have are imported when the first of it comes: 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from archiver.extract import css, html, script, text
 from archiver.extract.coding import decoded
@@ -16,6 +17,7 @@ from archiver.extract.document import Document
 from archiver.extract.fields import from_fields, nofollow, redirect
 from archiver.extract.found import NOFOLLOW
 from archiver.extract.kind import Kind, kind_of
+from archiver.extract.signs import unwarned
 from archiver.model import Links
 
 __all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "is_page", "links", "nofollow", "readable", "redirect"]
@@ -50,5 +52,8 @@ def is_page(document: Document) -> bool:
 
 def links(document: Document) -> Links:
     """Everything that *document* names; nothing where there is no grammar for its kind."""
-    reader = _READERS.get(kind_of(document))
+    kind = kind_of(document)
+    if kind in (Kind.XML, Kind.SITEMAP) and (body := unwarned(document.body)) is not document.body:
+        document = replace(document, body=body)
+    reader = _READERS.get(kind)
     return reader(document) if reader else Links()

@@ -16,6 +16,7 @@ from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, relation_hop
 from archiver.extract.entries import LONGEST, as_written
 from archiver.extract.found import Found
+from archiver.extract.guess import like_a_url
 from archiver.extract.vocabularies import WHOLE, XHTML, sheet
 from archiver.model import Hop
 
@@ -37,6 +38,8 @@ _ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
     ("category", "domain"): None,
     ("category", "term"): None,
     ("scheme", "uri"): None,
+    ("generator", "url"): L,  # of Atom 0.3
+    ("generator", "uri"): L,
 }
 _NAMES = frozenset(("about", "base", "rel", "type", "scheme", "term", "domain", "version", "role"))
 _TEXTS: dict[str, Hop | None] = {
@@ -47,12 +50,16 @@ _TEXTS: dict[str, Hop | None] = {
     "cloud": None,
     "generatoragent": None,
 }
-_FOR_PROGRAMS = re.compile(r"edit|edit-media|hub|pingback|replies#post|service|http://schemas\.google\.com/.*+")
+_ADDRESSES = frozenset(("comments", "commentrss", "url"))  # also a number of comments, which is no address
+_FOR_PROGRAMS = re.compile(
+    r"edit|edit-media|hub|pingback|replies#post|service|service\.(?:edit|post|resume|upload|categories|subscribe)"
+    r"|http://schemas\.google\.com/.*+"
+)
 _PICTURE = re.compile(
     r"icon|logo|image|(?:apple-touch-)?icon|http://opds-spec\.org/(?:image|cover|thumbnail).*+|x-stanza-cover-image.*+"
 )
 _HTML_TEXTS = frozenset(
-    ("description", "encoded", "summary", "content", "subtitle", "title", "rights", "tagline", "copyright")
+    ("description", "encoded", "summary", "content", "subtitle", "title", "rights", "tagline", "info", "copyright")
 )
 _ENTRIES = frozenset(("item", "entry"))
 _HTML_TYPES = frozenset(("html", "text/html"))
@@ -145,7 +152,7 @@ class Feed:
             self.bases.add(text, L if whole else None, name)
         elif name == "url" and parent == "image":
             self.bases.add(text, E, "image/url")
-        elif name in _TEXTS or whole:
+        elif name in _TEXTS or whole or (name in _ADDRESSES and like_a_url(text)):
             self._linked |= name == "link"
             self.bases.add(text, E if name == "image" else _TEXTS.get(name, L), name)
 

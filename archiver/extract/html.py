@@ -27,9 +27,17 @@ _PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themse
 
 _TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _PLAIN_TEXT = ("style", "script", "noframes", "noembed")
-_INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript))(?![\w-])", re.IGNORECASE | re.ASCII)
+_INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript|svg|math))(?![\w-])", re.IGNORECASE | re.ASCII)
 _BASE = re.compile(r"<base(?![\w-])[^<>]*+>?+", re.IGNORECASE | re.ASCII)
-_ENDS = {name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII) for name in ("script", "template", "noscript")}
+_ENDS = {
+    name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII)
+    for name in ("script", "template", "noscript", "svg", "math")
+}
+_HTML_AGAIN = re.compile(  # in a drawing or a formula: elements that hold HTML, and tags at which parsers leave it
+    r"<(?:foreignobject|desc|title|annotation-xml|b|big|blockquote|body|br|center|code|dd|div|dl|dt|em|embed|h[1-6]|head"
+    r"|hr|i|img|li|listing|menu|meta|nobr|ol|p|pre|ruby|s|small|span|strong|strike|su[bp]|table|tt|u|ul|var)[\s/>]",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def read(document: Document) -> Links:
@@ -89,7 +97,7 @@ def _told(source: str) -> tuple[Elements, list[str]]:
 
 
 def _with_live_bases(source: str) -> str:
-    """*source* without the base elements in templates, and in what is shown only where scripts do not run."""
+    """*source* without the base elements in templates and drawings, and where they count only without scripts."""
     live: list[str] = []
     position = kept = 0
     while start := _INERT.search(source, position):
@@ -106,7 +114,11 @@ def _with_live_bases(source: str) -> str:
 
 def _end_of(name: str, source: str, start: int) -> int:
     end = _ENDS[name.lower()].search(source, start)
-    return end.start() if end else -1
+    if name.lower() not in ("svg", "math"):
+        return end.start() if end else -1
+    stop = end.start() if end else len(source)
+    again = _HTML_AGAIN.search(source, start, stop)
+    return again.start() if again else stop
 
 
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:

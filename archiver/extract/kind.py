@@ -63,16 +63,17 @@ def kind_of(document: Document) -> Kind:
     head = document.body[:TELLING]
     if media in _HTML_TYPES and head[: len(_DOCTYPE)].lower() == _DOCTYPE:
         return Kind.HTML
+    xml = _is_xml(media)
+    if xml or media in _HTML_TYPES or document.hop is Hop.MANIFEST:
+        head = signs.unwarned(document.body)[:TELLING]
     if document.hop is Hop.MANIFEST:
         return Kind.HTML if _surely_html(head) else Kind.SITEMAP
     word = signs.word_of(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
     if word:
         return Kind[word]
     if media in _HTML_TYPES:
-        if head.startswith(_BINARY):
-            return Kind.OTHER
-        return Kind.XML if _FEED.match(head, _start(head)) else Kind.HTML
-    if media in _XML_TYPES or media.endswith("+xml"):
+        return _of_page(head)
+    if xml:
         return Kind.XML
     if media == "text/css":
         return Kind.CSS
@@ -81,6 +82,16 @@ def kind_of(document: Document) -> Kind:
     if media == "text/plain":
         return _of_plain_text(document, head)
     return _of_unknown(document, head) if media in _UNKNOWN or "/" not in media else Kind.OTHER
+
+
+def _is_xml(media: str) -> bool:
+    return media in _XML_TYPES or media.endswith("+xml")
+
+
+def _of_page(head: bytes) -> Kind:
+    if head.startswith(_BINARY):
+        return Kind.OTHER
+    return Kind.XML if _FEED.match(head, _start(head)) else Kind.HTML
 
 
 def _of_plain_text(document: Document, head: bytes) -> Kind:

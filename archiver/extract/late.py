@@ -15,6 +15,8 @@ from archiver.model import Hop
 Kept = Iterator[tuple[str, Hop]]
 
 _LONGEST_NAME = 60
+_MOST_LISTED = 500
+_APART = tuple(re.compile(sign) for sign in (r"\s*[,|;]\s*", r"\s+"))
 _CHOICE = re.compile(r"\[\s*([^\[\],\s]{1,2000})\s*,")  # [small.png, (only screen)], [large.png, (large)]
 
 
@@ -34,15 +36,27 @@ def kept(tag: str, name: str, value: str) -> Kept:
     return _files(name, bare)
 
 
+def _listed(bare: str) -> list[str]:
+    """The files of a list with commas, bars, semicolons or spaces between them; none where any is no file."""
+    for apart in _APART:
+        if apart.search(bare):
+            files = [file for file in apart.split(bare, _MOST_LISTED)[:_MOST_LISTED] if file]
+            if len(files) > 1 and all(a_file(file, near=True) for file in files):
+                return files
+    return []
+
+
 def _files(name: str, bare: str) -> Kept:
     if LATE.fullmatch(name):
         if "set" in name[5:]:
             yield from ((reference, Hop.REQUISITE) for reference in srcset.candidates(bare))
         elif bare.startswith("["):
             yield from ((file, Hop.REQUISITE) for file in _CHOICE.findall(bare) if a_file(file, near=True))
+        elif files := _listed(bare):
+            yield from ((file, Hop.REQUISITE) for file in files)
         elif like_a_url(bare) or a_file(bare, near=True):
             yield bare, Hop.REQUISITE
-    elif LATE_FILE.fullmatch(name) and a_file(bare, near=True):
-        yield bare, Hop.REQUISITE
+    elif LATE_FILE.fullmatch(name) and (files := _listed(bare) or [bare]) and a_file(files[0], near=True):
+        yield from ((file, Hop.REQUISITE) for file in files)
     elif a_file(bare):
         yield bare, Hop.SPECULATIVE

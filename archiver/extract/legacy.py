@@ -8,7 +8,8 @@ written the same way. Names are those of the standard. Pure tables, each built o
 import codecs
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache
 
 import webencodings
 
@@ -23,7 +24,8 @@ _OURS_OF_JIS = {
     "\xac": "\uffe2",
 }
 _FROM_JIS = str.maketrans(_OURS_OF_JIS)
-_TO_JIS = str.maketrans({ours: theirs for theirs, ours in _OURS_OF_JIS.items()})
+# The parts of the index jis0208 that each encoding writes: Shift_JIS passes over the characters that stand there twice.
+_WRITTEN_PARTS = {"euc-jp": ((0, 8836),), "shift_jis": ((0, 8272), (10716, 11104))}
 _TO_JAPANESE = str.maketrans({"\xa5": "\\", "\u203e": "~", "\u2212": "\uff0d"})  # what the standard writes them as
 _HALF_WIDTH = re.compile("[\uff61-\uff9f]")
 _FULL_WIDTH = (
@@ -90,17 +92,44 @@ def _japanese(body: bytes) -> str:
 
 
 def _euc_jp(run: str) -> bytes:
-    run = run.translate(_TO_JAPANESE).translate(_TO_JIS)
     pieces = bytearray()
-    for char in run:
-        try:
-            piece = char.encode("euc_jp")
-        except UnicodeEncodeError:
-            piece = char.encode("euc_jis_2004")
-        if piece.startswith(b"\x8f") or len(piece) > 2:  # the standard reads the second plane, but never writes it
-            raise UnicodeEncodeError("euc-jp", run, 0, len(run), "no such character")
-        pieces += piece
+    for char in run.translate(_TO_JAPANESE):
+        if char < "\x80":
+            pieces += char.encode()
+        elif "\uff61" <= char <= "\uff9f":
+            pieces += bytes((0x8E, ord(char) - 0xFF61 + 0xA1))
+        else:
+            pointer = _pointer(char, "euc-jp")
+            pieces += bytes((pointer // 94 + 0xA1, pointer % 94 + 0xA1))
     return bytes(pieces)
+
+
+def _pointer(char: str, encoding: str) -> int:
+    """Where *char* stands in the standard's index jis0208; UnicodeEncodeError where *encoding* cannot write it.
+
+    JIS X 0213 has more characters (the euro, for one), which browsers do not write.
+    """
+    for first, end in _WRITTEN_PARTS[encoding]:
+        pointer = _jis0208(first, end).get(char)
+        if pointer is not None:
+            return pointer
+    raise UnicodeEncodeError(encoding, char, 0, 1, "no such character")
+
+
+@cache
+def _jis0208(first: int, end: int) -> dict[str, int]:
+    """The pointers of the index from *first* to *end*: Shift_JIS, as Windows has it, holds the index as it stands."""
+    pointers: dict[str, int] = {}
+    for pointer in range(first, end):
+        with suppress(UnicodeDecodeError):  # where nothing stands
+            pointers.setdefault(_shifted(pointer).decode("cp932"), pointer)  # of two places the first counts
+    return pointers
+
+
+def _shifted(pointer: int) -> bytes:
+    """The two bytes of Shift_JIS for a *pointer* into the index."""
+    lead, trail = divmod(pointer, 188)
+    return bytes((lead + (0x81 if lead < 0x1F else 0xC1), trail + (0x40 if trail < 0x3F else 0x41)))
 
 
 def _iso_2022_jp(run: str) -> bytes:
@@ -122,20 +151,53 @@ def _iso_2022_jp(run: str) -> bytes:
 
 
 def _shift_jis(run: str) -> bytes:
-    return run.translate(_TO_JAPANESE).encode("cp932")
+    pieces = bytearray()
+    for char in run.translate(_TO_JAPANESE):
+        if char <= "\x80":
+            pieces += char.encode("latin-1")
+        elif "\uff61" <= char <= "\uff9f":
+            pieces.append(ord(char) - 0xFF61 + 0xA1)
+        else:
+            pieces += _shifted(_pointer(char, "shift_jis"))
+    return bytes(pieces)
+
+
+def _each(runs: dict[int, str]) -> dict[str, bytes]:
+    """The bytes of each character, of *runs* of characters that begin at a number."""
+    return {char: (first + place).to_bytes(2) for first, run in runs.items() for place, char in enumerate(run)}
+
+
+# Where browsers write other bytes than Python's codecs: all characters were compared with what Chromium writes.
+_BIG5 = _each(
+    {0xA145: "\u2027", 0xA14E: "\ufe51", 0xA1C2: "\xaf", 0xA1E3: "\uff5e", 0xA1F2: "\u2295\u2299", 0xA1FE: "\uff0f"}
+    | {0xA240: "\uff3c\u2215\ufe68", 0xA244: "\uffe5", 0xA246: "\uffe0\uffe1", 0xA27E: "\u256d"}
+    | {0xA2A1: "\u256e\u2570\u256f", 0xA3C0: "".join(map(chr, range(0x2400, 0x2420))), 0xA3E0: "\u2421\u20ac"}
+    | {0xC6CF: "\u5ef4", 0xC6D3: "\u65e0", 0xC6D5: "\u7676", 0xC6D7: "\u96b6", 0xC6DF: "\u4edd"}
+    | {0xFB48: "\u5605", 0xFBF9: "\u5ed0", 0xFC6C: "\u60a4", 0xFE52: "\u732a"}
+)
+_NOT_IN_BIG5 = frozenset("\xa2\xa3\xa5\u2022\u203e\u223c\u2609\u2641\uff64")
+_GB18030 = _each(
+    {0xA6D9: "\ufe10\ufe12\ufe11\ufe13\ufe14\ufe15\ufe16", 0xA6EC: "\ufe17\ufe18", 0xA6F3: "\ufe19"}
+    | {0xA8BC: "\u1e3f", 0xFE59: "\u9fb4", 0xFE61: "\u9fb5", 0xFE66: "\u9fb6\u9fb7", 0xFE6D: "\u9fb8"}
+    | {0xFE7E: "\u9fb9", 0xFE90: "\u9fba", 0xFEA0: "\u9fbb"}
+) | {"\ue7c7": b"\x815\xf47"}
 
 
 def _big5(run: str) -> bytes:
-    pieces = [char.encode("big5hkscs") for char in run]
-    if any(len(piece) > 1 and piece[0] < 0xA1 for piece in pieces):  # Hong Kong's additions are read, never written
-        raise UnicodeEncodeError("big5", run, 0, len(run), "no such character")
-    return b"".join(pieces)
+    pieces = bytearray()
+    for char in run:
+        piece = _BIG5.get(char) or char.encode("big5hkscs")
+        # Hong Kong's additions are read, never written.
+        if char in _NOT_IN_BIG5 or (len(piece) > 1 and piece[0] < 0xA1):
+            raise UnicodeEncodeError("big5", run, 0, len(run), "no such character")
+        pieces += piece
+    return bytes(pieces)
 
 
 def _gb18030(run: str) -> bytes:
     if "\ue5e5" in run:
         raise UnicodeEncodeError("gb18030", run, 0, len(run), "no such character")
-    return run.encode("gb18030")
+    return b"".join(_GB18030.get(char) or char.encode("gb18030") for char in run)
 
 
 def _gbk(run: str) -> bytes:

@@ -28,8 +28,10 @@ def of_object(attributes: Mapping[str, str]) -> Named:
     class_id = attributes.get("classid", "").strip()
     control = class_id.lower().startswith("clsid:")
     folder = "" if control else _folder(attributes)
-    if "data" in attributes:
-        yield _within(folder, attributes["data"]), Hop.REQUISITE, "data"
+    if "data" in attributes:  # browsers of today do not know `codebase`, those with plug-ins did
+        yield attributes["data"], Hop.REQUISITE, "data"
+        if (within := _within(folder, attributes["data"])) != attributes["data"].strip():
+            yield within, Hop.SPECULATIVE, "data"
     yield from _archives(folder, attributes)
     runs = re.sub(r"^(?:java|python):", "", class_id)
     if not control and like_a_url(runs):

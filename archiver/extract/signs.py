@@ -11,6 +11,11 @@ from archiver import url
 from archiver.extract.document import Document
 from archiver.model import Hop
 
+_DECLARATION_WITHIN = 8192  # bytes
+_WARNING = re.compile(  # what PHP and its kin say in the place where they are when something is wrong
+    rb"(?:[^<]|</?(?:br|b|i|p|em|strong|pre|div|span|font|table|tr|t[dh]|hr|a|h[1-6])(?=[\s/>])[^<>]*+>)++",
+    re.IGNORECASE,
+)
 Word = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "TEXT", "INDEX", "OTHER"]
 
 _PDF = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
@@ -32,6 +37,12 @@ _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<")
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 _MANIFESTS = (".webmanifest", "/manifest.json")
 _FEED = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
+
+
+def unwarned(body: bytes) -> bytes:
+    """Return *body* from its XML declaration on if only a warning of the server's own program stands before it."""
+    start = body.find(b"<?xml ", 0, _DECLARATION_WITHIN)
+    return body[start:] if start > 0 and _WARNING.fullmatch(body, 0, start) else body
 
 
 def word_of(document: Document, head: bytes, *, loose: bool, page: bool) -> Word | None:

@@ -185,7 +185,7 @@ PARAMETERS = frozenset(
 
 # Attributes in which scripts keep what they will load when it comes into view.
 LATE = re.compile(
-    r"data-(?:[\w-]*?(?:src|srcset|original|original-set|poster|bgset|bg|background|image|img|picture|thumb|thumbnail"
+    r"data-(?:[\w-]*?(?:src|srcset|original|original-set|poster|bgset|bg|background|images?|imgs?|pictures?|thumbs?|thumbnails?"
     r"|lazy|lazyload|echo|fallback|-file|_image|interchange)(?:[-_]?ur[li])?"
     r"|(?:lazy|src|original|bg|background|image|img)-[\w-]+)"
 )

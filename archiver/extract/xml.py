@@ -23,6 +23,7 @@ _MARKUP = frozenset(("html", "svg", "stylesheet", "transform"))
 _ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
 _XSL = "{http://www.w3.org/1999/XSL/Transform}"
 _DOCUMENT = re.compile(r"\bdocument\(\s*+(?:'([^'{}]++)'|\"([^\"{}]++)\")")
+_NO_BASES = ("{http://www.w3.org/2000/svg}", "{http://www.w3.org/1998/Math/MathML}")  # where `base` means nothing
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
 _AT_ONCE = 8 << 20  # bytes of a sitemap that is read in one leap if it can be
 
@@ -80,6 +81,8 @@ class _Markup:
     def start(self, tag: str, attributes: Attributes) -> None:
         """Take in a start tag."""
         name = tag.rpartition("}")[2].lower()
+        if name == "base" and tag.startswith(_NO_BASES):
+            return
         if not self._begun:
             self._begun, self.page = True, name == "html"
         if tag.startswith(_XSL):

@@ -249,9 +249,10 @@ def test_applets(attributes: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("attributes", "expected"),
     [
-        ("data=a.swf codebase=/b/", "/b/a.swf"),
+        ("data=a.swf codebase=/b/", "/dir/a.swf /b/a.swf"),
         ("data=http://e.org/a.swf codebase=/b/", "/a.swf"),
         ("data=/a.swf codebase=b", "/a.swf"),
+        ("data=a.svg codebase=b", "/dir/a.svg /dir/b/a.svg"),
         ("classid=java:Clock.class codebase=b archive='x.jar y.jar'", "/dir/b/x.jar /dir/b/y.jar /dir/b/Clock.class"),
         ("classid=clock.py", "/dir/clock.py"),
         ("classid=clsid:D27CDB6E codebase='http://a.test/flash.cab#version=9' data=a.swf", "/dir/a.swf"),
@@ -260,7 +261,24 @@ def test_applets(attributes: str, expected: str) -> None:
     ],
 )
 def test_objects(attributes: str, expected: str) -> None:
-    assert told(f"<object {attributes}></object>") == [(target, E) for target in expected.split()]
+    assert [target for target, _ in told(f"<object {attributes}></object>")] == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [
+        ("data-src='a.jpg,b.jpg'", "/dir/a.jpg /dir/b.jpg"),
+        ("data-src='a.jpg, /b.jpg?x=1'", "/dir/a.jpg /b.jpg?x=1"),
+        ("data-src='a.jpg|b.jpg'", "/dir/a.jpg /dir/b.jpg"),
+        ("data-src='a.jpg; b.jpg'", "/dir/a.jpg /dir/b.jpg"),
+        ("data-src='a.jpg\nb.jpg'", "/dir/a.jpg /dir/b.jpg"),
+        ("data-images='a.jpg b.jpg'", "/dir/a.jpg /dir/b.jpg"),
+        ("data-src='w_100,h_50/a.jpg'", "/dir/w_100,h_50/a.jpg"),
+        ("data-src='one,two/a.jpg'", "/dir/one,two/a.jpg"),
+    ],
+)
+def test_lists_of_files_in_an_attribute(attribute: str, expected: str) -> None:
+    assert told(f"<i {attribute}>") == [(target, E) for target in expected.split()]
 
 
 def test_kept_for_scripts() -> None:
@@ -331,6 +349,11 @@ def test_guesses_are_bounded() -> None:
         ("<script type=text/template><base href=/b/></script><a href=x>", "/dir/x"),
         ("<body><p><base href=/b/><a href=x>", "/b/x"),
         ("<base href=b/><base href=/c/><a href=x>", "/dir/b/x"),
+        ("<svg><base href=/b/></svg><a href=x>", "/dir/x"),
+        ("<svg><base href=/b/><a href=x>", "/dir/x"),
+        ("<math><base href=/b/></math><base href=/c/><a href=x>", "/c/x"),
+        ("<svg><foreignObject><base href=/b/></foreignObject></svg><a href=x>", "/b/x"),
+        ("<svg><g><p><base href=/b/><a href=x>", "/b/x"),
         ("<base href=' /b/\n'><a href=x>", "/b/x"),
         ("<base href='javascript:x'><base href=/b/><a href=x>", "/dir/x"),
         ("<base href='http://[::1'><a href=x>", "/dir/x"),

@@ -38,6 +38,27 @@ FEEDS = {
             ("/other.xml", L),
         ],
     ),
+    "rss with relative comments": (
+        (
+            "<rss xmlns:s='http://purl.org/rss/1.0/modules/slash/' xmlns:w='http://wellformedweb.org/CommentAPI/'><channel>"
+            "<item><link>/1</link><comments>/1c#c</comments><s:comments>12</s:comments>"
+            "<w:commentRss>1/feed/</w:commentRss></item></channel></rss>"
+        ),
+        [("/1", L), ("/1c", L), ("/d/1/feed/", L)],
+    ),
+    "atom 0.3": (
+        (
+            "<feed version='0.3' xmlns='http://purl.org/atom/ns#'><link rel='alternate' href='/home'/>"
+            "<link rel='service.post' href='/no'/><link rel='service.edit' href='/no'/>"
+            "<link rel='service.feed' href='/f'/>"
+            "<author><url>/about</url></author><generator url='/gen'>g</generator>"
+            "<tagline type='text/html' mode='escaped'>&lt;a href='/t'></tagline>"
+            "<info type='text/html' mode='escaped'>&lt;a href='/i'></info>"
+            "<entry><link rel='alternate' href='/e'/>"
+            "<content type='text/html' mode='escaped'>&lt;img src='/p.gif'></content></entry></feed>"
+        ),
+        [("/home", L), ("/f", L), ("/about", L), ("/gen", L), ("/t", L), ("/i", L), ("/e", L), ("/p.gif", E)],
+    ),
     "no link but a name": (
         (
             "<rss><channel><item><guid isPermaLink='false'>http://e.org/only</guid></item>"
@@ -362,3 +383,37 @@ def test_sitemap_extensions(prefix: str) -> None:
     )
     named = found(body, "application/xml", Hop.MANIFEST)
     assert named == [("/1", L), ("/i.png", L), ("/v.mp4", L), ("/play", L)]
+
+
+WARNED = "<br />\n<b>Warning</b>:  include(x.php): failed in <b>/var/www/x.php</b> on line <b>3</b><br />\n"
+RSS = "<rss><channel><item><link>/1</link></item></channel></rss>"
+URLSET = "<urlset><url><loc>http://e.org/1</loc></url></urlset>"
+
+
+@pytest.mark.parametrize("warning", [WARNED, "\nNotice: Undefined index in /x on line 3\n", "<p>Deprecated</p>" * 200])
+@pytest.mark.parametrize(
+    ("media_type", "hop", "body"),
+    [
+        ("application/rss+xml", L, RSS),
+        ("text/xml", L, RSS),
+        ("text/html", L, RSS),
+        ("text/xml", M, URLSET),
+        ("text/html", M, URLSET),
+        ("application/xml", L, URLSET),
+    ],
+)
+def test_a_warning_of_the_servers_program_before_the_declaration(
+    warning: str, media_type: str, hop: Hop, body: str
+) -> None:
+    text = f'{warning}<?xml version="1.0" encoding="UTF-8"?>\n{body}'
+    assert found(text, media_type, hop) == [("/1", L)]
+
+
+def test_a_declaration_within_a_document_is_part_of_it() -> None:
+    inside = "<rss><channel><item><link>/1</link><description>&lt;p&gt;<![CDATA[<?xml version='1.0'?>]]></description>"
+    assert found(f"{inside}</item></channel></rss>", "text/xml") == [("/1", L)]
+
+
+def test_a_base_in_a_drawing_is_none() -> None:
+    drawing = "<svg xmlns='http://www.w3.org/2000/svg'><base href='/b/'/><image href='i.png'/></svg>"
+    assert found(drawing, "image/svg+xml") == [("/d/i.png", E)]

@@ -97,6 +97,8 @@ def test_only_the_robots_txt_itself_is_always_allowed() -> None:
         ("User-agent: *\nDisallow: /x$\nDisallow: /*y", {"/z"}),
         ("user agent *\ndisalow /x\nALLOW : /", {"/y", "/z"}),
         ("<html><body>User-agent: *\nDisallow: /</body>", {"/x", "/y", "/z"}),
+        ("User-agent: archiver\nCrawl-delay: 5\nUser-agent: b\nDisallow: /x", {"/y", "/z"}),
+        ("User-agent: a\nCrawl-delay: 5\nSitemap: /s\nUser-agent: archiver\nDisallow: /x", {"/y", "/z"}),
         ("\0\1\2\nUser-agent: *\n\xff\xfe\nDisallow: /x", {"/y", "/z"}),
     ],
 )
