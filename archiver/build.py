@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
@@ -45,7 +45,7 @@ from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.fetch.guard import Guard
-from archiver.fetch.lookup import address
+from archiver.fetch.lookup import Lookups
 from archiver.frontier.elsewhere import Elsewhere, gather
 from archiver.frontier.payloads import Payloads
 from archiver.frontier.port import Frontier
@@ -57,7 +57,7 @@ from archiver.politeness import Whole
 from archiver.robots import product_token
 from archiver.schedule import Schedule
 from archiver.stats import duration
-from archiver.terms import learned_terms, registered_domains, scope_for, terms_of, with_seeds
+from archiver.terms import learned_terms, owners, scope_for, terms_of, with_seeds
 from archiver.visit import Terms
 from archiver.warc.records import RecordIds
 
@@ -95,32 +95,40 @@ async def opened(
         if resume:
             await catch_up(layout, frontier, terms, clock.now())
             await restore_index(layout, frontier, index)
-        memory = stack.enter_context(remembered(layout))
-        if memory is not None:
-            await frontier.inherit(memory.manners(clock.now()))
+        memory = await _memory(stack, layout, frontier, clock.now())
         await frontier.add_seeds(settings.seeds)
         guard = Guard(settings.fetch.allow_private, settings.seeds)
         fetcher = _fetcher(stack, layout, settings, guard)
         books = Books(index, CrawlLog(layout.log), clock)
         stack.callback(books.abandon)  # after a good end there is nothing left to abandon
         in_force = InForce(terms, memory)
-        others = await asyncio.to_thread(_others, layout, settings.dedup)
-        lanes = _lanes(layout, settings, books, in_force, clock, others)
+        lanes = _lanes(
+            layout, settings, books, in_force, clock, await asyncio.to_thread(_others, layout, settings.dedup)
+        )
         for lane in lanes:
             stack.callback(lane.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
         rulebook = Rulebook(settings.politeness, product_token(user_agent(settings.fetch)))
         feed = Feed(frontier, schedule, rulebook, in_force, Allowance.of(settings.limits))
         room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
-        patience = Patience(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
-        network = Network(frontier, schedule, fetcher, clock, patience, Outage())
-        feed.attach(_circles(settings.politeness).terms, network.recall)
-        changes = Changes(frontier, feed, (*known, *settings.seeds), _renewal(layout, settings, in_force, guard))
+        network = Network(frontier, schedule, fetcher, clock, _patience(settings), Outage())
+        circles = Circles(settings.politeness, owners, settings.seeds)
+        feed.attach(circles.terms, network.recall)
+        renew = _renewal(layout, settings, in_force, (guard.welcome, circles.welcome))
+        changes = Changes(frontier, feed, (*known, *settings.seeds), renew)
         recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
         committer = Committer(frontier, *lanes)
         parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, changes, recall, leftover)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
+
+
+async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> Memory | None:
+    """Return what earlier crawls of the collection hold; *frontier* learns how their hosts were asked."""
+    memory = stack.enter_context(remembered(layout))
+    if memory is not None:
+        await frontier.inherit(memory.manners(now))
+    return memory
 
 
 async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:
@@ -150,22 +158,23 @@ def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: G
     """The fetcher, which *stack* closes, and after it the threads that spool what it brings."""
     spooling = ThreadPoolExecutor(2, "spool", stand_back)
     stack.callback(spooling.shutdown)
-    fetcher = Fetcher(settings.fetch, guard, layout.spool, settings.warc.digest, spooling)
+    fetcher = Fetcher(settings.fetch, guard, layout.spool, settings.warc.digest, spooling, Lookups(owners))
     stack.push_async_callback(fetcher.close)
     return fetcher
 
 
+def _patience(settings: Settings) -> Patience:
+    return Patience(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
+
+
 def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
     """The schedule; after a run before, starts are counted as if that had made all it might until *now*."""
-    rates = (settings.rate, settings.global_rate, *(limit.rate for limit in settings.host_limit))
+    shared = settings.third_party_rate or settings.rate
+    rates = (settings.rate, shared, settings.global_rate, *(limit.rate for limit in settings.host_limit))
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
     not_before = now + interval if resume and interval else 0.0
     whole = Whole(settings.global_rate, settings.bandwidth)
     return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, whole=whole)
-
-
-def _circles(settings: PolitenessSettings) -> Circles:
-    return Circles(settings, registered_domains() if settings.polite_by == "domain" else str, address)
 
 
 def put_settings(layout: Layout, text: str, read: str = "") -> None:
@@ -183,11 +192,14 @@ async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str
         return await frontier.seeds()
 
 
-def _renewal(layout: Layout, settings: Settings, in_force: InForce, guard: Guard) -> Renew:
-    """What further seeds mean for a crawl that runs: their hosts may be asked, and new terms are in force."""
+def _renewal(
+    layout: Layout, settings: Settings, in_force: InForce, hosts: Iterable[Callable[[Sequence[str]], None]]
+) -> Renew:
+    """What further seeds mean for a crawl that runs: all of *hosts* welcome them, and new terms are in force."""
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
-        guard.welcome(newest)
+        for welcome in hosts:
+            welcome(newest)
         scope = await asyncio.to_thread(lambda: scope_for(with_seeds(settings, further, layout)))
         scope.welcome(in_force.terms.scope.welcomed)
         in_force.terms = replace(in_force.terms, scope=scope)

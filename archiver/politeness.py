@@ -22,6 +22,7 @@ class Terms:
     concurrency: int
     first: int = 0  # requests at once to begin with, where nothing is known; 0: all that there may be
     circle: str = ""  # whatever they have in common; empty: the host is alone
+    nearby: str = ""  # shared with hosts at the same address of which this says the same; empty: with none
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class Pace:
         self._not_before = not_before
         self._starts: deque[float] = deque(maxlen=rate.starts or 1)
         self._beat = float("-inf")  # when the latest start was due, at most half a step before it came
+
+    @property
+    def starts(self) -> tuple[float, ...]:
+        """The latest starts, as many as count."""
+        return tuple(self._starts)
 
     @property
     def gap(self) -> float:
@@ -85,6 +91,11 @@ class Pace:
         """A request has started at *now*, whether it might or not."""
         self._starts.append(now)
         self._beat = max(self._beat + self._step, now - self._step / 2)
+
+    def inherit(self, other: "Pace") -> None:
+        """Count the latest starts of *other* as one's own: its host is asked by this pace from now on."""
+        for start in other.starts:
+            self.count(start)
 
     def forgettable(self, now: float) -> bool:
         """Whether a new pace would be as good: no start is recent enough to count."""

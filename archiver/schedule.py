@@ -11,56 +11,17 @@ are handed out at the pace at which they may start, so that nothing waits at the
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from archiver.adapting import UNTAUGHT, Lesson, Temper
 from archiver.config.values import Rate
+from archiver.host_queue import Circle, Queue, place_of
 from archiver.model import Claim
 from archiver.politeness import UNLIMITED, Pace, Terms, Whole
 
 DOUBT = 1.0  # seconds after a probe in which it is found out what came of it: it is to be one request, not two
+SPARE = 64  # circles without a member that may be remembered, and as many as there are hosts
 BURST = 1.0  # seconds of the whole bandwidth that may be ahead of their time, so that a page's parts come together
-
-
-@dataclass(slots=True, eq=False)
-class Circle:
-    """Hosts that are asked together."""
-
-    key: str
-    pace: Pace
-    temper: Temper
-    members: int = 0  # that are leased
-    active: int = 0
-    started: int = 0  # of the active ones: requests that have begun
-    promised: float = float("-inf")  # when one more may begin, if all that were handed out do
-    blocked: dict[int, None] = field(default_factory=dict)  # members that could go on but for the others
-
-    @property
-    def full(self) -> bool:
-        """Whether no more requests at once may be made."""
-        return self.active >= self.temper.width
-
-
-@dataclass(slots=True)
-class Queue:
-    """One leased host."""
-
-    key: str
-    circle: Circle
-    parked: float  # not one request before
-    turn: int  # of hosts that are due at the same time the one that waits longest goes first
-    asleep: bool = False  # one request at a time
-    held: bool = False  # by a limit: what waits is not asked for in this run
-    window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
-    outstanding: set[int] = field(default_factory=set)
-    touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
-    aside: list[Claim] = field(default_factory=list)  # outstanding ones that wait for another to be settled
-    active: int = 0
-    done: int = 0
-    waiting: int = 0  # in the frontier, as of the latest refill
-    later: float = float("inf")  # when the frontier has more that is due
-    stale: bool = True  # the frontier has something that the window has not
 
 
 class Schedule:
@@ -76,6 +37,7 @@ class Schedule:
         self._ready: list[tuple[float, int, int]] = []  # heap of (when to look, turn, host); may hold outdated entries
         self._looked: dict[int, tuple[float, int]] = {}  # host: the entry of the heap that counts
         self._turn = 0
+        self._now = not_before  # of the latest look
         self._wanting: dict[int, None] = {}
         self._lessons: dict[int, Lesson] = {}  # that the frontier does not have yet
         self._whole = Pace(whole.rate, not_before=not_before)
@@ -97,13 +59,58 @@ class Schedule:
         """Take *host* in, with what it has taught us before; its window is still to be filled."""
         if host not in self._queues:
             self._turn += 1
-            circle = self._circle(host, self._lessons.get(host, lesson), terms or self._terms)
+            terms = terms or self._terms
+            circle = self._circle(terms.circle or str(host), self._lessons.get(host, lesson), terms)
             circle.members += 1
-            self._queues[host] = Queue(key, circle, parked, self._turn)
+            self._queues[host] = Queue(key, circle, terms, parked, self._turn)
         self.refresh(host)
 
-    def _circle(self, host: int, lesson: Lesson, terms: Terms) -> Circle:
-        key = terms.circle or str(host)
+    def reclass(self, host: int, terms: Terms) -> None:
+        """*host*, if it is leased, is asked by other *terms* from now on; what it was asked just now counts on."""
+        queue = self._queues.get(host)
+        if queue is None or queue.terms == terms:
+            return
+        before, queue.terms = queue.circle, terms
+        queue.circle = self._circle(terms.circle or str(host), before.temper.lesson, terms)
+        queue.circle.pace.inherit(before.pace)
+        self._move(host, queue, before, queue.circle)
+        place, queue.place = queue.place, None
+        if place is not None:
+            self._move(host, queue, place, None)
+        self._note(host, queue, 0.0)
+
+    def locate(self, host: int, address: str) -> bool:
+        """*host* is asked at *address*; whether it shares that with other hosts, which was not known before."""
+        queue = self._queues[host]
+        at = place_of(address) if queue.terms.nearby else ""
+        key = f"{queue.terms.nearby} {at}"
+        if not at or (queue.place is not None and queue.place.key == key):
+            return False
+        before, queue.place = queue.place, self._circle(key, queue.circle.temper.lesson, queue.terms)
+        self._move(host, queue, before, queue.place)
+        return True
+
+    def _move(self, host: int, queue: Queue, before: Circle | None, after: Circle | None) -> None:
+        """*queue* leaves the circle *before* for *after*, with all that is under way."""
+        if after is not None:
+            after.members += 1
+            after.active += queue.active
+        if before is not None:
+            before.active -= queue.active
+            before.started = min(before.started, before.active)
+            before.blocked.pop(host, None)
+            self._leave(before)
+
+    def _leave(self, circle: Circle) -> None:
+        """A member less; an empty circle is kept as long as its pace says something."""
+        circle.members -= 1
+        self._unblock(circle)
+        if not circle.members and len(self._circles) > 2 * len(self._queues) + SPARE:
+            for key, each in [*self._circles.items()]:
+                if not each.members and each.pace.forgettable(self._now):
+                    del self._circles[key]
+
+    def _circle(self, key: str, lesson: Lesson, terms: Terms) -> Circle:
         circle = self._circles.get(key)
         if circle is None:
             pace = Pace(terms.rate, not_before=self._not_before)
@@ -116,14 +123,12 @@ class Schedule:
 
     def release(self, host: int) -> None:
         """*host* has nothing more to fetch."""
-        circle = self._queues.pop(host).circle
+        queue = self._queues.pop(host)
         self._looked.pop(host, None)
         self._wanting.pop(host, None)
-        circle.blocked.pop(host, None)
-        circle.members -= 1
-        if not circle.members:
-            del self._circles[circle.key]
-        self._unblock(circle)
+        for circle in queue.circles:
+            circle.blocked.pop(host, None)
+            self._leave(circle)
 
     def queue(self, host: int) -> Queue | None:
         """The queue of *host*, to look at."""
@@ -169,22 +174,25 @@ class Schedule:
 
     def answered(self, host: int, began: float, now: float, waited: float, *, page: bool) -> None:
         """*host* gave a good answer to a request that *began* then; its first byte came after *waited* seconds."""
-        circle = self._queues[host].circle
-        before = circle.temper.lesson
-        circle.temper.answered(began, now, waited, page=page)
-        self._heed(host, circle, before)
+        queue = self._queues[host]
+        before = queue.circle.temper.lesson
+        for circle in queue.circles:
+            circle.temper.answered(began, now, waited, page=page)
+        self._heed(host, queue, before)
 
     def strained(self, host: int, began: float, now: float, why: str, rest: float = 0.0) -> None:
         """*host* could not cope with a request that *began* then: *why* in a word; it wants *rest* seconds."""
-        circle = self._queues[host].circle
-        before = circle.temper.lesson
-        circle.temper.strained(began, now, why, rest)
-        self._heed(host, circle, before)
+        queue = self._queues[host]
+        before = queue.circle.temper.lesson
+        for circle in queue.circles:
+            circle.temper.strained(began, now, why, rest)
+        self._heed(host, queue, before)
 
-    def _heed(self, host: int, circle: Circle, before: Lesson) -> None:
-        lesson = circle.temper.lesson
+    def _heed(self, host: int, queue: Queue, before: Lesson) -> None:
+        lesson = queue.circle.temper.lesson
         if lesson != before:
             self._lessons[host] = lesson
+        for circle in queue.circles:
             circle.pace.heed(circle.temper.rate)
 
     def lessons(self) -> dict[int, Lesson]:
@@ -232,6 +240,7 @@ class Schedule:
 
     def pick(self, now: float) -> Claim | None:
         """The next URL to fetch; it is active until `fetched` and outstanding until `settled`."""
+        self._now = now
         if max(self._promised, self._open(now)) > now:
             return None
         while self._ready and self._ready[0][0] <= now:
@@ -240,24 +249,23 @@ class Schedule:
             if queue is None or self._looked.get(host) != (due, turn):
                 continue
             del self._looked[host]
-            if queue.window and self._due(queue, now) <= now:
+            if queue.window and queue.due(now) <= now:
                 return self._hand_out(host, queue, now)
             if queue.window:
                 self._look(host, queue, now)
             else:  # what was due later is due now
                 self.refresh(host)
-            self._unblock(queue.circle)
+            self._unblock(*queue.circles)
         return None
 
     def _hand_out(self, host: int, queue: Queue, now: float) -> Claim:
-        claim, circle = heapq.heappop(queue.window)[2], queue.circle
+        claim = heapq.heappop(queue.window)[2]
         self._turn += 1
         queue.turn = self._turn
         queue.active += 1
-        circle.active += 1
         self.active += 1
-        gap = circle.pace.gap
-        circle.promised = max(circle.promised, now - gap / 2) + gap
+        for circle in queue.circles:
+            circle.promise(now)
         gap = self._whole.gap
         self._promised = max(self._promised, now - gap / 2) + gap
         queue.outstanding.add(claim.id)
@@ -266,7 +274,7 @@ class Schedule:
         if not queue.window and queue.waiting > 0:
             self.refresh(host)
         self._look(host, queue, now)
-        self._unblock(circle)
+        self._unblock(*queue.circles)
         return claim
 
     def wake(self) -> float:
@@ -274,59 +282,58 @@ class Schedule:
         first = self._ready[0][0] if self._ready else float("inf")
         return max(first, self._promised, self._paid - BURST, self._whole.next(0.0))
 
-    def admit(self, host: int, now: float) -> float:
-        """*now*, and a request to *host* has started; or, if none may, the time at which to ask again."""
+    def admit(self, host: int, now: float, address: str = "") -> float:
+        """*now*, and a request to *host* has started; or, if none may, the time at which to ask again.
+
+        *address*: the other end of the connection, which counts where the host shares its pace by address.
+        """
         queue = self._queues[host]
-        circle = queue.circle
-        earliest = max(queue.parked, circle.pace.next(now), self._open(now))
+        self.locate(host, address)
+        earliest = max(queue.parked, queue.next(now), self._open(now))
         if earliest > now:
             return earliest
-        circle.started += 1
-        self._whole.start(now)
-        return circle.pace.start(now)
+        self._count(queue, now)
+        return now
+
+    def _count(self, queue: Queue, now: float) -> None:
+        """A request has started."""
+        self._whole.count(now)
+        for circle in queue.circles:
+            circle.started += 1
+            circle.pace.count(now)
 
     def tried(self, host: int, now: float) -> None:
         """*host* was asked for a connection in vain: for its rate that counts as a request."""
-        circle = self._queues[host].circle
-        circle.started += 1
-        self._whole.count(now)
-        circle.pace.count(now)
+        self._count(self._queues[host], now)
 
     def fetched(self, host: int, now: float) -> None:
         """One exchange with *host* is over, or was never begun."""
         queue = self._queues[host]
-        circle = queue.circle
         queue.active -= 1
-        circle.active -= 1
         self.active -= 1
         if not self.active:
             self._promised = float("-inf")
-        elif not circle.started:
+        elif not queue.circle.started:
             self._promised -= self._whole.gap
-        if not circle.active:  # nothing is on its way to a start: the pace itself knows everything
-            circle.started, circle.promised = 0, float("-inf")
-        elif circle.started:
-            circle.started = min(circle.started - 1, circle.active)
-        else:
-            circle.promised -= circle.pace.gap
+        for circle in queue.circles:
+            circle.over()
         if queue.asleep:
             queue.parked = max(queue.parked, now + DOUBT)
         self._look(host, queue, now)
-        self._unblock(circle)
+        self._unblock(*queue.circles)
 
     def set_aside(self, claim: Claim, now: float) -> None:
         """*claim*, just picked, is picked again when another of its host is settled or comes back."""
         queue = self._queues[claim.host]
-        circle = queue.circle
         queue.aside.append(claim)
         queue.active -= 1
-        circle.active -= 1
         self.active -= 1
         queue.waiting += 1
-        circle.promised -= circle.pace.gap
+        for circle in queue.circles:
+            circle.withdraw()
         self._promised -= self._whole.gap
         self._look(claim.host, queue, now)
-        self._unblock(circle)
+        self._unblock(*queue.circles)
 
     def settled(self, host: int, claim_id: int) -> None:
         """The settlement of a URL is committed."""
@@ -352,8 +359,7 @@ class Schedule:
         hosts, gone = [], Counter[str]()
         for host, queue in self._queues.items():
             circle = queue.circle
-            idle = not (queue.window or queue.active or queue.outstanding or queue.stale or queue.asleep)
-            if idle and (circle.members - gone[circle.key] > 1 or circle.pace.forgettable(now)):
+            if queue.idle and (circle.members - gone[circle.key] > 1 or circle.pace.forgettable(now)):
                 hosts.append(host)
                 gone[circle.key] += 1
         return hosts
@@ -362,21 +368,13 @@ class Schedule:
         """When all hosts together may be asked again."""
         return max(self._whole.next(now), self._paid - BURST)
 
-    def _due(self, queue: Queue, now: float) -> float:
-        """When the queue may hand out its next URL; infinity while it has none, or its concurrency is used up."""
-        circle = queue.circle
-        if circle.full or (queue.asleep and queue.active):
-            return float("inf")
-        if not queue.window:
-            return float("inf") if queue.stale else queue.later
-        return max(queue.parked, circle.promised, circle.pace.next(now))
-
     def _look(self, host: int, queue: Queue, now: float) -> None:
         """Note when to look at *host* again."""
-        due, looked = self._due(queue, now), self._looked.get(host)
+        due, looked = queue.due(now), self._looked.get(host)
         if due == float("inf"):
-            if queue.circle.full and (queue.window or not queue.stale):
-                queue.circle.blocked[host] = None
+            if queue.window or not queue.stale:
+                for circle in queue.full():
+                    circle.blocked[host] = None
         elif looked is None or looked != (due, queue.turn):
             self._note(host, queue, due)
 
@@ -384,12 +382,13 @@ class Schedule:
         self._looked[host] = (due, queue.turn)
         heapq.heappush(self._ready, (due, queue.turn, host))
 
-    def _unblock(self, circle: Circle) -> None:
-        """There is room in *circle*: the member that waits for it longest is to be looked at."""
-        while circle.blocked and not circle.full:
-            host = next(iter(circle.blocked))
-            del circle.blocked[host]
-            queue = self._queues.get(host)
-            if queue is not None and host not in self._looked:
-                self._note(host, queue, 0.0)
-                return
+    def _unblock(self, *circles: Circle) -> None:
+        """There is room in each of *circles*: the member that waits for it longest is to be looked at."""
+        for circle in circles:
+            while circle.blocked and not circle.full:
+                host = next(iter(circle.blocked))
+                del circle.blocked[host]
+                queue = self._queues.get(host)
+                if queue is not None and host not in self._looked:
+                    self._note(host, queue, 0.0)
+                    break

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
+from archiver.addresses import read
 from archiver.archive.layout import Layout
 from archiver.config.own import SeedSetting
 from archiver.config.settings import Settings
@@ -55,6 +56,23 @@ def registered_domains() -> Callable[[str], str]:
 
     extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
     return lambda host: extract(host).top_domain_under_public_suffix or host
+
+
+@cache
+def owners() -> Callable[[str], str]:
+    """Return a function from a host name to what one owner has: its registered domain, also below an unlisted suffix.
+
+    The Public Suffix List says that each name stands for a suffix that no rule of it matches.
+    """
+    registered = registered_domains()
+
+    def owner(host: str) -> str:
+        found = registered(host)
+        if found != host or read(host) is not None:
+            return found
+        return ".".join(host.rstrip(".").split(".")[-2:])
+
+    return owner
 
 
 def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Settings:

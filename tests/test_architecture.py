@@ -24,7 +24,8 @@ FLOORS = (
         "http warc extract addresses scope guesses traps verdicts robots politeness allowance adapting slumber outcome "
         "outage"
     ),
-    "schedule",  # keeps a pace for each host
+    "host_queue",  # keeps a pace for hosts that are asked together
+    "schedule",
     "background",
     "disk",  # what the file system says when it takes no more, in words for all who write
     "zipnum",  # reads indexes in blocks, for all who read indexes
@@ -43,7 +44,7 @@ FLOORS = (
     "__main__",
 )
 RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split()}
-PURE = {*" ".join(FLOORS[:3]).split(), *FLOORS[4].split(), "schedule"}
+PURE = {*" ".join(FLOORS[:3]).split(), *FLOORS[4].split(), "host_queue", "schedule"}
 
 IMPURE_MODULES = {
     *("asyncio", "concurrent", "multiprocessing", "queue", "sched", "selectors", "signal", "subprocess", "threading"),

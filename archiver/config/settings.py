@@ -24,6 +24,7 @@ from archiver.config.values import (
     PATTERN,
     PLACE,
     RATE,
+    RATE_OR_SAME,
     REACH,
     SECONDS,
     SECONDS_OR_NONE,
@@ -171,6 +172,12 @@ class PolitenessSettings:
         "host",
         choice("host", "ip", "domain"),
         "For whom rate and concurrency hold: each host, all hosts at one address, or all of one registered domain.",
+    )
+    third_party_rate: Rate | None = setting(
+        None,
+        RATE_OR_SAME,
+        "On hosts that are no seed's, start at most N requests per second (or per SECONDS) on all together that have "
+        "one address, or one registered domain; they share host-concurrency too. same: as --rate. 0: do not share.",
     )
     global_rate: Rate = setting(
         Rate(0), RATE, "Start at most N requests per second (or per SECONDS) over all hosts. 0: no limit."

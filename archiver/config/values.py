@@ -138,6 +138,10 @@ def _rate(given: Any) -> Rate:
     return Rate(_whole(starts.strip()), _seconds(interval.strip()) if slash else 1.0)
 
 
+def _rate_or_same(given: Any) -> Rate | None:
+    return None if given is None or given == "same" else _rate(given)
+
+
 def _host_limit(given: Any) -> HostLimit:
     if isinstance(given, HostLimit):
         return given
@@ -268,6 +272,12 @@ RATE = Kind(
     "a number of requests, with /SECONDS if not per second (5, 30/60, 0 for no limit)",
     _rate,
     _write_rate,
+)
+RATE_OR_SAME = Kind(
+    "N[/SECONDS]",
+    'a number of requests, with /SECONDS if not per second (5, 30/60), 0 for no limit, or "same" for that of --rate',
+    _rate_or_same,
+    lambda rate: "same" if rate is None else _write_rate(rate),
 )
 HOST_LIMIT = Kind(
     "'HOSTS RATE [N]'",

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from archiver.frontier.port import Counts, Settled
+from archiver.host_queue import Queue
 from archiver.model import Event, Settlement
-from archiver.schedule import Queue
 from archiver.stats import Counters, HostLine, Phase, Snapshot, Tally, Why
 
 
@@ -73,6 +73,6 @@ def _line(queue: Queue, now: float) -> HostLine:
         why, wait = "asleep, next probe" if queue.asleep else "retry-after", queue.parked - now
     elif not queue.window and queue.later < float("inf"):
         why, wait = "retry", max(0.0, queue.later - now)
-    elif (due := queue.circle.pace.next(now)) > now:
+    elif (due := queue.next(now)) > now:
         why, wait = "rate", due - now
     return HostLine(queue.key, max(0, queue.waiting), queue.active, queue.done, wait, why, queue.circle.temper.words)

@@ -38,5 +38,6 @@ class Changes:
             self._known.update(new)
             self._further += new
             await self._renew(new, self._further)
+            await self._feed.reclass()
         await self._feed.reread()
         return True

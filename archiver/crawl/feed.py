@@ -145,6 +145,12 @@ class Feed:
         self._schedule.returned(claim.host, claim.id)
         self._schedule.refresh(claim.host)
 
+    async def reclass(self) -> None:
+        """There are further seeds: each leased host is asked as it may be now."""
+        rows = await self._frontier.hosts(tuple(self._schedule.leased()))
+        for row, terms in zip(rows, await self._terms(rows), strict=True):
+            self._schedule.reclass(row.id, terms)
+
     async def reread(self) -> None:
         """Somebody else has written: any leased host may have other URLs, or a robots.txt to be asked for again."""
         self._look = True

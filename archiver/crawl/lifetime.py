@@ -289,6 +289,8 @@ class Crawl:
         try:
             if self._stop:
                 return None
+            if not await self._may_approach(claim):
+                return None
             gate = partial(self._gate, task, claim.host)
             stored = await self._recall.version(claim)
             conditions = stored.conditions if stored is not None else b""
@@ -310,6 +312,14 @@ class Crawl:
             self._unsent.discard(task)
             self._fetching.discard(task)
 
+    async def _may_approach(self, claim: Claim) -> bool:
+        """Whether to connect to the host of *claim* now; not where others at its address, just found, go first."""
+        queue = self._schedule.queue(claim.host)
+        if queue is None or not queue.terms.nearby:
+            return True
+        found = self._schedule.locate(claim.host, await self._fetcher.locate(claim.url))
+        return not found or queue.next(now := self._clock.now()) <= now
+
     def _make_do(self, host: int, shortage: ShortageError) -> None:
         """Go on with fewer requests at once; of those that fail together only the first counts."""
         now = self._clock.now()
@@ -324,7 +334,7 @@ class Crawl:
         self._unsent.add(task)  # again, where a kept connection had died
         while not self._stop:
             now = self._clock.now()
-            due = self._schedule.admit(host, now)
+            due = self._schedule.admit(host, now, self._fetcher.progress(task).address)
             if due <= now:
                 self._unsent.discard(task)
                 return

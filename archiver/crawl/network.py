@@ -12,10 +12,11 @@ from archiver.crawl.clock import Clock
 from archiver.errors import Failure, FetchError
 from archiver.fetch import Fetcher
 from archiver.frontier.port import Frontier, HostRow
+from archiver.host_queue import Queue
 from archiver.model import Claim
 from archiver.outage import LINE, Outage
 from archiver.outcome import CUT, pause
-from archiver.schedule import Queue, Schedule
+from archiver.schedule import Schedule
 from archiver.slumber import AWAKE, Sleepers, Verdict
 from archiver.stats import duration, printable
 from archiver.visit import Visited, is_robots
@@ -190,5 +191,5 @@ def _soon(queue: Queue, now: float) -> bool:
     """Whether the host is being asked, or may be before long."""
     if queue.active:
         return True
-    first = queue.circle.pace.next(now) if queue.window else queue.later
+    first = queue.next(now) if queue.window else queue.later
     return max(first, queue.parked) < now + SOON

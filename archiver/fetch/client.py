@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archiver import __version__, url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
 from archiver.fetch.guard import Guard
-from archiver.fetch.lookup import routed
+from archiver.fetch.lookup import Lookups, routed
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.http import Framer, Wanted
 from archiver.http.endless import WHOLE
@@ -40,6 +40,17 @@ LOOK = 0.002  # … which is looked at after so many seconds
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
 SECRET = re.compile("auth|cookie|token|key|secret|session|password|csrf", re.IGNORECASE)  # in the name of a header
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far an exchange has come, for those who look at it meanwhile."""
+
+    address: str = ""  # the other end, once there is a connection
+    received: int = 0  # bytes of the answer
+
+
+NOTHING_YET = Progress()
 
 
 def user_agent(settings: FetchSettings) -> str:
@@ -72,7 +83,13 @@ class Fetcher:
     """Makes exchanges over a pool of kept connections."""
 
     def __init__(
-        self, settings: FetchSettings, guard: Guard, spool_folder: Path, algorithm: str, writer: ThreadPoolExecutor
+        self,
+        settings: FetchSettings,
+        guard: Guard,
+        spool_folder: Path,
+        algorithm: str,
+        writer: ThreadPoolExecutor,
+        lookups: Lookups | None = None,
     ) -> None:
         from archiver.fetch.tap import Lines  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
 
@@ -81,17 +98,36 @@ class Fetcher:
         self._fields_for_strangers = request_fields(settings, trusted=False)
         self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
-        self._lines = Lines(settings.timeout, guard)
+        self._lines = Lines(settings.timeout, guard, lookups)
         self._crowd = _Crowd()
+        self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self._spool_folder = SpoolFolder(spool_folder)
         self._algorithm = algorithm
         self._writer = writer
+
+    async def locate(self, address: str) -> str:
+        """Return the network address at which URL *address* is asked first; `FetchError` where there is none."""
+        return await self._lines.locate(url.origin(address))
+
+    def progress(self, task: "asyncio.Task[Any] | None") -> Progress:
+        """Return how far the exchange has come that *task* makes."""
+        return self._progress.get(task, NOTHING_YET)
 
     async def fetch(self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"") -> Exchange:
         """The exchange for canonical URL *address*, started when *gate* lets it pass.
 
         *needed*: its body is read whatever media types are wanted. *conditions*: further field lines.
         """
+        task = asyncio.current_task()
+        progress = self._progress[task] = Progress()
+        try:
+            return await self._fetch(address, gate, progress, needed=needed, conditions=conditions)
+        finally:
+            del self._progress[task]
+
+    async def _fetch(
+        self, address: str, gate: Gate, progress: Progress, *, needed: bool, conditions: bytes
+    ) -> Exchange:
         bounds = self._needed if needed else self._bounds
         origin = url.origin(address)
         request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
@@ -104,6 +140,7 @@ class Fetcher:
         while True:
             wire = await self._lines.connect(origin, fresh=not first)
             reusable = False
+            progress.address = wire.peer.ip or ""
             try:
                 await gate()
                 if first and wire.stale:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import aiohttp
 
 from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
+from archiver.fetch.resolver import unresolved
 
 _FAILURES: Mapping[type[Exception], Failure] = {
     aiohttp.ClientConnectorDNSError: Failure.DNS,
@@ -50,8 +51,9 @@ def _reason(failure: Failure, error: Exception) -> str:
     if failure is Failure.TIMEOUT:
         return "no connection within the time limit"
     if failure is Failure.DNS:
-        name = f" {error.host}" if isinstance(error, aiohttp.ClientConnectorError) else ""
-        return f"host name{name} does not resolve"
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return unresolved(error.host, error.os_error)
+        return "host name does not resolve"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
         return os.strerror(cause.errno)

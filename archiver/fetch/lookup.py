@@ -1,27 +1,151 @@
-"""What the system says of the way to a host before anything is connected to it: its address, and if there is one."""
+"""Look-ups of names, as the system does them, in threads of their own; and whether there is a way to anywhere.
+
+The system's own look-up knows /etc/hosts, local names and the resolver of each network, and cannot be called off. So
+a silent name server holds a thread for as long as the system waits. The number of look-ups at once is bounded, for
+all and for each registered domain; names that were found before have some threads for themselves. Nothing else of the
+crawl runs in these threads, and none of them keeps the process alive.
+"""
 
 import asyncio
+import queue
 import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
-from archiver import url
-from archiver.addresses import read
+MOST = 128  # look-ups at once; each holds a thread while the name server is silent …
+RESERVED = 32  # … and so many of them are for names that were found before
+PER_DOMAIN = 4  # at once for the names of one registered domain
+LONGEST = 15.0  # seconds after which an answer is waited for no longer; systems give up after 10 to 30
 
-LONGEST = 5.0  # seconds; a host whose name is looked up for longer is asked by itself until it is leased again
+Domains = Callable[[], Callable[[str], str]]
+Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
-async def address(origin: str) -> str:
-    """The first address of the host of *origin* in the order of addresses, the same at each look; "" if it has none."""
-    host = url.host(f"{origin}/").strip("[]")
-    if read(host) is not None:
-        return host
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(LONGEST):
-            found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError, TimeoutError):
-        return ""
-    return min((str(each[4][0]) for each in found), default="")
+class Threads:
+    """Runs calls that block, each in a thread that the process does not wait for at its end; close it."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._name = name
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._idle = 0
+        self._threads = 0
+
+    def run(self, call: Callable[[], Any]) -> "asyncio.Future[Any]":
+        """Return what *call* will return; whoever starts too many has too many threads."""
+        done: asyncio.Future[Any] = self._loop.create_future()
+        if self._idle:
+            self._idle -= 1
+        else:
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"{self._name}-{self._threads}", daemon=True).start()
+        self._jobs.put((call, done))
+        return done
+
+    def close(self) -> None:
+        """End the threads that wait; one that works ends by itself."""
+        for _ in range(self._threads):
+            self._jobs.put(None)
+        self._threads = 0
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            call, done = job
+            try:
+                told = partial(_fulfil, done, call())
+            except BaseException as error:  # noqa: BLE001  it is raised where the answer is awaited
+                told = partial(_fail, done, error)
+            with suppress(RuntimeError):  # the crawl is over, and its loop closed
+                self._loop.call_soon_threadsafe(self._finished, told)
+            del job, call, done, told
+
+    def _finished(self, told: Callable[[], None]) -> None:
+        self._idle += 1
+        told()
+
+
+def _fulfil(done: "asyncio.Future[Any]", result: Any) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _fail(done: "asyncio.Future[Any]", error: BaseException) -> None:
+    if not done.done():
+        done.set_exception(error)
+
+
+class Lookups:
+    """Bounded look-ups; *load_domains* makes the function from a name to its registered domain, if that is needed."""
+
+    def __init__(self, load_domains: Domains = lambda: str, longest: float = LONGEST) -> None:
+        self._threads = Threads("lookup")
+        self._load_domains = load_domains
+        self._domain_of: Callable[[str], str] | None = None
+        self._longest = longest
+        self._running: Counter[str] = Counter()  # by registered domain, as soon as that matters
+        self._waiting: dict[asyncio.Future[None], tuple[str, bool]] = {}  # in turn: (domain, found before)
+
+    async def getaddrinfo(self, host: str, port: int, **terms: Any) -> Any:
+        """Do as the function of the same name in `socket`."""
+        return await self._threads.run(partial(socket.getaddrinfo, host, port, **terms))
+
+    async def getnameinfo(self, address: Any, flags: int = 0) -> Any:
+        """Do as the function of the same name in `socket`."""
+        return await self._threads.run(partial(socket.getnameinfo, address, flags))
+
+    async def bounded(self, host: str, look_up: Callable[[], Any], *, known: bool) -> Any:
+        """Await what *look_up* returns for *host*, when it is its turn; TimeoutError where no answer comes."""
+        if self._running.total() >= PER_DOMAIN and self._domain_of is None:
+            self._domain_of = await asyncio.to_thread(self._load_domains)
+        domain = self._domain_of(host) if self._domain_of is not None else host
+        if self._waiting or not self._fits(domain, known=known):
+            await self._wait(domain, known=known)
+        else:
+            self._running[domain] += 1
+        task = asyncio.ensure_future(look_up())
+        task.add_done_callback(partial(self._over, domain))
+        return await asyncio.wait_for(asyncio.shield(task), self._longest)
+
+    def close(self) -> None:
+        """End what waits for work."""
+        self._threads.close()
+
+    def _fits(self, domain: str, *, known: bool) -> bool:
+        most = MOST if known else MOST - RESERVED
+        return self._running.total() < most and self._running[domain] < PER_DOMAIN
+
+    async def _wait(self, domain: str, *, known: bool) -> None:
+        """Wait for a place among those that run, which is taken then."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[turn] = domain, known
+        self._let_run()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if self._waiting.pop(turn, None) is None:  # the place was given in the same moment
+                self._give_back(domain)
+            raise
+
+    def _let_run(self) -> None:
+        for turn, (domain, known) in [*self._waiting.items()]:
+            if self._fits(domain, known=known):
+                del self._waiting[turn]
+                self._running[domain] += 1
+                turn.set_result(None)
+
+    def _give_back(self, domain: str) -> None:
+        self._running[domain] -= 1
+        self._running += Counter()  # forget those that are at zero
+        self._let_run()
+
+    def _over(self, domain: str, task: "asyncio.Future[Any]") -> None:
+        if not task.cancelled():
+            task.exception()  # it may be that nobody waits for it any more
+        self._give_back(domain)
 
 
 def routed() -> bool:

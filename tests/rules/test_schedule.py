@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from archiver.config.values import Rate
 from archiver.crawl.account import Account
+from archiver.host_queue import place_of
 from archiver.model import Claim, Hop
 from archiver.politeness import Terms, Whole
 from archiver.schedule import DOUBT, Schedule
@@ -482,3 +483,68 @@ def test_a_host_that_is_done_is_not_what_a_crawl_waits_for() -> None:
     shown = account.snapshot(0.0, "waiting", 0, schedule.queues())
     assert shown.waiting_for == "rate of http://h2, 1.0 s"
     assert [line.key for line in shown.hosts] == ["http://h2"]
+
+
+def strangers(schedule: Schedule, count: int, address: str = "") -> None:
+    """Lease *count* hosts that share by address, with a URL each; all are at *address* if it is given."""
+    for host in range(count):
+        schedule.lease(host, f"http://h{host}", 0.0, terms=Terms(Rate(4), 2, nearby="ip"))
+        if address:
+            assert schedule.locate(host, address)
+        schedule.begin_fill(host)
+        schedule.fill(host, [claim(100 * host + n, host) for n in range(3)], NEVER, 3, 0.0)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_hosts_at_one_address_share_a_pace(*, known: bool) -> None:
+    """Also where the address is found at the gate only, when the connection is there."""
+    schedule, now, starts = Schedule(Rate(4), 2), 0.0, list[float]()
+    strangers(schedule, 5, "192.0.2.7" if known else "")
+    under_way = list[int]()
+    while len(starts) < 15 and now < 60:
+        while (found := schedule.pick(now)) is not None:
+            under_way.append(found.host)
+        for host in [*under_way]:
+            if schedule.admit(host, now, "192.0.2.7") <= now:
+                starts.append(now)
+                under_way.remove(host)
+                schedule.fetched(host, now)
+        now += 0.01
+    assert len(starts) == 15
+    assert all(sum(start <= other < start + 1 for other in starts) <= 4 for start in starts)
+    if known:
+        assert not under_way, "handed out although it may not start yet"
+
+
+def test_addresses_of_one_network_are_one_place_in_ipv6() -> None:
+    schedule = Schedule(Rate(4), 2)
+    strangers(schedule, 3)
+    places = []
+    for host, address in enumerate(("2001:db8::1", "2001:db8::2:1", "2001:db8:0:1::1")):
+        assert schedule.locate(host, address)
+        assert not schedule.locate(host, address)
+        queue = schedule.queue(host)
+        assert queue is not None
+        places.append(queue.place)
+    assert places[0] is places[1] is not places[2]
+    assert place_of("::ffff:192.0.2.1") == place_of("192.0.2.1") == "192.0.2.1"
+    assert place_of("fe80::1%eth0") == place_of("fe80::2")
+    assert place_of("") == ""
+
+
+def test_a_host_that_becomes_a_seed_keeps_its_pace() -> None:
+    """Neither the requests under way nor the latest starts are forgotten."""
+    schedule = Schedule(Rate(2), 2)
+    schedule.lease(1, "http://h1", 0.0, terms=Terms(Rate(2), 2, circle="domain", nearby="ip"))
+    schedule.lease(2, "http://h2", 0.0, terms=Terms(Rate(2), 2, circle="domain", nearby="ip"))
+    for host in (1, 2):
+        schedule.begin_fill(host)
+        schedule.fill(host, [claim(10 * host + n, host) for n in range(5)], NEVER, 5, 0.0)
+    first = schedule.pick(0.0)
+    assert first is not None
+    assert schedule.admit(1, 0.0, "192.0.2.7") == 0.0
+    schedule.reclass(1, Terms(Rate(2), 2))
+    assert list(picked(schedule, 0.1)) == []
+    assert schedule.admit(1, 0.1) > 0.2  # half a distance early at most
+    schedule.fetched(1, 0.3)
+    assert {found.host for found in [schedule.pick(1.1), schedule.pick(1.1)] if found} == {1, 2}

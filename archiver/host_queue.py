@@ -1,0 +1,116 @@
+"""What the schedule keeps of each leased host: its queue, and the circles in which it shares a pace. Pure.
+
+A host is in one circle with those that are asked together with it (of one registered domain, say), and in a second
+one, its place, with those that have the same address. The address is known after a look-up, so the place comes later.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from archiver.adapting import Temper
+from archiver.model import Claim
+from archiver.politeness import Pace, Terms
+
+SITE_BITS = 64  # of an IPv6 address: one machine commonly has all addresses of such a network
+
+
+@dataclass(slots=True, eq=False)
+class Circle:
+    """Hosts that are asked together: they share pace, concurrency, and what was learned."""
+
+    key: str
+    pace: Pace
+    temper: Temper
+    members: int = 0  # that are leased
+    active: int = 0
+    started: int = 0  # of the active ones: requests that have begun
+    promised: float = float("-inf")  # when one more may begin, if all that were handed out do
+    blocked: dict[int, None] = field(default_factory=dict)  # members that could go on but for the others
+
+    @property
+    def full(self) -> bool:
+        """Whether no more requests at once may be made."""
+        return self.active >= self.temper.width
+
+    def promise(self, now: float) -> None:
+        """One more request is on its way to its start."""
+        self.active += 1
+        gap = self.pace.gap
+        self.promised = max(self.promised, now - gap / 2) + gap
+
+    def withdraw(self) -> None:
+        """A request that was promised does not come."""
+        self.active -= 1
+        self.promised -= self.pace.gap
+
+    def over(self) -> None:
+        """A request has ended, or was never begun."""
+        self.active -= 1
+        if not self.active:  # nothing is on its way to a start: the pace itself knows everything
+            self.started, self.promised = 0, float("-inf")
+        elif self.started:
+            self.started = min(self.started - 1, self.active)
+        else:
+            self.promised -= self.pace.gap
+
+
+@dataclass(slots=True)
+class Queue:
+    """One leased host."""
+
+    key: str
+    circle: Circle
+    terms: Terms
+    parked: float  # not one request before
+    turn: int  # of hosts that are due at the same time the one that waits longest goes first
+    place: Circle | None = None  # the hosts at its address, where it shares with them
+    asleep: bool = False  # one request at a time
+    held: bool = False  # by a limit: what waits is not asked for in this run
+    window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
+    outstanding: set[int] = field(default_factory=set)
+    touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
+    aside: list[Claim] = field(default_factory=list)  # outstanding ones that wait for another to be settled
+    active: int = 0
+    done: int = 0
+    waiting: int = 0  # in the frontier, as of the latest refill
+    later: float = float("inf")  # when the frontier has more that is due
+    stale: bool = True  # the frontier has something that the window has not
+
+    @property
+    def circles(self) -> tuple[Circle, ...]:
+        """All that it is in."""
+        return (self.circle,) if self.place is None else (self.circle, self.place)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to be done."""
+        return not (self.window or self.active or self.outstanding or self.stale or self.asleep)
+
+    def full(self) -> Iterator[Circle]:
+        """The circles in which no more requests at once may be made."""
+        return (circle for circle in self.circles if circle.full)
+
+    def next(self, now: float) -> float:
+        """The earliest time, not before *now*, at which a request may start by the pace of its circles."""
+        return max(circle.pace.next(now) for circle in self.circles)
+
+    def due(self, now: float) -> float:
+        """When the next URL may be handed out; infinity while there is none, or the concurrency is used up."""
+        if (self.asleep and self.active) or any(self.full()):
+            return float("inf")
+        if not self.window:
+            return float("inf") if self.stale else self.later
+        return max(self.parked, self.next(now), *(circle.promised for circle in self.circles))
+
+
+def place_of(address: str) -> str:
+    """What hosts at *address* have in common: the address, or its network in IPv6; "" if it is none."""
+    try:
+        read = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(read, IPv6Address):
+        inner = read.ipv4_mapped
+        return str(inner) if inner is not None else str(ip_network((read, SITE_BITS), strict=False))
+    return str(read)
