@@ -4,7 +4,7 @@ A host is in one circle with those that are asked together with it (of one regis
 one, its place, with those that have the same address. The address is known after a look-up, so the place comes later.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 
@@ -65,6 +65,7 @@ class Queue:
     parked: float  # not one request before
     turn: int  # of hosts that are due at the same time the one that waits longest goes first
     place: Circle | None = None  # the hosts at its address, where it shares with them
+    proven: bool = False  # its latest answer came quickly
     asleep: bool = False  # one request at a time
     held: bool = False  # by a limit: what waits is not asked for in this run
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
@@ -86,6 +87,14 @@ class Queue:
     def idle(self) -> bool:
         """Whether nothing is to be done."""
         return not (self.window or self.active or self.outstanding or self.stale or self.asleep)
+
+    def teach(self, lesson: Callable[[Temper], None]) -> bool:
+        """Let all its circles learn *lesson*; whether its own has learned anything."""
+        before = self.circle.temper.lesson
+        for circle in self.circles:
+            lesson(circle.temper)
+            circle.pace.heed(circle.temper.rate)
+        return self.circle.temper.lesson != before
 
     def full(self) -> Iterator[Circle]:
         """The circles in which no more requests at once may be made."""

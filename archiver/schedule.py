@@ -10,7 +10,7 @@ are handed out at the pace at which they may start, so that nothing waits at the
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from archiver.adapting import UNTAUGHT, Lesson, Temper
@@ -36,6 +36,7 @@ class Schedule:
         self._circles: dict[str, Circle] = {}
         self._ready: list[tuple[float, int, int]] = []  # heap of (when to look, turn, host); may hold outdated entries
         self._looked: dict[int, tuple[float, int]] = {}  # host: the entry of the heap that counts
+        self._set_back: dict[int, None] = {}  # hosts that wait for room for newcomers
         self._turn = 0
         self._now = not_before  # of the latest look
         self._wanting: dict[int, None] = {}
@@ -157,10 +158,9 @@ class Schedule:
 
     def sleep(self, host: int, until: float) -> None:
         """*host* does not answer: one request at a time, and none before *until*."""
-        queue = self._queues.get(host)
-        if queue is not None:
+        self.park(host, until)
+        if (queue := self._queues.get(host)) is not None:
             queue.asleep = True
-            queue.parked = max(queue.parked, until)
 
     def awaken(self, host: int) -> None:
         """*host* has answered."""
@@ -174,26 +174,16 @@ class Schedule:
 
     def answered(self, host: int, began: float, now: float, waited: float, *, page: bool) -> None:
         """*host* gave a good answer to a request that *began* then; its first byte came after *waited* seconds."""
-        queue = self._queues[host]
-        before = queue.circle.temper.lesson
-        for circle in queue.circles:
-            circle.temper.answered(began, now, waited, page=page)
-        self._heed(host, queue, before)
+        self._teach(host, lambda temper: temper.answered(began, now, waited, page=page))
 
     def strained(self, host: int, began: float, now: float, why: str, rest: float = 0.0) -> None:
         """*host* could not cope with a request that *began* then: *why* in a word; it wants *rest* seconds."""
-        queue = self._queues[host]
-        before = queue.circle.temper.lesson
-        for circle in queue.circles:
-            circle.temper.strained(began, now, why, rest)
-        self._heed(host, queue, before)
+        self._teach(host, lambda temper: temper.strained(began, now, why, rest))
 
-    def _heed(self, host: int, queue: Queue, before: Lesson) -> None:
-        lesson = queue.circle.temper.lesson
-        if lesson != before:
-            self._lessons[host] = lesson
-        for circle in queue.circles:
-            circle.pace.heed(circle.temper.rate)
+    def _teach(self, host: int, lesson: Callable[[Temper], None]) -> None:
+        queue = self._queues[host]
+        if queue.teach(lesson):
+            self._lessons[host] = queue.circle.temper.lesson
 
     def lessons(self) -> dict[int, Lesson]:
         """What hosts have taught us since this was asked last, for the frontier to keep."""
@@ -238,9 +228,16 @@ class Schedule:
             queue.window.clear()
             self.refresh(host)
 
-    def pick(self, now: float) -> Claim | None:
-        """The next URL to fetch; it is active until `fetched` and outstanding until `settled`."""
+    def pick(self, now: float, newcomers: float = float("inf")) -> Claim | None:
+        """The next URL to fetch; it is active until `fetched` and outstanding until `settled`.
+
+        With no room for *newcomers*, of a host that has shown that it answers quickly.
+        """
         self._now = now
+        for host in [*islice(self._set_back, max(0, int(min(newcomers, len(self._set_back)))))]:
+            del self._set_back[host]
+            if host in self._queues and host not in self._looked:
+                self._note(host, self._queues[host], 0.0)
         if max(self._promised, self._open(now)) > now:
             return None
         while self._ready and self._ready[0][0] <= now:
@@ -249,6 +246,9 @@ class Schedule:
             if queue is None or self._looked.get(host) != (due, turn):
                 continue
             del self._looked[host]
+            if newcomers <= 0 and not queue.proven:
+                self._set_back[host] = None
+                continue
             if queue.window and queue.due(now) <= now:
                 return self._hand_out(host, queue, now)
             if queue.window:

@@ -269,6 +269,12 @@ class LimitSettings:
     """When the whole crawl ends early."""
 
     concurrency: int = setting(32, COUNT, "At most N requests at once, over all hosts.")
+    slow_concurrency: int = setting(
+        256,
+        NUMBER,
+        "Besides these, make at most N slow requests at once: for a second nothing came, or less than 16 kB. "
+        "One host has at most a quarter of them.",
+    )
     max_urls: int = setting(0, NUMBER, "Stop after N URLs, robots.txt aside. 0: no limit.")
     max_bytes: int = setting(0, SIZE, "Stop after this many bytes were received. 0: no limit.")
     max_urls_per_host: int = setting(

@@ -164,9 +164,9 @@ class Feed:
         for host in leased:
             self._schedule.refresh(host)
 
-    def pick(self, now: float) -> Claim | None:
-        """The next URL to visit, None where there is none now."""
-        while (claim := self._schedule.pick(now)) is not None and self._caution.premature(claim):
+    def pick(self, now: float, newcomers: float = NEVER) -> Claim | None:
+        """The next URL to visit, None where there is none now; see `Schedule.pick`."""
+        while (claim := self._schedule.pick(now, newcomers)) is not None and self._caution.premature(claim):
             self._schedule.set_aside(claim, now)
         return claim
 

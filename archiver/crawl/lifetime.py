@@ -7,10 +7,9 @@ what is under way finishes. An error of storage or a bug ends everything at once
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from archiver.archive.room import LAST_RESERVE, LOOK_EVERY, Room
 from archiver.config.settings import LimitSettings
@@ -22,20 +21,17 @@ from archiver.crawl.feed import NEVER, Feed
 from archiver.crawl.leftover import Leftover
 from archiver.crawl.network import Network
 from archiver.crawl.recall import Recall
-from archiver.errors import ArchiveError, Failure, FetchError, ShortageError
+from archiver.crawl.requests import LOOK_EVERY as SLOW_LOOK
+from archiver.crawl.requests import Most, Requests
+from archiver.errors import ArchiveError, Failure
 from archiver.fetch import Fetcher
 from archiver.frontier.port import Counts, Frontier, Settled
-from archiver.model import Claim, ExitCode, Settlement, Truncation
-from archiver.outcome import OVERLOADED, rest_after
+from archiver.model import Claim, ExitCode, Settlement
 from archiver.schedule import Schedule
 from archiver.stats import Phase, Snapshot
-from archiver.visit import PAGES, Visited, is_robots
+from archiver.visit import Visited
 
 LONGEST_NAP = 30.0  # seconds until the planner looks again even if nothing calls it
-NOT_MODIFIED = 304  # to a request with conditions; nobody else is told so
-ERRORS = 400  # the first status that says nothing of how long an answer needs
-RELIEF = 1.0  # seconds without a request to a host for which this machine had nothing left to open
-
 log = logging.getLogger(__name__)
 
 
@@ -63,10 +59,6 @@ class Ending:
     reason: str
 
 
-class _Held(Exception):  # noqa: N818  an answer of the gate, not an error
-    """The request must not start after all; its URL stays where it is."""
-
-
 class Crawl:
     """Built by `build`; `run` it once."""
 
@@ -79,18 +71,14 @@ class Crawl:
         self._room = parts.room
         self._network = parts.network
         self._changes = parts.changes
-        self._recall = parts.recall
         self._leftover = parts.leftover
         self._limits = limits
-        self._most = limits.concurrency  # requests at once; fewer where this machine cannot carry so many …
-        self._lowered = -NEVER  # … as was seen then
+        self._requests = Requests(parts.fetcher, parts.schedule, parts.recall, clock, Most.of(limits))
         self._clock = clock
         self._began = clock.now()
         self._account = Account(self._began)
         self._news = asyncio.Event()
         self._visits: set[asyncio.Task[None]] = set()
-        self._fetching: set[asyncio.Task[None]] = set()  # of these, whose answer is not in yet …
-        self._unsent: set[asyncio.Task[None]] = set()  # … and whose request is not out yet
         self._probe: asyncio.Task[None] | None = None  # the one that may run while the network is lost
         self._stop: Ending | None = None  # why no request starts any more
         self._spent = 0  # URLs that count for --max-urls
@@ -103,7 +91,7 @@ class Crawl:
     def cut(self) -> None:
         """Requests under way are cut off; their URLs wait for the next run. The rest is committed."""
         self._end(ExitCode.STOPPED, "stopped by a signal")
-        _cancel(self._fetching)
+        self._requests.cut()
 
     async def run(self) -> Ending:
         """Crawl until the end; whatever it is, all that was committed is safe."""
@@ -143,11 +131,12 @@ class Crawl:
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._committer.run())
-            watching = group.create_task(self._watch_room())
+            watching = [group.create_task(self._watch_room()), group.create_task(self._watch_requests())]
             await self._plan(group)
             while self._visits:
                 await asyncio.wait(self._visits)
-            watching.cancel()
+            for task in watching:
+                task.cancel()
             self._committer.close()
         await self._frontier.settle((), (), self._schedule.lessons())
 
@@ -166,7 +155,7 @@ class Crawl:
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
         while not self._stop and self._earliest() <= now:
-            claim = self._feed.pick(now)
+            claim = self._feed.pick(now, self._requests.newcomers())
             if claim is None:
                 return
             refused = self._feed.refusal(claim)
@@ -180,7 +169,7 @@ class Crawl:
 
     def _earliest(self) -> float:
         """When the next request may start, whatever its host; infinity while something else must happen first."""
-        if self._full or len(self._visits) + self._committer.pending >= self._most:
+        if self._full or self._requests.full(len(self._visits) + self._committer.pending):
             return NEVER  # a visit that is not committed is one that a crash would repeat, so it counts as under way
         if self._network.lost and self._probe is not None and not self._probe.done():
             return NEVER
@@ -229,9 +218,9 @@ class Crawl:
     async def _visit(self, claim: Claim, refused: Visited | None) -> None:
         began = self._clock.now()
         try:
-            visited = refused or self._feed.observed(await self._fetch(claim))
+            visited = refused or self._feed.observed(await self._requests.make(claim))
             if visited is not None and not refused:
-                self._heed(visited, began)
+                self._requests.heed(visited, began)
         finally:
             self._schedule.fetched(claim.host, self._clock.now())
             self._news.set()
@@ -253,96 +242,10 @@ class Crawl:
         lost, given_up = self._network.lost, self._network.given_up
         excused = await self._network.is_to_blame(visited, began)
         if self._network.lost and not lost:
-            _cancel(self._unsent)
+            self._requests.call_back()
         if self._network.given_up > given_up:
             self._account.recounted(await self._frontier.counts())
         return excused
-
-    def _heed(self, visited: Visited, began: float) -> None:
-        """What an answer, or its absence, says about how its host wants to be asked: at once, not when it is committed.
-
-        A host that never answered, or all of whose requests fail, is not asked more gently but less: see `network`.
-        """
-        host, exchange, now = visited.claim.host, visited.exchange, self._clock.now()
-        if visited.error is not None and visited.error.failure is Failure.TIMEOUT:
-            self._schedule.strained(host, began, now, "timeout")
-        if exchange is None:
-            return
-        self._schedule.received(exchange.response.length, now)
-        status, began = exchange.framing.status, now - exchange.took
-        if rest := rest_after(exchange.framing, visited.claim.tries, now):
-            self._schedule.park(host, now + rest)
-        if status in OVERLOADED:
-            self._schedule.strained(host, began, now, str(status), rest)
-        elif exchange.truncated is Truncation.TIME:
-            self._schedule.strained(host, began, now, "timeout")
-        elif status < ERRORS:
-            page = exchange.framing.media_type in PAGES
-            self._schedule.answered(host, began, now, exchange.waited or exchange.took, page=page)
-
-    async def _fetch(self, claim: Claim) -> Visited | None:
-        """What came of the request; None where it was held back or cut off, so that its URL waits on."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._fetching.add(task)
-        self._unsent.add(task)
-        try:
-            if self._stop:
-                return None
-            if not await self._may_approach(claim):
-                return None
-            gate = partial(self._gate, task, claim.host)
-            stored = await self._recall.version(claim)
-            conditions = stored.conditions if stored is not None else b""
-            exchange = await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim), conditions=conditions)
-            unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
-            if unmodified is not None and unmodified.contradicted(exchange.framing):
-                return Visited(claim, self._recall.doubted(claim, exchange))
-            return Visited(claim, exchange, unmodified=unmodified)
-        except FetchError as error:
-            if task in self._unsent:  # no request began, but its host was knocked at
-                self._schedule.tried(claim.host, self._clock.now())
-            return Visited(claim, error=error)
-        except ShortageError as error:
-            self._make_do(claim.host, error)
-            return None
-        except (_Held, asyncio.CancelledError):
-            return None
-        finally:
-            self._unsent.discard(task)
-            self._fetching.discard(task)
-
-    async def _may_approach(self, claim: Claim) -> bool:
-        """Whether to connect to the host of *claim* now; not where others at its address, just found, go first."""
-        queue = self._schedule.queue(claim.host)
-        if queue is None or not queue.terms.nearby:
-            return True
-        found = self._schedule.locate(claim.host, await self._fetcher.locate(claim.url))
-        return not found or queue.next(now := self._clock.now()) <= now
-
-    def _make_do(self, host: int, shortage: ShortageError) -> None:
-        """Go on with fewer requests at once; of those that fail together only the first counts."""
-        now = self._clock.now()
-        self._schedule.park(host, now + RELIEF)
-        if now >= self._lowered + RELIEF and self._most > 1:
-            self._lowered = now
-            self._most //= 2
-            log.warning("%s; from now on at most %d requests at once", shortage, self._most)
-
-    async def _gate(self, task: "asyncio.Task[None]", host: int) -> None:
-        """The gate of every request: passes when *host* may be asked, at the very moment its bytes go out."""
-        self._unsent.add(task)  # again, where a kept connection had died
-        while not self._stop:
-            now = self._clock.now()
-            due = self._schedule.admit(host, now, self._fetcher.progress(task).address)
-            if due <= now:
-                self._unsent.discard(task)
-                return
-            queue = self._schedule.queue(host)
-            if queue is None or queue.parked > now:
-                break
-            await asyncio.sleep(due - now)
-        raise _Held
 
     async def _committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
         """A batch is durable: tell the schedule, and count."""
@@ -365,16 +268,24 @@ class Crawl:
             if shortage := self._room.shortage():
                 self._end(ExitCode.STORAGE, shortage)
             if self._room.shortage(LAST_RESERVE):
-                _cancel(self._fetching)
+                self._requests.cut()
             await asyncio.sleep(LOOK_EVERY)
+
+    async def _watch_requests(self) -> None:
+        """Let others begin while slow ones take their time."""
+        while True:
+            if self._requests.look(self._clock.now()):
+                self._news.set()
+            await asyncio.sleep(SLOW_LOOK)
 
     def _time_limit(self) -> float:
         return self._began + self._limits.max_time if self._limits.max_time else NEVER
 
     def _end(self, code: ExitCode, reason: str) -> None:
         """Let no request start any more; a signal says more about the ending than a limit."""
+        self._requests.stopped = True
         if self._stop is None:
-            _cancel(self._unsent)
+            self._requests.call_back()
             self._let_finish(self._fetcher.awake() + self._limits.drain_timeout)
         if self._stop is None or code is ExitCode.STOPPED:
             self._stop = Ending(code, reason)
@@ -386,12 +297,7 @@ class Crawl:
         if left > 0:
             asyncio.get_running_loop().call_later(left, self._let_finish, end)
         else:
-            _cancel(self._fetching)
-
-
-def _cancel(tasks: Iterable["asyncio.Task[None]"]) -> None:
-    for task in tuple(tasks):
-        task.cancel()
+            self._requests.cut()
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

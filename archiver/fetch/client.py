@@ -146,7 +146,7 @@ class Fetcher:
                 if first and wire.stale:
                     first = False  # it died while we waited
                     continue
-                attempt = _Attempt(wire, request, self._spool(), bounds, self._crowd)
+                attempt = _Attempt(wire, request, self._spool(), bounds, (self._crowd, progress))
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
@@ -216,6 +216,7 @@ class _Attempt:
         "_extent",
         "_headed",
         "_large",
+        "_progress",
         "_received",
         "_remarks",
         "_request",
@@ -225,13 +226,15 @@ class _Attempt:
         "framer",
     )
 
-    def __init__(self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, crowd: _Crowd) -> None:
+    def __init__(
+        self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, beside: tuple[_Crowd, Progress]
+    ) -> None:
         self.framer = Framer()
         self._wire = wire
         self._request = request
         self._spool = spool
         self._bounds = bounds
-        self._crowd = crowd
+        self._crowd, self._progress = beside
         self._large = False
         self._seen = 0  # of what came for others
         self._received = False
@@ -301,6 +304,7 @@ class _Attempt:
                 return
             if not self._received:
                 self._received, self._answered = True, time.monotonic()
+            self._progress.received += len(data)
             self._crowd.came += not self._large
             piece = framer.feed(data)
             now = awake.now()

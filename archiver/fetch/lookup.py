@@ -87,6 +87,7 @@ class Lookups:
         self._domain_of: Callable[[str], str] | None = None
         self._longest = longest
         self._running: Counter[str] = Counter()  # by registered domain, as soon as that matters
+        self._tasks: set[asyncio.Future[Any]] = set()
         self._waiting: dict[asyncio.Future[None], tuple[str, bool]] = {}  # in turn: (domain, found before)
 
     async def getaddrinfo(self, host: str, port: int, **terms: Any) -> Any:
@@ -107,11 +108,15 @@ class Lookups:
         else:
             self._running[domain] += 1
         task = asyncio.ensure_future(look_up())
+        self._tasks.add(task)
         task.add_done_callback(partial(self._over, domain))
         return await asyncio.wait_for(asyncio.shield(task), self._longest)
 
-    def close(self) -> None:
-        """End what waits for work."""
+    async def close(self) -> None:
+        """Call off what runs, as far as that can be done, and end the threads that wait for work."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._threads.close()
 
     def _fits(self, domain: str, *, known: bool) -> bool:
@@ -143,6 +148,7 @@ class Lookups:
         self._let_run()
 
     def _over(self, domain: str, task: "asyncio.Future[Any]") -> None:
+        self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # it may be that nobody waits for it any more
         self._give_back(domain)

@@ -107,10 +107,12 @@ class RememberingResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Ask nothing more."""
-        for task in [*self._asking.values()]:
+        asking = [*self._asking.values()]
+        for task in asking:
             task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+        await self._lookups.close()
         await self._resolver.close()
-        self._lookups.close()
 
     def _asked(self, key: Key, task: "asyncio.Task[Any]") -> None:
         del self._asking[key]
