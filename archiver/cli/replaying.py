@@ -5,6 +5,7 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 
 from archiver import replay
 from archiver.archive.layout import Layout
@@ -26,7 +27,7 @@ def serve(directories: Sequence[Path], port: int, *, opened: bool = False) -> Ex
     """Serve the collections in *directories* until it is stopped, in the browser too where that is to be *opened*."""
     for directory in directories:
         place.check_is_directory(directory)
-        replay.check_replayable(directory)
+        _check_replayable(directory)
     replay.check_installed()
     others = list(_referred_to(directories))
     seeds = starts(directories)
@@ -39,8 +40,19 @@ def serve(directories: Sequence[Path], port: int, *, opened: bool = False) -> Ex
         if opened:
             _open(served.page(seeds[0]) if seeds else served.root)
 
-    replay.serve([*directories, *others], port, started)
+    shelves = [replay.Folder(directory) for directory in (*directories, *others)]
+    replay.serve(shelves, replay.collection_name(directories[0]), port, started)
     return ExitCode.DONE
+
+
+def _check_replayable(directory: Path) -> None:
+    """Refuse a directory without the folders that hold an archive and its index, in it."""
+    layout = Layout(directory)
+    if not layout.archive.is_dir():
+        raise ConfigError(f"{directory} holds no archive to replay: there is no {layout.archive.name}/ in it")
+    if not layout.indexes.is_dir():
+        raise ConfigError(f"{directory} holds no index; make it with: archiver index {quote(str(directory))}")
+    replay.check_inside(directory)
 
 
 def starts(directories: Sequence[Path]) -> list[str]:

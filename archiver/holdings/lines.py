@@ -38,7 +38,7 @@ def opened(folder: Path) -> Iterator["Lines"]:
     with ExitStack() as stack:
         with storage(folder):
             files = _open_all(folder, stack)
-        yield Lines([_source(path, file) for path, file in files])
+        yield Lines([source(path, file) for path, file in files])
 
 
 def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
@@ -52,7 +52,8 @@ def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
     raise ArchiveError(f"{folder}: its files change faster than they can be opened; try again")
 
 
-def _source(path: Path, file: BinaryIO) -> "Sorted | _Blocks":
+def source(path: Path, file: BinaryIO) -> "Source":
+    """The lines of *file*, the index at *path*, of whatever kind."""
     if path.suffix in zipnum.SUFFIXES:
         return _Blocks(path, file)
     return Sorted(path, file if path.suffix == _CDXJ else _with_keys(path, file))
@@ -61,7 +62,7 @@ def _source(path: Path, file: BinaryIO) -> "Sorted | _Blocks":
 class Lines:
     """The lines of several files as one."""
 
-    def __init__(self, files: "list[Sorted | _Blocks]") -> None:
+    def __init__(self, files: "list[Source]") -> None:
         self._files = files
 
     def __len__(self) -> int:
@@ -106,6 +107,9 @@ class _Blocks:
                 yield from found
         except ArchiveError as error:
             raise ArchiveError(f"{error}; {cure(self._path)}") from None
+
+
+Source = Sorted | _Blocks
 
 
 def _with_keys(path: Path, file: BinaryIO) -> BinaryIO:

@@ -107,7 +107,7 @@ def test_without_pywb(tmp_path: Path) -> None:
         [COMMAND[0], "-c", script], cwd=tmp_path, capture_output=True, text=True, env=environment(), check=False
     )
     assert ran.returncode == ExitCode.USAGE
-    assert "pip install 'archiver[replay]'" in ran.stderr
+    assert "pip install '.[replay]'" in ran.stderr
     assert ran.stderr.count("\n") == 1
 
 
