@@ -205,7 +205,7 @@ def test_as_pywb_lists_them() -> None:
     if not path.is_file():
         pytest.skip("pywb's samples are not installed")
     with path.open("rb") as file:
-        index = Lines([lines._source(path, file)])
+        index = Lines([lines.source(path, file)])
         found = [cdx.read_line(line) for line in index.beginning(b"org,iana)/time-zones")]
         every = list(index.since(b""))
     assert [entry and entry.url.rpartition("/")[2] for entry in found] == ["time-zones", "X", "Y"]
