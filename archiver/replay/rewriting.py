@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
-from jinja2 import PackageLoader
 from pywb.apps.frontendapp import FrontEndApp
 from pywb.apps.rewriterapp import RewriterApp
 from pywb.rewrite.default_rewriter import RewriterWithJSProxy
@@ -210,7 +209,6 @@ class _Rewriting(RewriterApp):  # type: ignore[misc] # pywb has no types
 
     def __init__(self, framed_replay: bool, config: Any = None, paths: Any = None) -> None:  # noqa: FBT001 - pywb's
         templates = JinjaEnv(paths=[], globals={"static_path": "static"}, extensions=["jinja2.ext.i18n"])
-        templates.jinja_env.loader = PackageLoader("pywb")
         templates.jinja_env.install_null_translations()
         super().__init__(framed_replay, jinja_env=templates, config=config, paths=paths)
         self.js_proxy_rw = _Rewriter(replay_mod=self.replay_mod)
