@@ -97,7 +97,7 @@ async def opened(
             await restore_index(layout, frontier, index)
         memory = await _memory(stack, layout, frontier, clock.now())
         await frontier.add_seeds(settings.seeds)
-        guard = Guard(settings.fetch.allow_private, settings.seeds)
+        guard = Guard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
         fetcher = _fetcher(stack, layout, settings, guard)
         books = Books(index, CrawlLog(layout.log), clock)
         stack.callback(books.abandon)  # after a good end there is nothing left to abandon

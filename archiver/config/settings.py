@@ -230,6 +230,12 @@ class FetchSettings:
         "of the seeds alone.",
         many=True,
     )
+    insecure_secrets: tuple[str, ...] = setting(
+        (),
+        PLACE,
+        "Send headers that may be a secret also to this host of a seed while its certificate does not verify.",
+        many=True,
+    )
     timeout: float = setting(60.0, SECONDS, "Give a request up when nothing came for this long.")
     max_response_size: int = setting(
         0, SIZE, "Cut a response after this many bytes and mark it as truncated. 0: no limit."

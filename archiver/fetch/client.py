@@ -7,7 +7,6 @@ came; a broken or cut answer is an `Exchange` that says so.
 
 import asyncio
 import math
-import re
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archiver import __version__, url
+from archiver import url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
+from archiver.fetch.asking import Asking, user_agent
 from archiver.fetch.guard import Guard
 from archiver.fetch.lookup import Lookups, routed
 from archiver.fetch.spool import Spool, SpoolFolder
+from archiver.fetch.wire import UNVERIFIED
 from archiver.http import Framer, Wanted
 from archiver.http.endless import WHOLE
 from archiver.http.head import may_be_head
@@ -28,6 +29,8 @@ from archiver.model import Exchange, Framing, Truncation
 
 if TYPE_CHECKING:
     from archiver.fetch.tap import Wire
+
+__all__ = ["Fetcher", "Gate", "Progress", "user_agent"]
 
 Gate = Callable[[], Awaitable[None]]
 
@@ -38,7 +41,6 @@ LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
 GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones come …
 LOOK = 0.002  # … which is looked at after so many seconds
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
-SECRET = re.compile("auth|cookie|token|key|secret|session|password|csrf", re.IGNORECASE)  # in the name of a header
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
 
@@ -51,32 +53,6 @@ class Progress:
 
 
 NOTHING_YET = Progress()
-
-
-def user_agent(settings: FetchSettings) -> str:
-    """The User-Agent in force: the one that was given, or product, version and contact."""
-    contact = f"+{settings.contact}; " if settings.contact else ""
-    return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
-
-
-def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
-    """Every header line but Host, in the order in which they are sent; what the user gives replaces ours.
-
-    To a host that is not *trusted* nothing is said by which a user may be known.
-    """
-    ours = {
-        "User-Agent": user_agent(settings),
-        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-        "Accept-Encoding": "gzip",  # every reader of archives undoes gzip; few undo br or zstd
-    }
-    if "@" in settings.contact:
-        ours["From"] = settings.contact.removeprefix("mailto:")
-    given = [line.partition(":")[::2] for line in settings.header]
-    replaced = {name.lower() for name, _ in given}
-    lines = [f"{name}: {value}" for name, value in ours.items() if name.lower() not in replaced]
-    said = [(name, value) for name, value in given if name.lower() != "host" and (trusted or not SECRET.search(name))]
-    lines += [f"{name}: {value.strip()}" for name, value in said]
-    return "".join(line + "\r\n" for line in lines).encode("utf-8")
 
 
 class Fetcher:
@@ -94,8 +70,7 @@ class Fetcher:
         from archiver.fetch.tap import Lines  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
 
         self._guard = guard
-        self._fields = request_fields(settings)
-        self._fields_for_strangers = request_fields(settings, trusted=False)
+        self._asking = Asking(settings, guard)
         self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
         self._lines = Lines(settings.timeout, guard, lookups)
@@ -130,12 +105,6 @@ class Fetcher:
     ) -> Exchange:
         bounds = self._needed if needed else self._bounds
         origin = url.origin(address)
-        request = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
-            address[len(origin) :].encode(),
-            origin[origin.index("//") + 2 :].encode(),
-            self._fields if self._guard.trusts(origin) else self._fields_for_strangers,
-            conditions,
-        )
         first = True
         while True:
             wire = await self._lines.connect(origin, fresh=not first)
@@ -146,6 +115,7 @@ class Fetcher:
                 if first and wire.stale:
                     first = False  # it died while we waited
                     continue
+                request = self._asking.request(address, conditions, verified=UNVERIFIED not in wire.notes)
                 attempt = _Attempt(wire, request, self._spool(), bounds, (self._crowd, progress))
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable

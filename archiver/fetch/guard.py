@@ -22,8 +22,9 @@ REMEDY = "--allow-private {host} would take it"
 class Guard:
     """Knows who may be asked at which address; refuses with `FetchError`."""
 
-    def __init__(self, allowed: Iterable[str], seeds: Iterable[str]) -> None:
+    def __init__(self, allowed: Iterable[str], seeds: Iterable[str], insecure: Iterable[str] = ()) -> None:
         self._allowed = Allowed.read(allowed)
+        self._insecure = frozenset(map(named, insecure))  # hosts that are confided in whatever their certificate
         self._seeds: set[str] = set()  # host names, of which nobody knows yet where they are
         self._insiders: set[str] = set()  # hosts of seeds that are inside
         self._confidants: set[str] = set()  # the origins of seeds, and those that count as one with them
@@ -48,6 +49,10 @@ class Guard:
         What a seed of https is sent never goes over http.
         """
         return origin in self._confidants
+
+    def may_confide(self, origin: str, *, verified: bool) -> bool:
+        """Whether *origin* of a seed is sent what may be secret: it was *verified*, or a person allows it."""
+        return verified or named(url.host(f"{origin}/")) in self._insecure
 
     def check(self, host: str, address: str | None = None) -> None:
         """Refuse *host* at *address*; without one: by itself, where it is written as one."""

@@ -33,7 +33,7 @@ from archiver.fetch.guard import Guard
 from archiver.fetch.idle import Idle
 from archiver.fetch.lookup import Lookups
 from archiver.fetch.resolver import Answer, GuardedResolver, RememberingResolver
-from archiver.fetch.wire import HIGH_WATER, Wire
+from archiver.fetch.wire import HIGH_WATER, UNVERIFIED, Wire
 
 Kept = TypeVar("Kept")
 
@@ -195,7 +195,7 @@ class Lines:
     async def _make(self, origin: str) -> Wire:
         host = url.host(f"{origin}/")
         self._guard.check(host)  # a name is checked when it is resolved
-        notes = ("tls-unverified",) if origin in self._unverified else ()
+        notes = (UNVERIFIED,) if origin in self._unverified else ()
         straight = origin.startswith("http://") and read(host) is not None
         protocol, release = await (self._straight(origin, host) if straight else self._by_aiohttp(origin))
         if protocol.transport is None:

@@ -12,6 +12,7 @@ from archiver.fetch.peers import peer_of
 if TYPE_CHECKING:
     from archiver.fetch.tap import TapProtocol
 
+UNVERIFIED = "tls-unverified"  # a note of a connection: nobody vouches for the other end
 HIGH_WATER = 512 << 10  # bytes held for a slow reader before the server is made to wait
 TOLERANCE = 0.01  # seconds by which a timer of ours may be early
 

@@ -241,3 +241,30 @@ def test_an_address_in_the_url_is_refused_without_a_connection(tmp_path: Path, u
     with socket.create_server(("127.0.0.1", 0)) as listener:
         asyncio.run(main())
         assert untouched(listener)
+
+
+@pytest.mark.parametrize(("allowed", "sent"), [((), False), (("127.0.0.2",), False), (("127.0.0.1",), True)])
+def test_a_certificate_that_does_not_verify_gets_no_secret(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    allowed: tuple[str, ...],
+    sent: bool,  # noqa: FBT001  a table
+) -> None:
+    """The page is archived all the same; what was sent is what the record of the request holds."""
+    secrets = ("Cookie: a=b", "authorization: Basic eDp5", "X-Api-Key: 1")
+    given = (*secrets, "Accept-Language: de")
+
+    async def main() -> None:
+        async with RawServer(otherwise=keep(ANSWER), tls=True) as server, fetching(tmp_path, header=given) as fetcher:
+            fetcher._asking._guard = Guard(["127.0.0.1"], [server.url()], allowed)
+            exchanges = [await fetcher.fetch(server.url(), CountingGate()) for _ in range(2)]
+        for row, exchange in zip(server.log, exchanges, strict=True):
+            assert "tls-unverified" in exchange.notes
+            assert row.request == exchange.request
+            assert [line for line in secrets if line.encode() in row.request] == (list(secrets) if sent else [])
+            assert b"Accept-Language: de" in row.request
+
+    asyncio.run(main())
+    told = [record.getMessage() for record in caplog.records if "certificate" in record.getMessage()]
+    assert len(told) == (not sent)
+    assert all("--insecure-secrets 127.0.0.1" in message for message in told)
