@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archiver.allowance import Allowance
+from archiver.archive import inside
 from archiver.archive.crawllog import CrawlLog
 from archiver.archive.index import INDEX, Index
-from archiver.archive.layout import DRAFT, Layout, replace_file
+from archiver.archive.layout import DRAFT, Layout, replace_file, storage
 from archiver.archive.lock import Lock
 from archiver.archive.others import OtherIndex, indexes_of
 from archiver.archive.room import Room
@@ -40,6 +41,7 @@ from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
 from archiver.crawl.recall import Recall
 from archiver.crawl.rulebook import Rulebook
+from archiver.disk import opened as opened_file
 from archiver.earlier import Memory, remembered, rounds
 from archiver.earlier.validators import given_by_hand
 from archiver.errors import ConfigError
@@ -80,9 +82,8 @@ async def opened(
     is what that file held when *settings* were made of it; where it has been changed since, nothing is begun.
     """
     clock = Clock()
-    layout = Layout(directory)
+    layout = inside.made(directory)
     async with AsyncExitStack() as stack:
-        layout.make()
         lock = Lock(layout.lock)
         stack.callback(lock.release)
         if not resume:
@@ -179,10 +180,15 @@ def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Sche
 
 def put_settings(layout: Layout, text: str, read: str = "") -> None:
     """*text*, if any, is crawl.toml from now on, for certain; *read*, if any, is what it has to hold until now."""
-    if read and layout.settings.read_text("utf-8") != read:
+    if read and _text(layout.settings) != read:
         raise ConfigError(f"{layout.settings} was changed in this very moment; call archiver resume again")
     if text:
         replace_file(layout.settings, lambda file: file.writelines((text.encode(),)))
+
+
+def _text(path: Path) -> str:
+    with storage(path), opened_file(path) as file:
+        return file.read().decode()
 
 
 async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:
@@ -215,9 +221,8 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
     from archiver.archive import reindex  # noqa: PLC0415 - a crawl needs neither
     from archiver.recover import Rebuilding, held_before, replace_database  # noqa: PLC0415 - as above
 
-    layout = Layout(directory)
+    layout = inside.made(directory)
     with ExitStack() as stack:
-        layout.make()
         lock = Lock(layout.lock)
         stack.callback(lock.release)
         layout.forget_drafts()

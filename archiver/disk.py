@@ -4,18 +4,36 @@ Knows paths, and no part of a collection: each edge names its own files. A numbe
 not made up: what was to be written is said as a lower bound, and a quota is not mistaken for the disk.
 Who writes much syncs every `STEP` of it, be it needed on the disk or not: what piles up in the system's memory makes
 every sync of every other file wait until it is written, and beyond a share of the memory stops all who write.
+
+A collection may come from somebody else. So its files are opened here without following links, regular files only,
+and names that stand in one of them are checked here before they become paths.
 """
 
 import errno
 import os
 import shutil
+import stat
 import sys
-from pathlib import Path
-from typing import BinaryIO
+from io import BufferedRandom
+from pathlib import Path, PurePath
+from typing import BinaryIO, cast
+
+from archiver.errors import ArchiveError, ConfigError
 
 STEP = 8 << 20  # bytes; a disk of 150 MB/s needs a twentieth of a second for them
 
+LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
+
 _UNITS = ((10**9, "GB"), (10**6, "MB"))
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would wait for its other end
 
 
 def free(path: Path) -> int:
@@ -91,3 +109,52 @@ def _largest() -> str:
 def _existing(path: Path) -> Path:
     """*path*, or the nearest folder above it that is there."""
     return next((place for place in (path, *path.absolute().parents) if place.exists()), path)
+
+
+def kind(mode: int) -> str:
+    """What a file of this *mode* is, in words."""
+    return _KINDS.get(stat.S_IFMT(mode), "a regular file")
+
+
+def regular(path: Path) -> None:
+    """Refuse *path* unless it is a regular file and no link, or is not there."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise _irregular(path, mode)
+
+
+def opened(path: Path, mode: str = "rb", buffering: int = -1) -> BufferedRandom:
+    """Open *path*, which must be a regular file and no link. `ConfigError` if it is something else."""
+    regular(path)
+
+    def opener(name: str, flags: int) -> int:
+        handle = os.open(name, flags | _CAREFULLY, 0o666)
+        found = os.fstat(handle).st_mode
+        if not stat.S_ISREG(found):
+            os.close(handle)
+            raise _irregular(path, found)
+        return handle
+
+    return cast("BufferedRandom", open(path, mode, buffering, opener=opener))
+
+
+def _irregular(path: Path, mode: int) -> ConfigError:
+    return ConfigError(f"{path} is {kind(mode)}; archiver opens only regular files inside a collection")
+
+
+def is_bare(name: str) -> bool:
+    """Return whether *name* can be that of a file in a folder."""
+    try:
+        return PurePath(name).name == name != ".." and "\0" not in name and 0 < len(name.encode()) <= LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
+
+
+def bare(name: object, where: Path) -> str:
+    """Return *name* if it can be that of a file in a folder; *where* is the file that has it."""
+    if isinstance(name, str) and is_bare(name):
+        return name
+    raise ArchiveError(f"{where} gives a file the name {str(name)[:100]!r}; names with folders are not obeyed")

@@ -19,6 +19,7 @@ from archiver.archive.lock import Lock
 from archiver.archive.metadata import MetadataWarc, Paper
 from archiver.config.settings import Settings
 from archiver.config.toml import render
+from archiver.disk import opened
 from archiver.frontier.port import FileRow, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import digest_of
@@ -96,14 +97,17 @@ async def _written(
 def _in_force(path: Path, settings: Settings) -> bytes:
     """What crawl.toml says, or would say where it is gone."""
     with storage(path):
-        return path.read_bytes() if path.exists() else render(settings).encode()
+        if not path.exists():
+            return render(settings).encode()
+        with opened(path) as file:
+            return file.read()
 
 
 async def _log(layout: Layout, frontier: Frontier) -> Paper | None:
     """What crawl.log holds that is not stored yet; None where there is nothing."""
     if not layout.log.exists():
         return None
-    with storage(layout.log), layout.log.open("rb") as file:
+    with storage(layout.log), opened(layout.log) as file:
         first = _LOGGED.match(file.read(32))
         size = file.seek(0, os.SEEK_END)
     begun = b"".join(first.groups()).decode() if first else ""
@@ -143,7 +147,7 @@ def _manifest(layout: Layout, files: list[FileRow]) -> Iterator[tuple[str, str]]
 
 def _warcinfo(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             first = next(read(file), None)
     except (OSError, Torn):  # verify names what is missing or damaged
         return "-"

@@ -8,6 +8,7 @@ import asyncio
 from contextlib import ExitStack
 from pathlib import Path
 
+from archiver.archive import inside
 from archiver.archive.index import Index
 from archiver.archive.layout import Layout
 from archiver.archive.lock import Lock
@@ -26,9 +27,8 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
     not begun gets the new settings.
     """
     clock = Clock()
-    layout = Layout(directory)
+    layout = inside.made(directory)
     with ExitStack() as stack:
-        layout.make()
         lock = Lock(layout.lock)
         stack.callback(lock.release)
         put_settings(layout, "", read)

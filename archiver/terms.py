@@ -4,12 +4,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from archiver.addresses import read
 from archiver.archive.layout import Layout
 from archiver.config.own import SeedSetting
 from archiver.config.settings import Settings
 from archiver.config.toml import parse
+from archiver.disk import opened
 from archiver.errors import ConfigError
 from archiver.fetch.client import user_agent
 from archiver.frontier.port import Frontier
@@ -75,11 +77,16 @@ def owners() -> Callable[[str], str]:
     return owner
 
 
+def _text(path: Path) -> str:
+    with opened(path) as file:
+        return file.read().decode()
+
+
 def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Settings:
     """*settings*, with *further* seeds; whoever added these has written their own settings to crawl.toml first."""
     own: tuple[SeedSetting, ...] = ()
     try:
-        own = parse(layout.settings.read_text("utf-8"), str(layout.settings)).get("seed_setting", ())
+        own = parse(_text(layout.settings), str(layout.settings)).get("seed_setting", ())
     except (ConfigError, OSError, UnicodeDecodeError) as error:
         log.warning("seeds that were added have the settings of the crawl, for their own cannot be read: %s", error)
     new = set(further)

@@ -2,7 +2,7 @@
 
 `.idx` and `.summary` files of pywb and OpenWayback have `key date<TAB>part<TAB>offset<TAB>length`; a `.loc` file beside
 them says in which files a part may lie. The `.idx` of a WACZ package has `key date {json}`. One block is read at a
-time. What such a file says is believed of nothing but regular files, and no block may be too large to be one.
+time. It may name only regular files in its own folder or below, and no block may be too large to be one.
 """
 
 import gzip
@@ -21,6 +21,7 @@ _META = b"!"  # how a line begins that is about the others
 _LARGEST = 16 << 20  # bytes of a block as it lies there; those of some thousand lines have a fiftieth of it
 _UNPACKED = 256 << 20
 _LONGEST_LOC = 16 << 20  # bytes of a file of places
+_LONGEST_PART = 200  # characters of the name of a file of blocks
 _FIELDS = 4  # of a line with tabs, at least
 
 
@@ -122,17 +123,22 @@ class Cluster:
         """The first file there is of those in which *part* may lie."""
         places = self._places.get(part)
         if places is None:
-            name = PurePath(part)
-            here = not name.is_absolute() and ".." not in name.parts and "\0" not in part and 0 < len(part) <= 200
-            places = [f"{part}{ending}" for ending in ("", ".cdx.gz", ".gz")] if here else []
+            places = [f"{part}{ending}" for ending in ("", ".cdx.gz", ".gz")] if len(part) <= _LONGEST_PART else []
         for place in places:
             path = self._path.parent / place
-            if "://" not in place and "\0" not in place and path.is_file():
+            if "://" not in place and _is_below(place) and path.is_file() and not path.is_symlink():
                 return path
         named = f"{self._path.with_suffix('.loc').name} says" if part in self._places else "as its name says"
         raise ArchiveError(
-            f"{self._path} names blocks in {part[:100]!r}, and there is no such file on this machine where {named}"
+            f"{self._path} names blocks in {part[:100]!r}, and there is no such file in its folder where {named}"
         )
+
+
+def _is_below(place: str) -> bool:
+    """Return whether *place* lies in the folder it is seen from, or below: who sends an index may name no other."""
+    path = PurePath(place)
+    outside = path.is_absolute() or path.drive or ".." in path.parts
+    return bool(path.parts) and not outside and "\0" not in place
 
 
 def _lines(path: Path, block: Block) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from archiver.archive.layout import storage, sync_folder
-from archiver.disk import sync_data
+from archiver.disk import opened, sync_data
 
 MAX_HOPS = 50  # letters of a hop path; of a longer one the first are only counted
 WORKER = "#000"  # visits are tasks of one process: there is no thread of their own to name
@@ -106,7 +106,7 @@ class CrawlLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         with storage(path):
-            self._file = path.open("a+b")
+            self._file = opened(path, "a+b")
             _end_line(self._file)
 
     def write(self, lines: Sequence[LogLine]) -> None:

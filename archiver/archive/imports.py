@@ -7,9 +7,11 @@ until the entry says `indexed`, the file may be missing, or have no lines in the
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from archiver.archive.layout import Layout, replace_file, storage
+from archiver.disk import bare, opened
 from archiver.errors import ArchiveError
 
 LARGEST = 256 << 20  # bytes: half a million files
@@ -49,9 +51,9 @@ def imported_files(layout: Layout) -> tuple[Imported, ...]:
     if not path.exists():
         return ()
     try:
-        with storage(path), path.open("rb") as file:
+        with storage(path), opened(path) as file:
             told = json.loads(file.read(LARGEST))
-        return tuple(_entry(each) for each in told["files"])
+        return tuple(_entry(each, path) for each in told["files"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(
             f"{path} cannot be read ({str(error)[:100]}); put a copy back, or take it away: then nobody knows "
@@ -71,9 +73,9 @@ def write_imports(layout: Layout, files: Iterable[Imported]) -> None:
     replace_file(layout.imports, lambda file: file.writelines((data,)), lambda: len(data))
 
 
-def _entry(told: Any) -> Imported:
+def _entry(told: Any, path: Path) -> Imported:
     return Imported(
-        name=str(told["name"]),
+        name=bare(told["name"], path),
         source=str(told.get("source", "")),
         member=str(told.get("member", "")),
         package=str(told.get("package", "")),
@@ -84,10 +86,15 @@ def _entry(told: Any) -> Imported:
         faults={str(word): int(number) for word, number in told.get("faults", {}).items()},
         doubts=tuple(map(str, told.get("doubts", ()))),
         indexed=bool(told.get("indexed")),
-        original=_original(told.get("original")),
+        original=_original(told.get("original"), path),
         signature=str(told.get("signature", "")),
     )
 
 
-def _original(told: Any) -> Original | None:
-    return Original(str(told["name"]), str(told["sha256"]), int(told["bytes"])) if told else None
+def _original(told: Any, path: Path) -> Original | None:
+    if not told:
+        return None
+    name = str(told["name"])
+    for part in PurePosixPath(name).parts or ("",):
+        bare(part, path)
+    return Original(name, str(told["sha256"]), int(told["bytes"]))

@@ -139,7 +139,7 @@ def replace_file(path: Path, fill: Callable[[BinaryIO], None], size: Callable[[]
     taken = 0  # bytes that were to be in it when it failed
     with storage(path, lambda: taken):
         try:
-            with draft.open("wb") as file:
+            with disk.opened(draft, "wb") as file:
                 try:
                     fill(file)
                     sync_data(file)

@@ -6,10 +6,12 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from archiver.archive.layout import storage
+from archiver.disk import opened
 from archiver.errors import ConfigError
 
 TRIES, PAUSE = 5, 0.02  # seconds
@@ -33,9 +35,13 @@ else:
 def _opened(path: Path) -> tuple[IO[str], bool]:
     """The file at *path*, and whether it may be written; one that may only be read can be locked all the same."""
     try:
-        return path.open("a+", encoding="utf-8", errors="replace"), True
+        return _text(opened(path, "a+b")), True
     except PermissionError:
-        return path.open(encoding="utf-8", errors="replace"), False
+        return _text(opened(path)), False
+
+
+def _text(file: BinaryIO) -> IO[str]:
+    return TextIOWrapper(file, encoding="utf-8", errors="replace")
 
 
 class Lock:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from archiver.archive.layout import DRAFT, storage
 from archiver.archive.warcfile import WarcFile
 from archiver.archive.writer import WarcIdentity
+from archiver.disk import opened
 from archiver.errors import ArchiveError
 from archiver.http import digest_of, digest_of_pieces
 from archiver.model import FileState, Resource
@@ -39,7 +40,7 @@ class Paper(NamedTuple):
         if isinstance(self.source, bytes):
             yield self.source[self.start : self.start + self.length]
             return
-        with storage(self.source), self.source.open("rb") as file:
+        with storage(self.source), opened(self.source) as file:
             file.seek(self.start)
             left = self.length
             while left:

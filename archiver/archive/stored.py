@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from archiver import disk
 from archiver.archive.layout import OPEN, Layout, storage
+from archiver.disk import is_bare
 from archiver.errors import ArchiveError
 from archiver.warc.reader import Record, Torn, read
 
 WARC_ENDINGS = (".warc", ".warc.gz")
+DEEPEST = 8  # folders in an archive
 ARCHIVE_ENDINGS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)  # of whatever can be imported
 
 
@@ -49,7 +52,7 @@ def opened(folder: Path, name: str) -> tuple[Path, BinaryIO]:
     name = name.removesuffix(OPEN)
     for path in _names(folder, name):
         with storage(path), suppress(FileNotFoundError):
-            return path, path.open("rb")
+            return path, disk.opened(path)
     raise ArchiveError(f"{folder / name} is missing")
 
 
@@ -59,8 +62,20 @@ def is_stored(folder: Path, name: str) -> bool:
     return bool(name) and any(path.is_file() for path in _names(folder, name))
 
 
+def is_below(name: str) -> bool:
+    """Return whether *name* can be that of a file in a folder, or in one below it."""
+    path = PurePath(name)
+    outside = path.is_absolute() or path.drive or ".." in path.parts
+    return not outside and 0 < len(path.parts) <= DEEPEST and all(is_bare(part) for part in path.parts)
+
+
 def _names(folder: Path, name: str) -> tuple[Path, ...]:
-    """Where the file may be found, looked at in this order: it may get its final name in this very moment."""
+    """Where the file may be found, looked at in this order: it may get its final name in this very moment.
+
+    Names come from indexes and databases: one that leads out of *folder* is that of no file.
+    """
+    if not is_below(name):
+        return ()
     return folder / name, folder / (name + OPEN), folder / name
 
 

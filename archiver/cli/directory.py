@@ -10,15 +10,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from archiver import url
 from archiver.allowance import FREE, Allowance
+from archiver.archive import inside
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
 from archiver.archive.stored import ARCHIVE_ENDINGS, maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
+from archiver.disk import opened
 from archiver.earlier.rounds import files_of
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
@@ -50,6 +52,7 @@ def check_free(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory; name another one with -o")
+    inside.check(directory)
     check_idle(directory)
     if holds_crawl(directory):
         name = quote(str(directory))
@@ -108,6 +111,7 @@ def _has_files(layout: Layout) -> bool:
 
 def finish_turn(directory: Path) -> None:
     """Where crawling again was cut off while the crawl before was set aside, do the rest of that."""
+    inside.check(directory)
     if Layout(directory).earlier.is_dir():
         from archiver import succession  # noqa: PLC0415 - the network and the database; few collections need it
 
@@ -127,6 +131,7 @@ def check_is_directory(directory: Path) -> None:
         raise ConfigError(f"{directory} does not exist{_meant(directory)}")
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
+    inside.check(directory)
 
 
 def _meant(directory: Path) -> str:
@@ -184,7 +189,7 @@ def allowance(directory: Path) -> Allowance:
 def settings_text(path: Path) -> str:
     """What stands in a settings file."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             content = file.read(_MAX_SETTINGS + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
@@ -200,14 +205,14 @@ def settings_text(path: Path) -> str:
 def holder(directory: Path) -> Holder | None:
     """Who works in *directory* now; None where nobody does, or where this system cannot tell."""
     try:
-        with Layout(directory).lock.open(encoding="utf-8", errors="replace") as file, _free(file) as free:
-            return None if free else _named(file.read(4096))
+        with opened(Layout(directory).lock) as file, _free(file) as free:
+            return None if free else _named(file.read(4096).decode(errors="replace"))
     except OSError:
         return None
 
 
 @contextmanager
-def _free(file: TextIO) -> Iterator[bool]:
+def _free(file: BinaryIO) -> Iterator[bool]:
     """Whether nobody holds the lock on *file*."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows

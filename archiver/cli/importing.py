@@ -5,6 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from archiver import importing
+from archiver.archive import inside
 from archiver.cli import directory as place
 from archiver.cli.checking import fault_line
 from archiver.cli.meter import Meter
@@ -44,6 +45,7 @@ def _check_collection(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory; name another one with -o")
+    inside.check(directory)
     if any(directory.iterdir()) and not (directory / "archive").is_dir():
         raise ConfigError(f"{directory} holds something else than a collection; name another one with -o")
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from archiver.disk import bare
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier.captures import TAKEN, Taken
 from archiver.frontier.migrations import VERSION
@@ -99,7 +100,7 @@ class Past:
 
     def files(self) -> list[str]:
         """The names of its WARC files."""
-        return [str(name) for (name,) in self._rows("SELECT name FROM warcs ORDER BY id")]
+        return [bare(name, self._path) for (name,) in self._rows("SELECT name FROM warcs ORDER BY id")]
 
     def manners(self, now: float) -> list[Manner]:
         """How hosts want to be asked: key, parked until, rate, its limit, width, and why."""

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from archiver.disk import bare
 from archiver.errors import ArchiveError
 from archiver.frontier import trouble
 from archiver.frontier.readonly import REVISITS_SINCE, connected, version_of
@@ -72,7 +73,10 @@ class Payloads:
                 log.warning("%s cannot be read, its payloads are not looked for: %s", self._path, error)
                 return []
             raise ArchiveError(f"{self._path}: {trouble.words(error, self._path)}") from error
-        return [Place(*row) for row in json.loads(found)]
+        places = [Place(*row) for row in json.loads(found)]
+        for place in places:
+            bare(place.warc, self._path)
+        return places
 
     def close(self) -> None:
         """No more questions."""

@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+from archiver.disk import regular
+
 WAYS_SINCE = 3  # schema version: each host has the way in which it is asked
 COUNTED_SINCE = 4  # … and the numbers of its URLs
 REVISITS_SINCE = 5  # a capture may be a revisit
@@ -13,6 +15,7 @@ _BUSY = 10.0  # seconds to wait for a moment of the crawl's own transactions
 
 def connected(path: Path, *, at_rest: bool = False, more: str = "") -> sqlite3.Connection:
     """A connection to the database at *path*; *at_rest*: nobody writes it, so nothing is made beside it."""
+    regular(path)
     where = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if at_rest else ''}{more}"
     return sqlite3.connect(where, uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False)
 

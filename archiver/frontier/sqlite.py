@@ -18,6 +18,7 @@ import aiosqlite
 
 from archiver.adapting import Lesson
 from archiver.allowance import FREE, Allowance
+from archiver.disk import bare, regular
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import (
     again,
@@ -69,6 +70,7 @@ class SqliteFrontier:
     @classmethod
     async def open(cls, path: Path) -> "SqliteFrontier":
         """The frontier at *path*, made if it is not there, its schema brought up to date."""
+        regular(path)
         with _translated(path):
             with closing(sqlite3.connect(path)):
                 pass  # what cannot be opened fails here, not in aiosqlite's thread, which would outlive its loop
@@ -290,7 +292,10 @@ class SqliteFrontier:
     async def files(self) -> list[FileRow]:
         """Every WARC file."""
         rows = await self._rows("SELECT name, committed, closed, indexed, digest, modified FROM warcs ORDER BY id")
-        return [FileRow(row[0], int(row[1]), bool(row[2]), bool(row[3]), row[4], int(row[5])) for row in rows]
+        return [
+            FileRow(bare(row[0], self._path), int(row[1]), bool(row[2]), bool(row[3]), row[4], int(row[5]))
+            for row in rows
+        ]
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
         """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""

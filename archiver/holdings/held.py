@@ -10,12 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain, islice, takewhile
 from operator import eq
-from pathlib import Path, PurePath
+from pathlib import Path
 from shlex import quote
 
 from archiver import url
+from archiver.archive import inside
 from archiver.archive.layout import OPEN, Layout
-from archiver.archive.stored import record_at
+from archiver.archive.stored import is_below, record_at
 from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import lines
 from archiver.holdings.lines import Lines
@@ -32,9 +33,7 @@ HIGHEST = "99999999999999"
 _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
 _NEAR = 3
-_LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
 _ARC = (".arc", ".arc.gz")
-_DEEPEST = 8  # folders in an archive
 
 Records = Callable[[str, int], AbstractContextManager[Record]]  # by the name of a WARC and an offset in it
 
@@ -52,6 +51,7 @@ class Holdings:
     def opened(cls, directory: Path) -> Iterator["Holdings"]:
         """What *directory* holds at this moment."""
         layout = Layout(directory)
+        inside.check(directory)
         if not layout.archive.is_dir():
             whole = directory.parent if Layout(directory.parent).archive.is_dir() else None
             instead = f"; it is a part of the collection {whole}" if whole else ""
@@ -174,23 +174,12 @@ def _make(directory: Path) -> str:
 
 def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:
     """The record at a place that an index names, of whatever origin; nothing outside *archive* is read."""
-    if not (_is_below(name) and 0 <= offset < 1 << 63):
+    if not (is_below(name) and 0 <= offset < 1 << 63):
         raise ArchiveError(f"{archive}: its index names a place that cannot be: offset {offset} of {name[:200]!r}")
     if name.lower().endswith(_ARC):
         path = archive / name
         raise ArchiveError(f"{path} is an ARC file; make a WARC of it: archiver import {quote(str(path))} -o DIR")
     return record_at(archive, name, offset)
-
-
-def _is_below(name: str) -> bool:
-    """Whether *name* can be that of a file in a folder, or in one below."""
-    path = PurePath(name)
-    try:
-        longest = max((len(part.encode()) for part in path.parts), default=0)
-    except UnicodeEncodeError:
-        return False
-    outside = path.is_absolute() or path.drive or ".." in path.parts
-    return not outside and "\0" not in name and 0 < longest <= _LONGEST_NAME and len(path.parts) <= _DEEPEST
 
 
 def closer(one: Entry | None, other: Entry, at: Moments) -> Entry:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from archiver import disk, verify
-from archiver.archive import reindex
+from archiver.archive import inside, reindex
 from archiver.archive.imports import Imported, Original, imported_files, write_imports
 from archiver.archive.index import INDEX, Index
 from archiver.archive.layout import DRAFT, Layout, storage, sync_folder
@@ -88,6 +88,7 @@ def bring(
     for source in found:
         if source.form is not Form.WARC and not convert:
             raise ConfigError(f"{source.label}: {source.form.value}; {CONVERT}")
+    inside.check(directory)
     with storage(directory):
         _check_elsewhere(found, layout)
         for folder in (layout.archive, layout.indexes):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from archiver.archive.layout import OPEN, Layout, replace_file, storage, sync_folder
-from archiver.disk import sync_data
+from archiver.disk import opened, sync_data
 from archiver.recover.visits import Gap
 
 STEP = 1 << 20  # bytes copied at a time
@@ -24,11 +24,11 @@ def cut(path: Path, gaps: Sequence[Gap], layout: Layout) -> None:
         return
     _folder(layout)
     size = path.stat().st_size
-    with path.open("rb") as source:
+    with opened(path) as source:
         for gap in gaps:
             _keep(source, gap, path, layout, size)
         if len(gaps) == 1 and gaps[0].end == size:
-            with path.open("r+b") as file:
+            with opened(path, "r+b") as file:
                 file.truncate(gaps[0].start)
                 sync_data(file)
             return
@@ -73,7 +73,7 @@ def write_again(path: Path, offset: int) -> None:
     A sync that fails may leave bytes that can be read but are on no disk, and will not be tried again (Linux marks
     them as written). Written once more, they are.
     """
-    with path.open("r+b") as file:
+    with opened(path, "r+b") as file:
         end = file.seek(0, os.SEEK_END)
         for start in range(offset, end, STEP):
             file.seek(start)

@@ -7,6 +7,7 @@ import hashlib
 from itertools import takewhile
 from pathlib import Path
 
+from archiver.disk import opened
 from archiver.frontier.port import FileRow
 from archiver.model import FileState
 from archiver.warc.reader import Torn, scan
@@ -14,7 +15,7 @@ from archiver.warc.reader import Torn, scan
 
 def finished(path: Path, name: str) -> FileState:
     """The WARC at *path* as it is now, with its final name."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     found = path.stat()
     return FileState(name, found.st_size, closed=True, digest=f"sha256:{digest}", modified=found.st_mtime_ns)
@@ -36,7 +37,7 @@ def changed(path: Path, row: FileRow) -> str | FileState | None:
 
 def broken(path: Path, until: int) -> str:
     """Where *path* is not whole before the offset *until*, in words; nothing where it is."""
-    with path.open("rb") as file:
+    with opened(path) as file:
         before = takewhile(lambda item: item.offset < until, scan(file))
         places = [item for item in before if isinstance(item, Torn)]
     if not places:

@@ -17,6 +17,7 @@ from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.stored import maybe_ours
 from archiver.config.toml import toml_value
+from archiver.disk import opened
 from archiver.earlier import files_of
 from archiver.frontier.port import Frontier
 from archiver.recover.damage import finished
@@ -78,7 +79,7 @@ def own_files(layout: Layout) -> list[Path]:
 def settings_text(paths: Iterable[Path]) -> str:
     """The text of a crawl.toml as the newest of *paths* tells it in its warcinfo record; "" where none does."""
     for path in sorted(paths, key=lambda path: path.name, reverse=True):
-        with storage(path), path.open("rb") as file:
+        with storage(path), opened(path) as file:
             fields = described(file)
         values = _settings(value for name, value in fields if name == "setting")
         seeds = [value for name, value in fields if name == "seed"]

@@ -18,6 +18,7 @@ from archiver import scope
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
 from archiver.archive.stored import maybe_ours
+from archiver.disk import opened
 from archiver.earlier import files_of
 from archiver.errors import ArchiveError
 from archiver.frontier.port import FileRow, Frontier
@@ -131,14 +132,14 @@ class Recovery:
 
 def _seeds(layout: Layout) -> frozenset[str]:
     """The seeds of the crawl as its settings name them."""
-    with suppress(OSError, ValueError):
-        return frozenset(tomllib.loads(layout.settings.read_text("utf-8")).get("seeds", ()))
+    with suppress(OSError, ValueError), opened(layout.settings) as file:
+        return frozenset(tomllib.load(file).get("seeds", ()))
     return frozenset()
 
 
 def _tells(path: Path, seeds: frozenset[str]) -> bool:
     """Whether the WARC at *path* says that it belongs to a crawl of one of *seeds*."""
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), opened(path) as file:
         return any(name == "seed" and value in seeds for name, value in described(file))
     return False
 
@@ -154,7 +155,7 @@ class Adoption:
     async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
         """Settle every visit of *path* from *offset* on."""
         batch: list[Found | Single] = []
-        with path.open("rb") as file:
+        with opened(path) as file:
             try:
                 for unit in survey(file, name, offset, spool, lenient=lenient):
                     if isinstance(unit, Gap):
@@ -221,7 +222,7 @@ def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool 
     """
     gaps: list[Gap] = []
     unfinished = path.name.endswith(OPEN)
-    with path.open("rb") as file:
+    with opened(path) as file:
         for unit in survey(file, name, offset, layout.spool, lenient=lenient, unfinished=unfinished):
             if not isinstance(unit, Gap):
                 _close(unit)
@@ -245,6 +246,6 @@ def named(path: Path, name: str) -> bool:
 
 def ours(path: Path) -> bool:
     """Whether the WARC at *path* was written by this program."""
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), opened(path) as file:
         return written_by_archiver(file)
     return False

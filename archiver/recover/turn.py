@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from archiver.archive.layout import DRAFT, Layout, replace_file, storage, sync_folder
+from archiver.disk import opened
 from archiver.earlier.rounds import STAMP, rounds
 from archiver.errors import ArchiveError
 
@@ -46,7 +47,8 @@ def turn(layout: Layout, stamp: str, text: str) -> None:
         folder.directory.mkdir(parents=True, exist_ok=True)
         sync_folder(layout.earlier)
         sync_folder(layout.directory)
-        settings = layout.settings.read_bytes()
+        with opened(layout.settings) as file:
+            settings = file.read()
     replace_file(folder.settings, lambda file: file.writelines((settings,)))
     replace_file(folder.directory / NEXT, lambda file: file.writelines((text.encode(),)))
     _move(layout.database, folder.database)

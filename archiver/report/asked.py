@@ -6,6 +6,7 @@ from pathlib import Path
 from archiver.archive.layout import Layout
 from archiver.config import toml
 from archiver.config.settings import Settings, every_setting, key_of, with_values
+from archiver.disk import opened
 from archiver.errors import ConfigError
 
 MAX_SEEDS = 20  # named; the table of seeds has them all
@@ -26,7 +27,7 @@ def read(directory: Path) -> Asked:
     """What the crawl in *directory* was asked for."""
     path = Layout(directory).settings
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             text = file.read(_LONGEST).decode()
         return _asked(with_values(Settings(), toml.parse(text, str(path))))
     except (OSError, UnicodeDecodeError):

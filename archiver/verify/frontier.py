@@ -14,6 +14,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from archiver.archive.layout import OPEN, Layout
+from archiver.disk import bare
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
 from archiver.model import Profile, Truncation
@@ -98,7 +99,11 @@ def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
         raise ArchiveError(f"{directory / account.NAME}: it is damaged: {'; '.join(damage)}")
     digest = "digest" if _has(db, "warcs", "digest") else "''"  # schema version 1 did not know it
     rows = db.execute(f"SELECT name, committed, closed, {digest}, indexed FROM warcs")  # noqa: S608  one of two constants
-    return {name: WarcRow(size, bool(closed), digest, bool(indexed)) for name, size, closed, digest, indexed in rows}
+    path = directory / account.NAME
+    return {
+        bare(name, path): WarcRow(size, bool(closed), digest, bool(indexed))
+        for name, size, closed, digest, indexed in rows
+    }
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from archiver.archive import inside
 from archiver.archive.imports import Imported, imported_files
 from archiver.archive.layout import DRAFT, OPEN, Layout, storage
 from archiver.archive.stored import WARC_ENDINGS
@@ -63,6 +64,9 @@ def _targets(paths: Sequence[Path]) -> list[_Target]:
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
         raise ConfigError(f"{missing}: there is no such file or directory")
+    strange = next((path for path in paths if not (path.is_file() or path.is_dir())), None)
+    if strange is not None:
+        raise ConfigError(f"{strange} is neither a regular file nor a directory; right would be a WARC file")
     files = tuple(dict.fromkeys(path for path in paths if not path.is_dir()))
     folders = [_folder(path) for path in dict.fromkeys(paths) if path.is_dir()]
     return [_Target(files), *folders] if files else folders
@@ -71,6 +75,8 @@ def _targets(paths: Sequence[Path]) -> list[_Target]:
 def _folder(path: Path) -> _Target:
     layout = Layout(path)
     collection = layout if layout.archive.is_dir() else None
+    if collection is not None:
+        inside.check(path)
     below = layout.archive.iterdir() if collection else path.rglob("*")
     files = tuple(sorted(file for file in below if file.name.endswith(_SUFFIXES) and file.is_file()))
     if not files and not (collection and layout.database.exists()):

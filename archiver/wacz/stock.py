@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+from archiver.archive import inside
 from archiver.archive.imports import imported_files
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.reindex import lines
@@ -55,6 +56,7 @@ def take_stock(directory: Path) -> Stock:
     """What can be packed of the collection in *directory*; `ConfigError` where it cannot be packed as it is."""
     layout = Layout(directory)
     anew = f"archiver index {quote(str(directory))}"
+    inside.check(directory)
     if not layout.archive.is_dir():
         raise ConfigError(f"{directory} holds no archive to pack: there is no archive/ in it")
     with storage(layout.archive):
