@@ -18,7 +18,7 @@ from io import BufferedRandom
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
-from archiver.errors import ArchiveError, ConfigError
+from archiver.errors import ArchiveError
 
 STEP = 8 << 20  # bytes; a disk of 150 MB/s needs a twentieth of a second for them
 
@@ -127,7 +127,7 @@ def regular(path: Path) -> None:
 
 
 def opened(path: Path, mode: str = "rb", buffering: int = -1) -> BufferedRandom:
-    """Open *path*, which must be a regular file and no link. `ConfigError` if it is something else."""
+    """Open *path*, which must be a regular file and no link. `ArchiveError` if it is something else."""
     regular(path)
 
     def opener(name: str, flags: int) -> int:
@@ -141,8 +141,8 @@ def opened(path: Path, mode: str = "rb", buffering: int = -1) -> BufferedRandom:
     return cast("BufferedRandom", open(path, mode, buffering, opener=opener))
 
 
-def _irregular(path: Path, mode: int) -> ConfigError:
-    return ConfigError(f"{path} is {kind(mode)}; archiver opens only regular files inside a collection")
+def _irregular(path: Path, mode: int) -> ArchiveError:
+    return ArchiveError(f"{path}: it is {kind(mode)}; archiver opens only regular files inside a collection")
 
 
 def is_bare(name: str) -> bool:

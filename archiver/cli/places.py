@@ -12,7 +12,7 @@ from pathlib import Path
 
 from archiver.archive.layout import Layout
 from archiver.archive.stored import opened
-from archiver.errors import ArchiveError, ConfigError
+from archiver.errors import ArchiveError
 from archiver.frontier import answers
 from archiver.model import Link, Links
 from archiver.warc.members import Torn
@@ -35,7 +35,7 @@ def context(db: sqlite3.Connection, layout: Layout, page: str, named: Callable[[
 
 def _links(folder: Path, name: str, offset: int) -> Links:
     """What the visit named whose response lies at *offset* of the WARC *name*."""
-    with suppress(ArchiveError, ConfigError, OSError, Torn, ValueError), opened(folder, name)[1] as file:
+    with suppress(ArchiveError, OSError, Torn, ValueError), opened(folder, name)[1] as file:
         target = ""
         for record in islice(read(file, offset), RECORDS):
             target = target or record.first("WARC-Record-ID") or ""
