@@ -48,6 +48,7 @@ from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher, user_agent
 from archiver.fetch.guard import Guard
 from archiver.fetch.lookup import Lookups
+from archiver.fetch.spool import SpoolFolder
 from archiver.frontier.elsewhere import Elsewhere, gather
 from archiver.frontier.payloads import Payloads
 from archiver.frontier.port import Frontier
@@ -111,7 +112,7 @@ async def opened(
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
         rulebook = Rulebook(settings.politeness, product_token(user_agent(settings.fetch)))
         feed = Feed(frontier, schedule, rulebook, in_force, Allowance.of(settings.limits))
-        room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled)
+        room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled, lambda: fetcher.largest)
         network = Network(frontier, schedule, fetcher, clock, _patience(settings), Outage())
         circles = Circles(settings.politeness, owners, settings.seeds)
         feed.attach(circles.terms, network.recall)
@@ -159,7 +160,8 @@ def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: G
     """The fetcher, which *stack* closes, and after it the threads that spool what it brings."""
     spooling = ThreadPoolExecutor(2, "spool", stand_back)
     stack.callback(spooling.shutdown)
-    fetcher = Fetcher(settings.fetch, guard, layout.spool, settings.warc.digest, spooling, Lookups(owners))
+    spool = SpoolFolder(layout.spool, settings.limits.min_free_disk)
+    fetcher = Fetcher(settings.fetch, guard, spool, settings.warc.digest, spooling, Lookups(owners))
     stack.push_async_callback(fetcher.close)
     return fetcher
 

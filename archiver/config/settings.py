@@ -240,6 +240,12 @@ class FetchSettings:
     max_response_size: int = setting(
         0, SIZE, "Cut a response after this many bytes and mark it as truncated. 0: no limit."
     )
+    max_unstated_size: int = setting(
+        10**9,
+        SIZE,
+        "Cut a body whose length the server does not state after this many bytes, or earlier if the disk has no room, "
+        "and mark it as truncated; it is not asked for again. 0: no limit but the disk.",
+    )
     exclude_type: tuple[str, ...] = setting(
         (),
         MEDIA_TYPE,

@@ -24,7 +24,8 @@ from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.wire import UNVERIFIED
 from archiver.http import Framer, Wanted
 from archiver.http.endless import WHOLE
-from archiver.http.head import may_be_head
+from archiver.http.head import body_length, may_be_head
+from archiver.http.unread import Word
 from archiver.model import Exchange, Framing, Truncation
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
 GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones come …
 LOOK = 0.002  # … which is looked at after so many seconds
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
+LONGEST_NAME = 200  # characters of a URL in a message
 LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
 
 
@@ -62,7 +64,7 @@ class Fetcher:
         self,
         settings: FetchSettings,
         guard: Guard,
-        spool_folder: Path,
+        spool_folder: Path | SpoolFolder,
         algorithm: str,
         writer: ThreadPoolExecutor,
         lookups: Lookups | None = None,
@@ -71,12 +73,12 @@ class Fetcher:
 
         self._guard = guard
         self._asking = Asking(settings, guard)
-        self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted())
+        self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted(), settings.max_unstated_size)
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
         self._lines = Lines(settings.timeout, guard, lookups)
         self._crowd = _Crowd()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
-        self._spool_folder = SpoolFolder(spool_folder)
+        self._spool_folder = spool_folder if isinstance(spool_folder, SpoolFolder) else SpoolFolder(spool_folder)
         self._algorithm = algorithm
         self._writer = writer
 
@@ -116,7 +118,7 @@ class Fetcher:
                     first = False  # it died while we waited
                     continue
                 request = self._asking.request(address, conditions, verified=UNVERIFIED not in wire.notes)
-                attempt = _Attempt(wire, request, self._spool(), bounds, (self._crowd, progress))
+                attempt = _Attempt(wire, request, self._spool(address), bounds, (self._crowd, progress))
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
@@ -150,8 +152,13 @@ class Fetcher:
         """Seconds, from some moment on, that this process has run: patience with servers is measured in them."""
         return self._lines.awake.now()
 
-    def _spool(self) -> Spool:
-        return Spool(self._spool_folder, self._algorithm, self._writer)
+    @property
+    def largest(self) -> tuple[str, int]:
+        """The URL of the largest of these responses, and its bytes."""
+        return self._spool_folder.largest
+
+    def _spool(self, address: str) -> Spool:
+        return Spool(self._spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
 
     async def close(self) -> None:
         """Close every connection."""
@@ -165,6 +172,7 @@ class Bounds:
     max_size: int  # of the whole block; 0: no limit
     timeout: float
     wanted: Wanted
+    max_unstated: int = 0  # of a body whose head does not state its length; 0: no limit
 
 
 class _Crowd:
@@ -294,18 +302,34 @@ class _Attempt:
 
     async def _keep(self, piece: bytes) -> None:
         """Store *piece* of the block, as far as the bounds allow."""
-        framing, size = self.framer.framing, self._extent.size
-        if size or self._bounds.max_size:
-            sample = framing.head_length + size if framing is not None and size else math.inf
-            limit = min(self._bounds.max_size or math.inf, sample)
-            if self._spool.length + len(piece) > limit:
-                piece = piece[: int(limit) - self._spool.length]
-                self.framer.cut(Truncation.LENGTH)
-                if limit == sample:
-                    self._remarks = (self._extent.remark,)
+        framing = self.framer.framing
+        limit, remark = self._limit(framing)
+        if self._spool.length + len(piece) > limit:
+            piece = piece[: int(limit) - self._spool.length]
+            self._end_at(remark)
         if piece and self._spool.add(piece) and framing is not None:
             self._large = True
             await self._give_way(await self._spool.flush(framing))
+            if self._spool.tight and not self.framer.done and _is_unstated(framing):
+                self._end_at(f"{Word.UNSTATED}:{self._spool.length} bytes, for want of room on the disk")
+
+    def _limit(self, framing: Framing | None) -> tuple[float, str]:
+        """How long the block may become, and the remark of one that is cut there."""
+        limit, remark = self._bounds.max_size or math.inf, ""
+        if framing is None:
+            return limit, remark
+        if self._extent.size and framing.head_length + self._extent.size < limit:
+            limit, remark = framing.head_length + self._extent.size, self._extent.remark
+        most = self._bounds.max_unstated
+        if most and most < self._progress.received and framing.head_length + most < limit and _is_unstated(framing):
+            limit, remark = framing.head_length + most, f"{Word.UNSTATED}:{most} bytes"
+        return limit, remark
+
+    def _end_at(self, remark: str) -> None:
+        """The rest of the body is left."""
+        self.framer.cut(Truncation.LENGTH)
+        if remark:
+            self._remarks = (remark,)
 
     async def _give_way(self, spent: float) -> None:
         """A piece of this large answer took *spent* seconds of a processor: small ones go first, while any come."""
@@ -337,3 +361,8 @@ class _Attempt:
 
     def _too_slow(self, elapsed: float) -> bool:
         return elapsed > SLOW_GRACE and self._spool.length < SLOWEST * elapsed
+
+
+def _is_unstated(framing: Framing) -> bool:
+    """Whether the head does not say how long the body is."""
+    return framing.chunked or body_length(framing.fields).size is None

@@ -57,8 +57,10 @@ class MemoryBlock:
 class SpoolFolder:
     """Where large messages lie until they are archived, and how many bytes of them there are."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, floor: int = 0) -> None:
         self.path = path
+        self._floor = floor  # bytes of the disk that are to stay free
+        self._names: dict[str, int] = {}  # URL: bytes of its response
         limit = allowed()
         self.ceiling = limit - min(SPARE, limit // SPARE_SHARE)  # the first descriptor that is not for large messages
         self._held = 0
@@ -69,26 +71,42 @@ class SpoolFolder:
         """Bytes in files that somebody still needs."""
         return self._held
 
-    def hold(self, size: int) -> None:
-        """*size* more bytes are in a file; fewer, where it is negative."""
+    @property
+    def largest(self) -> tuple[str, int]:
+        """The URL of the largest response in a file, and its bytes; "" where there is none."""
+        with self._turn:
+            return max(self._names.items(), key=lambda named: named[1], default=("", 0))
+
+    def hold(self, size: int, name: str = "") -> None:
+        """*size* more bytes are in a file, of the response to URL *name*; fewer, where it is negative."""
         with self._turn:
             self._held += size
+            self._names[name] = self._names.get(name, 0) + size
+            if not name or self._names[name] <= 0:
+                del self._names[name]
+
+    def is_tight(self, size: int) -> bool:
+        """Whether a response of *size* bytes should not grow: it will be written once more, into a WARC."""
+        with self.trouble(NOT_TAKEN):
+            return disk.free(self.path) - self._held - self._floor < size
 
     @contextmanager
-    def trouble(self, what: str, wanted: int = 0) -> Iterator[None]:
-        """An error of the disk becomes `ArchiveError`, which says that a response *what*, and what is missing."""
+    def trouble(self, what: str, wanted: int = 0, name: str = "") -> Iterator[None]:
+        """An error of the disk becomes `ArchiveError`: that a response (of URL *name*) *what*, and what is missing."""
         try:
             yield
         except OSError as error:
             kind = ShortageError if error.errno in SHORTAGES else ArchiveError
-            raise kind(f"{self.path}: a response {what}: {disk.words(error, self.path, wanted)}") from error
+            whose = f"the response of {name}" if name else "a response"
+            raise kind(f"{self.path}: {whose} {what}: {disk.words(error, self.path, wanted)}") from error
 
 
 class FileBlock:
     """A block in a spool file; read by one reader at a time."""
 
-    def __init__(self, file: BinaryIO, length: int, folder: SpoolFolder) -> None:
+    def __init__(self, file: BinaryIO, length: int, folder: SpoolFolder, name: str = "") -> None:
         self._file = file
+        self._name = name
         self._length = length
         self._folder = folder
 
@@ -116,7 +134,7 @@ class FileBlock:
                     self._file.truncate(left)
                     disk.sync_data(self._file)
             self._file.close()
-            self._folder.hold(-self._length)
+            self._folder.hold(-self._length, self._name)
 
     def _read(self, place: int, size: int) -> bytes:
         with self._folder.trouble("cannot be read back from the spool"):
@@ -143,8 +161,8 @@ def spooled(folder: Path, pieces: Iterable[bytes]) -> FileBlock:
     return FileBlock(file, length, place)
 
 
-def _nameless(folder: SpoolFolder) -> BinaryIO:
-    with folder.trouble(NOT_TAKEN):
+def _nameless(folder: SpoolFolder, name: str = "") -> BinaryIO:
+    with folder.trouble(NOT_TAKEN, name=name):
         file = tempfile.TemporaryFile(dir=folder.path, prefix="response-")  # noqa: SIM115 - its reader closes it
         if file.fileno() >= folder.ceiling:  # the lowest that is free: so many are open
             file.close()
@@ -155,8 +173,10 @@ def _nameless(folder: SpoolFolder) -> BinaryIO:
 class Spool:
     """Collects one response block: `add` and `flush`, at the end `block` and `digests`; or `discard`."""
 
-    def __init__(self, folder: SpoolFolder, algorithm: str, writer: Executor) -> None:
+    def __init__(self, folder: SpoolFolder, algorithm: str, writer: Executor, name: str = "") -> None:
         self.length = 0
+        self.tight = False  # the disk has no room for much more
+        self._name = name
         self._written = 0
         self._synced = 0
         self._folder = folder
@@ -190,7 +210,7 @@ class Spool:
         """The whole block; the spool is given away with it."""
         if self._file is not None:
             file, self._file = self._file, None
-            return FileBlock(file, self.length, self._folder)
+            return FileBlock(file, self.length, self._folder, self._name)
         return MemoryBlock(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
 
     def digests(self) -> Digests | None:
@@ -210,24 +230,25 @@ class Spool:
             with suppress(OSError):  # a full disk refuses the last buffer once more
                 self._file.close()
             self._file = None
-            self._folder.hold(-self._written)
+            self._folder.hold(-self._written, self._name)
 
     def _write(self, pieces: list[bytes], framing: Framing) -> float:
         began = time.thread_time()
         if self._file is None:
-            self._file = _nameless(self._folder)
+            self._file = _nameless(self._folder, self._name)
             self._digester = Digester(self._algorithm, framing)
         size = sum(map(len, pieces))
-        with self._folder.trouble(NOT_TAKEN, size):
+        with self._folder.trouble(NOT_TAKEN, size, self._name):
             for piece in pieces:
                 self._file.write(piece)
                 if self._digester is not None:
                     self._digester.feed(piece)
             self._file.flush()
         self._written += size
-        self._folder.hold(size)
+        self._folder.hold(size, self._name)
+        self.tight = self._folder.is_tight(self._written)
         if self._written - self._synced >= STEP:
-            with self._folder.trouble(NOT_TAKEN):
+            with self._folder.trouble(NOT_TAKEN, name=self._name):
                 disk.sync_data(self._file)
             self._synced = self._written
         return time.thread_time() - began

@@ -19,6 +19,7 @@ class Word(StrEnum):
     EXCLUDED = "exclude-type"
     NOT_INCLUDED = "no-include-type"
     ENDLESS = "endless"
+    UNSTATED = "unstated-length"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ def reason(remarks: Iterable[str]) -> str:
         match word:
             case Word.ENDLESS:
                 return f"an endless stream ({detail}), of which a sample is kept"
+            case Word.UNSTATED:
+                return f"no length was stated, and the rest was left at {detail}"
             case Word.EXCLUDED:
                 return f"the rest was not wanted: exclude-type {detail}"
             case Word.NOT_INCLUDED:

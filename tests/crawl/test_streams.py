@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from archiver.errors import ArchiveError
 from archiver.http import endless
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.command import archiver
 from fixtures.lifetimes import crawl
 from fixtures.log import Row
+from fixtures.mounts import mounted
 from fixtures.rawserver import Answer, End, Piece, RawServer, Route, Sendable
 from fixtures.sites import ok, page
 
@@ -165,3 +167,51 @@ def test_only_included_types_are_read(tmp_path: Path) -> None:
     assert blocks(tmp_path)["/film"][0] == "length"
     assert noted(tmp_path, "/film")[2] == "cut: length; the rest was not wanted: no include-type names video/mp4"
     assert blocks(tmp_path)["/text"][0] is None
+
+
+PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-data\r\n\r\n"
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-data\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNK = b"2000\r\n" + b"x" * 8192 + b"\r\n"
+MOST = 600_000
+UNSTATED: dict[str, Route] = {"/plain": without_end(PLAIN), "/chunked": without_end(CHUNKED, CHUNK)}
+
+
+def test_a_body_of_unstated_length_is_cut_and_done_with(tmp_path: Path) -> None:
+    """One that states its length is whole, whatever that is; none is asked for again, by resume neither."""
+    large = b"y" * (3 * MOST)
+    routes: dict[str, Route] = {**UNSTATED, "/stated": ok(large, "application/x-data")}
+    server = crawled(tmp_path, routes, max_unstated_size=MOST)
+    kept = blocks(tmp_path)
+    for target, head in (("/plain", PLAIN), ("/chunked", CHUNKED)):
+        why, block = kept[target]
+        assert why == "length"
+        assert len(block) == len(head) + MOST
+        note = noted(tmp_path, target)[2]
+        assert note == f"cut: length; no length was stated, and the rest was left at {MOST} bytes"
+    why, block = kept["/stated"]
+    assert why is None
+    assert block.endswith(large)
+    assert crawl(tmp_path, server.url(), resume=True).code is ExitCode.DONE
+    assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+    assert sorted(row.target for row in server.log if row.target in routes) == sorted(routes)
+
+
+@pytest.mark.parametrize("target", UNSTATED)
+def test_a_body_of_unstated_length_does_not_fill_the_disk(tmp_path: Path, target: str) -> None:
+    """By default the bound is far above what this disk holds: the crawl goes on all the same."""
+    directory = tmp_path / "c"
+    with mounted(directory, "48m"):
+        floor = 8 << 20
+        routes: dict[str, Route] = {target: UNSTATED[target], "/other": ok("other", "text/plain")}
+        crawled(directory, routes, min_free_disk=floor)
+        assert blocks(directory)[target][0] == "length"
+        assert noted(directory, "/other")[0] == "archived"
+        assert str(noted(directory, target)[2]).endswith("bytes, for want of room on the disk")
+
+
+def test_the_line_about_a_full_disk_names_the_url(tmp_path: Path) -> None:
+    directory = tmp_path / "c"
+    with mounted(directory, "32m"), RawServer({"/": without_end(FILM)}) as server:
+        named = f"the response of {server.url()} cannot be spooled: the disk is full"
+        with pytest.raises(ArchiveError, match=named):
+            crawl(directory, server.url(), min_free_disk=0)

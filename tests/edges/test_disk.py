@@ -147,6 +147,8 @@ def test_room(tmp_path: Path) -> None:
         spooling = Room(layout, free, lambda: 11).shortage()
         assert "11 bytes of them for responses in the spool" in spooling
         assert spooling.endswith(": 11 bytes are missing")
+        large = Room(layout, free, lambda: 11, lambda: ("http://a.example/iso", 9)).shortage()
+        assert large.endswith("; the largest response under way is http://a.example/iso, 9 bytes so far")
         with mounted(layout.archive, "8k"):  # the WARCs may lie elsewhere
             assert Room(layout, free).shortage().startswith(f"{layout.archive}: 8192 bytes are free")
 
