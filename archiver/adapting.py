@@ -115,6 +115,12 @@ class Temper:
         self._slow_down(now, why)
         self._narrow(why)
 
+    def relearn(self, lesson: Lesson) -> None:
+        """The slowing down since *lesson* was a mistake: as then, but for requests at once, which grow again."""
+        self._lesson = lesson
+        self._goal = lesson.width or float(self._widest)
+        self._relieved = True
+
     def _slow_down(self, now: float, why: str) -> None:
         """Fewer starts a second than those at which it could not cope."""
         lesson = self._lesson

@@ -29,6 +29,7 @@ from archiver.config.settings import (
     PolitenessSettings,
     Settings,
 )
+from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.changes import Changes, Renew
 from archiver.crawl.circles import Circles
 from archiver.crawl.clock import Clock
@@ -115,12 +116,13 @@ async def opened(
         room = Room(layout, settings.limits.min_free_disk, lambda: fetcher.spooled, lambda: fetcher.largest)
         network = Network(frontier, schedule, fetcher, clock, _patience(settings), Outage())
         circles = Circles(settings.politeness, owners, settings.seeds)
-        feed.attach(circles.terms, network.recall)
+        blocked = BlockedHosts(frontier, schedule, clock)
+        feed.attach(circles.terms, (network.recall, blocked.recall))
         renew = _renewal(layout, settings, in_force, (guard.welcome, circles.welcome))
         changes = Changes(frontier, feed, (*known, *settings.seeds), renew)
         recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
         committer = Committer(frontier, *lanes)
-        parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, changes, recall, leftover)
+        parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, blocked, changes, recall, leftover)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
 

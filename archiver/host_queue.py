@@ -68,6 +68,7 @@ class Queue:
     proven: bool = False  # its latest answer came quickly
     asleep: bool = False  # one request at a time
     held: bool = False  # by a limit: what waits is not asked for in this run
+    paused: bool = False  # it refuses us: as above
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began

@@ -304,6 +304,21 @@ class Robots:
     redirect: str | None = None  # where its rules are to be found instead
 
 
+class Grade(IntEnum):
+    """How much a sign says."""
+
+    HINT = 1  # a small page that speaks as walls do: with others like it, it is one
+    LIKELY = 2  # the wall names itself, but the site behind it may have answered
+    CERTAIN = 3
+
+
+class Sign(NamedTuple):
+    """By what an answer is recognised as a challenge or block page."""
+
+    name: str  # the wall: Cloudflare
+    grade: Grade
+
+
 class Settlement(NamedTuple):
     """All that one visit means for the frontier, in one value, committed in one transaction."""
 
@@ -323,3 +338,9 @@ class Settlement(NamedTuple):
     asked: bool = True  # whether its host was asked, or it was tried to
     annotations: tuple[str, ...] = ()
     tallies: tuple[PatternTally, ...] = ()  # what the patterns of its URL have brought, with this visit
+    sign: Sign | None = None  # by which the answer is recognised as a challenge or block page
+
+    @property
+    def blocked(self) -> str:
+        """The wall that answered in the place of the site; "" where the answer is the site's, or may well be."""
+        return self.sign.name if self.sign is not None and self.sign.grade > Grade.HINT else ""

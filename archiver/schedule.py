@@ -180,6 +180,10 @@ class Schedule:
         """*host* could not cope with a request that *began* then: *why* in a word; it wants *rest* seconds."""
         self._teach(host, lambda temper: temper.strained(began, now, why, rest))
 
+    def relearn(self, host: int, lesson: Lesson) -> None:
+        """Slowing *host* down since *lesson* was a mistake."""
+        self._teach(host, lambda temper: temper.relearn(lesson))
+
     def _teach(self, host: int, lesson: Callable[[Temper], None]) -> None:
         queue = self._queues[host]
         if queue.teach(lesson):

@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from typing import Literal
 
 Phase = Literal["recovering", "crawling", "draining", "waiting", "offline"]
-Why = Literal["rate", "retry-after", "robots.txt", "retry", "asleep, next probe", "limit reached", "busy", ""]
+Why = Literal[
+    "rate", "retry-after", "robots.txt", "retry", "asleep, next probe", "limit reached", "refuses us", "busy", ""
+]
 
 WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls
 BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines
@@ -111,7 +113,7 @@ class Counters:
 
 def waited_for(hosts: Iterable[HostLine]) -> str:
     """What a crawl waits for that does nothing now: the host whose turn comes first."""
-    ours = (line for line in hosts if line.waiting and line.why != "limit reached")
+    ours = (line for line in hosts if line.waiting and line.why not in {"limit reached", "refuses us"})
     first = min(ours, key=lambda line: line.wait, default=None)
     if first is None:
         return ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from threading import Lock
 
-from archiver import extract, outcome, robots, url
+from archiver import blocks, extract, outcome, robots, url
 from archiver.earlier import Version
 from archiver.errors import Failure, FetchError
 from archiver.guesses import Guesses
@@ -19,6 +19,7 @@ from archiver.model import (
     Claim,
     Event,
     Exchange,
+    Grade,
     Hop,
     Link,
     Links,
@@ -27,6 +28,7 @@ from archiver.model import (
     Refusal,
     Robots,
     Settlement,
+    Sign,
     Truncation,
 )
 from archiver.reading import MAX_DOCUMENT, PAGES, is_page, is_robots, payload, read_links
@@ -112,6 +114,7 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
     tallies += _guessed(terms, claim, result.event, there=_is_there(exchange))
+    sign = _sign(claim, exchange, links)
     answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
         claim=claim,
@@ -125,9 +128,21 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
         robots=answer,
         settled=now,
         took=exchange.took,
-        annotations=_annotations(claim, exchange),
+        annotations=(*_annotations(claim, exchange), *_blocked(sign)),
         tallies=tallies,
+        sign=sign,
     )
+
+
+def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
+    """By what the answer is known as a challenge or block page; only what is suspect is looked into."""
+    framing = exchange.framing
+    pages = sum(link.hop is _LINK for link in links.links)
+    page = framing.media_type in PAGES and is_page(claim) and not is_robots(claim)
+    body = b""
+    if blocks.looks_suspect(framing.status, exchange.response.length - framing.head_length, pages, page=page):
+        body, _ = payload(exchange, blocks.READ)
+    return blocks.sign_of(framing.status, framing.fields, body, pages)
 
 
 def _outcome(terms: Terms, claim: Claim, exchange: Exchange, now: float) -> outcome.Outcome:
@@ -311,6 +326,11 @@ def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:
     if status == 0 or 200 <= status < 300:
         return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
     return Robots(503 if status == 429 else status, b"")  # asked to slow down is not the same as allowed
+
+
+def _blocked(sign: Sign | None) -> tuple[str, ...]:
+    """The word in crawl.log for a challenge or block page."""
+    return (f"blocked:{sign.name.replace(' ', '-')}",) if sign is not None and sign.grade > Grade.HINT else ()
 
 
 def _annotations(claim: Claim, exchange: Exchange) -> tuple[str, ...]:

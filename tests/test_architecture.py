@@ -21,8 +21,8 @@ FLOORS = (
     "model texts",
     "config",
     (
-        "http warc extract addresses scope guesses traps verdicts robots politeness allowance adapting slumber outcome "
-        "outage"
+        "http warc extract addresses scope guesses traps blocks verdicts robots politeness allowance adapting slumber "
+        "outcome outage"
     ),
     "host_queue",  # keeps a pace for hosts that are asked together
     "schedule",

@@ -178,7 +178,7 @@ def _last_words(directory: Path, code: ExitCode, visits: int, found: Summary) ->
     steps = [*_STEPS.get(code, ())]
     if code is ExitCode.DONE and not visits:
         steps.insert(0, _AGAIN)
-    if found.totals.waiting:
+    if found.totals.waiting and not (code is ExitCode.DONE and found.verdict.paused):
         steps.insert(0, (verdict.go_on(found.verdict.run), f"go on: {found.totals.waiting} URLs wait"))
     for number, (command, meaning) in enumerate(steps):
         yield verdict.command(command, meaning, view, "next" if number == 0 else "")

@@ -5,6 +5,7 @@ visits through a `lane` (links, WARC, index, log) to the database, in this order
 meanwhile, `clock` the only source of time.
 """
 
-from archiver.crawl.lifetime import Crawl, Ending, Parts
+from archiver.crawl.account import Ending
+from archiver.crawl.lifetime import Crawl, Parts
 
 __all__ = ["Crawl", "Ending", "Parts"]

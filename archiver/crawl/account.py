@@ -1,12 +1,30 @@
 """The account of a running crawl, kept in memory from what is committed, for those who look at it meanwhile."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from archiver.frontier.port import Counts, Settled
 from archiver.host_queue import Queue
-from archiver.model import Event, Settlement
+from archiver.model import Event, ExitCode, Settlement
 from archiver.stats import Counters, HostLine, Phase, Snapshot, Tally, Why
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run of a crawl ended, for the shell and for a person."""
+
+    code: ExitCode
+    reason: str
+
+
+def concluded(stop: Ending | None, counts: Counts) -> Ending:
+    """How a run ended that was told to *stop*, or had nothing left, with these *counts*."""
+    if stop is not None and stop.code is not ExitCode.DONE and (stop.code is ExitCode.STOPPED or counts.waiting):
+        return stop
+    reason = stop.reason if stop is not None and stop.code is ExitCode.DONE else ""
+    if not counts.good_seeds:
+        return Ending(ExitCode.NO_SEED, reason or "no seed gave a usable answer")
+    return Ending(ExitCode.DONE, reason or "done")
 
 
 class Account:
@@ -58,7 +76,7 @@ class Account:
 
 def _has_more(queue: Queue) -> bool:
     """Whether there is anything to tell of a host; its own count is that of the latest refill, and may be old."""
-    late = queue.later < float("inf") or queue.held or queue.stale
+    late = queue.later < float("inf") or queue.held or queue.paused or queue.stale
     return bool(queue.window or queue.active or queue.outstanding or (late and queue.waiting > 0))
 
 
@@ -67,6 +85,8 @@ def _line(queue: Queue, now: float) -> HostLine:
     wait = 0.0
     if queue.active:
         why = "busy"
+    elif queue.paused:
+        why = "refuses us"
     elif queue.held:
         why = "limit reached"
     elif queue.parked > now:

@@ -45,16 +45,18 @@ class Feed:
         self._in_force = in_force
         self._caution = Caution(in_force.room)
         self._terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]]
-        self._recall: Callable[[HostRow], None]
+        self._recalls: Sequence[Callable[[HostRow], None]]
         self._look = True  # the frontier may have hosts to lease
         self.taking_in = False  # what robots.txt says, of hosts for which it is news
         self.next_due = NEVER  # when it certainly has, as far as is known
 
     def attach(
-        self, terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]], recall: Callable[[HostRow], None]
+        self,
+        terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]],
+        recalls: Sequence[Callable[[HostRow], None]],
     ) -> None:
         """Who says how hosts may be asked that are to be leased, and who wants to know of each that is."""
-        self._terms, self._recall = terms, recall
+        self._terms, self._recalls = terms, recalls
 
     async def feed(self, now: float) -> None:
         """Lease hosts that are due, and fill windows that are wanted."""
@@ -86,11 +88,12 @@ class Feed:
             self._schedule.fill(host, claims, window.later, window.waiting, now)
 
     def _is_held(self, host: int, window: Window) -> bool:
-        """Whether *host* has used up its allowance."""
+        """Whether *host* has used up its allowance, or is paused because it refuses us."""
         received = self._received[host] = max(window.received, self._received.get(host, 0))
         held = bool(self._allowance.reached(window.spent, received))
         self._schedule.hold(host, held=held)
-        return held
+        queue = self._schedule.queue(host)
+        return held or (queue is not None and queue.paused)
 
     def _allowed(self, host: int, window: Window, most: int, under_way: int) -> Sequence[Claim]:
         """What of *window* may be handed out, if each URL that is under way will count."""
@@ -191,7 +194,8 @@ class Feed:
         self._look = self._look or 0 < len(rows) == room
         for row, terms in zip(rows, await self._terms(rows), strict=True):
             self._schedule.lease(row.id, row.key, row.parked, lesson=row.lesson, terms=terms)
-            self._recall(row)
+            for recall in self._recalls:
+                recall(row)
         if rows and self._rulebook.asks:
             for row in await self._fresh(rows, now):
                 await self._learn(row)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from archiver.archive.room import LAST_RESERVE, LOOK_EVERY, Room
 from archiver.config.settings import LimitSettings
-from archiver.crawl.account import Account
+from archiver.crawl.account import Account, Ending, concluded
+from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.changes import Changes
 from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
@@ -25,7 +26,7 @@ from archiver.crawl.requests import LOOK_EVERY as SLOW_LOOK
 from archiver.crawl.requests import Most, Requests
 from archiver.errors import ArchiveError, Failure
 from archiver.fetch import Fetcher
-from archiver.frontier.port import Counts, Frontier, Settled
+from archiver.frontier.port import Frontier, Settled
 from archiver.model import Claim, ExitCode, Settlement
 from archiver.schedule import Schedule
 from archiver.stats import Phase, Snapshot
@@ -46,17 +47,10 @@ class Parts:
     committer: Committer
     room: Room
     network: Network
+    blocked: BlockedHosts
     changes: Changes
     recall: Recall
     leftover: Leftover | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a run of a crawl ended, for the shell and for a person."""
-
-    code: ExitCode
-    reason: str
 
 
 class Crawl:
@@ -70,6 +64,7 @@ class Crawl:
         self._committer = parts.committer
         self._room = parts.room
         self._network = parts.network
+        self._blocked = parts.blocked
         self._changes = parts.changes
         self._leftover = parts.leftover
         self._limits = limits
@@ -82,6 +77,7 @@ class Crawl:
         self._probe: asyncio.Task[None] | None = None  # the one that may run while the network is lost
         self._stop: Ending | None = None  # why no request starts any more
         self._spent = 0  # URLs that count for --max-urls
+        self._deciding = 0  # batches that are committed, and may still make URLs wait again
         parts.committer.attach(self._committed, lambda: not parts.schedule.active, parts.schedule.lessons)
 
     def drain(self) -> None:
@@ -109,16 +105,9 @@ class Crawl:
             raise error from group
         counts = await self._frontier.counts()
         self._account.begin(counts)
-        ending = self._ending(counts)
+        ending = concluded(self._stop, counts)
         await self._frontier.end_run(ending.code, ending.reason, self._clock.now())
         return ending
-
-    def _ending(self, counts: Counts) -> Ending:
-        if self._stop and (self._stop.code is ExitCode.STOPPED or counts.waiting):
-            return self._stop
-        if not counts.good_seeds:
-            return Ending(ExitCode.NO_SEED, "no seed gave a usable answer")
-        return Ending(ExitCode.DONE, "done")
 
     def snapshot(self) -> Snapshot:
         """The crawl as it stands now."""
@@ -182,7 +171,7 @@ class Crawl:
 
     async def _over(self, now: float) -> bool:
         """Whether nothing runs and nothing waits, neither now nor later."""
-        if self._visits or self._committer.pending or self._feed.taking_in or self._news.is_set():
+        if self._visits or self._committer.pending or self._deciding or self._feed.taking_in or self._news.is_set():
             return False
         if self._full:
             self._end(ExitCode.LIMIT, f"--max-urls {self._limits.max_urls} is reached")
@@ -197,6 +186,8 @@ class Crawl:
                 return False
             if held_back := await self._feed.held_back():
                 self._end(ExitCode.LIMIT, held_back)
+            elif refused := self._blocked.words:
+                self._end(ExitCode.DONE, refused)
             return True
         if self._schedule.wake() == self._feed.next_due == NEVER and not await self._changes.look(now, at_once=True):
             raise RuntimeError("URLs wait in the frontier, but nothing will ever lead to them")
@@ -249,8 +240,12 @@ class Crawl:
 
     async def _committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
         """A batch is durable: tell the schedule, and count."""
+        self._deciding += 1
         self._account.committed(self._clock.now(), settlements, settled)
         await self._feed.committed(settlements, settled)
+        if await self._blocked.committed(settlements):
+            self._account.recounted(await self._frontier.counts())
+        self._deciding -= 1
         self._news.set()
 
     def _check_limits(self, now: float) -> None:

@@ -46,6 +46,7 @@ class UnderWay:
     host: int
     since: float  # when it was looked at last, and had received so many bytes
     received: int = 0
+    rules: bool = False  # it leads to a robots.txt
     at_gate: bool = False  # it waits for its turn, which is not its host's doing
     unsent: bool = True
     slow: bool = False
@@ -130,6 +131,11 @@ class Requests:
         queue = self._schedule.queue(host)
         return queue is not None and queue.proven
 
+    def _paused(self, host: int) -> bool:
+        """Whether *host* refuses us, so that nothing is asked of it in this run."""
+        queue = self._schedule.queue(host)
+        return queue is not None and queue.paused
+
     def cut(self) -> None:
         """Cut off all that are under way."""
         _cancel(self._under_way)
@@ -157,7 +163,7 @@ class Requests:
     def _entered(self, claim: Claim) -> Iterator[tuple[Task, UnderWay]]:
         task = asyncio.current_task()
         assert task is not None
-        here = self._under_way[task] = UnderWay(claim.host, self._clock.now())
+        here = self._under_way[task] = UnderWay(claim.host, self._clock.now(), rules=claim.priority < 0)
         try:
             yield task, here
         finally:
@@ -190,7 +196,7 @@ class Requests:
     async def _gate(self, task: Task, here: UnderWay) -> None:
         """The gate of every request: passes when its host may be asked, at the very moment its bytes go out."""
         here.unsent, here.at_gate = True, True  # again, where a kept connection had died
-        while not self.stopped:
+        while not self.stopped and (here.rules or not self._paused(here.host)):
             now = self._clock.now()
             due = self._schedule.admit(here.host, now, self._fetcher.progress(task).address)
             if due <= now:

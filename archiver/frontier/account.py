@@ -18,7 +18,7 @@ from archiver.allowance import FREE, Allowance
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import trouble
 from archiver.frontier.migrations import VERSION
-from archiver.frontier.readonly import COUNTED_SINCE, REVISITS_SINCE, WAYS_SINCE, connected, version_of
+from archiver.frontier.readonly import COUNTED_SINCE, REVISITS_SINCE, VERDICT_SINCE, WAYS_SINCE, connected, version_of
 
 NAME = "crawl.db"
 _RECENT = 2000  # captures looked at for the recent rate
@@ -238,25 +238,28 @@ ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """  # noqa: S608 - constants
 
 
-_WAYS = "spent, pause, rate, rate_limit, width, slowed"
-_NO_WAYS = "0, 0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
+_WAYS = "{paused}, spent, pause, rate, rate_limit, width, slowed"
+_NO_WAYS = "0, 0, 0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
 
 
 def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
     """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
     version = version_of(db)
-    question = _HOSTS.replace("{ways}", _WAYS if version >= WAYS_SINCE else _NO_WAYS)
+    ways_of = _WAYS.format(paused="paused" if version >= VERDICT_SINCE else "0")
+    question = _HOSTS.replace("{ways}", ways_of if version >= WAYS_SINCE else _NO_WAYS)
     if version >= COUNTED_SINCE:
         question = question.replace(_COUNTED, _KEPT)
     rows = db.execute(question, (limit,))
     for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, *learned in rows:
-        spent, pause, *ways = learned
+        paused, spent, pause, *ways = learned
         slowed = adapting.slowed(Lesson(*ways)) if waiting else ""
         why, until = _wait(waiting=waiting, parked=parked, robots=robots, due=due, now=now)
         if why == "retry-after" and pause:
             why = "asleep, next probe"
         if waiting and (reached := allowance.reached(spent, received)):
             why, until = f"held back by {reached}", 0.0
+        if waiting and paused:
+            why, until = "refuses us, paused", 0.0
         yield HostAccount(key, waiting, archived, failed, excluded, captures, received, took, why, until, slowed)
 
 

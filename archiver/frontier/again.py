@@ -34,6 +34,7 @@ WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url
 """
 LAST_BLOCKED = """
 SELECT url FROM captures WHERE blocked <> '' AND id = (SELECT max(id) FROM captures AS one WHERE one.url = captures.url)
+AND status = (SELECT status FROM urls WHERE urls.id = captures.url)
 """
 WITHOUT_PAYLOAD = """
 SELECT urls.id, json_group_array(DISTINCT visit.payload_digest) FROM urls

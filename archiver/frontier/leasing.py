@@ -27,7 +27,8 @@ FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON s
 HOST_COLUMNS = """
 SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body,
        hosts.rate, hosts.rate_limit, hosts.width, hosts.slowed, hosts.failing, hosts.pause,
-       CASE WHEN hosts.robots_next IS NULL THEN hosts.robots_at ELSE 9e999 END, hosts.received > 0
+       CASE WHEN hosts.robots_next IS NULL THEN hosts.robots_at ELSE 9e999 END, hosts.received > 0,
+       hosts.refuses
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
 """
 MAY_BE_DUE = "SELECT id FROM hosts WHERE waiting > 0 AND parked <= ? ORDER BY parked, id"
@@ -110,4 +111,4 @@ def _host(row: Any) -> HostRow:
         "unreachable": Robots(row[4] or 0, row[5] or b""),
     }
     slumber = Slumber(row[10], row[11], row[2] if row[11] else 0.0)
-    return HostRow(row[0], row[1], row[2], known[row[3]], Lesson(*row[6:10]), slumber, row[12], bool(row[13]))
+    return HostRow(row[0], row[1], row[2], known[row[3]], Lesson(*row[6:10]), slumber, row[12], bool(row[13]), row[14])

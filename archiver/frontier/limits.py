@@ -4,7 +4,7 @@ from archiver.allowance import Allowance
 
 # Of a host that may be asked any URL will do, of another one only what leads to a robots.txt. Given: bounds, now, now.
 HAS_DUE = """
-CASE WHEN hosts.spent < ? AND hosts.received < ?
+CASE WHEN hosts.spent < ? AND hosts.received < ? AND NOT hosts.paused
 THEN EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
 ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?
              AND urls.priority < 0) END

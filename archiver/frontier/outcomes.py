@@ -34,7 +34,7 @@ FROM urls GROUP BY alike, failure
 """  # noqa: S608 - constants; one number is sorted in half the time of three columns
 _BLOCKED = f"""
 SELECT {_KIND}, urls.status, count(*) FROM captures JOIN urls ON urls.id = captures.url
-WHERE captures.blocked <> '' AND urls.state = 'archived'
+WHERE captures.blocked <> '' AND urls.state = 'archived' AND captures.status = urls.status
   AND captures.id = (SELECT max(newest.id) FROM captures AS newest WHERE newest.url = urls.id)
 GROUP BY 1, 2
 """  # noqa: S608 - constants

@@ -30,6 +30,7 @@ class HostRow:
     slumber: Slumber = AWAKE
     asked: float = 0.0  # when `robots` was; infinity while it is asked for again
     answered: bool = False  # ever, whatever it was asked for
+    refuses: float = 0.0  # seconds since the epoch: since when it refuses us; 0: it does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,15 @@ class Frontier(Protocol):
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
         """All that waits on *host* has failed, but what leads to a robots.txt; how many URLs that were."""
 
+    async def ask_again(self, host: int, page: tuple[int, int] | None) -> tuple[int, int] | None:
+        """Let a page wait once more that *host* gave (its row and status), *page* or another; None: it gave nothing."""
+
+    async def pause(self, host: int, since: float, asked: tuple[int, int] | None) -> None:
+        """*host* refuses us *since* then: nothing is asked of it in this run; 0: it does not refuse us any more.
+
+        *asked* is what `ask_again` gave.
+        """
+
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
 
@@ -194,7 +204,7 @@ class Frontier(Protocol):
         """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
 
     async def begin_run(self, now: float) -> None:
-        """Note that a run begins."""
+        """Note that a run begins; hosts that were paused in the one before may be asked again."""
 
     async def end_run(self, code: int, reason: str, now: float) -> None:
         """Note how the run ended, and why."""

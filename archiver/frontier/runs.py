@@ -10,6 +10,7 @@ from archiver.frontier.connection import Connection
 from archiver.frontier.readonly import VERDICT_SINCE, version_of
 
 BEGIN = "INSERT INTO runs (began) VALUES (?)"
+RELEASE = "UPDATE hosts SET paused = 0 WHERE paused = 1"
 END = "UPDATE runs SET ended = ?, code = ?, reason = ? WHERE id = (SELECT max(id) FROM runs)"
 _OF_RULES = "(SELECT count(*) FROM urls WHERE priority < 0 AND state = '{}')"  # rows of robots.txt, by their index
 COUNTS = f"""
@@ -35,8 +36,9 @@ class RunRow:
 
 
 def begin(db: Connection, now: float) -> None:
-    """Note that a run begins."""
+    """Note that a run begins; hosts that were paused in the one before may be asked again."""
     db.execute(BEGIN, (now,))
+    db.execute(RELEASE)
 
 
 def end(db: Connection, code: int, reason: str, now: float) -> None:

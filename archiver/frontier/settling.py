@@ -21,7 +21,8 @@ LONGEST_CHAIN = 250  # redirects looked back upon for a loop
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
-                                response_length, request_length, metadata_length, received, took, truncated, revisit)
+                                response_length, request_length, metadata_length, received, took, truncated, revisit,
+                                blocked)
 VALUES {rows}
 """
 UPSERT_FILE = """
@@ -126,6 +127,7 @@ def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tup
                 each.took,
                 capture.truncated.value if capture.truncated else "",
                 capture.revisit.value if capture.revisit else "",
+                each.blocked,
             )
 
 

@@ -6,7 +6,6 @@ our storage's fault and becomes `ArchiveError`, which names the file.
 
 import asyncio
 import json
-import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
@@ -19,7 +18,7 @@ import aiosqlite
 from archiver.adapting import Lesson
 from archiver.allowance import FREE, Allowance
 from archiver.disk import bare, regular
-from archiver.errors import ArchiveError, ConfigError
+from archiver.errors import ArchiveError
 from archiver.frontier import (
     again,
     asking,
@@ -28,6 +27,8 @@ from archiver.frontier import (
     learning,
     leasing,
     limits,
+    migrations,
+    pausing,
     recalling,
     records,
     runs,
@@ -39,19 +40,14 @@ from archiver.frontier import (
 )
 from archiver.frontier.again import Held
 from archiver.frontier.connection import Connection, connect, inside
-from archiver.frontier.migrations import APPLICATION_ID, VERSION, script
 from archiver.frontier.offers import Offers
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
 from archiver.frontier.recalling import Manner, Recalled
 from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Settlement
 from archiver.slumber import Slumber
 
-CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
-
 P = ParamSpec("P")
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 
 class SqliteFrontier:
@@ -76,8 +72,8 @@ class SqliteFrontier:
                 pass  # what cannot be opened fails here, not in aiosqlite's thread, which would outlive its loop
             async with AsyncExitStack() as stack:
                 writer = await stack.enter_async_context(connect(path))
-                await _prepare(path, writer)
-                await _check(path, writer)
+                await migrations.prepare(path, writer)
+                await migrations.check(path, writer)
                 reader = await stack.enter_async_context(connect(path))
                 await reader.execute("PRAGMA query_only = 1")
                 stack.pop_all()
@@ -247,13 +243,22 @@ class SqliteFrontier:
             count, more = count + given_up, given_up == ways.AT_ONCE
         return count
 
+    async def ask_again(self, host: int, page: tuple[int, int] | None) -> tuple[int, int] | None:
+        """Let a page wait once more that *host* gave (its row and status), *page* or another; None: it gave nothing."""
+        page = page or await self._read(pausing.gave, host)
+        return page if page is not None and await self._write(self._anew, pausing.ask_again, page[0]) else None
+
+    async def pause(self, host: int, since: float, asked: tuple[int, int] | None) -> None:
+        """*host* refuses us *since* then: nothing is asked of it in this run; 0: it does not refuse us any more."""
+        await self._write(pausing.pause, host, since, asked)
+
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
         await self._write(self._anew, learning.learn, visits)
         return await self._read(leasing.claims, [visit.url for visit in visits])
 
     async def begin_run(self, now: float) -> None:
-        """Note that a run begins."""
+        """Note that a run begins; hosts that were paused in the one before may be asked again."""
         await self._write(runs.begin, now)
 
     async def end_run(self, code: int, reason: str, now: float) -> None:
@@ -341,47 +346,6 @@ def _asked(db: Connection, hosts: Collection[int]) -> tuple[list[HostRow], int]:
     before = leasing.waiting(db, hosts)
     asking.ask(db, hosts)
     return leasing.hosts(db, hosts), leasing.waiting(db, hosts) - before
-
-
-async def _one(db: aiosqlite.Connection, sql: str) -> sqlite3.Row:
-    (row,) = await db.execute_fetchall(sql)
-    return row
-
-
-async def _size(db: aiosqlite.Connection) -> int:
-    return int((await _one(db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"))[0])
-
-
-async def _prepare(path: Path, db: aiosqlite.Connection) -> None:
-    application = int((await _one(db, "PRAGMA application_id"))[0])
-    version = int((await _one(db, "PRAGMA user_version"))[0])
-    tables = int((await _one(db, "SELECT count(*) FROM sqlite_master"))[0])
-    if tables and application != APPLICATION_ID:
-        raise ConfigError(f"{path} is an SQLite database, but not one of archiver's crawls")
-    if version > VERSION:
-        raise ConfigError(
-            f"{path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver"
-        )
-    for pragma in (
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "busy_timeout = 10000",
-        "cache_size = -65536",
-        "temp_store = MEMORY",
-    ):
-        await db.execute(f"PRAGMA {pragma}")
-    if tables and version < VERSION and await _size(db) > CHECKED:
-        log.warning("%s is brought to schema version %d, once; that takes some time", path, VERSION)
-    for step in range(version + 1, VERSION + 1):
-        await db.executescript(script(step))
-
-
-async def _check(path: Path, db: aiosqlite.Connection) -> None:
-    """Name a damaged database before anything is built on it; of a large one SQLite itself does, when it meets it."""
-    if await _size(db) <= CHECKED:
-        said = (await _one(db, "PRAGMA quick_check(1)"))[0]
-        if said != "ok":
-            raise ArchiveError(f"{path}: {trouble.damaged(str(said), path)}")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any
 from archiver.frontier import outcomes, runs
 from archiver.frontier.account import SeedAccount
 from archiver.frontier.outcomes import Examples, Group, RefusingHost
+from archiver.frontier.pausing import UNMARKED
 from archiver.frontier.runs import RunRow
 from archiver.model import OUTSIDE
 from archiver.stats import printable
@@ -127,6 +128,11 @@ class Verdict:
         return tuple(_findings(self))
 
     @property
+    def paused(self) -> bool:
+        """Whether URLs wait because a host refuses us; the finding about it says how to go on."""
+        return any(host.paused for host in self.hosts)
+
+    @property
     def trouble(self) -> bool:
         """Whether `--strict` has something to complain about."""
         return any(finding.trouble for finding in self.findings)
@@ -205,7 +211,7 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         words = f"{printable(seed)} names {_number(scripts, 'script', 'scripts')} and next to no links"
         meaning = "see whether the archive shows what the site shows"
         yield Finding("scripts", f"{words}; scripts may fill this site", "archiver replay DIR", meaning)
-    if verdict.waiting and verdict.run is not None and verdict.run.ended:
+    if verdict.waiting and verdict.run is not None and verdict.run.ended and not verdict.paused:
         yield Finding("waiting", _number(verdict.waiting, "URL waits", "URLs wait"), go_on(verdict.run), "go on")
 
 
@@ -253,7 +259,7 @@ def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
 def _hosts(verdict: Verdict) -> Iterator[Finding]:
     for host in verdict.hosts[:MAX_HOSTS]:
         refused = _listed(host.statuses)
-        by = f"; {printable(host.sign)}" if host.sign else ""
+        by = f"; {printable(host.sign)}" if host.sign not in {"", UNMARKED} else ""
         share = f"({refused} on {host.refused} of the last {host.answers}{by})"
         words = f"{printable(host.key)} began to refuse us at {_clock(host.since)}"
         words += f" after {_number(host.pages, 'page', 'pages')} {share}" if host.pages else f" at once {share}"

@@ -1,0 +1,143 @@
+"""Sites that refuse us, and sites that only look so: real crawls, the verdict, and what a resume does."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from archiver.config import toml
+from archiver.model import ExitCode
+from fixtures.archives import rows, states
+from fixtures.command import archiver
+from fixtures.lifetimes import crawl, settings
+from fixtures.log import Row
+from fixtures.rawserver import Answer, RawServer, Route, keep
+from fixtures.sites import message, ok, page
+
+FORBIDDEN = keep(message("403 Forbidden", b"<title>403 Forbidden</title>no", content_type="text/html"))
+CHALLENGE = keep(
+    message(
+        "403 Forbidden",
+        b"<html><head><title>Just a moment...</title></head>Enable JavaScript and cookies to continue</html>",
+        content_type="text/html",
+        server="cloudflare",
+    )
+)
+
+
+def turning(pages: int, after: int, refusal: Answer) -> dict[str, Route]:
+    """A site of so many linked *pages* that answers *refusal* to everything *after* so many answers."""
+    names = [f"/p{number}" for number in range(pages)]
+    given = 0
+
+    def route(name: str) -> Callable[[Row], Answer]:
+        def answer(_: Row) -> Answer:
+            nonlocal given
+            given += 1
+            return ok(page(name, names)) if given <= after else refusal
+
+        return answer
+
+    return {name: route(name) for name in ["/", *names]}
+
+
+def test_a_site_that_challenges_every_link(tmp_path: Path) -> None:
+    names = [f"/p{number}" for number in range(60)]
+    with RawServer({"/": ok(page("Home", names)), **dict.fromkeys(names, CHALLENGE)}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", "--strict", cwd=tmp_path, timeout=120)
+        asked = server.log.targets()
+        assert ran.returncode == ExitCode.TROUBLE, ran.stderr
+        assert len(asked) < 50
+        words = " ".join(ran.stderr.split())
+        assert f"blocked {server.url().rstrip('/')} began to refuse us at " in words
+        assert " UTC after 1 page (403 on " in words
+        assert "Cloudflare); it is paused, and " in words
+        assert "archiver retry o --blocked && archiver resume o --rate 0.2" in ran.stderr
+        log = (tmp_path / "o" / "logs" / "crawl.log").read_text()
+        assert log.count(" blocked:Cloudflare") == sum(name in names for name in asked)
+        told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)["verdict"]
+        assert told["pages"]["blocked"] == {"403": sum(name in names for name in asked)}
+        waiting = [url for url, state in states(tmp_path / "o").items() if state == "waiting"]
+        assert len(waiting) == 60 - sum(name in names for name in asked)
+        listed = archiver("urls", "o", "--blocked", cwd=tmp_path).stdout.splitlines()
+        assert len(listed) == told["pages"]["blocked"]["403"]
+    assert archiver("verify", "o", cwd=tmp_path).returncode == ExitCode.DONE
+
+
+def test_a_site_that_begins_to_refuse_us_goes_on_when_it_lets_us(tmp_path: Path) -> None:
+    """Paused, resumed in vain, and resumed when the site has forgiven us: not a page is lost."""
+    routes = turning(80, 20, FORBIDDEN)
+    with RawServer(routes) as server:
+        ending = crawl(tmp_path, server.url())
+        assert ending.code is ExitCode.DONE
+        assert ending.reason == f"blocked: {server.url().rstrip('/')} refuses us, and its URLs wait"
+        assert len(server.log.targets()) < 60
+        ((refuses, paused),) = rows(tmp_path, "SELECT refuses > 0, paused FROM hosts")
+        assert (refuses, paused) == (1, 1)
+        before = len(server.log.targets())
+        assert crawl(tmp_path, server.url(), resume=True).reason.startswith("blocked: ")
+        assert len(server.log.targets()) - before < 10
+        status = archiver("status", str(tmp_path), cwd=tmp_path).stdout
+        assert "after 20 pages (403 on " in status
+        assert "refuses us, paused" in status
+        for name in [*routes]:
+            routes[name] = ok(page(name))
+        (tmp_path / "crawl.toml").write_text(toml.render(settings(server.url())))
+        ran = archiver("retry", str(tmp_path), "--blocked", cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE
+        assert crawl(tmp_path, server.url(), resume=True).reason == "done"
+        assert rows(tmp_path, "SELECT refuses, paused FROM hosts") == [(0, 0)]
+    assert rows(tmp_path, "SELECT DISTINCT state, status FROM urls WHERE priority >= 0") == [("archived", 200)]
+    assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+
+
+def test_the_first_page_counts_as_given_although_it_was_asked_for_in_vain_later(tmp_path: Path) -> None:
+    """A seed that was archived stays a good seed: the exit code is not 6."""
+    with RawServer(turning(40, 12, FORBIDDEN)) as server:
+        assert crawl(tmp_path, server.url()).code is ExitCode.DONE
+        assert server.log.targets().count("/") == 2
+    assert rows(tmp_path, "SELECT status FROM urls WHERE path = ''") == [(200,)]
+
+
+def test_a_closed_directory_costs_no_other_page(tmp_path: Path) -> None:
+    closed = [f"/private/{number}" for number in range(70)]
+    names = [f"/p{number}" for number in range(70)]
+    routes: dict[str, Route] = {name: ok(page(name)) for name in names}
+    routes |= {"/": ok(page("Home", [*closed, *names])), **dict.fromkeys(closed, FORBIDDEN)}
+    with RawServer(routes) as server:
+        assert crawl(tmp_path, server.url()).reason == "done"
+        asked = server.log.targets()
+        assert {*closed, *names} <= set(asked)
+        assert asked.count("/") <= 4
+    assert rows(tmp_path, "SELECT count(*) FROM captures WHERE blocked <> ''") == [(0,)]
+
+
+@pytest.mark.parametrize("status", ["500 Internal Server Error", "403 Forbidden", "404 Not Found"])
+def test_every_second_page_is_broken(tmp_path: Path, status: str) -> None:
+    names = [f"/p{number}" for number in range(60)]
+    broken = keep(message(status, b"no", content_type="text/html"))
+    routes: dict[str, Route] = {name: broken if place % 2 else ok(page(name)) for place, name in enumerate(names)}
+    with RawServer({"/": ok(page("Home", names)), **routes}) as server:
+        assert crawl(tmp_path, server.url()).reason == "done"
+        assert sorted(server.log.targets()) == sorted(["/robots.txt", "/", *names])
+
+
+def test_a_challenge_as_the_seed_is_no_usable_answer(tmp_path: Path) -> None:
+    shown = ok("<title>Just a moment...</title><p>Checking your browser before accessing the site.")
+    with RawServer({"/": shown}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", cwd=tmp_path)
+    assert ran.returncode == ExitCode.NO_SEED
+    assert "1 challenge or block page (200)" in ran.stderr
+
+
+def test_other_hosts_go_on(tmp_path: Path) -> None:
+    """A host that refuses us does not end the crawl of the others."""
+    names = [f"/p{number}" for number in range(40)]
+    with (
+        RawServer(turning(60, 15, CHALLENGE)) as bad,
+        RawServer({name: ok(page(name, names)) for name in names}) as good,
+    ):
+        ending = crawl(tmp_path, bad.url(), good.url("/p0"))
+        assert ending.reason.startswith("blocked: ")
+        assert set(names) <= set(good.log.targets())
