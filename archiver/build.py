@@ -187,7 +187,9 @@ def put_settings(layout: Layout, text: str, read: str = "") -> None:
     if read and _text(layout.settings) != read:
         raise ConfigError(f"{layout.settings} was changed in this very moment; call archiver resume again")
     if text:
-        replace_file(layout.settings, lambda file: file.writelines((text.encode(),)))
+        replace_file(layout.settings, lambda file: file.writelines((text.encode(),)), private=True)
+    with contextlib.suppress(OSError):  # not there yet, or not ours to change
+        layout.settings.chmod(0o600)  # an older version left it for all to read
 
 
 def _text(path: Path) -> str:

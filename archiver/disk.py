@@ -126,12 +126,15 @@ def regular(path: Path) -> None:
         raise _irregular(path, mode)
 
 
-def opened(path: Path, mode: str = "rb", buffering: int = -1) -> BufferedRandom:
-    """Open *path*, which must be a regular file and no link. `ArchiveError` if it is something else."""
+def opened(path: Path, mode: str = "rb", buffering: int = -1, *, private: bool = False) -> BufferedRandom:
+    """Open *path*, which must be a regular file and no link. `ArchiveError` if it is something else.
+
+    *private*: a file that is made may be read by its owner alone.
+    """
     regular(path)
 
     def opener(name: str, flags: int) -> int:
-        handle = os.open(name, flags | _CAREFULLY, 0o666)
+        handle = os.open(name, flags | _CAREFULLY, 0o600 if private else 0o666)
         found = os.fstat(handle).st_mode
         if not stat.S_ISREG(found):
             os.close(handle)

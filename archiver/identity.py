@@ -6,6 +6,7 @@ import socket
 from archiver import __version__
 from archiver.archive.layout import Layout
 from archiver.archive.writer import WarcIdentity
+from archiver.config.secrets import has_secrets, without_secrets
 from archiver.config.settings import Settings, every_setting, key_of
 from archiver.config.toml import toml_value
 from archiver.fetch.client import user_agent
@@ -18,7 +19,8 @@ def identity_of(settings: Settings) -> WarcIdentity:
         host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
         size=settings.warc.warc_size,
         algorithm=settings.warc.digest,
-        info=_warcinfo(settings),
+        info=_warcinfo(without_secrets(settings)),
+        private=has_secrets(settings),
     )
 
 

@@ -17,6 +17,7 @@ from archiver.archive.index import Index
 from archiver.archive.layout import DRAFT, Layout, storage
 from archiver.archive.lock import Lock
 from archiver.archive.metadata import MetadataWarc, Paper
+from archiver.config.secrets import has_secrets, may_tell, without_secrets
 from archiver.config.settings import Settings
 from archiver.config.toml import render
 from archiver.disk import opened
@@ -95,12 +96,14 @@ async def _written(
 
 
 def _in_force(path: Path, settings: Settings) -> bytes:
-    """What crawl.toml says, or would say where it is gone."""
+    """Return what crawl.toml says, or would say if it is gone or may tell a secret: this one is handed on."""
+    bare = render(without_secrets(settings)).encode()
     with storage(path):
         if not path.exists():
-            return render(settings).encode()
+            return bare
         with opened(path) as file:
-            return file.read()
+            text = file.read()
+    return bare if has_secrets(settings) or may_tell(text.decode(errors="replace")) else text
 
 
 async def _log(layout: Layout, frontier: Frontier) -> Paper | None:

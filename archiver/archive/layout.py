@@ -129,8 +129,20 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def replace_file(path: Path, fill: Callable[[BinaryIO], None], size: Callable[[], int] = _unknown) -> None:
+def _is_private(path: Path) -> bool:
+    """Return whether only its owner may read the file at *path*."""
+    try:
+        return path.lstat().st_mode & 0o077 == 0
+    except FileNotFoundError:
+        return False
+
+
+def replace_file(
+    path: Path, fill: Callable[[BinaryIO], None], size: Callable[[], int] = _unknown, *, private: bool = False
+) -> None:
     """*path* holds what *fill* writes, or what it held before: never a part. What failed takes no room any more.
+
+    *private*: its owner alone may read it. So may nobody else where that was so before.
 
     *size* says how large the file was to be, and is asked only after an error; where it is not known, what was
     written until then is a lower bound.
@@ -139,7 +151,7 @@ def replace_file(path: Path, fill: Callable[[BinaryIO], None], size: Callable[[]
     taken = 0  # bytes that were to be in it when it failed
     with storage(path, lambda: taken):
         try:
-            with disk.opened(draft, "wb") as file:
+            with disk.opened(draft, "wb", private=private or _is_private(path)) as file:
                 try:
                     fill(file)
                     sync_data(file)

@@ -63,7 +63,7 @@ class MetadataWarc:
         self._id = new_id()
         with storage(self._draft):
             self._draft.unlink(missing_ok=True)
-        self.file = WarcFile(folder, identity.file_name(now, serial, KIND), _DRAFT_NAME)
+        self.file = WarcFile(folder, identity.file_name(now, serial, KIND), _DRAFT_NAME, private=identity.private)
         identity.begin(self.file, now, self._id)
 
     def add(self, paper: Paper) -> None:

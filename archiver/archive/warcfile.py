@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from archiver.archive.compressing import member, member_in_pieces
 from archiver.archive.layout import OPEN, storage, sync_folder, trouble
-from archiver.disk import STEP, sync_data
+from archiver.disk import STEP, opened, sync_data
 from archiver.model import Span
 
 SMALL = 1 << 20  # a record below this is compressed in one call
@@ -25,7 +25,7 @@ _END = b"\r\n\r\n"
 class WarcFile:
     """Appends records to *folder*/*name*.open, or to *folder*/*draft* until it is published."""
 
-    def __init__(self, folder: Path, name: str, draft: str = "") -> None:
+    def __init__(self, folder: Path, name: str, draft: str = "", *, private: bool = False) -> None:
         self.name = name
         self.size = 0
         self.modified = 0  # nanoseconds since the epoch, when it was sealed
@@ -33,7 +33,7 @@ class WarcFile:
         self._folder = folder
         self._path = folder / (draft or name + OPEN)
         with storage(self._path):
-            self._file: BinaryIO = self._path.open("xb", BUFFER)
+            self._file: BinaryIO = opened(self._path, "xb", BUFFER, private=private)
             sync_folder(folder)
 
     def append(self, header: bytes, block: Iterable[bytes], length: int) -> Span:

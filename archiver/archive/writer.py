@@ -60,6 +60,7 @@ class WarcIdentity:
     size: int  # bytes after which a new file begins
     algorithm: str
     info: tuple[tuple[str, str], ...]  # the fields of the warcinfo block
+    private: bool = False  # requests hold secrets, so nobody else may read the files
 
     def file_name(self, now: int, serial: int, kind: str = "") -> str:
         """The name of the file begun at *now* (microseconds since the epoch)."""
@@ -158,7 +159,9 @@ class Archive:
     def _open_file(self) -> WarcFile:
         if self._file is None:
             now = self._now()
-            self._file = WarcFile(self.folder, self._identity.file_name(now, self._serials()))
+            self._file = WarcFile(
+                self.folder, self._identity.file_name(now, self._serials()), private=self._identity.private
+            )
             self._file_id = self._new_id()
             self._identity.begin(self._file, now, self._file_id)
         return self._file

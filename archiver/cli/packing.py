@@ -11,6 +11,8 @@ from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.meter import Meter
 from archiver.cli.terminal import result, say
+from archiver.config.secrets import has_secrets
+from archiver.config.settings import Settings, with_values
 from archiver.config.values import SIZE
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
@@ -121,6 +123,7 @@ def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | No
         if split is not None and each.size > split:
             why = ", because a WARC file is never cut" if each.warcs == 1 else ""
             say(f"{each.path}: {volume(each.size)}, more than --split{why}")
+    _tell_of_secrets(directory)
     _tell_of_others(directory, stock)
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
@@ -130,6 +133,17 @@ def _tell(directory: Path, stock: Stock, made: Sequence[Packed], split: int | No
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _tell_of_secrets(directory: Path) -> None:
+    """Say that the requests of the crawl have secret headers; everything else is without them."""
+    path = Layout(directory).settings
+    try:
+        settings = with_values(Settings(), place.read_settings(path)) if path.is_file() else Settings()
+    except ConfigError:  # of settings that cannot be read others complain
+        return
+    if has_secrets(settings):
+        say("the request records hold secret headers as they were sent; hand the package on only to who may know them")
 
 
 def _tell_of_others(directory: Path, stock: Stock) -> None:

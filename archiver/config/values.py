@@ -75,6 +75,8 @@ MAX_SHOWN = 80  # characters of a bad value in a message, which is one line
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _DIGITS = re.compile(r"[0-9]{1,18}")  # SQLite and WARC readers count in 64 bits
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)b?", re.IGNORECASE)
+LEFT_OUT = "[left out: a secret]"  # in place of the value of a header, in what is handed on
+
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
 _MEDIA_TYPE = re.compile(r"[!#$%&'+.^_`|~0-9a-z-]+/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+)")
 _HOST = re.compile(r"(?!-)[^\s/:?#@\[\]\\*,;]+")  # not an option that follows where the name was forgotten
@@ -180,6 +182,8 @@ def _header(given: Any) -> str:
     found = _HEADER.fullmatch(_text(given))
     if found is None or found[1].lower() in _OURS:
         raise ValueError
+    if found[2].strip() == LEFT_OUT:
+        raise ConfigError(f"the value of {found[1]} is a secret that was left out; write it again, or take it away")
     return f"{found[1]}: {found[2].strip()}"
 
 

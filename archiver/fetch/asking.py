@@ -1,14 +1,13 @@
 """The request as it is sent: whose headers it has, and which of them are for the seeds' own hosts alone."""
 
 import logging
-import re
 
 from archiver import __version__, url
 from archiver.addresses import named
+from archiver.config.secrets import SECRET
 from archiver.config.settings import FetchSettings
 from archiver.fetch.guard import Guard
 
-SECRET = re.compile("auth|cookie|token|key|secret|session|password|csrf", re.IGNORECASE)  # in the name of a header
 MAX_SAID = 1000  # origins that a message is about
 
 log = logging.getLogger(__name__)

@@ -93,7 +93,9 @@ def _folder(layout: Layout) -> None:
 def _keep(source: BinaryIO, gap: Gap, path: Path, layout: Layout, size: int) -> None:
     name = path.name.removesuffix(OPEN)
     kept = layout.damaged / f"{name}.{gap.start}.{'tail' if gap.end == size else 'part'}"
-    replace_file(kept, lambda target: _copy(source, gap.start, gap.end, target), lambda: gap.end - gap.start)
+    replace_file(
+        kept, lambda target: _copy(source, gap.start, gap.end, target), lambda: gap.end - gap.start, private=True
+    )
     _note(kept, {"file": name, "offset": gap.start, "bytes": gap.end - gap.start, "why": gap.why})
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage
 from archiver.archive.stored import maybe_ours
+from archiver.config.secrets import is_left_out
 from archiver.config.toml import toml_value
 from archiver.disk import opened
 from archiver.earlier import files_of
@@ -83,6 +84,10 @@ def settings_text(paths: Iterable[Path]) -> str:
             fields = described(file)
         values = _settings(value for name, value in fields if name == "setting")
         seeds = [value for name, value in fields if name == "seed"]
+        if headers := values.pop("header", None):
+            values["header"] = [header for header in headers if not is_left_out(header)]
+            if len(values["header"]) < len(headers):
+                log.warning("secret headers are not in the WARC files; give them again with --header")
         if values and seeds:
             return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
     return ""

@@ -49,8 +49,8 @@ def turn(layout: Layout, stamp: str, text: str) -> None:
         sync_folder(layout.directory)
         with opened(layout.settings) as file:
             settings = file.read()
-    replace_file(folder.settings, lambda file: file.writelines((settings,)))
-    replace_file(folder.directory / NEXT, lambda file: file.writelines((text.encode(),)))
+    replace_file(folder.settings, lambda file: file.writelines((settings,)), private=True)
+    replace_file(folder.directory / NEXT, lambda file: file.writelines((text.encode(),)), private=True)
     _move(layout.database, folder.database)
     finish(layout)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from archiver.archive.layout import Layout
 from archiver.config import toml
+from archiver.config.secrets import without_secrets
 from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.disk import opened
 from archiver.errors import ConfigError
@@ -29,7 +30,7 @@ def read(directory: Path) -> Asked:
     try:
         with opened(path) as file:
             text = file.read(_LONGEST).decode()
-        return _asked(with_values(Settings(), toml.parse(text, str(path))))
+        return _asked(without_secrets(with_values(Settings(), toml.parse(text, path.name))))
     except (OSError, UnicodeDecodeError):
         return Asked(trouble=f"{path.name} cannot be read")
     except ConfigError as error:
@@ -44,5 +45,7 @@ def _asked(settings: Settings) -> Asked:
         if value != getattr(getattr(defaults, part), entry.name):
             kind = entry.metadata["kind"]
             written = [kind.write(one) for one in value] if entry.metadata["many"] else [kind.write(value)]
+            if entry.name == "dedup_from":  # nothing of this machine
+                written = [Path(path).name for path in map(str, written)]
             differing.append((key_of(entry), ", ".join(map(str, written))))
     return Asked(settings.seeds[:MAX_SEEDS], max(0, len(settings.seeds) - MAX_SEEDS), tuple(differing))

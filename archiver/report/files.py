@@ -38,13 +38,14 @@ def write(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -
             _put(folder / f"{name}.tsv", _table(head, beginning.watched(rows)))
             tables.append(beginning.table())
     found = _with_changes(found, compared)
-    _put(folder / "summary.txt", (f"{line}\n" for line in summary.lines(found)))
-    _put(folder / "summary.json", [json.dumps(summary.as_json(found), indent=2, ensure_ascii=False), "\n"])
-    report = whole.gathered(directory, db, found, tables, now)
+    shown = _impersonal(found, directory)
+    _put(folder / "summary.txt", (f"{line}\n" for line in summary.lines(shown)))
+    _put(folder / "summary.json", [json.dumps(summary.as_json(shown), indent=2, ensure_ascii=False), "\n"])
+    report = whole.gathered(directory, db, shown, tables, now)
     _put(folder / "report.txt", (f"{line}\n" for line in whole.lines(report)))
     _put(folder / "report.json", [as_json(report), "\n"])
     _put(folder / PAGE, page.pieces(report))
-    for name, lines in heritrix.reports(directory.absolute().name, db, found):
+    for name, lines in heritrix.reports(directory.absolute().name, db, shown):
         _put(folder / name, lines)
     return found
 
@@ -53,7 +54,7 @@ def gathered(directory: Path, db: sqlite3.Connection, found: Summary, now: float
     """The report of the crawl in *directory*, whose database is *db*; nothing is written."""
     with _every(directory, db, found) as (parts, compared):
         tables = list(whole.tables(parts))
-    return whole.gathered(directory, db, _with_changes(found, compared), tables, now)
+    return whole.gathered(directory, db, _impersonal(_with_changes(found, compared), directory), tables, now)
 
 
 def as_json(report: Whole) -> str:
@@ -78,6 +79,14 @@ def _with_changes(found: Summary, compared: changes.Changes | None) -> Summary:
     if compared is None:
         return found
     return replace(found, changes={what.value: compared.counts[what] for what in changes.What})
+
+
+def _impersonal(found: Summary, directory: Path) -> Summary:
+    """Return *found* without the paths of this machine: why a run ended may name a file in *directory*."""
+    ending = found.ending
+    for path in (directory.absolute(), directory.resolve()):
+        ending = ending.replace(str(path), path.name)
+    return replace(found, ending=ending)
 
 
 def _put(path: Path, text: Iterable[str]) -> None:

@@ -29,10 +29,10 @@ _POLICY = (
 def pieces(whole: Whole) -> Iterator[str]:
     """The page, in pieces."""
     tables = [table for table in whole.tables if table.rows]
-    name = whole.directory.rpartition("/")[2] or whole.directory
+    name = whole.directory
     yield _head(f"Crawl report: {name}")
     yield f"<h1>{_shown(name)}</h1>\n"
-    yield f'<p class="soft">{_shown(whole.directory)} · written {_moment(whole.written)}</p>\n'
+    yield f'<p class="soft">written {_moment(whole.written)}</p>\n'
     yield _outcome(whole)
     for table in tables[:1]:  # the verdict
         yield from _table(table)

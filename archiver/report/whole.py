@@ -72,7 +72,7 @@ class Table:
 class Whole:
     """A crawl, as a person wants to know it."""
 
-    directory: str
+    directory: str  # its name only: nothing of this machine
     written: float  # seconds since the epoch
     summary: Summary
     hosts: int
@@ -83,7 +83,7 @@ class Whole:
 
 def gathered(directory: Path, db: sqlite3.Connection, found: Summary, tables: Iterable[Table], now: float) -> Whole:
     """The report of the crawl in *directory*, whose *tables* are there already."""
-    name = printable(str(directory.absolute()), WIDTH)
+    name = printable(directory.resolve().name, WIDTH)
     drawn = course.gathered(db, found.totals)
     return Whole(name, now, found, figures.host_count(db), asked.read(directory), drawn, tuple(tables))
 
