@@ -121,7 +121,7 @@ async def opened(
         renew = _renewal(layout, settings, in_force, (guard.welcome, circles.welcome))
         changes = Changes(frontier, feed, (*known, *settings.seeds), renew)
         recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
-        committer = Committer(frontier, *lanes)
+        committer = Committer(frontier, *lanes, clock)
         parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, blocked, changes, recall, leftover)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
@@ -254,12 +254,12 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
 def _lanes(
     layout: Layout, settings: Settings, books: Books, in_force: InForce, clock: Clock, others: Sequence[OtherIndex]
 ) -> tuple[Lane, Lane]:
-    """One lane for small responses, one for large ones; file serials are common to both."""
+    """A quick lane and a slow one; file serials are common to both."""
     identity = identity_of(settings)
     serials = itertools.count(next_serial(layout))
     indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
 
-    def lane(begin: Callable[[], None] | None = None) -> Lane:
+    def lane(*, slow: bool) -> Lane:
         archive = Archive(
             layout.archive,
             identity,
@@ -268,14 +268,14 @@ def _lanes(
             new_id=RecordIds(os.urandom),
         )
         if settings.dedup.dedup == "off":
-            return Lane(archive, books, in_force, clock, begin)
+            return Lane(archive, books, in_force, clock, slow=slow)
         earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
         past = [folder.database for folder in rounds(layout)[:EARLIER_CRAWLS]]
         known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in past)]
         once = Deduplicated(archive, known, settings.dedup.dedup_min_size, earlier)
-        return Lane(once, books, in_force, clock, begin)
+        return Lane(once, books, in_force, clock, slow=slow)
 
-    return lane(), lane(stand_back)
+    return lane(slow=False), lane(slow=True)
 
 
 def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:

@@ -105,7 +105,7 @@ def line(snapshot: Snapshot) -> str:
         f"{snapshot.done} done",
         f"{snapshot.waiting} waiting",
         f"{snapshot.failed} failed",
-        f"{snapshot.active} active",
+        f"{snapshot.unwritten} left to write" if snapshot.state == "writing" else f"{snapshot.active} active",
         f"{snapshot.rate:.1f}/s",
         volume(snapshot.received),
     ]

@@ -5,6 +5,7 @@ Whatever the bytes are, `read_links` returns; what kept it from reading on stand
 
 import logging
 import re
+from collections.abc import Callable
 from functools import partial
 
 from archiver import extract, robots, url
@@ -23,6 +24,20 @@ _OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawi
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
+UNREAD = "the links were not read"  # begins the note of a document that is stored, but names nothing that we know
+FAULT = f"{UNREAD}: a fault of archiver"
+
+Read = Callable[[extract.Document], Links]
+
+
+class LargeError(Exception):
+    """The document, of *size* bytes, is to be read where others do not wait for it."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"{size} bytes")
+        self.size = size
+
+
 log = logging.getLogger(__name__)
 
 
@@ -33,18 +48,23 @@ def is_robots(claim: Claim) -> bool:
     return claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == ""
 
 
-def read_links(claim: Claim, exchange: Exchange) -> Links:
-    """Everything that the exchange names. Whatever its bytes are, this returns, and the visit is stored."""
+def read_links(claim: Claim, exchange: Exchange, read: Read = extract.links) -> Links:
+    """Everything that the exchange names, documents by *read*. Whatever its bytes are, this returns.
+
+    Unless *read* itself raises `LargeError`.
+    """
     if unread.reason(exchange.notes):
         return Links()
     try:
-        return _read_links(claim, exchange)
+        return _read_links(claim, exchange, read)
+    except LargeError:
+        raise
     except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
         log.exception("links of %s could not be read", claim.url)
-        return Links(note="the links could not be read: a fault of archiver")
+        return Links(note=FAULT)
 
 
-def _read_links(claim: Claim, exchange: Exchange) -> Links:
+def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
     fields = exchange.framing.fields
     status = exchange.framing.status
     if 300 <= status < 400:
@@ -68,15 +88,15 @@ def _read_links(claim: Claim, exchange: Exchange) -> Links:
     document = extract.Document(claim.url, media_type, charset(exchange.framing), body, hop)
     if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
         return Links(note=note)
-    read = extract.links(document)
-    found = read.links
+    told = read(document)
+    found = told.links
     if named:
         found = tuple({(link.url, link.hop): link for link in (*named, *found)}.values())
     return Links(
         found,
-        charset=read.charset,
-        note="; ".join(filter(None, (note, read.note))),
-        nofollow=(*nofollow, *read.nofollow),
+        charset=told.charset,
+        note="; ".join(filter(None, (note, told.note))),
+        nofollow=(*nofollow, *told.nofollow),
         page=excerpt(body) if media_type in PAGES and is_page(claim) else None,
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-Phase = Literal["recovering", "crawling", "draining", "waiting", "offline"]
+Phase = Literal["recovering", "crawling", "draining", "writing", "waiting", "offline"]
 Why = Literal[
     "rate", "retry-after", "robots.txt", "retry", "asleep, next probe", "limit reached", "refuses us", "busy", ""
 ]
@@ -59,6 +59,7 @@ class Snapshot:
     hosts: tuple[HostLine, ...] = ()  # busiest first
     waiting_for: str = ""  # what the crawl waits for when nothing runs
     visits: int = 0  # in this run
+    unwritten: int = 0  # answers that have come, and are not committed yet
 
 
 class Counters:

@@ -31,7 +31,7 @@ from archiver.model import (
     Sign,
     Truncation,
 )
-from archiver.reading import MAX_DOCUMENT, PAGES, is_page, is_robots, payload, read_links
+from archiver.reading import MAX_DOCUMENT, PAGES, UNREAD, is_page, is_robots, payload, read_links
 from archiver.scope import Scope, Scopes, is_guess, redirects_in_a_row
 from archiver.traps import Page, Traps
 from archiver.verdicts import Verdicts, remember
@@ -78,6 +78,7 @@ class Visited:
     forbidden: str = ""  # the rule
     failure: Failure = Failure.ROBOTS  # whose rule forbids it
     unmodified: Version | None = None  # what is stored of it, which the exchange says is still the newest
+    links: Links | None = None  # what the answer names, where it has been read
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Terms:
 def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
     """What an answered visit means; its capture is still to be added."""
     result = _outcome(terms, claim, exchange, now)
-    notes = [result.note, unread.reason(exchange.notes)]
+    notes = [result.note, unread.reason(exchange.notes), links.note if UNREAD in links.note else ""]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
@@ -128,7 +129,7 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
         robots=answer,
         settled=now,
         took=exchange.took,
-        annotations=(*_annotations(claim, exchange), *_blocked(sign)),
+        annotations=(*_annotations(claim, exchange, links), *_blocked(sign)),
         tallies=tallies,
         sign=sign,
     )
@@ -333,8 +334,10 @@ def _blocked(sign: Sign | None) -> tuple[str, ...]:
     return (f"blocked:{sign.name.replace(' ', '-')}",) if sign is not None and sign.grade > Grade.HINT else ()
 
 
-def _annotations(claim: Claim, exchange: Exchange) -> tuple[str, ...]:
+def _annotations(claim: Claim, exchange: Exchange, links: Links) -> tuple[str, ...]:
     words = [f"{claim.tries + 1}t"] if claim.tries else []
+    if UNREAD in links.note:
+        words.append("linksNotRead")
     if exchange.truncated:
         words.append(_TRUNCATED.get(exchange.truncated, "midFetchTrunc"))
     return (*words, *exchange.framing.faults, *exchange.notes)

@@ -30,6 +30,7 @@ FLOORS = (
     "disk",  # what the file system says when it takes no more, in words for all who write
     "zipnum",  # reads indexes in blocks, for all who read indexes
     "frontier fetch archive stats reading",
+    "reader_process",  # reads large documents where they can be given up
     "earlier holdings",  # what earlier crawls of a collection hold, and what the collection itself does, for readers
     "visit",
     "terms identity",  # what settings mean for visits, and for WARC files

@@ -1,32 +1,47 @@
 """A lane: one thread that turns batches of visits into records, and the books that all lanes keep together.
 
 Within a batch the order is fixed: links read, records appended, files synced, then index and crawl.log. The database
-comes last and is not this module's business.
+comes last and is not this module's business. The quick lane hands visits back that need a long time: those whose
+document is large, or names many links. The slow lane takes them, so that nobody else waits for them.
 """
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 from archiver.archive.crawllog import CrawlLog, LogLine
 from archiver.archive.index import Index
 from archiver.archive.writer import Deposit, Receipt
+from archiver.background import stand_back
 from archiver.crawl.clock import Clock
 from archiver.crawl.newer import hurried
-from archiver.earlier import Memory, Version
+from archiver.earlier import Memory
 from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.model import Claim, Event, Exchange, FileState, Links, Profile, Resource, Settlement
+from archiver.reader_process import ReaderProcess
+from archiver.reading import LargeError
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
+LARGE = 256 << 10  # bytes of a document that needs too long for the quick lane …
+MANY = 2000  # … and so many links
+SECONDS_PER_BYTE, SECONDS_PER_LINK = 5e-7, 5e-5  # of work, as long as nothing else is known of a host
+MOST_LINKS = 20_000  # of a batch: they are held in memory until it is settled
 DUPLICATE = {
     Profile.IDENTICAL: "duplicate:digest",
     Profile.NOT_MODIFIED: "duplicate:server-not-modified",
 }  # Heritrix's words
+
+
+class Slow(NamedTuple):
+    """A visit for the slow lane, and how many seconds it is thought to need."""
+
+    visited: Visited
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +51,9 @@ class Stored:
     settlements: tuple[Settlement, ...]
     files: tuple[FileState, ...]
     resources: tuple[Resource, ...] = ()
+    slow: tuple[Slow, ...] = ()  # visits of the batch that are not stored: they belong in the slow lane …
+    left: tuple[Visited, ...] = ()  # … or in the next batch, because this one is full
+    seconds: tuple[float, ...] = ()  # that each settlement took to prepare
 
 
 class Books:
@@ -123,12 +141,10 @@ class InForce:
 class Lane:
     """Batches of one kind, one after the other: the next is handed in when the database knows the one before.
 
-    Its thread calls *begin* first.
+    The thread of a *slow* one stands back behind the others.
     """
 
-    def __init__(
-        self, archive: Store, books: Books, in_force: InForce, clock: Clock, begin: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, archive: Store, books: Books, in_force: InForce, clock: Clock, *, slow: bool = False) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()
         self.enough = asyncio.Event()  # a batch need not wait for more
@@ -136,7 +152,9 @@ class Lane:
         self._books = books
         self._in_force = in_force
         self._clock = clock
-        self._thread = ThreadPoolExecutor(1, "archive", begin)
+        self._slow = slow
+        self._read = ReaderProcess(most=0 if slow else LARGE)
+        self._thread = ThreadPoolExecutor(1, "archive", stand_back if slow else None)
 
     @property
     def behind(self) -> bool:
@@ -160,43 +178,76 @@ class Lane:
     def abandon(self) -> None:
         """Leave everything as it is."""
         self._thread.shutdown(cancel_futures=True)
+        self._read.close()
         self._archive.abandon()
 
     def _store(self, batch: Sequence[Visited]) -> Stored:
-        now, terms = self._clock.now(), self._in_force.terms
         settlements: list[Settlement] = []
-        deposits: list[Deposit] = []
-        places: list[int] = []
+        deposits: dict[int, Deposit] = {}  # by the place of their settlement
+        slow: list[Slow] = []
+        seconds: list[float] = []
+        taken = links = 0
         for visited in batch:
-            if visited.exchange is not None:
-                deposit = _deposit(visited.claim, visited.exchange, visited.unmodified)
-                places.append(len(settlements))
-                deposits.append(deposit)
-                concluded = conclude(terms, visited.claim, visited.exchange, deposit.links, now)
-                settlements.append(self._in_force.hurried(concluded, deposit.links))
-            elif visited.error is not None:
-                settlements.append(conclude_failure(terms, visited, now))
-            else:
-                settlements.append(conclude_forbidden(visited.claim, visited.forbidden, now, visited.failure))
-        receipt = self._archive.append(deposits)
-        for place, capture, deposit in zip(places, receipt.captures, deposits, strict=True):
+            if links >= MOST_LINKS:
+                break
+            taken += 1
+            began = self._clock.now()
+            try:
+                settlement, deposit = self._concluded(visited, began)
+            except _SlowError as error:
+                slow.append(error.slow)
+                continue
+            if deposit is not None:
+                deposits[len(settlements)] = deposit
+                links += len(deposit.links.links)
+            settlements.append(settlement)
+            seconds.append(self._clock.now() - began)
+        receipt = self._archive.append(tuple(deposits.values()))
+        for (place, deposit), capture in zip(deposits.items(), receipt.captures, strict=True):
             settlements[place] = settlements[place]._replace(capture=capture)
             deposit.exchange.response.close()
-        stored = Stored(tuple(settlements), receipt.files, receipt.resources)
+        stored = Stored(
+            tuple(settlements), receipt.files, receipt.resources, tuple(slow), tuple(batch[taken:]), tuple(seconds)
+        )
         self._books.enter(stored)
         return stored
 
+    def _concluded(self, visited: Visited, now: float) -> tuple[Settlement, Deposit | None]:
+        """What *visited* means, and what is to be stored of it."""
+        terms, claim, exchange = self._in_force.terms, visited.claim, visited.exchange
+        if exchange is not None:
+            links = visited.links if visited.links is not None else self._links(visited, exchange)
+            if not self._slow and len(links.links) > MANY:
+                raise _SlowError(replace(visited, links=links), len(links.links) * SECONDS_PER_LINK)
+            original = visited.unmodified.original if visited.unmodified is not None else None
+            concluded = conclude(terms, claim, exchange, links, now)
+            return self._in_force.hurried(concluded, links), Deposit(claim, exchange, links, original)
+        if visited.error is not None:
+            return conclude_failure(terms, visited, now), None
+        return conclude_forbidden(claim, visited.forbidden, now, visited.failure), None
+
+    def _links(self, visited: Visited, exchange: Exchange) -> Links:
+        """What the visit names; a page that has not changed names what the stored one names."""
+        try:
+            if visited.unmodified is not None:
+                return visited.unmodified.links(visited.claim, self._read)
+            return read_links(visited.claim, exchange, self._read)
+        except LargeError as error:
+            raise _SlowError(visited, error.size * SECONDS_PER_BYTE) from None
+
     def _close(self) -> tuple[FileState, ...]:
+        self._read.close()
         files = self._archive.close()
         self._books.enter(Stored((), files))
         return files
 
 
-def _deposit(claim: Claim, exchange: Exchange, unmodified: Version | None) -> Deposit:
-    """The visit as it is to be stored; a page that has not changed names what the stored one names."""
-    if unmodified is None:
-        return Deposit(claim, exchange, read_links(claim, exchange))
-    return Deposit(claim, exchange, unmodified.links(claim), unmodified.original)
+class _SlowError(Exception):
+    """The visit belongs in the slow lane."""
+
+    def __init__(self, visited: Visited, seconds: float) -> None:
+        super().__init__(visited.claim.url)
+        self.slow = Slow(visited, seconds)
 
 
 def _log_line(each: Settlement) -> LogLine:

@@ -78,7 +78,8 @@ class Crawl:
         self._stop: Ending | None = None  # why no request starts any more
         self._spent = 0  # URLs that count for --max-urls
         self._deciding = 0  # batches that are committed, and may still make URLs wait again
-        parts.committer.attach(self._committed, lambda: not parts.schedule.active, parts.schedule.lessons)
+        schedule = parts.schedule
+        parts.committer.attach(self._committed, lambda: not schedule.active, schedule.lessons, schedule.park)
 
     def drain(self) -> None:
         """No new request starts; those under way finish, and everything is committed."""
@@ -87,7 +88,7 @@ class Crawl:
     def cut(self) -> None:
         """Requests under way are cut off; their URLs wait for the next run. The rest is committed."""
         self._end(ExitCode.STOPPED, "stopped by a signal")
-        self._requests.cut()
+        self._cut_short()
 
     async def run(self) -> Ending:
         """Crawl until the end; whatever it is, all that was committed is safe."""
@@ -112,9 +113,12 @@ class Crawl:
     def snapshot(self) -> Snapshot:
         """The crawl as it stands now."""
         now, offline = self._clock.now(), self._network.lost and not self._stop
-        busy = bool(self._visits or self._committer.pending)
-        state: Phase = "draining" if self._stop else "offline" if offline else "crawling" if busy else "waiting"
+        unwritten = self._committer.pending
+        ending: Phase = "writing" if unwritten and not self._requests.any else "draining"
+        busy = bool(self._visits or unwritten)
+        state: Phase = ending if self._stop else "offline" if offline else "crawling" if busy else "waiting"
         shown = self._account.snapshot(now, state, len(self._visits), self._schedule.queues())
+        shown = replace(shown, unwritten=unwritten)
         return replace(shown, waiting_for=f"the network: {self._network.words(now)}") if offline else shown
 
     async def _run(self) -> None:
@@ -218,8 +222,7 @@ class Crawl:
         if visited is not None and not refused and await self._is_excused(visited, began):
             visited = None
         if visited is None:
-            self._feed.returned(claim)
-            self._spent -= claim.counts
+            self._returned(claim)
             asyncio.get_running_loop().call_soon(self._news.set)  # when this visit counts no more
         else:
             if visited.error is not None and visited.error.failure is Failure.PRIVATE:
@@ -292,7 +295,17 @@ class Crawl:
         if left > 0:
             asyncio.get_running_loop().call_later(left, self._let_finish, end)
         else:
-            self._requests.cut()
+            self._cut_short()
+
+    def _cut_short(self) -> None:
+        """Nothing is waited for any more but what is being written; the URLs of all else wait for the next run."""
+        self._requests.cut()
+        self._committer.cut_short(self._returned)
+
+    def _returned(self, claim: Claim) -> None:
+        """The URL of *claim* waits as it did."""
+        self._feed.returned(claim)
+        self._spent -= claim.counts
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

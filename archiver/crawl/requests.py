@@ -136,6 +136,11 @@ class Requests:
         queue = self._schedule.queue(host)
         return queue is not None and queue.paused
 
+    @property
+    def any(self) -> bool:
+        """Whether any request is under way."""
+        return bool(self._under_way)
+
     def cut(self) -> None:
         """Cut off all that are under way."""
         _cancel(self._under_way)

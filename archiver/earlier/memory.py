@@ -25,7 +25,7 @@ from archiver.frontier.past import Archived, Past
 from archiver.frontier.recalling import Manner
 from archiver.http import read_beginning
 from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State, Truncation
-from archiver.reading import read_links
+from archiver.reading import Read, read_links
 from archiver.warc.reader import Record, Torn
 from archiver.warc.records import parse_date, referred
 
@@ -49,11 +49,11 @@ class Version:
     offset: int
     spool: Path
 
-    def links(self, claim: Claim) -> Links:
+    def links(self, claim: Claim, read: Read) -> Links:
         """What the stored answer names, read as if it had come now for *claim*. Whatever is there, this returns."""
         try:
             with self._answer() as exchange:
-                return read_links(claim, exchange)
+                return read_links(claim, exchange, read)
         except ArchiveError as error:
             log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
             return Links(note=f"not modified, and the stored answer cannot be read: {error}")

@@ -18,6 +18,9 @@ from archiver.scope import is_guess
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
 LONGEST_CHAIN = 250  # redirects looked back upon for a loop
+PORTION = 2000  # links of one visit that are added in one transaction: some tenths of a second
+
+Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
@@ -83,6 +86,24 @@ def settle(
         resolved |= hosts
         added.update(new)
     return Settled(frozenset(added), sum(added.values()), frozenset(resolved)), idle
+
+
+def portions(settlements: Sequence[Settlement]) -> tuple[list[Portion], list[Settlement]]:
+    """What of *settlements* may be added before they are settled, in portions; and what is left of them to settle.
+
+    Links alone: whether they are known before or after the document that names them is settled makes no difference.
+    """
+    early: list[Portion] = []
+    rest: list[Settlement] = []
+    for each in settlements:
+        found = each.found
+        if len(found) > PORTION and each.robots is None:  # a redirect of robots.txt is no link of the site
+            last = len(found) - PORTION
+            early += [(found[start : min(start + PORTION, last)], each.claim.id) for start in range(0, last, PORTION)]
+            rest.append(each._replace(found=found[last:]))
+        else:
+            rest.append(each)
+    return early, rest
 
 
 def _file(file: FileState) -> tuple[str | int, ...]:

@@ -7,6 +7,7 @@ our storage's fault and becomes `ArchiveError`, which names the file.
 import asyncio
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import replace
@@ -20,6 +21,7 @@ from archiver.allowance import FREE, Allowance
 from archiver.disk import bare, regular
 from archiver.errors import ArchiveError
 from archiver.frontier import (
+    adding,
     again,
     asking,
     captures,
@@ -198,12 +200,36 @@ class SqliteFrontier:
         lessons: Mapping[int, Lesson] = NOTHING_NEW,
         resources: Sequence[Resource] = (),
     ) -> Settled:
-        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us."""
+        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us.
+
+        Of very many links most are added before, in transactions of their own, between which others have their turn.
+        Whatever happens in between, the visit that names them is not settled yet: recovery does it, and adds the rest.
+        """
+        added, hosts = 0, frozenset[int]()
         with _translated(self._path):
+            portions, settlements = settling.portions(settlements)
+            for portion in portions:
+                async with self._turn:
+                    new = await inside(self._writer, self._add, portion)
+                added, hosts = added + new.total(), hosts | new.keys()
             async with self._turn:
                 settled = await inside(self._writer, self._settle, settlements, files, lessons, resources)
         asked, self._asked = self._asked, 0
-        return replace(settled, added=settled.added + asked)
+        return replace(settled, added=settled.added + added + asked, hosts=settled.hosts | hosts)
+
+    def _add(self, db: Connection, portion: settling.Portion) -> Counter[int]:
+        """Make the links of *portion* known; how many new URLs each host has got."""
+        with db.transaction():
+            self._forget_if_written(db)
+            added, idle = adding.add(db, self._offers.news(*portion))
+        self._offers.remember(idle)
+        return added
+
+    def _forget_if_written(self, db: Connection) -> None:
+        (version,) = db.row("PRAGMA data_version")
+        if version != self._offered:
+            self._offers.forget()  # another process has written
+            self._offered = version
 
     def _settle(
         self,
@@ -214,10 +240,7 @@ class SqliteFrontier:
         resources: Sequence[Resource],
     ) -> Settled:
         with db.transaction():
-            (version,) = db.row("PRAGMA data_version")
-            if version != self._offered:
-                self._offers.forget()  # another process has written
-                self._offered = version
+            self._forget_if_written(db)
             ways.keep(db, lessons)
             settled, idle = settling.settle(db, settlements, files, self._offers)
             records.keep(db, resources)

@@ -23,6 +23,7 @@ from archiver.earlier import files_of
 from archiver.errors import ArchiveError
 from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Settlement
+from archiver.reader_process import ReaderProcess
 from archiver.recover import aside
 from archiver.recover.damage import broken, changed, finished
 from archiver.recover.visits import Found, Gap, Single, survey
@@ -151,6 +152,7 @@ class Adoption:
         self.adopted = 0
         self._frontier = frontier
         self._terms = terms
+        self._read = ReaderProcess()
 
     async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
         """Settle every visit of *path* from *offset* on."""
@@ -165,6 +167,7 @@ class Adoption:
                     batch.append(unit)
                 await self._settle(batch, name)
             finally:
+                self._read.close()
                 for unit in batch:
                     _close(unit)
 
@@ -190,7 +193,7 @@ class Adoption:
             links, told = found.notes.links, _claim(found)
             claim = replace(claim, hop=told.hop, path=told.path, depth=told.depth, strays=told.strays, tries=told.tries)
         else:
-            links = read_links(claim, exchange)
+            links = read_links(claim, exchange, self._read)
         now = exchange.started / 1e6 + exchange.took
         return conclude(self._terms, claim, exchange, links, now)._replace(capture=found.capture)
 

@@ -211,3 +211,11 @@ def test_a_visit_that_did_not_fail_has_no_failure() -> None:
 def test_what_robots_txt_forbids() -> None:
     settled = conclude_forbidden(_claim(), "robots.txt forbids it", NOW)
     assert (settled.event, settled.failure, settled.note) == (Event.FORBID, "robots", "robots.txt forbids it")
+
+
+def test_a_page_whose_links_were_not_read_is_settled_and_named() -> None:
+    links = Links(note="the links were not read: it took more than 4 s")
+    settled = conclude(TERMS, _claim(), _answer(b"<a href=x>"), links, NOW)
+    assert settled.event is Event.CAPTURE
+    assert settled.note == links.note
+    assert settled.annotations == ("linksNotRead",)

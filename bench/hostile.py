@@ -1,0 +1,245 @@
+"""What honest hosts still get while one crawl also has hostile ones: a line for each attack.
+
+    python bench/hostile.py                     # all attacks
+    python bench/hostile.py links broken-xml    # those that are named
+    python bench/hostile.py --seconds 30 --list
+
+One crawl of `HONEST` honest hosts for so many seconds, first alone and then beside the hosts of the attack; all of
+them on loopback addresses, in a process of their own. The servers keep the books: the figure is how many requests of
+the second half of that time the honest hosts answered, as a share of those without the attack.
+
+To add an attack, write a class with `says`, `hosts`, `options` and `answer`, and name it in `ATTACKS`.
+"""
+
+import argparse
+import asyncio
+import gzip
+import multiprocessing
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+
+HONEST = 8  # hosts
+PAGES = 100_000  # of each honest host
+TARGET = 0.8  # of what they answer without the attack
+SETTLING = 0.5  # of the time, after which answers are counted
+
+
+class Attack(Protocol):
+    """One way to be hostile."""
+
+    says: str  # what it does, in some words
+    hosts: int  # that do it
+    options: tuple[str, ...]  # of the crawl
+
+    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
+        """Answer the request for *target*. To close the connection is up to the caller, when this returns."""
+
+
+def message(body: bytes, media_type: str = "text/html", *fields: str) -> bytes:
+    """A whole answer with this *body*."""
+    head = ["HTTP/1.1 200 OK", f"Content-Type: {media_type}", f"Content-Length: {len(body)}", *fields, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def number_of(target: str) -> int:
+    """The number that the path ends with."""
+    digits = "".join(filter(str.isdigit, target))
+    return int(digits[-9:] or 0)
+
+
+class Links:
+    """Pages of 50,000 links, all of them new."""
+
+    says = "pages of 50,000 links"
+    hosts = 2
+    options = ()
+
+    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
+        """A page of links into a folder of its own."""
+        body = b"".join(
+            b"<a href=/d%s/%d>x</a>" % (target.strip("/").replace("/", "-").encode(), n) for n in range(50_000)
+        )
+        packed = gzip.compress(b"<!doctype html><title>x</title>" + body, 1)
+        writer.write(message(packed, "text/html", "Content-Encoding: gzip"))
+
+
+class Sitemaps:
+    """A maze of sitemaps: each names a thousand further ones, and 20,000 pages."""
+
+    says = "sitemaps that name sitemaps without end"
+    hosts = 2
+    options = ()
+
+    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
+        """A sitemap, or the robots.txt that names the first one."""
+        host = writer.get_extra_info("sockname")
+        base = f"http://{host[0]}:{host[1]}"
+        if target == "/robots.txt":
+            writer.write(message(f"Sitemap: {base}/s0.xml\n".encode(), "text/plain"))
+            return
+        number = number_of(target)
+        maps = "".join(f"<sitemap><loc>{base}/s{number * 1000 + n}.xml</loc></sitemap>" for n in range(1, 1001))
+        pages = "".join(f"<url><loc>{base}/p{number}/{n}</loc></url>" for n in range(20_000))
+        body = f"<sitemapindex>{maps}{pages}</sitemapindex>" if target.endswith(".xml") else "<p>a page"
+        media_type = "application/xml" if target.endswith(".xml") else "text/html"
+        writer.write(message(gzip.compress(body.encode(), 1), media_type, "Content-Encoding: gzip"))
+
+
+class BrokenXml:
+    """Small answers that keep a careless reader busy for minutes."""
+
+    says = "2 kB of torn tags (XML)"
+    hosts = 2
+    options = ()
+
+    def __init__(self) -> None:
+        self._body = gzip.compress(b"<opml>" + b"<a /" * 100_000 + b"<svg>")
+
+    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
+        """A page that links to further ones, and needs 20 broken documents."""
+        if target.endswith(".xml"):
+            writer.write(message(self._body, "application/xml", "Content-Encoding: gzip"))
+            return
+        number = number_of(target)
+        parts = "".join(f'<a href="/{number}x{n}.xml">x</a>' for n in range(20))
+        writer.write(message(f'<!doctype html>{parts}<a href="/{number * 2 + 1}">x</a>'.encode()))
+
+
+ATTACKS: Mapping[str, type[Attack]] = {
+    "links": Links,
+    "sitemaps": Sitemaps,
+    "broken-xml": BrokenXml,
+}
+
+
+def honest(number: int) -> bytes:
+    """A page like many: some text of its own, and links to the next ones."""
+    links = "".join(f'<p><a href="/{n}">page {n}</a></p>' for n in range(number * 4 + 1, number * 4 + 5) if n < PAGES)
+    text = "".join(f"<p>{number * 1000 + n} words that only this page has</p>" for n in range(200))
+    return message(f"<!doctype html><title>{number}</title>{text}{links}".encode())
+
+
+class Servers:
+    """All hosts of one crawl, on addresses of their own."""
+
+    def __init__(self, attack: Attack | None) -> None:
+        self._attack = attack
+        self.answered: list[float] = []  # when an honest host answered
+        self.asked = 0  # requests that the hostile hosts have got
+
+    async def run(self, pipe: Connection) -> None:
+        """Serve until something comes through *pipe*; then send the books back."""
+        addresses = [f"127.0.1.{n}" for n in range(1, HONEST + 1)]
+        hostile = [f"127.0.2.{n}" for n in range(1, (self._attack.hosts if self._attack else 0) + 1)]
+        servers = [await asyncio.start_server(self._honest, address, 8600) for address in addresses]
+        servers += [await asyncio.start_server(self._hostile, address, 8600) for address in hostile]
+        pipe.send([f"http://{address}:8600/" for address in (*addresses, *hostile)])
+        await asyncio.to_thread(pipe.recv)
+        for server in servers:
+            server.close()
+        pipe.send((self.answered, self.asked))
+
+    async def _honest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while request := await reader.readuntil(b"\r\n\r\n"):
+                target = request.split(b" ")[1].decode("latin-1")
+                if target == "/robots.txt":
+                    writer.write(message(b"", "text/plain"))
+                else:
+                    writer.write(honest(number_of(target)))
+                    self.answered.append(monotonic())
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _hostile(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert self._attack is not None
+        try:
+            while request := await reader.readuntil(b"\r\n\r\n"):
+                self.asked += 1
+                await self._attack.answer(request.split(b" ")[1].decode("latin-1"), writer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+def serve(name: str, pipe: Connection) -> None:
+    """The process of the servers."""
+    asyncio.run(Servers(ATTACKS[name]() if name else None).run(pipe))
+
+
+def measured(name: str, seconds: float) -> tuple[float, int, str]:
+    """Answers of the honest hosts a second beside the attack *name* ("": none), requests that it got, the ending."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=serve, args=(name, there))
+    process.start()
+    try:
+        seeds: Sequence[str] = here.recv()
+        options = ATTACKS[name].options if name else ()
+        with tempfile.TemporaryDirectory() as folder:
+            began = monotonic()
+            command = [
+                sys.executable,
+                "-m",
+                "archiver",
+                "crawl",
+                *seeds,
+                "-o",
+                f"{folder}/c",
+                "--max-time",
+                f"{seconds:g}",
+            ]
+            ran = subprocess.run(
+                [*command, "--traps", "off", *options],
+                capture_output=True,
+                text=True,
+                timeout=seconds * 10 + 60,
+                cwd=Path(__file__).parents[1],
+                check=False,
+            )
+            took = monotonic() - began
+        here.send("end")
+        answered, asked = here.recv()
+    finally:
+        process.join(10)
+        process.kill()
+    start, end = began + seconds * SETTLING, began + seconds
+    count = sum(start <= at < end for at in answered)
+    return count / (end - start), asked, f"exit code {ran.returncode} after {took:.0f} s"
+
+
+def main() -> None:
+    """Measure, and print a line for each attack."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("attacks", nargs="*", help=", ".join(ATTACKS))
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--list", action="store_true", help="name the attacks, and do nothing")
+    given = parser.parse_args()
+    if unknown := set(given.attacks) - ATTACKS.keys():
+        parser.error(f"no such attack: {', '.join(sorted(unknown))}; there are {', '.join(ATTACKS)}")
+    if given.list:
+        for name, attack in ATTACKS.items():
+            print(f"{name:16} {attack.says}")
+        return
+    alone, _, ending = measured("", given.seconds)
+    print(f"{'no attack':16} {alone:6.1f} honest answers/s; {ending}", flush=True)
+    for name in given.attacks or ATTACKS:
+        rate, asked, ending = measured(name, given.seconds)
+        verdict = "" if rate >= TARGET * alone else f"  below {TARGET:.0%}"
+        share = f"{rate / alone:4.0%}" if alone else "-"
+        print(
+            f"{name:16} {rate:6.1f} honest answers/s = {share}; {asked} hostile requests; {ending}{verdict}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

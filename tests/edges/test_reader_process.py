@@ -1,0 +1,76 @@
+"""Large documents are read in a process of their own, which one that takes too long cannot outlive."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from archiver import extract
+from archiver.extract import Document
+from archiver.reader_process import NEAR, ReaderProcess
+from archiver.reading import UNREAD
+
+PAGE = b"".join(b"<p><a href=/%d>x</a></p>" % number for number in range(8000))
+
+
+@pytest.fixture
+def read() -> Iterator[ReaderProcess]:
+    reader = ReaderProcess()
+    yield reader
+    reader.close()
+
+
+def page(body: bytes) -> Document:
+    return Document("http://e.org/", "text/html", None, body)
+
+
+def children() -> set[int]:
+    found = subprocess.run(["pgrep", "-P", str(os.getpid())], capture_output=True, check=False, text=True).stdout
+    return {int(pid) for pid in found.split()}
+
+
+def test_a_large_document_is_read_as_it_is_by_the_reader_itself(read: ReaderProcess) -> None:
+    assert len(PAGE) > NEAR
+    before = children()
+    assert read(page(PAGE)) == extract.links(page(PAGE))
+    assert len(children() - before) == 1
+    read.close()
+    assert children() == before
+
+
+def test_a_small_document_needs_no_process(read: ReaderProcess) -> None:
+    before = children()
+    assert len(read(page(b"<a href=x>")).links) == 1
+    assert children() == before
+
+
+def test_a_document_that_takes_too_long_is_given_up_and_the_next_one_is_read() -> None:
+    read = ReaderProcess(near=0, seconds=0.001 - 1e-6 * 8_000_000)  # next to nothing for a document of 8 MB
+    try:
+        given_up = read(page(b"<b '=x><i>" * 800_000))
+        assert given_up.links == ()
+        assert re.fullmatch(rf"{UNREAD}: it took more than [0-9.]+ s", given_up.note)
+    finally:
+        read.close()
+    read = ReaderProcess(near=0)
+    try:
+        assert len(read(page(b"<a href=x>")).links) == 1
+    finally:
+        read.close()
+
+
+def test_a_document_that_ends_the_process_is_given_up_and_the_next_one_is_read(read: ReaderProcess) -> None:
+    before = children()
+    read(page(PAGE))
+    (process,) = children() - before
+    ender = threading.Timer(0.05, os.kill, (process, signal.SIGSEGV))
+    ender.start()
+    given_up = read(page(b"<b '=x><i>" * 800_000))  # needs longer than that
+    ender.join()
+    assert given_up.links == ()
+    assert given_up.note == f"{UNREAD}: it ended the reading process (-11)"
+    assert len(read(page(PAGE)).links) == 8000
