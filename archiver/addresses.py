@@ -54,8 +54,31 @@ SPECIAL_V6 = tuple(
         ("ff00::/8", "a multicast address"),
     )
 )
+METADATA = "an address at which a cloud hands out keys"
+NEVER = tuple(
+    (ip_network(network), word)
+    for network, word in (
+        ("169.254.0.0/16", "a link-local address"),  # AWS, Azure, Google and others: 169.254.169.254
+        ("fe80::/10", "a link-local address"),
+        ("fd00:ec2::/32", METADATA),  # AWS
+        ("fd20:ce::254/128", METADATA),  # Google
+        ("100.100.100.200/32", METADATA),  # Alibaba
+        ("192.0.0.192/32", METADATA),  # Oracle
+        ("168.63.129.16/32", METADATA),  # Azure; a public one
+    )
+)
 UNICAST = IPv6Network("2000::/3")  # all that has been handed out for the public network
 NAT64 = IPv6Network("64:ff9b::/96")
+
+
+@lru_cache(maxsize=4096)
+def never(address: Address) -> str:
+    """What *address* is, in words, if no setting lets a crawl ask it; "" where one does."""
+    for each in (address, *carried(address)):
+        for network, word in NEVER:
+            if each.version == network.version and each in network:
+                return word
+    return ""
 
 
 @lru_cache(maxsize=4096)
@@ -130,6 +153,11 @@ class Allowed:
 
     def _holds(self, address: Address) -> bool:
         return any(address in network for network in self.networks if network.version == address.version)
+
+
+def is_localhost(host: str) -> bool:
+    """Whether the name *host* means this machine, whatever a name server says (RFC 6761)."""
+    return named(host) == "localhost" or named(host).endswith(".localhost")
 
 
 def is_inside(addresses: Sequence[Address]) -> bool:

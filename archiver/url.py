@@ -104,6 +104,24 @@ def authority(url: str) -> str:
     return url[url.index("//") + 2 : url.index("/", 8)]
 
 
+# The Fetch standard's bad ports (§2.11): what listens there speaks another protocol, and may take a request for it.
+BLOCKED_PORTS = frozenset(
+    (
+        *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104),
+        *(109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526),
+        *(530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659),
+        *(4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
+    )
+)
+
+
+def blocked_port(url: str) -> str:
+    """The port of a canonical *url* if browsers do not ask it; "" where they do."""
+    colon = url.rfind(":", 8, url.index("/", 8))
+    port = url[colon + 1 : url.index("/", 8)] if colon > 0 else ""
+    return port if port.isdigit() and int(port) in BLOCKED_PORTS else ""
+
+
 def target(url: str) -> str:
     """Path and query of a canonical *url*: what stands in the request line."""
     return url[url.index("/", 8) :]

@@ -219,6 +219,8 @@ def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
 
 def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
     """Whether *link*, found in the document of *claim*, is taken, and as what; or which rule refuses it."""
+    if port := url.blocked_port(link.url):
+        return Refusal(link.url, f"blocked-port: {port}")
     verdict = terms.scope.judge(link, claim)
     if isinstance(verdict, Refusal):
         return verdict

@@ -14,6 +14,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _PORT = re.compile(r"[0-9]+(?:[/?#].*)?", re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 _OUTSIDE = re.compile(r"[\s\x00-\x20\x7f-\x9f\ud800-\udfff]")
+_HERE = re.compile(r"127\.[0-9.]+|\[::1\]|(?:.+\.)?localhost")  # this machine: whoever writes a port of it knows why
 MAX_SHOWN = 120  # characters of a bad seed in a message, which is one line
 
 
@@ -37,6 +38,8 @@ def seed(text: str) -> str:
     found = url.canonical(whole)
     if found is None:
         raise ConfigError(f"{_shown(text)} is not a URL; right would be http://example.org/")
+    if (port := url.blocked_port(found)) and not _HERE.fullmatch(url.host(found)):
+        raise ConfigError(f"{_shown(text)}: port {port} is for another protocol, and browsers do not ask it either")
     return found
 
 

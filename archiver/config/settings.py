@@ -264,7 +264,7 @@ class FetchSettings:
         (),
         PLACE,
         "Ask also this host, address or network (10.0.0.0/8) although it is not on the public web. "
-        "The host of a seed needs no such word.",
+        "A seed that is written as an address needs no such word.",
         many=True,
     )
     conditional: bool = setting(

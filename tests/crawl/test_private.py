@@ -124,14 +124,33 @@ class Names(AbstractResolver):
 
 
 def test_names_that_lead_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A seed of the inside is crawled; what it names at another host there is not."""
+    """A name that leads inside is asked only where a person names it, be it that of a seed or not."""
     monkeypatch.setattr(aiohttp, "ThreadedResolver", Names)
     with RawServer() as server, socket.create_server((INSIDE, server.port)) as listener:
         away = server.url("/dot.gif", "printer.example")
         server.routes = {"/": ok(page("Front", ["/next"], [away])), "/next": ok(page("Next"))}
         seed = server.url(host="wiki.example")
-        assert crawl(tmp_path, seed).code is ExitCode.DONE
+        assert crawl(tmp_path / "refused", seed).code is ExitCode.NO_SEED
+        assert len(server.log) == 0
+        assert crawl(tmp_path, seed, allow_private=("wiki.example",)).code is ExitCode.DONE
         assert untouched(listener)
+    told = rows(tmp_path / "refused", f"SELECT note FROM urls WHERE url = '{seed}'")[0][0]
+    why = "wiki.example leads inside: 127.0.0.1 is a loopback address"
+    assert told == f"private: {why}; --allow-private wiki.example would take it"
     assert states(tmp_path)[f"{seed}next"] == "archived"
     note = rows(tmp_path, f"SELECT note FROM urls WHERE url = '{away}'")[0][0]
     assert str(note).startswith("private: printer.example leads inside: 127.0.0.2 is a loopback address")
+
+
+def test_ports_of_other_protocols_are_not_asked(tmp_path: Path) -> None:
+    """Neither for a link, an image or a redirect; the rule says which."""
+    with RawServer() as server:
+        mail = [f"http://127.0.0.1:25/{word}" for word in ("link", "image", "moved")]
+        routes = {"/": ok(page("Front", [mail[0], "/go"], [mail[1]])), "/go": redirect(mail[2])}
+        server.routes = routes
+        assert crawl(tmp_path, server.url(), scope="any").code is ExitCode.DONE
+    assert not set(mail) & set(states(tmp_path))
+    found = rows(tmp_path, "SELECT rule, sum(links) FROM refusal_counts GROUP BY rule")
+    assert ("blocked-port: 25", 3) in found
+    note = rows(tmp_path, "SELECT note FROM urls WHERE url LIKE '%/go'")[0][0]
+    assert "not followed (blocked-port: 25)" in str(note)

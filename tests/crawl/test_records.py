@@ -86,7 +86,7 @@ def test_look_ups_and_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     Names.asked = ()
     with RawServer() as server:
         seeds = site(server)
-        assert crawl(directory, *seeds).code is ExitCode.DONE
+        assert crawl(directory, *seeds, allow_private=("127.0.0.1", "::1")).code is ExitCode.DONE
     (path,) = warcs(directory)
     found = types(path)
     lookups = [place for place, (kind, _) in enumerate(found) if kind == "resource"]

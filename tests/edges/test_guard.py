@@ -64,42 +64,57 @@ def test_only_what_is_public_is_left_of_an_answer() -> None:
     assert chosen(guard, "a.example") == []
 
 
-def test_the_host_of_a_seed_may_be_inside_and_nobody_else() -> None:
-    guard = Guard([], ["http://wiki.intranet:8080/a", "http://10.0.0.5/"])
-    assert chosen(guard, "wiki.intranet", "10.0.0.9") == ["10.0.0.9"]
-    assert chosen(guard, "wiki.intranet.", "10.0.0.10") == ["10.0.0.10"]
-    assert chosen(guard, "www.wiki.intranet", "10.0.0.9") == REFUSED
+def test_an_address_that_is_written_as_a_seed_may_be_inside_and_no_name() -> None:
+    guard = Guard([], ["http://wiki.intranet:8080/a", "http://10.0.0.5/", "http://db.localhost/"])
+    assert chosen(guard, "wiki.intranet", "10.0.0.9") == REFUSED
+    assert chosen(guard, "wiki.intranet", "10.0.0.5") == REFUSED
+    assert chosen(guard, "db.localhost", "127.0.0.1", "::1") == ["127.0.0.1", "::1"]
+    assert chosen(guard, "db.localhost", "10.0.0.5") == REFUSED
+    assert chosen(guard, "other.localhost", "127.0.0.1") == REFUSED
     guard.check("10.0.0.5")
     with pytest.raises(
         FetchError, match=r"^10\.0\.0\.9 is a private address \(RFC 1918\); --allow-private 10\.0\.0\.9"
     ):
         guard.check("10.0.0.9")
+    with pytest.raises(FetchError, match=r"--allow-private wiki\.intranet would take it$"):
+        guard.choose("wiki.intranet", results("wiki.intranet", 80, "10.0.0.9"))
+    named = Guard(["wiki.intranet"], ["http://wiki.intranet:8080/a"])
+    assert chosen(named, "wiki.intranet.", "10.0.0.10") == ["10.0.0.10"]
+    assert chosen(named, "www.wiki.intranet", "10.0.0.9") == REFUSED
 
 
-def test_a_seed_that_was_public_once_does_not_move_inside() -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "169.254.0.1", "fe80::1", "fd00:ec2::254", "fd20:ce::254"),
+        *("100.100.100.200", "192.0.0.192", "168.63.129.16", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"),
+    ],
+)
+def test_addresses_that_hand_out_keys_are_never_asked(address: str) -> None:
+    """Whatever a person names: a cloud's keys are no part of a web archive."""
+    literal = f"[{address}]" if ":" in address else address
+    plain = address.partition("%")[0]
+    everything = ("0.0.0.0/0", "::/0", "keys.example", plain)
+    guard = Guard(everything, ["http://keys.example/", f"http://{literal.partition('%')[0]}/"])
+    with pytest.raises(FetchError, match="which is never asked"):
+        guard.check(literal)
+    assert chosen(guard, "keys.example", address) == REFUSED
+    assert chosen(guard, "keys.example", address, "10.0.0.1") == ["10.0.0.1"]
+
+
+def test_a_name_that_was_public_does_not_move_inside() -> None:
     guard = Guard([], ["http://a.example/"])
     assert chosen(guard, "a.example", "1.1.1.1") == ["1.1.1.1"]
     assert chosen(guard, "a.example", "127.0.0.1") == REFUSED
     assert chosen(guard, "a.example", "127.0.0.1", "1.1.1.2") == ["1.1.1.2"]
-
-
-def test_a_seed_with_a_public_address_is_asked_there_alone() -> None:
-    guard = Guard([], ["http://a.example/"])
-    assert chosen(guard, "a.example", "10.0.0.1", "1.1.1.1") == ["1.1.1.1"]
-    assert chosen(guard, "a.example", "10.0.0.1") == REFUSED
-
-
-def test_a_seed_that_did_not_resolve_is_judged_when_it_does() -> None:
-    guard = Guard([], ["http://a.example/"])
     assert chosen(guard, "a.example") == []
-    assert chosen(guard, "a.example", "10.0.0.1") == ["10.0.0.1"]
 
 
 def test_seeds_may_come_later() -> None:
     guard = Guard([], [])
-    assert chosen(guard, "a.example", "10.0.0.1") == REFUSED
-    guard.welcome(["http://a.example/"])
-    assert chosen(guard, "a.example", "10.0.0.1") == ["10.0.0.1"]
+    assert chosen(guard, "10.0.0.1", "10.0.0.1") == REFUSED
+    guard.welcome(["http://10.0.0.1/"])
+    assert chosen(guard, "10.0.0.1", "10.0.0.1") == ["10.0.0.1"]
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,10 @@ def test_settings_for_no_seed() -> None:
     assert unknown(["http://a.org/"], [own]) == ""
     assert "http://a.org/ is no seed" in unknown(["http://b.org/"], [own])
     assert "stands there twice" in unknown(["http://a.org/"], [own, own])
+
+
+def test_a_port_for_another_protocol_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'mail\.example:25/': port 25 is for another protocol"):
+        seed("mail.example:25/")
+    for own in ("http://127.0.0.1:25/", "http://localhost:6000/", "http://[::1]:1/", "http://db.localhost:6667/"):
+        assert seed(own) == own

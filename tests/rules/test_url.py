@@ -182,3 +182,19 @@ def test_hosts_to_ascii(suites: Path) -> None:
             differ.append((case["input"], found, expected))
     assert [case for case in differ if not lenient(*case)] == []
     assert (len(cases) - len(differ), len(cases)) >= (80, 87)
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [
+        ("http://a.example:25/", "25"),
+        ("https://a.example:6667/x?y:1", "6667"),
+        ("http://[::1]:10080/", "10080"),
+        ("http://a.example/:25/", ""),
+        ("http://a.example:8080/25", ""),
+        ("http://[2001:db8::25]/", ""),
+        ("http://a.example/", ""),
+    ],
+)
+def test_ports_that_browsers_block(address: str, port: str) -> None:
+    assert url.blocked_port(address) == port
