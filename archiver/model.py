@@ -66,6 +66,7 @@ LIFE: dict[tuple[State, Event], State] = {
 }
 
 
+LINK_OUTSIDE = 1000  # what a link outside the scope adds to `strays`; requisites in a row are always fewer
 OUTSIDE = "which is outside the scope"  # ends the note of a URL that redirects there
 
 
@@ -112,6 +113,7 @@ class Links:
     charset: str = ""  # by which text was read; "" where none was needed
     note: str = ""  # why there may be more that was not read: a bound that was reached, broken coding
     nofollow: tuple[str, ...] = ()  # where it says not to follow its links, and to whom: "meta robots"
+    icon: bool = False  # it names the icon of its site
     page: bytes | None = None  # where one was read: the part of it by whose text it is told from others
 
 
@@ -125,7 +127,7 @@ class Claim:
     hop: Hop
     path: str
     depth: int  # links on the path; requisites, redirects and sitemaps do not count
-    strays: int  # requisite hops since the crawl left its scope
+    strays: int  # hops since the crawl left its scope: 1 for each requisite, LINK_OUTSIDE for each link
     tries: int  # visits already made
     via: str | None = None
     seed: str = ""  # the seed at the head of the path

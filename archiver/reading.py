@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from archiver import extract, robots, url
+from archiver.guesses import SITEMAPS
 from archiver.http import Dechunker, content_codings, read_head, transfer_codings, unread
 from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
 from archiver.scope import is_guess
@@ -78,7 +79,9 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
     named = extract.from_fields(claim.url, (*fields, *_hints(exchange.interim)) if exchange.interim else fields)
     nofollow = extract.nofollow(fields)
     media_type = exchange.framing.media_type
-    sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST)  # one that has moved is one still
+    sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST) or (  # one that has moved is one still
+        is_guess(claim.path) and url.target(claim.url) in SITEMAPS
+    )
     hop = Hop.MANIFEST if sitemap else claim.hop
     if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
         beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
@@ -97,6 +100,7 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         charset=told.charset,
         note="; ".join(filter(None, (note, told.note))),
         nofollow=(*nofollow, *told.nofollow),
+        icon=told.icon,
         page=excerpt(body) if media_type in PAGES and is_page(claim) else None,
     )
 

@@ -15,7 +15,7 @@ from archiver.disk import opened
 from archiver.errors import ConfigError
 from archiver.fetch.client import user_agent
 from archiver.frontier.port import Frontier
-from archiver.guesses import MARK, Guesses
+from archiver.guesses import MARK, PROBED, Guesses, Probes
 from archiver.model import PatternTally
 from archiver.outcome import ONCE
 from archiver.robots import product_token
@@ -33,8 +33,9 @@ def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Terms:
         patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
         nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
     )
-    traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith(MARK)))
-    return Terms(scope_for(settings), settings.fetch.retries, traps, rules, Guesses(settings.scope, known))
+    traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith((MARK, PROBED))))
+    probes = Probes(known) if settings.scope.probe == "on" else None
+    return Terms(scope_for(settings), settings.fetch.retries, traps, rules, Guesses(settings.scope, known), probes)
 
 
 def scope_for(settings: Settings) -> Scope | Scopes:

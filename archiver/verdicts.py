@@ -4,7 +4,7 @@ Pure. A verdict is kept as long as nothing changes by which it was given. Bounde
 usual, twenty at most; what is not remembered is judged again, with the same result. Two threads may use it at once.
 """
 
-from archiver.model import Claim, Hop, NewUrl
+from archiver.model import LINK_OUTSIDE, Claim, Hop, NewUrl
 
 MOST = 16_384  # verdicts, after which all are forgotten …
 MOST_PLACES = 64  # … as after so many kinds of places
@@ -21,6 +21,8 @@ class Verdicts:
 
     def at(self, parent: Claim, grounds: object, year: int) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
         """What is known of links to pages, and to what pages need, in the document of *parent*: URL to verdict."""
+        if parent.strays >= LINK_OUTSIDE:  # there a verdict depends on the host of the page too
+            return {}, {}
         known_grounds, known_year, places = self._now
         full = len(places) >= MOST_PLACES or sum(map(len, places.values())) >= MOST
         if known_grounds is not grounds or known_year != year or full:

@@ -12,13 +12,14 @@ from threading import Lock
 from archiver import blocks, extract, outcome, robots, url
 from archiver.earlier import Version
 from archiver.errors import Failure, FetchError
-from archiver.guesses import Guesses
+from archiver.guesses import ICON, Guesses, Probes, is_unnamed
 from archiver.http import unread
 from archiver.model import (
     OUTSIDE,
     Claim,
     Event,
     Exchange,
+    Framing,
     Grade,
     Hop,
     Link,
@@ -61,6 +62,7 @@ ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for what robot
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
 
 YEAR = 31_556_952  # seconds
+NOT_THERE = frozenset((404, 410))
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
 _ADDRESS, _HOP = itemgetter(0), itemgetter(1)  # of a link; the first one of a verdict, too
@@ -98,6 +100,7 @@ class Terms:
     traps: Traps | None = None
     rules: RobotsTerms = RobotsTerms()
     guesses: Guesses | None = None
+    probes: Probes | None = None
     verdicts: Verdicts = field(default_factory=Verdicts)
     turn: Lock = field(default_factory=Lock)  # for one thread at a time counts what pages brought
 
@@ -115,6 +118,11 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
     tallies += _guessed(terms, claim, result.event, there=_is_there(exchange))
+    if terms.probes is not None and result.event is Event.CAPTURE:
+        unnamed, learned = _unnamed(terms, terms.probes, claim, exchange.framing, links)
+        named = set(map(_ADDRESS, found)) if unnamed else set()
+        found += (new for new in unnamed if new.url not in named and new.url != claim.url)
+        tallies += learned
     sign = _sign(claim, exchange, links)
     answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
     return Settlement(
@@ -246,10 +254,29 @@ def _is_there(exchange: Exchange) -> bool:
 
 def _guessed(terms: Terms, claim: Claim, event: Event, *, there: bool) -> tuple[PatternTally, ...]:
     """What is to be remembered of the guesses on this host, where *claim* was one and this is the last word on it."""
-    if terms.guesses is None or event is Event.RETRY or not is_guess(claim.path):
+    if terms.guesses is None or event is Event.RETRY or not is_guess(claim.path) or is_unnamed(claim.url):
         return ()
     with terms.turn:
         return (terms.guesses.saw(claim.url, there=there),)
+
+
+def _unnamed(
+    terms: Terms, probes: Probes, claim: Claim, framing: Framing, links: Links
+) -> tuple[list[NewUrl], tuple[PatternTally, ...]]:
+    """What the site is asked for beside *claim* although nothing names it, and what is to be remembered of its host.
+
+    A page that is there shows that its host is the site's; a seed that is not may have a sitemap all the same.
+    """
+    if is_robots(claim):
+        with terms.turn:
+            return [], probes.named(claim, links)
+    is_there = 200 <= framing.status < 300 or (framing.status in NOT_THERE and not claim.path)
+    if not is_there or not is_page(claim) or not terms.scope.contains(claim.url):
+        return [], ()
+    with terms.turn:
+        wanted, learned = probes.after(claim.url, links, html=framing.status < 300 and framing.media_type in PAGES)
+    taken = (terms.scope.unnamed(each, claim, shown=each.endswith(ICON)) for each in wanted)
+    return [new for new in taken if new is not None], learned
 
 
 def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ...]:

@@ -17,7 +17,8 @@ from archiver.errors import Failure, FetchError
 from archiver.fetch.client import user_agent
 from archiver.fetch.guard import Guard
 from archiver.frontier.answers import HostState, Known
-from archiver.model import Claim, Hop, Link, NewUrl, PatternTally, Refusal, State
+from archiver.guesses import is_unnamed
+from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, PatternTally, Refusal, State
 from archiver.robots import Rules, product_token
 from archiver.scope import Moved, Scope, Scopes, is_guess
 from archiver.terms import registered_domains, terms_of
@@ -81,7 +82,9 @@ class Judge:
         line = self._line(address, host) if self._settings.politeness.robots == "obey" else ""
         if line:
             return Verdict(Decision.WOULD_REFUSE, self._robots(), line)
-        return Verdict(Decision.WOULD_TAKE, self._home_rule(address, 1) or f"scope: {self._settings.scope.scope}")
+        scope = self._settings.scope
+        rule = f"extra-hops: {scope.extra_hops}" if as_link.strays else f"scope: {scope.scope}"
+        return Verdict(Decision.WOULD_TAKE, self._home_rule(address, 1) or rule)
 
     def pace(self, address: str) -> str:
         """The setting by which the host of *address* is asked how fast."""
@@ -101,6 +104,8 @@ class Judge:
             return Verdict(Decision.TOOK, "seeds")
         if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
             return Verdict(Decision.TOOK, self._robots(), "it says what may be fetched from its host")
+        if is_guess(row.path) and is_unnamed(row.url):
+            return Verdict(Decision.TOOK, f"probe: {scope.probe}", "many sites have it, and name it nowhere")
         if is_guess(row.path):
             return Verdict(Decision.TOOK, f"speculative: {scope.speculative}", "only a script names it")
         if home := self._home_rule(row.url, row.depth):
@@ -181,6 +186,8 @@ class Judge:
 def _outside(row: Known, scope: ScopeSettings) -> tuple[str, str]:
     """Why *row* was taken although it lies outside the scope: rule, and what that means."""
     match row.hop:
+        case Hop.LINK if row.strays >= LINK_OUTSIDE:
+            return f"extra-hops: {scope.extra_hops}", "a page of the crawl links to it"
         case Hop.REDIRECT if row.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}:
             return f"redirects: {scope.redirects}", "a page of the crawl redirects to it"
         case Hop.REDIRECT:

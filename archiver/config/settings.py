@@ -92,6 +92,12 @@ class ScopeSettings:
     requisite_hops: int = setting(
         2, NUMBER, "Take what a page needs at most N hops outside of the scope: a foreign style sheet, and its fonts."
     )
+    extra_hops: int = setting(
+        0,
+        NUMBER,
+        "Take pages outside of the scope that pages of the scope link to, at most N links far, with what they need to "
+        "be shown; max-depth does not count for them.",
+    )
     speculative: str = setting(
         "site",
         choice("site", "any", "off"),
@@ -108,6 +114,12 @@ class ScopeSettings:
     )
     speculative_per_host: int = setting(
         2000, NUMBER, "Ask one host for at most N files that only a script names. 0: no limit."
+    )
+    probe: str = setting(
+        "on",
+        choice("on", "off"),
+        "Whether to ask each site once for /sitemap.xml and /sitemap_index.xml, where neither its robots.txt nor its "
+        "first page names a sitemap, and for /favicon.ico, where a page names no icon.",
     )
     max_redirects: int = setting(10, NUMBER, "Follow at most N redirects in a row.")
     redirects: str = setting(

@@ -13,7 +13,7 @@ from archiver.earlier import Memory
 from archiver.frontier.past import Archived
 from archiver.frontier.port import Frontier
 from archiver.frontier.recalling import Recalled
-from archiver.model import Claim, Hop, Link, Refusal
+from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, Refusal
 from archiver.scope import is_guess
 from archiver.visit import judged
 
@@ -64,7 +64,7 @@ def _as_found(each: Archived) -> tuple[Link, Claim]:
         hop=way,
         path=before,
         depth=max(0, each.depth - (hop is Hop.LINK)),
-        strays=max(0, each.strays - (hop is Hop.REQUISITE)),
+        strays=max(0, each.strays - {Hop.REQUISITE: 1, Hop.LINK: LINK_OUTSIDE}.get(hop, 0)),
         tries=0,
         seed=each.seed,
     )

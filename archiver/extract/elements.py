@@ -54,6 +54,7 @@ class Elements:
         self.framed: list[str] = []  # documents that stand in an attribute (srcdoc)
         self.templates: list[str] = []  # markup in scripts that others will fill in
         self.tables: list[str] = []  # scripts with the pages of the site, which only the whole page explains
+        self.icon = False  # it names the icon of its site, if only to say that there is none
         self.nofollow: dict[str, None] = {}  # where and to whom it says not to follow its links
         self.posting = False  # the form that was opened last sends by POST
 
@@ -232,6 +233,8 @@ def _link(elements: Elements, attributes: Attributes) -> None:
         hop = _item_hop(attributes)
     else:
         hop = relation_hop(relations or "")
+    if hop is Hop.REQUISITE and "icon" in (relations or "").lower().split():
+        elements.icon = True
     if hop is Hop.REQUISITE and (relations or "").strip().lower() == "prefetch" and attributes.get("as") == "document":
         hop = Hop.LINK
     if hop:

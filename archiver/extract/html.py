@@ -47,6 +47,7 @@ def read(document: Document) -> Links:
     notes = {f"only the first {MOST_BYTES} bytes": None} if len(document.body) > MOST_BYTES else {}
     found: dict[tuple[str, Hop], Link] = {}
     nofollow: tuple[str, ...] = ()
+    icon = False
     for depth in range(_DEEPEST):
         framed: list[tuple[str, str]] = []
         for source, address in pages:
@@ -54,8 +55,9 @@ def read(document: Document) -> Links:
             base = base_of(address, elements.base)
             links = elements.found.links(base, encoding)
             nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
+            icon = icon if depth else elements.icon
             if not depth and not elements.framed:
-                return Links(links.links, encoding, "; ".join(filter(None, (*notes, links.note))), nofollow)
+                return Links(links.links, encoding, "; ".join(filter(None, (*notes, links.note))), nofollow, icon)
             for link in links.links:
                 found.setdefault((link.url, link.hop), link)
             framed += ((inner, base) for inner in elements.framed)
@@ -63,7 +65,7 @@ def read(document: Document) -> Links:
         if len(framed) > _MOST_PARTS or len(found) > MOST_LINKS:
             notes["more documents in documents than are read"] = None
         pages = framed[:_MOST_PARTS] if len(found) < MOST_LINKS else []
-    return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes), nofollow)
+    return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes), nofollow, icon)
 
 
 def _elements(source: str) -> Elements:

@@ -132,14 +132,8 @@ def _said(piece: str) -> Said | None:
     names = {name for name, _, _ in tags}
     if not probe.found.empty and not ONCE.isdisjoint(names):
         raise OddError
-    if (
-        not _IN_TURN.isdisjoint(names)
-        or probe.framed
-        or probe.templates
-        or probe.nofollow
-        or probe.found.full
-        or probe.tables
-    ):
+    more = probe.framed or probe.templates or probe.tables or probe.icon or probe.nofollow or probe.found.full
+    if more or not _IN_TURN.isdisjoint(names):
         return Said((), tuple(tags))
     return None if probe.found.empty else Said(tuple(probe.found.references.items()))
 

@@ -13,7 +13,7 @@ from archiver import url
 from archiver.config import queries, sets, surts
 from archiver.config.matching import SLOW, Pattern
 from archiver.config.settings import ScopeSettings
-from archiver.model import Claim, Hop, Link, NewUrl, Refusal
+from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
 
 MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
 PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
@@ -119,7 +119,7 @@ class Scope:
         self._pages: set[str] = set()
         self.welcomed: tuple[Moved, ...] = ()  # where seeds have moved to
         self._outside = f"scope: {settings.scope}"
-        self._by_host_alone = self._whole_sites and not self._include and not self._refuses
+        self._by_host_alone = self._whole_sites and not self._include and not self._refuses and not settings.extra_hops
         self._remembered = lru_cache(maxsize=remembered)(self._worked_out)
         self._homes = lru_cache(maxsize=remembered)(self._is_home_host)
         self._step = lru_cache(maxsize=1024)(self._stepped)
@@ -144,19 +144,36 @@ class Scope:
             return NewUrl(self._respelled(link.url), link.hop, step.path, step.depth, 0, step.priority)
         moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
         about = self._about(link.url, moved)
-        rule = about.rule or step.rule
+        strays = self._strays(link, parent, about)
+        beyond = link.hop is Hop.LINK and bool(strays)  # the limit of depth is one of the scope, and this is outside
+        rule = about.rule or ("" if beyond and step.rule.startswith("max-depth") else step.rule)
         if rule:
             return Refusal(link.url, rule)
         if moved and not about.inside and (rule := self._leaving(link, parent)):
             return Refusal(link.url, rule)
         if rule := self._guessing(link, parent, about):
             return Refusal(link.url, rule)
-        strays = self._strays(link, parent, about)
         if strays is None:
-            return Refusal(link.url, f"{self._outside}{_slowly(about)}")
-        if strays > self._settings.requisite_hops:
+            limit = f"extra-hops: {self._settings.extra_hops}" if self._settings.extra_hops else self._outside
+            return Refusal(link.url, f"{limit}{_slowly(about)}")
+        if strays % LINK_OUTSIDE > self._settings.requisite_hops:
             return Refusal(link.url, f"requisite-hops: {self._settings.requisite_hops}{_slowly(about)}")
         return NewUrl(about.url, link.hop, step.path, step.depth, strays, step.priority)
+
+    def unnamed(self, address: str, parent: Claim, *, shown: bool) -> NewUrl | None:
+        """*address*, which nothing names, beside the page of *parent*, or None: the site is asked, and no other.
+
+        *shown*: a browser asks for it to show that page; else it may lead to further pages, which then are wanted.
+        """
+        settings, about = self._settings, self._about(address, True)
+        if about.rule or not (about.inside or about.at_home):
+            return None
+        if settings.max_hops is not None and hops(parent.path) >= settings.max_hops:
+            return None
+        if not settings.page_requisites if shown else settings.scope == "page" or settings.max_depth == 0:
+            return None
+        path = extend(parent.path, Hop.SPECULATIVE)
+        return NewUrl(address, Hop.SPECULATIVE, path, parent.depth, 0, PRIORITY_GUESS)
 
     def contains(self, address: str) -> bool:
         """Whether *address* lies in the scope itself, or is included by a pattern."""
@@ -268,6 +285,8 @@ class Scope:
         start = parent.path.rstrip(Hop.REDIRECT)
         if link.hop is not Hop.REDIRECT or start[-1:] not in {"", Hop.LINK} or self._settings.redirects == "follow":
             return ""
+        if parent.strays >= LINK_OUTSIDE:  # it has left long ago
+            return ""
         if self._settings.redirects == "seeds" and not start:
             self.welcome(((link.url, parent.seed or parent.url),))
             return ""
@@ -290,17 +309,42 @@ class Scope:
         return "" if own else f"speculative: {self._settings.speculative}"
 
     def _strays(self, link: Link, parent: Claim, about: About) -> int | None:
-        """Requisite hops since the scope was left; None where the scope may not be left."""
+        """Hops since the scope was left, as `Claim.strays` has them; None where the scope may not be left."""
         match link.hop:
             case Hop.REDIRECT | Hop.PREREQUISITE:
-                return 0 if about.inside else parent.strays
+                return 0 if about.inside else parent.strays or self._moved_out(link, parent)
             case Hop.REQUISITE | Hop.SPECULATIVE:
-                return 0 if about.inside else parent.strays + (not about.at_home)
+                return 0 if about.inside else self._needed_out(link, parent, about)
             case Hop.MANIFEST if self._settings.scope != "page":
                 wanted = parent.hop is Hop.MANIFEST or self._about(parent.url, True).at_home
                 return parent.strays if wanted or self._settings.scope == "any" else None
+            case Hop.LINK if not about.inside:
+                return self._linked_out(parent)
             case _:
                 return 0 if about.inside else None
+
+    def _needed_out(self, link: Link, parent: Claim, about: About) -> int | None:
+        """The strays of what the document of *parent* needs; a page outside is at home on its own host."""
+        beside = parent.strays >= LINK_OUTSIDE and site(link.url) == site(parent.url)
+        if about.at_home or beside:
+            return parent.strays
+        strays = parent.strays + 1
+        return strays if strays % LINK_OUTSIDE else None
+
+    def _linked_out(self, parent: Claim) -> int | None:
+        """The strays of a page outside that the page of *parent*, or a frame in one, links to; None: too far."""
+        named_by_page = parent.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK, Hop.REQUISITE}
+        if not named_by_page or parent.strays % LINK_OUTSIDE:
+            return None
+        strays = parent.strays + LINK_OUTSIDE
+        return strays if strays <= self._settings.extra_hops * LINK_OUTSIDE else None
+
+    def _moved_out(self, link: Link, parent: Claim) -> int:
+        """The strays of what a page of the scope has moved to: it is as far as if the page had linked there."""
+        start = parent.path.rstrip(Hop.REDIRECT)
+        page = link.hop is Hop.REDIRECT and start[-1:] in {"", Hop.LINK}
+        stays = self._settings.redirects == "seeds" and not start
+        return LINK_OUTSIDE if page and not stays and self._settings.extra_hops else 0
 
 
 def _each(lists: Iterable[str]) -> Iterator[str]:

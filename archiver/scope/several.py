@@ -130,6 +130,12 @@ class Scopes:
             refusals.append((group, verdict))
         return self._in_words(*refusals[0])
 
+    def unnamed(self, address: str, parent: Claim, *, shown: bool) -> NewUrl | None:
+        """*address*, which nothing names, beside the page of *parent*, where a seed wants it; else None."""
+        groups, _ = self._judges(parent.url)
+        taken = (group.scope.unnamed(address, parent, shown=shown) for group in groups)
+        return next((new for new in taken if new is not None), None)
+
     def contains(self, address: str) -> bool:
         """Whether *address* lies in the scope of a seed, or is included by a pattern."""
         return self._judges(address)[1]

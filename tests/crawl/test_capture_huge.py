@@ -102,7 +102,20 @@ class Stage:
 def test_two_gigabytes(tmp_path: Path) -> None:
     stage = Stage()
     with stage.server:
-        command = [*COMMAND, "crawl", stage.server.url(), "-o", "out", "--rate", "0", "--robots", "ignore", "-q"]
+        command = [
+            *COMMAND,
+            "crawl",
+            stage.server.url(),
+            "-o",
+            "out",
+            "--rate",
+            "0",
+            "--robots",
+            "ignore",
+            "--probe",
+            "off",
+            "-q",
+        ]
         command += ["--allow-private", FAR]
         process = subprocess.Popen(command, cwd=tmp_path, env=environment())
         began = time.monotonic()

@@ -98,7 +98,7 @@ def test_replayweb_shows_revisits(tmp_path: Path) -> None:
             assert ran.code == ExitCode.DONE, ran.said
 
         seeds = (server.url("/"), server.url("/", HOSTS[1]), "--allow-private", HOSTS[1])
-        begin = ("crawl", *seeds, "-o", "c", "--rate", "0", "--min-free-disk", "0")
+        begin = ("crawl", *seeds, "-o", "c", "--rate", "0", "--probe", "off", "--min-free-disk", "0")
         for version, arguments in ((1, begin), (1, ("recrawl", "c")), (2, ("recrawl", "c"))):
             server.routes = site(version)
             run(*arguments)

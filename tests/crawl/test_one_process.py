@@ -22,7 +22,7 @@ from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, keep
 from fixtures.running import ended, running
 from fixtures.sites import ok, page
 
-OPTIONS = ("--rate", "0", "--min-free-disk", "0", "-q")
+OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0", "-q")
 HOST = socket.gethostname()
 NEVER = "http://127.0.0.1:9/"
 

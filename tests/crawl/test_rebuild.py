@@ -13,10 +13,10 @@ from fixtures.forks import Forks
 from fixtures.lifetimes import crawl
 from fixtures.rawserver import RawServer
 from fixtures.running import ended, running
-from fixtures.sites import oddities, tree
+from fixtures.sites import UNNAMED, oddities, tree
 
 SITE = tree(40)
-ALL = SITE.reachable | {"/robots.txt"}
+ALL = SITE.reachable | UNNAMED | {"/robots.txt"}
 OPTIONS = ("-o", "c", "--rate", "0", "--warc-size", "20000")
 # What a crawl is, without the order in which rows were made.
 URLS = """
@@ -101,7 +101,7 @@ def test_without_its_database_a_killed_crawl_goes_on_where_it_was(tmp_path: Path
 @pytest.mark.parametrize("damage", ["deleted", "emptied", "overwritten", "cut"])
 def test_a_lost_database_is_named_with_its_cure(tmp_path: Path, forks: Forks, damage: str) -> None:
     with RawServer(SITE.routes) as server:
-        crawl(tmp_path / "c", server.url())
+        crawl(tmp_path / "c", server.url(), probe="on")
         forks.archiver("resume", "c", cwd=tmp_path)
         database = tmp_path / "c/crawl.db"
         whole = database.read_bytes()

@@ -29,7 +29,7 @@ from fixtures.steps import SUCCESSION
 
 pytestmark = pytest.mark.slow
 
-OPTIONS = ("--rate", "0", "--retries", "0", "--min-free-disk", "0", "-qq")
+OPTIONS = ("--rate", "0", "--probe", "off", "--retries", "0", "--min-free-disk", "0", "-qq")
 GONE = keep(message("410 Gone", b"gone\n", content_type="text/plain"))
 BROKEN = keep(message("500 Internal Server Error", b"sorry\n", content_type="text/plain"))
 UNASKED_304 = keep(b"HTTP/1.1 304 Not Modified\r\n\r\n")

@@ -17,10 +17,10 @@ from fixtures.archives import captured, rows, states, stored, warcs
 from fixtures.command import archiver
 from fixtures.rawserver import RawServer
 from fixtures.running import ended, running
-from fixtures.sites import tree
+from fixtures.sites import UNNAMED, tree
 
 SITE = tree(40)
-ALL = SITE.reachable | {"/robots.txt"}
+ALL = SITE.reachable | UNNAMED | {"/robots.txt"}
 OPTIONS = ("-o", "c", "--rate", "0", "--host-concurrency", "1", "--warc-size", "20000")
 
 pytestmark = [

@@ -69,7 +69,9 @@ def test_a_disk_that_is_nearly_full(tmp_path: Path) -> None:
         return usual
 
     with mounted(directory.parent, "20m"), RawServer({**SITE.routes, "/p5.html": fills}) as server:
-        with running("crawl", server.url(), "-o", "c", "--rate", "15", "-qq", *FLOOR, cwd=directory.parent) as process:
+        with running(
+            "crawl", server.url(), "-o", "c", "--rate", "15", "--probe", "off", "-qq", *FLOOR, cwd=directory.parent
+        ) as process:
             code, err = ended(process)
         assert code == ExitCode.STORAGE, err
         found = NEARLY_FULL.fullmatch(complaint(err))
@@ -107,8 +109,12 @@ def test_a_read_only_disk(tmp_path: Path, server: RawServer) -> None:
     with mounted(folder, "50m") as disk:
         for name in ("c", "empty", "killed"):
             (folder / name).mkdir()
-        assert archiver("crawl", server.url(), "-o", "c", "--max-urls", "9", *FAST, *NO_FLOOR, cwd=folder).returncode
-        with running("crawl", server.url(), "-o", "killed", "--rate", "9", "-v", *NO_FLOOR, cwd=folder) as process:
+        assert archiver(
+            "crawl", server.url(), "-o", "c", "--max-urls", "9", "--probe", "off", *FAST, *NO_FLOOR, cwd=folder
+        ).returncode
+        with running(
+            "crawl", server.url(), "-o", "killed", "--rate", "9", "--probe", "off", "-v", *NO_FLOOR, cwd=folder
+        ) as process:
             asked = len(server.log)
             server.log.holds(asked + 12).wait()
             process.kill()
