@@ -93,10 +93,7 @@ class ScopeSettings:
         2, NUMBER, "Take what a page needs at most N hops outside of the scope: a foreign style sheet, and its fonts."
     )
     extra_hops: int = setting(
-        0,
-        NUMBER,
-        "Take pages outside of the scope that pages of the scope link to, at most N links far, with what they need to "
-        "be shown; max-depth does not count for them.",
+        0, NUMBER, "Take pages outside of the scope that its pages link to, at most N links far, with what they need."
     )
     speculative: str = setting(
         "site",
@@ -107,7 +104,7 @@ class ScopeSettings:
     source_maps: bool = setting(
         False,
         BOOLEAN,
-        "Ask also for the source maps that scripts name; only developers look at them, and many sites have none.",
+        "Ask also for the source maps that scripts name; only developers use them, and few sites have any.",
     )
     speculative_per_page: int = setting(
         100, NUMBER, "Take at most N files that only a script names from one page or script. 0: no limit."
@@ -118,8 +115,7 @@ class ScopeSettings:
     probe: str = setting(
         "on",
         choice("on", "off"),
-        "Whether to ask each site once for /sitemap.xml and /sitemap_index.xml, where neither its robots.txt nor its "
-        "first page names a sitemap, and for /favicon.ico, where a page names no icon.",
+        "Ask each site once for /sitemap.xml, /sitemap_index.xml and /favicon.ico, where nothing names one.",
     )
     max_redirects: int = setting(10, NUMBER, "Follow at most N redirects in a row.")
     redirects: str = setting(
