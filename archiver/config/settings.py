@@ -248,8 +248,8 @@ class Settings:
     """All slices together, and the seeds. Parts of the program are given their slice, never this."""
 
     seeds: tuple[str, ...] = ()  # canonical URLs
-    scope: ScopeSettings = ScopeSettings()
-    traps: TrapSettings = TrapSettings()
+    scope: ScopeSettings = ScopeSettings()  # noqa: RUF009 - frozen, as all slices
+    traps: TrapSettings = TrapSettings()  # noqa: RUF009
     politeness: PolitenessSettings = PolitenessSettings()
     fetch: FetchSettings = FetchSettings()
     limits: LimitSettings = LimitSettings()
