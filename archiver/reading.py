@@ -21,6 +21,7 @@ PROBE = 4 << 10
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
+_SCRIPTS = (".js", ".mjs", ".json")
 _OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -88,8 +89,10 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         if not extract.readable(beginning):
             return Links(tuple(named), nofollow=nofollow)
     body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
-    document = extract.Document(claim.url, media_type, charset(exchange.framing), body, hop)
-    if is_guess(claim.path) and extract.is_page(document):  # what a site says where there is no such file
+    document = extract.Document(claim.url, media_type, charset(exchange.framing), body, hop, _page_of(claim))
+    if (
+        is_guess(claim.path) and not is_page(claim) and extract.is_page(document)
+    ):  # what a site says where there is no such file
         return Links(note=note)
     told = read(document)
     found = told.links
@@ -154,5 +157,18 @@ def charset_of(content_type: str) -> str | None:
 
 
 def is_page(claim: Claim) -> bool:
-    """Whether *claim* is one that a person could open, however often it has moved, and not a part of one."""
-    return claim.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}
+    """Whether *claim* is one that a person could open, however often it has moved, and not a part of one.
+
+    Of guesses those whose name is a page's: a page in the place of a file is what a site says where there is none.
+    """
+    led = claim.path.rstrip(Hop.REDIRECT)
+    if led[-1:] != Hop.SPECULATIVE:
+        return led[-1:] in {"", Hop.LINK}
+    first = claim.url if led == claim.path else claim.via or ""
+    return url.may_be_page(claim.url) and (not first or url.may_be_page(first))
+
+
+def _page_of(claim: Claim) -> str:
+    """The page that runs *claim*, if that is a script, or uses it: what named it, or where its path began."""
+    via = claim.via or ""
+    return claim.seed if via and url.path(via).lower().endswith(_SCRIPTS) else via

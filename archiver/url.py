@@ -10,6 +10,12 @@ from functools import lru_cache
 
 import ada_url
 
+PAGE_ENDINGS = frozenset(
+    (
+        *("html", "htm", "xhtml", "xht", "shtml", "shtm", "phtml", "php", "php3", "php4", "php5", "asp", "aspx", "jsp"),
+        *("jspx", "jsf", "cfm", "cgi", "pl", "do"),
+    )
+)
 MAX_LENGTH = 16_384  # longer ones are data that leaked into a link; servers refuse from 8 KiB on
 
 # References that need no parser: nothing in them is escaped, normalized or means anything but itself. Whole ones have a
@@ -133,6 +139,12 @@ def path(url: str) -> str:
 
 
 @lru_cache(maxsize=256)  # of URLs that may be long
+def may_be_page(url: str) -> bool:
+    """Whether the name of a canonical URL is that of a page: one with an ending of pages, or with none at all."""
+    name, dot, ending = path(url).rpartition("/")[2].rpartition(".")
+    return not dot or (name != "" and ending.lower() in PAGE_ENDINGS)
+
+
 def surt(url: str) -> str:
     """The key under which pywb looks *url* up: Internet Archive's canonical SURT."""
     import surt as ia_surt  # noqa: PLC0415 - brings an HTTP client with it, which takes a fifth of a second

@@ -117,7 +117,7 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
         notes.append(_redirect_note(terms.scope, claim, links.links[0], found[0] if found else refused[0]))
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
-    tallies += _guessed(terms, claim, result.event, there=_is_there(exchange))
+    tallies += _guessed(terms, claim, result.event, there=_is_there(claim, exchange), page=links.page)
     if terms.probes is not None and result.event is Event.CAPTURE:
         unnamed, learned = _unnamed(terms, terms.probes, claim, exchange.framing, links)
         named = set(map(_ADDRESS, found)) if unnamed else set()
@@ -169,7 +169,7 @@ def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> tuple[lis
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
     pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
     others: dict[str, NewUrl] = {}
-    traps, guesses = terms.traps, 0
+    traps = terms.traps
     at_once = nofollow is None and (traps is None or traps.calm)
     found: list[NewUrl] = []
     refused: list[Refusal] = []
@@ -191,11 +191,6 @@ def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> tuple[lis
             continue
         if new is None and known is not others:
             remember(known, address, verdict)
-        if hop is _SPECULATIVE:
-            guesses += 1
-            if rule := _too_many(terms, guesses):
-                refused.append(Refusal(verdict.url, rule))
-                continue
         found.append(verdict)
     if traps is not None:
         traps.met(map(_ADDRESS, found))
@@ -232,7 +227,11 @@ def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refus
     verdict = terms.scope.judge(link, claim)
     if isinstance(verdict, Refusal):
         return verdict
-    if link.hop is Hop.SPECULATIVE and terms.guesses is not None and (rule := terms.guesses.refusal(verdict.url)):
+    if (
+        link.hop is Hop.SPECULATIVE
+        and terms.guesses is not None
+        and (rule := terms.guesses.refusal(verdict.url, claim.url))
+    ):
         return Refusal(verdict.url, rule)
     if terms.traps is None:
         return verdict
@@ -241,23 +240,20 @@ def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refus
     return Refusal(verdict.url, rule) if rule else verdict
 
 
-def _too_many(terms: Terms, number: int) -> str:
-    """The rule by which so many guesses from one document are too many, "" where they are not."""
-    most = terms.guesses.per_page if terms.guesses is not None else 0
-    return f"speculative-per-page: {most}" if 0 < most < number else ""
+def _is_there(claim: Claim, exchange: Exchange) -> bool:
+    """Whether a guess was right: many sites answer with a page, and status 200, where there is no such file."""
+    as_guessed = exchange.framing.media_type not in PAGES or is_page(claim)
+    return 200 <= exchange.framing.status < 400 and as_guessed
 
 
-def _is_there(exchange: Exchange) -> bool:
-    """Whether a guess was right: many sites answer with a page, and status 200, where there is nothing."""
-    return 200 <= exchange.framing.status < 400 and exchange.framing.media_type not in PAGES
-
-
-def _guessed(terms: Terms, claim: Claim, event: Event, *, there: bool) -> tuple[PatternTally, ...]:
+def _guessed(
+    terms: Terms, claim: Claim, event: Event, *, there: bool, page: bytes | None = None
+) -> tuple[PatternTally, ...]:
     """What is to be remembered of the guesses on this host, where *claim* was one and this is the last word on it."""
     if terms.guesses is None or event is Event.RETRY or not is_guess(claim.path) or is_unnamed(claim.url):
         return ()
     with terms.turn:
-        return (terms.guesses.saw(claim.url, there=there),)
+        return (terms.guesses.saw(claim.url, claim.via or "", there=there, page=page),)
 
 
 def _unnamed(
@@ -291,8 +287,9 @@ def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ..
 
 def held(terms: Terms, claim: Claim) -> str:
     """The budget that was used up while *claim* waited, "" where none was; a seed has none."""
-    if terms.guesses is not None and claim.hop is Hop.SPECULATIVE:
-        return terms.guesses.refusal(claim.url)
+    guesses = terms.guesses if claim.hop is Hop.SPECULATIVE else None
+    if guesses is not None and (rule := guesses.refusal(claim.url, claim.via or "")):
+        return rule
     if terms.traps is None or not claim.path or not is_page(claim):
         return ""
     return terms.traps.held(claim.url, Hop.LINK)

@@ -79,8 +79,8 @@ class ScopeSettings:
     speculative: str = setting(
         "site",
         choice("site", "any", "off"),
-        "Whether to ask for files that only a script names (strings that are surely files, imports, what loaders put "
-        "together): on the hosts of the site, anywhere, or not. docs/extraction.md tells which.",
+        "Whether to ask for what only a script names (strings that are surely files or pages, markup in strings, "
+        "imports, what loaders put together): on the hosts of the site, anywhere, or not. See docs/extraction.md.",
     )
     source_maps: bool = setting(
         False,
@@ -88,10 +88,10 @@ class ScopeSettings:
         "Ask also for the source maps that scripts name; only developers use them, and few sites have any.",
     )
     speculative_per_page: int = setting(
-        100, NUMBER, "Take at most N files that only a script names from one page or script. 0: no limit."
+        100, NUMBER, "Give up what only one page or script names after N of it were not there. 0: no limit."
     )
     speculative_per_host: int = setting(
-        2000, NUMBER, "Ask one host for at most N files that only a script names. 0: no limit."
+        2000, NUMBER, "Give up what only scripts name on one host after N of it were not there. 0: no limit."
     )
     probe: str = setting(
         "on",

@@ -12,11 +12,10 @@ from archiver.export import sheets
 from archiver.export.links import Page
 from archiver.export.tags import Attribute, Tag, tags
 from archiver.extract import charset, late, refresh, srcset
-from archiver.extract.elements import relation_hop
 from archiver.extract.found import base_of
 from archiver.extract.markup import unescaped
 from archiver.extract.plugins import of_param
-from archiver.extract.vocabulary import LATE, LATE_ON_IMAGES, PRESENTATION, URLS
+from archiver.extract.vocabulary import LATE, LATE_ON_IMAGES, PRESENTATION, URLS, relation_hop
 from archiver.model import Hop
 
 _DEEPEST = 3  # documents in documents

@@ -11,7 +11,7 @@ Readers of what many sites do not have are imported when the first of it comes: 
 from collections.abc import Callable
 from dataclasses import replace
 
-from archiver.extract import css, html, script, text
+from archiver.extract import css, html, program, text
 from archiver.extract.coding import decoded
 from archiver.extract.document import Document
 from archiver.extract.fields import from_fields, nofollow, redirect
@@ -32,7 +32,8 @@ def _rare(document: Document) -> Links:
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: html.read,
     Kind.CSS: css.read,
-    Kind.SCRIPT: script.read,
+    Kind.SCRIPT: program.read,
+    Kind.JSON: program.read_data,
     Kind.TEXT: text.read,
     **dict.fromkeys(
         (Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.INDEX), _rare

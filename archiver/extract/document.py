@@ -18,3 +18,4 @@ class Document:
     charset: str | None  # the parameter of Content-Type, as it stands there
     body: bytes
     hop: Hop = Hop.LINK  # how it was reached: a MANIFEST is read as a sitemap
+    page: str = ""  # the page that runs it, if it is a script or data for one, and that is known

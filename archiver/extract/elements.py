@@ -9,19 +9,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from archiver.extract import css, generators, late, plugins, refresh, script, srcset, state
+from archiver.extract import css, generators, inline, late, listed, markup_in, plugins, refresh, script, srcset, state
 from archiver.extract.found import NOFOLLOW, Found
 from archiver.extract.guess import a_file, like_a_url, surely_a_url
 from archiver.extract.vocabulary import (
-    ITEM_FILES,
-    ITEM_PAGES,
     LATE_ON_IMAGES,
     MATHML,
     META_LINKS,
     META_REQUISITES,
     PRESENTATION,
-    RELATIONS,
     URLS,
+    item_hop,
+    relation_hop,
 )
 from archiver.model import Hop
 
@@ -37,10 +36,6 @@ _NOT_FETCHED = ("post", "dialog")  # what a form does with these methods leaves 
 _COMMON = frozenset(("alt", "class", "content", "height", "href", "id", "name", "rel", "src", "title", "type", "width"))
 _PAINT = re.compile(r"[\t\n\f\r ]*+url\(", re.IGNORECASE)
 _BLANK = re.compile(r"\S\s+\S")
-_OPENED = re.compile(  # what a script surely opens: a plain string, and nothing else, is assigned or handed over
-    r"(?:\blocation(?:\.href)?\s*=|\blocation\.(?:assign|replace)\s*\(|\bopen\s*\()"
-    r"\s*(['\"])([^'\"\\<>+\s]{1,2000})\1(?=\s*[,;)}]|\s*\Z)"
-)
 _TASK = re.compile(r"(action|icon)-uri=([^;\s]+)", re.IGNORECASE)
 _TEMPLATE = re.compile(r"template|handlebars|mustache|tmpl|underscore|jsrender|text/html\Z")
 
@@ -51,16 +46,20 @@ class Elements:
     def __init__(self) -> None:
         self.found = Found()
         self.base: str | None = None  # the first base element's href
+        self.early = 0  # references that came before it, which are loaded while it is not known
         self.framed: list[str] = []  # documents that stand in an attribute (srcdoc)
         self.templates: list[str] = []  # markup in scripts that others will fill in
         self.tables: list[str] = []  # scripts with the pages of the site, which only the whole page explains
         self.icon = False  # it names the icon of its site, if only to say that there is none
         self.nofollow: dict[str, None] = {}  # where and to whom it says not to follow its links
+        self.asks = False  # what the tag that came last says depends on one before it
+        self.jumping = False  # a choice in the menu that was opened last leads to what it names
         self.posting = False  # the form that was opened last sends by POST
 
     def start_any(self, tag: str, attributes: Attributes) -> None:
         """Take in one start tag: what its attributes mean on this element, and what they mean on any."""
         if not attributes:
+            self.jumping = self.jumping and tag != "select"
             return
         known = _ELEMENTS.get(tag)
         mark = NOFOLLOW if "rel" in attributes and "nofollow" in attributes["rel"].lower().split() else ""
@@ -86,9 +85,16 @@ class Elements:
             meaning = _ANYWHERE.get(name)
             if meaning:
                 meaning(self, tag, name, value)
+            elif name.startswith("on"):
+                self.handled(f"{tag}/@{name}", inline.handler(value))
             elif name.startswith("data-"):
                 for reference, hop in late.kept(tag, name, value):
                     self.found.add(reference, hop, f"{tag}/@{name}" + mark * (hop is Hop.LINK))
+
+    def handled(self, where: str, named: inline.Named) -> None:
+        """Take in what an event handler or a script in place of an address *named*."""
+        for reference, hop, _ in named:
+            self.found.add(reference, hop, where)
 
     def style(self, text: str, where: str = "style") -> None:
         """Take in the text of a style element, or of an attribute."""
@@ -101,10 +107,9 @@ class Elements:
         if attributes.get("src"):
             return
         if script.is_program(kind):
-            self._all(state.assigned(text), "script/state")
-            for reference, context in script.references(text, inline=True):
-                self.found.add(reference, Hop.SPECULATIVE, context)
-            self._all(generators.inline(text), generators.LOADED)
+            for reference, hop, context in inline.program(text):
+                self.found.add(reference, hop, context)
+            written(self.found, text)
             if generators.HASHES in text:
                 self.tables.append(text)
         elif kind == "application/ld+json":
@@ -151,10 +156,20 @@ class Elements:
 
     def _described(self, tag: str, attributes: Attributes) -> None:
         """A property in microdata or RDFa whose value stands in `content`."""
-        hop = _item_hop(attributes)
+        hop = item_hop(attributes)
         value = attributes["content"]
         if (hop is Hop.REQUISITE and like_a_url(value)) or (hop is Hop.LINK and surely_a_url(value)):
             self.found.add(value, hop, f"{tag}/@content")
+
+
+def written(found: Found, text: str) -> None:
+    """Keep in *found* what markup in the strings of a script names."""
+    for name, attributes in markup_in.tags(text):
+        probe = Elements()
+        probe.start_any(name, attributes)
+        for (reference, hop), context in probe.found.references.items():
+            if markup_in.is_sure(reference, hop):
+                found.add(reference, Hop.SPECULATIVE, f"script/{context}")
 
 
 def _styled(elements: Elements, tag: str, name: str, value: str) -> None:
@@ -180,11 +195,6 @@ def _map(elements: Elements, tag: str, name: str, value: str) -> None:
         elements.found.add(value, Hop.LINK, f"{tag}/@{name}")
 
 
-def _clicked(elements: Elements, tag: str, name: str, value: str) -> None:
-    for _, reference in _OPENED.findall(value):
-        elements.found.add(reference, Hop.LINK, f"{tag}/@{name}")
-
-
 _Meaning = Callable[[Elements, str, str, str], None]
 _ANYWHERE: dict[str, _Meaning] = {
     "style": _styled,
@@ -192,15 +202,17 @@ _ANYWHERE: dict[str, _Meaning] = {
     "cite": _reference,
     "longdesc": _reference,
     "usemap": _map,
-    "onclick": _clicked,
     **dict.fromkeys(PRESENTATION, _painted),
 }
 
 
-def _anchor(elements: Elements, attributes: Attributes) -> None:
-    href = attributes.get("href")
-    if href and href[0] in "jJ" and href[:11].lower() == "javascript:":
-        _clicked(elements, "a", "href", href)
+def _anchor(tag: str, name: str) -> "_More":
+    def more(elements: Elements, attributes: Attributes) -> None:
+        href = attributes.get(name)
+        if href and inline.is_script(href):
+            elements.handled(f"{tag}/@{name}", inline.script_url(href))
+
+    return more
 
 
 def _image(elements: Elements, attributes: Attributes) -> None:
@@ -220,17 +232,19 @@ def _other_image(tag: str) -> "_More":
 def _iframe(elements: Elements, attributes: Attributes) -> None:
     if attributes.get("srcdoc"):
         elements.framed.append(attributes["srcdoc"])
+    _anchor("iframe", "src")(elements, attributes)
 
 
 def _base(elements: Elements, attributes: Attributes) -> None:
-    if elements.base is None:
-        elements.base = attributes.get("href")
+    if elements.base is None and "href" in attributes:
+        elements.base = attributes["href"]
+        elements.early = len(elements.found.references)
 
 
 def _link(elements: Elements, attributes: Attributes) -> None:
     relations = attributes.get("rel")
     if relations is None and ("itemprop" in attributes or "property" in attributes):
-        hop = _item_hop(attributes)
+        hop = item_hop(attributes)
     else:
         hop = relation_hop(relations or "")
     if hop is Hop.REQUISITE and "icon" in (relations or "").lower().split():
@@ -253,7 +267,7 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
     name = name.strip().lower()
     if len(content) < _LONGEST_DIRECTIVES and _refuses(content.lower()):
         elements.tell(name)
-    for reference, hop in _content(name, content, _item_hop(attributes) if "itemprop" in attributes else None):
+    for reference, hop in _content(name, content, item_hop(attributes) if "itemprop" in attributes else None):
         elements.found.add(reference, hop, "meta/@content")
 
 
@@ -298,6 +312,20 @@ def _submit(elements: Elements, tag: str, attributes: Attributes) -> None:
         elements.found.add(attributes.get("formaction"), Hop.LINK, f"{tag}/@formaction")
 
 
+def _select(elements: Elements, attributes: Attributes) -> None:
+    elements.jumping = inline.navigates(attributes.get("onchange", ""))
+
+
+def _option(elements: Elements, attributes: Attributes) -> None:
+    value = attributes.get("value", "").strip()
+    if like_a_url(value):
+        elements.asks = True
+    if elements.jumping and like_a_url(value):
+        elements.found.add(value, Hop.LINK, "option/@value")
+    elif listed.is_page(value):
+        elements.found.add(value, Hop.SPECULATIVE, "option/@value")
+
+
 def _animation(tag: str) -> "_More":
     """An SVG animation that changes what is shown by changing a reference."""
 
@@ -321,14 +349,16 @@ def _plugin(tag: str, named: Callable[[Attributes], plugins.Named]) -> "_More":
 
 _More = Callable[[Elements, Attributes], None]
 _MORE: dict[str, _More] = {
-    "a": _anchor,
+    "a": _anchor("a", "href"),
     "amp-img": _other_image("amp-img"),
     "animate": _animation("animate"),
     "applet": _plugin("applet", plugins.of_applet),
+    "area": _anchor("area", "href"),
     "base": _base,
     "button": _button,
     "embed": _plugin("embed", plugins.of_embed),
     "form": _form,
+    "frame": _anchor("frame", "src"),
     "iframe": _iframe,
     "img": _image,
     "input": _input,
@@ -336,6 +366,8 @@ _MORE: dict[str, _More] = {
     "meta": _meta,
     "object": _plugin("object", plugins.of_object),
     "param": _plugin("param", plugins.of_param),
+    "option": _option,
+    "select": _select,
     "set": _animation("set"),
     "source": _other_image("source"),
 }
@@ -353,28 +385,3 @@ _ELEMENTS = {
     for tag in (*URLS, *_MORE)
 }
 NAMES = frozenset((*_ELEMENTS, "blockquote", "del", "ins", "q"))  # the elements that are told apart
-
-
-def relation_hop(relations: str) -> Hop | None:
-    """How a link with these *relations* (as `rel` has them) leads on; None where no document stands behind it."""
-    words = relations.lower().split()
-    hops = [_of_relation(word) for word in words if word != "prefetch"]
-    if Hop.REQUISITE in hops:
-        return Hop.REQUISITE
-    fallback = RELATIONS["prefetch"] if "prefetch" in words else None if words else Hop.LINK
-    return next((hop for hop in hops if hop), fallback)
-
-
-def _of_relation(word: str) -> Hop | None:
-    return None if word.startswith("schema.") else RELATIONS.get(word, Hop.LINK)
-
-
-def _item_hop(attributes: Attributes) -> Hop | None:
-    """How the property of a thing leads on whose name stands in `itemprop` or `property`."""
-    for written in (attributes.get("itemprop") or attributes.get("property") or "").lower().split():
-        name = written.rpartition("/")[2].rpartition(":")[2]
-        if name in ITEM_FILES:
-            return Hop.REQUISITE
-        if name in ITEM_PAGES:
-            return Hop.LINK
-    return None

@@ -13,11 +13,12 @@ from lxml import etree
 from archiver.extract import html
 from archiver.extract.bases import Bases
 from archiver.extract.document import Document
-from archiver.extract.elements import Attributes, relation_hop
+from archiver.extract.elements import Attributes
 from archiver.extract.entries import LONGEST, as_written
 from archiver.extract.found import Found
 from archiver.extract.guess import like_a_url
 from archiver.extract.vocabularies import WHOLE, XHTML, sheet
+from archiver.extract.vocabulary import relation_hop
 from archiver.model import Hop
 
 ROOTS = frozenset(("rss", "feed", "rdf", "entry"))

@@ -12,8 +12,9 @@ from itertools import islice
 
 from archiver import url
 from archiver.extract import refresh, srcset, weblink
-from archiver.extract.elements import MOST_TOLD, REFUSE, relation_hop
+from archiver.extract.elements import MOST_TOLD, REFUSE
 from archiver.extract.found import Joiner
+from archiver.extract.vocabulary import relation_hop
 from archiver.model import Hop, Link
 
 Fields = Iterable[tuple[str, str]]

@@ -9,6 +9,8 @@ noframes, templates in scripts, and the documents in srcdoc attributes; each thr
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from types import SimpleNamespace
 
 from lxml import etree
@@ -16,7 +18,7 @@ from lxml import etree
 from archiver.extract import charset, generators, markup, pieces
 from archiver.extract.document import Document
 from archiver.extract.elements import Attributes, Elements
-from archiver.extract.found import MOST_LINKS, base_of
+from archiver.extract.found import MOST_LINKS, Joiner, base_of
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 32 << 20
@@ -54,6 +56,8 @@ def read(document: Document) -> Links:
             elements = _elements(source)
             base = base_of(address, elements.base)
             links = elements.found.links(base, encoding)
+            if elements.early and base != address:
+                links = replace(links, links=_with_early(elements, links.links, Joiner(address, encoding)))
             nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
             icon = icon if depth else elements.icon
             if not depth and not elements.framed:
@@ -66,6 +70,14 @@ def read(document: Document) -> Links:
             notes["more documents in documents than are read"] = None
         pages = framed[:_MOST_PARTS] if len(found) < MOST_LINKS else []
     return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes), nofollow, icon)
+
+
+def _with_early(elements: Elements, links: tuple[Link, ...], joiner: Joiner) -> tuple[Link, ...]:
+    """*links*, and what was loaded before the base element was read: browsers resolve that against the page itself."""
+    early = islice(elements.found.references.items(), elements.early)
+    loaded = joiner.links({key: context for key, context in early if key[1] is not Hop.LINK})
+    known = {(link.url, link.hop): link for link in (*links, *loaded)}
+    return tuple(known.values())[:MOST_LINKS]
 
 
 def _elements(source: str) -> Elements:

@@ -24,6 +24,7 @@ class Kind(Enum):
     PLAYLIST = auto()
     MANIFEST = auto()
     JSON_FEED = auto()
+    JSON = auto()
     PDF = auto()
     INDEX = auto()
     OTHER = auto()
@@ -117,6 +118,8 @@ def _wanted(document: Document) -> Kind:
             return Kind.CSS
         if name.endswith((".js", ".mjs")):
             return Kind.SCRIPT
+        if name.endswith(".json"):
+            return Kind.JSON
     return Kind.OTHER
 
 

@@ -33,7 +33,7 @@ _CONDITION = r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}[iI][fF]\b"
 _PAINTED = rf"(?:[fF][iI]|[sS][tT][rR]|[mM][aA]|[cC](?:[lL][iI]|[uU]))[a-zA-Z-]++{_S}*+={_S}*+[\"']?+{_S}*+[uU]"
 _EVERYWHERE = (
     r"(?=[bBcCdDfFlLmMoOsSuU])"  # most begin otherwise
-    rf"(?:[sS][tT][yY]|[bB][aA]|[dD][aA][tT][aA]-|[cC](?:[oO][nN]|[iI])|[oO][nN][cC]|[lL][oO]|[uU][sS]|{_PAINTED})"
+    rf"(?:[sS][tT][yY]|[bB][aA]|[dD][aA][tT][aA]-|[cC](?:[oO][nN]|[iI])|[oO][nN]|[lL][oO]|[uU][sS]|{_PAINTED})"
 )
 _ELSEWHERE = r"[sS][rR][cC]|[hH][rR]|[xX][lL]|[pP][oO]"
 _MOSTLY = r"class(?==)"  # and of those that do not, this is the most common
@@ -104,7 +104,7 @@ class Scanner:
                     return None
                 text = raw[1] if name in _TOLD else ""
                 position = raw.end()
-            tags.append((name, _attributes(inside) if inside else {}, text or ""))
+            tags.append((name, attributes(inside) if inside else {}, text or ""))
         return None
 
 
@@ -127,13 +127,14 @@ def alternatives(names: Iterable[str]) -> str:
     return "|".join(f"{head}(?:{'|'.join(tails)})" for head, tails in heads.items())
 
 
-def _attributes(inside: str) -> dict[str, str]:
-    attributes: dict[str, str] = {}
+def attributes(inside: str) -> dict[str, str]:
+    """The attributes in *inside*, of two with one name the first."""
+    found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(inside):
-        attributes.setdefault(name.lower(), double or single or bare)
+        found.setdefault(name.lower(), double or single or bare)
     if "&" in inside:
-        return {name: unescaped(value) for name, value in attributes.items()}
-    return attributes
+        return {name: unescaped(value) for name, value in found.items()}
+    return found
 
 
 def unescaped(value: str) -> str:

@@ -20,7 +20,7 @@ _REMEMBERED = 4096
 
 SCANNER = markup.Scanner(NAMES)
 ONCE = frozenset(("html", "head", "body"))  # whether such a tag counts depends on what stands before it
-_IN_TURN = frozenset(("base", "button", "form", "input", markup.COMMENT))  # these mean something to others
+_IN_TURN = frozenset(("base", "button", "form", "input", "select", markup.COMMENT))  # these mean something to others
 
 _S = r"[\t\n\f\r ]*+"
 
@@ -132,7 +132,15 @@ def _said(piece: str) -> Said | None:
     names = {name for name, _, _ in tags}
     if not probe.found.empty and not ONCE.isdisjoint(names):
         raise OddError
-    more = probe.framed or probe.templates or probe.tables or probe.icon or probe.nofollow or probe.found.full
+    more = (
+        probe.framed
+        or probe.templates
+        or probe.tables
+        or probe.icon
+        or probe.nofollow
+        or probe.found.full
+        or probe.asks
+    )
     if more or not _IN_TURN.isdisjoint(names):
         return Said((), tuple(tags))
     return None if probe.found.empty else Said(tuple(probe.found.references.items()))

@@ -16,7 +16,7 @@ _WARNING = re.compile(  # what PHP and its kin say in the place where they are w
     rb"(?:[^<]|</?(?:br|b|i|p|em|strong|pre|div|span|font|table|tr|t[dh]|hr|a|h[1-6])(?=[\s/>])[^<>]*+>)++",
     re.IGNORECASE,
 )
-Word = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "TEXT", "INDEX", "OTHER"]
+Word = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "JSON", "TEXT", "INDEX", "OTHER"]
 
 _PDF = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
 _GZIP = frozenset(("application/gzip", "application/x-gzip"))
@@ -35,6 +35,7 @@ _PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[referen
 _ADDRESS = re.compile(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
 _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<")
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
 _MANIFESTS = (".webmanifest", "/manifest.json")
 _FEED = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
 
@@ -71,10 +72,14 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Word | None:
         return "MANIFEST"
     if media == "application/feed+json":
         return "JSON_FEED"
+    if media in _JSON and _ARRAY.match(head):
+        return "JSON"
     if not (loose or media in _JSON or media.endswith("+json")) or not _OBJECT.match(head):
         return None
     if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
         return "MANIFEST"
     if url.path(document.url).endswith("/pagefind-entry.json"):
         return "INDEX"
-    return "JSON_FEED" if _FEED.search(head) else None
+    if _FEED.search(head):
+        return "JSON_FEED"
+    return None if loose else "JSON"

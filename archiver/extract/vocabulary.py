@@ -1,12 +1,12 @@
-"""The words of HTML, SVG and MathML that name URLs, and what a browser does with each: tables alone.
+"""The words of HTML, SVG and MathML that name URLs, and what a browser does with each.
 
 REQUISITE is what a browser asks for by itself to show the page, or what a page keeps for its script to ask for;
 LINK is what a person follows. A word that stands in neither table names nothing to fetch: `ping` is only ever
-posted to, `profile`, `itemid` and `itemtype` are names, `attributionsrc` reports on the reader, and the `value`
-of an option means what a script makes of it.
+posted to, `profile`, `itemid` and `itemtype` are names, and `attributionsrc` reports on the reader.
 """
 
 import re
+from collections.abc import Mapping
 
 from archiver.model import Hop
 
@@ -197,3 +197,28 @@ LATE_ON_IMAGES = frozenset(("lazy-src", "lazysrc", "lazy", "lazyload", "original
 LATE_ON_IMAGES |= {"_src", "file", "zoomfile", "hisrc", "longsrc", "src2x", "data", "rel:animated_src"}
 LATE_LINKS = frozenset(("data-href", "data-link", "data-permalink"))  # where a click leads
 LATE_LINKS_ON_ANCHORS = LATE_LINKS | {"data-url", "data-redirect-url"}
+
+
+def relation_hop(relations: str) -> Hop | None:
+    """How a link with these *relations* (as `rel` has them) leads on; None where no document stands behind it."""
+    words = relations.lower().split()
+    hops = [_of_relation(word) for word in words if word != "prefetch"]
+    if Hop.REQUISITE in hops:
+        return Hop.REQUISITE
+    fallback = RELATIONS["prefetch"] if "prefetch" in words else None if words else Hop.LINK
+    return next((hop for hop in hops if hop), fallback)
+
+
+def _of_relation(word: str) -> Hop | None:
+    return None if word.startswith("schema.") else RELATIONS.get(word, Hop.LINK)
+
+
+def item_hop(attributes: Mapping[str, str]) -> Hop | None:
+    """How the property of a thing leads on whose name stands in `itemprop` or `property`."""
+    for written in (attributes.get("itemprop") or attributes.get("property") or "").lower().split():
+        name = written.rpartition("/")[2].rpartition(":")[2]
+        if name in ITEM_FILES:
+            return Hop.REQUISITE
+        if name in ITEM_PAGES:
+            return Hop.LINK
+    return None

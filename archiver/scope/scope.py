@@ -135,7 +135,8 @@ class Scope:
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
         """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
-        step = self._step(link.hop, parent.path, parent.depth)
+        page = link.hop is Hop.SPECULATIVE and url.may_be_page(link.url)
+        step = self._step(link.hop, parent.path, parent.depth, page)
         if self._by_host_alone and link.hop is Hop.LINK:  # the same as below, in short: most links are of this kind
             if step.rule:
                 return Refusal(link.url, step.rule)
@@ -151,6 +152,8 @@ class Scope:
             return Refusal(link.url, rule)
         if moved and not about.inside and (rule := self._leaving(link, parent)):
             return Refusal(link.url, rule)
+        if page and not about.inside:
+            return Refusal(link.url, self._outside)
         if rule := self._guessing(link, parent, about):
             return Refusal(link.url, rule)
         if strays is None:
@@ -255,10 +258,14 @@ class Scope:
                 return f"without: {name}: {entry.pattern}"
         return ""
 
-    def _stepped(self, hop: Hop, path: str, depth: int) -> Step:
-        further = depth + (hop is Hop.LINK)
+    def _stepped(self, hop: Hop, path: str, depth: int, page: bool) -> Step:  # noqa: FBT001  a key of the memory
+        """*page*: only a script names it, but if it is there it is a page like any other."""
+        further = depth + (hop is Hop.LINK or page)
         longer = extend(path, hop)
-        return Step(self._too_far(hop, path, depth), longer, further, priority(longer, further))
+        rule = self._too_far(hop, path, depth)
+        if page and self._settings.speculative != "off":
+            rule = self._too_far(Hop.LINK, path, depth)
+        return Step(rule, longer, further, priority(longer, further))
 
     def _too_far(self, hop: Hop, path: str, depth: int) -> str:
         """The rule by which nothing is reached by *hop* from where *path* and *depth* are."""

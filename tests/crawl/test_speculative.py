@@ -101,3 +101,41 @@ def test_a_guess_without_an_answer_is_told_apart(tmp_path: Path) -> None:
     with account.opened(tmp_path / "c") as db:
         assert account.failures(db) == [("speculative, disconnect", 1)]
         assert account.totals(db).failed == 0
+
+
+def shell(title: str) -> Route:
+    return ok(f"<!doctype html><title>{title}</title><script src=../js/contents.js></script><h1>{title}</h1>")
+
+
+def test_a_help_system_of_scripts_is_archived_whole(tmp_path: Path) -> None:
+    """Its frames hold scripts alone; 300 pages stand in markup, 300 in a list, and 90 names of files are wrong."""
+    markup = "".join(rf"<li><a href=\"topics/m{n}.html\">{n}</a>" for n in range(300))
+    bookmarks = ",".join('{title:"%d",url:"topics/b%d.html"}' % (n, n) for n in range(300))  # noqa: UP031  braces
+    wrong = [f"/wrong/{n}.png" for n in range(90)]
+    routes: dict[str, Route] = {
+        "/help/": ok("<frameset><frame src=toc.html><frame src=topics/start.html></frameset>"),
+        "/help/toc.html": ok("<p id=toc><script src=js/contents.js></script><script src=js/bookmarks.js></script>"),
+        "/help/js/contents.js": ok(f'e.innerHTML="{markup}";l({wrong})', JS),
+        "/help/js/bookmarks.js": ok(f"b=[{bookmarks}]", JS),
+        "/help/topics/start.html": shell("Start"),
+    }
+    routes |= {f"/help/topics/{kind}{n}.html": shell(f"{kind} {n}") for kind in "mb" for n in range(300)}
+    with RawServer(routes, GONE) as server:
+        assert crawl(tmp_path, server.url("/help/"), host_concurrency=1).code is ExitCode.DONE
+        asked = server.log.targets()
+    assert {target for target in asked if target.startswith("/help/")} == set(routes)
+    assert sum(target.startswith("/wrong/") for target in asked) < 30
+    assert rows(tmp_path, "SELECT count(*) > 60 FROM urls WHERE state = 'excluded'") == [(1,)]
+
+
+def test_a_splash_page_leads_on(tmp_path: Path) -> None:
+    routes: dict[str, Route] = {
+        "/": ok("<script>setTimeout(\"top.location.href='home.html'\", 3000)</script>"),
+        "/home.html": ok("<select onchange='location = this.value'><option value=a.html></select>"),
+        "/a.html": ok("<body onload=\"MM_preloadImages('x.gif','y.gif')\">"),
+        "/x.gif": ok(b"x", "image/gif"),
+        "/y.gif": ok(b"y", "image/gif"),
+    }
+    with RawServer(routes, GONE) as server:
+        assert crawl(tmp_path, server.url()).code is ExitCode.DONE
+        assert set(server.log.targets()) == {*routes, "/robots.txt"}

@@ -89,7 +89,7 @@ def test_each_place(html: str, hop: Hop, context: str) -> None:
         "<form method=dialog action=/x>",
         "<link rel=preconnect href=//cdn.example>",
         "<link rel='dns-prefetch pingback' href=//cdn.example>",
-        "<script>location='/x'; document.write('<a href=/x>')</script>",
+        "<script>location='/x' + y; document.write('<a href=/x' + y + '>')</script>",
         "<textarea><a href=/x></textarea><title><a href=/x></title>",
         "<!-- <a href=/x> -->",
         "<a title='<a href=/x>'>",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.extract import Document, links, manuals, script
+from archiver.extract import Document, links, manuals, markup_in, navigation, script
 from archiver.model import Hop
 
 PAGE = "http://host.test/dir/page.html"
@@ -89,9 +89,6 @@ NEVER = [
     *(
         "/a.json?id=",
         "/a.json?",
-        "/a.html",
-        "/a.php",
-        "http://host.test/a.html",
         "/a..png",
         "/../a.png",
         "/a//b.png",
@@ -219,6 +216,171 @@ TREE = """var branch =
 def test_scripts_of_generated_manuals(text: str, address: str, expected: str) -> None:
     got = [f"{reference} {hop}" for reference, hop, _ in manuals.names(text, f"http://host.test/{address}")]
     assert " ".join(got) == expected
+
+
+PAGES = [
+    ("x='/good/query/string.html?foo=bar'", "/good/query/string.html?foo=bar"),
+    ("[{title:'A',url:'a.html'}]", "a.html"),
+    ('{"toc":["a.html","b/c.html#d"]}', "a.html b/c.html#d"),
+    ("['Title','a.html',null],['B','b.html',[]]", "a.html b.html"),
+    ("{'a.html':'A',\n'b.html':'B'}", "a.html b.html"),
+    ('$("#nav").load("nav.html")', "nav.html"),
+    ("e.href='next.html';", "next.html"),
+    ('[{"url":"/docs/a"},{"url":"/docs/b/"},{"url":"/docs/c#d"}]', "/docs/a /docs/b/ /docs/c#d"),
+    ("x={index:'index.html'}", ""),
+    ("f('index.html', 1)", ""),
+    ("x = 'a.html' + y; z = y + 'b.html'; a == 'c.html'", ""),
+    ("x = y ? '/a.html' : 'b.html'", ""),
+    ('[{"url":"/docs/a"},{"url":"/docs/b/"}]', ""),
+    ('[{"url":"/api/a"},{"url":"/api/b/"},{"url":"/logout"},{"href":"/x/delete/"}]', ""),
+    ("define(['dojo/text!./a.html','dojo/text!./b.html'])", ""),
+    ("['text/html','Object.html()','x.html=y','a b?.html']", ""),
+    ("['a.do','b.do','e.pl','f.cgi']", ""),
+    ("['e.exports','t.prototype','n.length']", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PAGES, ids=[row[0][:40] for row in PAGES])
+def test_pages_that_a_script_lists(text: str, expected: str) -> None:
+    assert [reference for reference, kind in script.references(text) if kind == script.PAGE] == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("e.innerHTML = '<li><a href=\"a.html\">A</a>' + '<a href=\"b' + '.html\">'", "a.html b.html"),
+        (
+            'w(\'<img src="./menu.svg"><a href="\' + x + \'" title="x"><a class="\' + y + \'" href="/b.html">\')',
+            "./menu.svg /b.html",
+        ),
+        ("w('<img src=\"/i/' + n + '.png\" alt=\"x\"><a href=\"c.html?' + f(x) + '\">')", ""),
+        ("w('<a href=\"c.html')", ""),
+        ("w('<a href=c.html'); w('<a href=d.html>')", "d.html"),
+        (
+            'x=`<a href="/x/${id}.html"><a href="/y.html">${l.map(i=>`<a href="in.html">${i}</a>`)}`;z=\'<b>\'',
+            "/y.html in.html",
+        ),
+        (
+            r"""x='\x3ca href="a.html"\x3e'; y="\u003cimg src='b.png'>"; z="<a href=\"http:\/\/h.test\/c.html\">" """,
+            "a.html b.png http://h.test/c.html",
+        ),
+        ("x='<a href=\"c\\\n.html\">'", "c.html"),
+        ("document.write(unescape('%3Cimg src=%22d.gif%22%3E'))", "d.gif"),
+        ('document.write(unescape("%3Cscript src=\'" + host + "x.test/a.js\'%3E%3C/script%3E"))', ""),
+        ("document.write('<script src=\"a.js\"><\\/script>')", "a.js"),
+        ("// '<a href=\"a.html\">'\nx = /'<a href=\"b.html\">'/", ""),
+        (
+            'x=\'<a href="/a">a</a><a href="#"><img src="x"><form action="/y"><a href="{{u}}.html"><a href="%s.htm">\'',
+            "",
+        ),
+        ('x=\'<a href="javascript:f()"><a href="$1/a.html"><a href="[[x]].html"><base href="/b/">\'', ""),
+        ("if (a<b && c>d) f('a.html')", ""),
+    ],
+)
+def test_markup_in_strings(text: str, expected: str) -> None:
+    got = [
+        value
+        for _, attributes in markup_in.tags(text)
+        for name, value in attributes.items()
+        if name in {"href", "src", "action"}
+    ]
+    sure = [value for value in got if markup_in.is_sure(value, Hop.LINK)]
+    assert [value for value in sure if not value.startswith(("#", "javascript:"))] == expected.split()
+
+
+def test_a_string_means_the_page_that_runs_the_script() -> None:
+    text = "x.innerHTML='<a href=\"a.html\">'; y=['b.html','c.html']; import './d.js'; f('img/e.png','/g.png')"
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
+    expected = "js/d.js X, g.png X, dir/a.html X, dir/img/e.png X, dir/b.html X, dir/c.html X"
+    assert ", ".join(f"{link.url[17:]} {link.hop}" for link in links(document).links) == expected
+
+
+def test_data_mean_the_page_or_their_own_folder() -> None:
+    document = Document(
+        "http://host.test/js/toc.json", "application/json", None, b'["a.html","b.html"]', Hop.REQUISITE, PAGE
+    )
+    assert [link.url[17:] for link in links(document).links] == ["dir/a.html", "js/a.html", "dir/b.html", "js/b.html"]
+
+
+GOALS = [
+    ("location = 'a.html'", "a.html L"),
+    ('window.location.href = "/x/"\nf()', "/x/ L"),
+    ("top.location.replace( 'b.html' )", "b.html L"),
+    ('document.location.assign("c.html");', "c.html L"),
+    ("self.location=`t.html`", "t.html L"),
+    ("parent.frames[0].location.href='f.html'", "f.html L"),
+    ("window['location']='y.html'", "y.html L"),
+    ("location = 'next'", "next L"),
+    ("location='a' +\n '.html'", "a.html L"),
+    ("location.href=location.protocol+'//'+location.host+'/z/'", "/z/ L"),
+    ("location.href=window.location.origin + '/x'", "/x L"),
+    ("location.href=location.protocol+'//www.host.test/x'", "//www.host.test/x L"),
+    ("setTimeout(\"location.href='d.html'\",500)", "d.html L"),
+    ("setTimeout(function(){window.location='e.html'}, 3)", "e.html L"),
+    ("if (self != top) top.location.href='index.html'", "index.html L"),
+    (r"location='\x2fq\/r.html'", "/q/r.html L"),
+    ("window.navigate('n.html')", "n.html L"),
+    ("location.href = mobile ? 'm.html' : 'd.html';", "m.html X, d.html X"),
+    ("window.open('w.html','n','width=2')", "w.html X"),
+    *(
+        (text, "")
+        for text in ("location='a'+x", "location=x+'a'", "// location='a'", "x={location:'a'}", "var location='a'")
+    ),
+    *(
+        (text, "")
+        for text in ("foo.location='a'", "geolocation='a'", "location=='a'", "x.open('GET','/a')", "location.hash='a'")
+    ),
+    *(
+        (text, "")
+        for text in ("location='a b'", "location='{{x}}'", "location='a'.b", "location=['a']", "f('location=a')")
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), GOALS, ids=[row[0][:40] for row in GOALS])
+def test_where_a_script_takes_its_reader(text: str, expected: str) -> None:
+    assert ", ".join(f"{goal.reference} {goal.hop}" for goal in navigation.goals(text)) == expected
+
+
+@pytest.mark.parametrize("broken", ["", "<p title='a'b>"])
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<body onload=\"MM_preloadImages('a.gif','b.gif')\">", "a.gif X, b.gif X"),
+        ("<a href=# onMouseOver=\"MM_swapImage('n','','img/c.gif',1)\">x</a>", "img/c.gif X"),
+        ("<img onerror=\"this.src='f.png'\">", "f.png X"),
+        ("<p onclick=\"window.open('w.html','x')\">", "w.html L"),
+        ("<p ondblclick='location.href=&quot;w.html&quot;'>", "w.html L"),
+        ("<a href=\"javascript:popup('m.html')\">x</a>", "m.html X"),
+        ("<area href=\"JavaScript:location.href='n.html'\">", "n.html L"),
+        ('<a href="javascript:void(window.open(%27o.html%27))">x</a>', "o.html L"),
+        ("<frame src=\"javascript:location='p.html'\">", "p.html L"),
+        (
+            "<select onchange='location=this.value'><option value=j.html><option value=k/><option value=''>",
+            "j.html L, k/ L",
+        ),
+        ("<select><option value=/l.php><option value=red><option value=2.5></select>", "/l.php X"),
+        ("<select onchange='go(this)'><option value=j/></select><select><option value=k/></select>", "j/ L"),
+        ("<script>document.write('<img src=\"./menu.svg\">')</script>", "menu.svg X"),
+        ("<script><!--\nlocation='splash.html'\n//--></script>", "splash.html L"),
+        ("<script>pics = new Array('1.jpg','2.jpg')</script>", "1.jpg X, 2.jpg X"),
+    ],
+)
+def test_handlers_menus_and_scripts_in_a_page(broken: str, html: str, expected: str) -> None:
+    document = Document(PAGE, "text/html", None, (html + broken).encode())
+    assert (
+        ", ".join(
+            f"{link.url[21:] if '/dir/' in link.url else link.url[16:]} {link.hop}" for link in links(document).links
+        )
+        == expected
+    )
+
+
+@pytest.mark.parametrize("broken", ["", "<p title='a'b>"])
+def test_what_loads_before_the_base_is_read_both_ways(broken: str) -> None:
+    page = f"{broken}<img src=a.png><a href=b><base href=/base/><img src=c.png>"
+    found = [f"{link.url[16:]} {link.hop}" for link in links(Document(PAGE, "text/html", None, page.encode())).links]
+    assert found == ["/base/a.png E", "/base/b L", "/base/c.png E", "/dir/a.png E"]
 
 
 def test_a_menu_in_a_script_leads_to_pages() -> None:

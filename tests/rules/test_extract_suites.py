@@ -95,13 +95,10 @@ A_GUESS_TOO_FAR = "a request that as many sites do not have as have: "
 HERITRIX_DIFFERS = {
     "ExtractorJSTest-1": A_GUESS_TOO_FAR + "a URL without the ending of a file",
     "ExtractorJSTest-9": A_GUESS_TOO_FAR + "a URL without the ending of a file",
-    "ExtractorJSTest-3": A_GUESS_TOO_FAR + "markup in a string",
     "ExtractorJSTest-15": A_GUESS_TOO_FAR + "half of a URL, to which the script adds the rest",
     "ExtractorJSTest-19": A_GUESS_TOO_FAR + "half of a URL, to which the script adds a value",
     "ExtractorJSTest-5": A_GUESS_TOO_FAR + "a relative path in a string in a string",
     "ExtractorJSTest-27": A_GUESS_TOO_FAR + "a relative path in a string, of which nobody knows what it is relative to",
-    "ExtractorJSTest-21": "a page: no other page needs it to be shown",
-    "ExtractorJSTest-25": "a page: no other page needs it to be shown",
     "ExtractorJSTest-31": A_GUESS_TOO_FAR + "a string with spaces",
     "testMetaRobots": "a page's wish not to be followed is for search engines; there is no such setting",
     "Jericho-testFormsLinkGet": "a form's action is taken, its fields are not filled in",

@@ -155,7 +155,7 @@ def test_requisites_may_stray_two_hops() -> None:
     assert font.strays == 2
     far = claim("http://fonts.net/x", "EE", strays=2)
     assert judged(judge, "http://third.net/y", Hop.REQUISITE, far) == "requisite-hops: 2"
-    assert judged(judge, "http://third.net/y", Hop.SPECULATIVE, far) == "speculative: site"
+    assert judged(judge, "http://third.net/y.png", Hop.SPECULATIVE, far) == "speculative: site"
     assert taken(judge, "http://fonts.net/y", Hop.REDIRECT, far).strays == 2
     assert taken(judge, "http://example.org/y", Hop.REQUISITE, far).strays == 0
     assert judged(judge, "http://cdn.net/page", Hop.LINK, claim("http://cdn.net/frame", "E", strays=1)) == "scope: host"

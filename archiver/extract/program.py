@@ -1,0 +1,57 @@
+"""Documents that are scripts, or data for scripts: what they name, relative to the page that runs them.
+
+The language resolves a string against the page, not against the script. `Document.page` is the page that named the
+script; data may mean their own folder as well, so what is relative in JSON is read both ways. All of it is a guess,
+but for what the data of a generated manual surely name.
+"""
+
+from itertools import zip_longest
+
+from archiver.extract import charset, manuals, script
+from archiver.extract.document import Document
+from archiver.extract.elements import written
+from archiver.extract.found import MOST_LINKS, Found
+from archiver.model import Hop, Link, Links
+
+MOST_BYTES = 16 << 20
+
+
+def read(document: Document) -> Links:
+    """What the script names."""
+    return _read(document, (document.page or document.url,))
+
+
+def read_data(document: Document) -> Links:
+    """What the JSON names."""
+    return _read(document, tuple(dict.fromkeys((document.page or document.url, document.url))))
+
+
+def _read(document: Document, bases: tuple[str, ...]) -> Links:
+    encoding = charset.of_xml(document.body, document.charset)
+    text = charset.text(document.body[:MOST_BYTES], encoding)
+    own, of_page = Found(), Found()
+    for reference, hop, context in manuals.names(text, document.url):
+        own.add(reference, hop, context)
+    written(of_page, text)
+    for reference, context in script.references(text, near=len(bases) > 1 or bool(document.page)):
+        where = own if context in script.OF_ITSELF or not _is_relative(reference) else of_page
+        where.add(reference, Hop.SPECULATIVE, context)
+    note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
+    links = own.links(document.url, encoding, note, queries="utf-8")
+    if of_page.empty:
+        return links
+    readings = [of_page.links(base, encoding, queries="utf-8") for base in bases]
+    return Links(_in_turn(links, readings), encoding, "; ".join(filter(None, (links.note, readings[0].note))))
+
+
+def _is_relative(reference: str) -> bool:
+    return not reference.startswith(("/", "http:", "https:"))
+
+
+def _in_turn(links: Links, readings: list[Links]) -> tuple[Link, ...]:
+    """*links*, and those of all *readings*, of each reference one after the other: soon it shows which one is right."""
+    known = {link.url: link for link in links.links}  # with a surer hop where there are two: a guess comes last
+    for row in zip_longest(*(reading.links for reading in readings)):
+        for link in filter(None, row):
+            known.setdefault(link.url, link)
+    return tuple(known.values())[:MOST_LINKS]
