@@ -21,7 +21,7 @@ from archiver.cli import contact, openfiles
 from archiver.cli import directory as place
 from archiver.cli.running import Outcome, run
 from archiver.cli.seeds import gathered, together
-from archiver.cli.terminal import complain, say, show, width
+from archiver.cli.terminal import colours, complain, say, show, width
 from archiver.config import toml
 from archiver.config.own import unknown
 from archiver.config.settings import Settings, with_values
@@ -170,7 +170,7 @@ def _told(directory: Path, settings: Settings, verbosity: int, outcome: Outcome)
 
 def _last_words(directory: Path, code: ExitCode, visits: int, found: Summary) -> Iterator[str]:
     """The summary, where the report lies, the verdict, and what to do next."""
-    view = View(quote(printable(str(directory), _LONGEST)), width(), without=("waiting",))
+    view = View(quote(printable(str(directory), _LONGEST)), width(), without=("waiting",), colours=colours(sys.stderr))
     yield from summary.facts(found)
     page = (Layout(directory).reports / files.PAGE).absolute().as_uri()
     yield f"{'report':<9} {printable(page, _LONGEST)}"

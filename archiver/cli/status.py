@@ -12,7 +12,7 @@ from shlex import quote
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
 from archiver.cli.directory import Holder
-from archiver.cli.terminal import WIDTH, result
+from archiver.cli.terminal import WIDTH, colours, result
 from archiver.earlier.rounds import rounds, stamp_of
 from archiver.frontier import account
 from archiver.frontier.account import HostAccount
@@ -69,7 +69,8 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
 def _view(directory: Path, holder: Holder | None) -> View:
     """For a terminal where stdout is one; what waits is no finding while a process works on it."""
     columns = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
-    return View(quote(printable(str(directory), LONGEST)), columns, without=("waiting",) if holder else ())
+    without = ("waiting",) if holder else ()
+    return View(quote(printable(str(directory), LONGEST)), columns, without, colours(sys.stdout))
 
 
 def _lines(standing: Standing, view: View) -> Iterator[str]:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TextIO
 
 from archiver.errors import ArchiveError
 from archiver.stats import printable
@@ -39,6 +40,11 @@ def width() -> int:
         return os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH
     except (OSError, ValueError):
         return WIDTH
+
+
+def colours(stream: TextIO) -> bool:
+    """Whether *stream* is a terminal that shows colours, and its owner wants any (NO_COLOR)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def result(text: str) -> None:

@@ -327,6 +327,17 @@ def broken_pages(db: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
     )
 
 
+def pages_stored(db: sqlite3.Connection, most: int) -> Iterator[tuple[str, str, int]]:
+    """Yield (URL, WARC file, offset of the metadata record) of the first *most* captures of pages."""
+    yield from db.execute(
+        "SELECT urls.url, warcs.name, offset + response_length + request_length FROM captures "
+        "JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc "
+        "WHERE metadata_length > 0 AND captures.status BETWEEN 200 AND 299 AND mime LIKE '%html%' "
+        "ORDER BY captures.id LIMIT ?",
+        (most,),
+    )
+
+
 def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
     """(state, failure, status, URLs) of the URLs that do not wait."""
     _gather_fates(db)

@@ -15,7 +15,7 @@ from pathlib import Path
 from archiver.archive.layout import Layout, replace_file, storage, sync_folder
 from archiver.earlier import remembered
 from archiver.frontier import account, figures, tallies
-from archiver.report import changes, heritrix, page, summary, verdict, whole
+from archiver.report import broken, changes, heritrix, page, summary, verdict, whole
 from archiver.report.summary import Summary, iso
 from archiver.report.whole import Beginning, Part, Row, Tables, Whole
 from archiver.stats import printable
@@ -128,7 +128,8 @@ def _verdict(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
 
 
 def _broken(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
-    yield from figures.broken_pages(db)
+    (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
+    yield from broken.rows(db, Path(path).parent)
 
 
 TABLES: Tables = {
@@ -139,7 +140,7 @@ TABLES: Tables = {
     "media-types": (("media_type", "captures", "bytes"), lambda db, _found: figures.media_types(db)),
     "failure-reasons": (("reason", "urls"), lambda _db, found: found.failures),
     "failures": (("url", "reason", "note", "via"), _lost),
-    "broken-pages": (("url", "status", "linked_from"), _broken),
+    "broken-pages": (broken.HEAD, _broken),
     "missing-requisites": (("url", "reason", "page"), lambda db, _found: figures.missing_requisites(db)),
     "truncated": (("url", "status", "bytes", "ended_by", "date"), _truncated),
     "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),

@@ -24,12 +24,15 @@ from archiver.stats import printable
 LABEL = 10  # columns before the words
 NARROWEST = 40  # columns for the words
 WIDTH = 100  # columns where nothing else is known: files and pipes
+LONGEST_EXAMPLE = 60  # characters
 MAX_SEEDS = 5  # named; the table of seeds has them all
 MAX_HOSTS = 5
 MAX_SCRIPTED = 3
 MAX_AGAIN = 3  # seeds named in one command …
 LONGEST_AGAIN = 300  # … and their characters
 GENTLE = "--rate 0.2"  # requests a second for a site that refused us
+
+BOLD, RED, CYAN, DIM = "1", "1;31", "36", "2"  # as terminals have them
 
 _GOOD = range(200, 400)
 _NAMES = {401: "login required", 403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests"}
@@ -145,6 +148,7 @@ class View:
     directory: str = "DIR"
     width: int = WIDTH
     without: tuple[str, ...] = ()
+    colours: bool = False
 
 
 PLAIN = View()
@@ -197,6 +201,8 @@ def _listed(counts: Iterable[tuple[object, int]]) -> str:
 def _findings(verdict: Verdict) -> Iterator[Finding]:
     pages = verdict.pages
     which = ("archiver urls DIR --status 4xx,5xx --why", "which, and why") if pages.bad else ("", "")
+    if pages.bad == sum(count for _, count in pages.blocked):  # the finding about its site says how to go on
+        which = "", ""
     if pages.unanswered and pages.bad == sum(count for _, count in pages.unanswered):
         which = "archiver retry DIR && archiver resume DIR", "try again what did not answer"
     yield Finding("pages", pages.words("page", "pages"), *which, trouble=bool(pages.bad))
@@ -204,7 +210,7 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
     yield from _seeds(verdict.seeds)
     yield from _hosts(verdict)
     if verdict.forbidden:
-        such = f", such as {printable(verdict.forbidden_example)}"
+        such = f", such as {short(verdict.forbidden_example)}"
         words = f"{_number(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
         yield Finding("robots", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
     for seed, scripts in verdict.scripted[:MAX_SCRIPTED]:
@@ -237,8 +243,9 @@ def _requisites(verdict: Verdict) -> Iterator[Finding]:
     if not missing.count:
         yield Finding("requisites", words)
         return
-    such = ", ".join(f"{printable(url)} ({printable(why)})" for url, why in missing.first[:1])
-    words += f"; {missing.count} missing on archived pages, such as {such}"
+    url, why = missing.first[0]
+    more = f" and {missing.count - 1} more" if missing.count > 1 else ""
+    words += f"; missing: {short(url)} ({printable(why)}){more}"
     yield Finding("requisites", words, "archiver urls DIR --missing --why", "all that is missing")
 
 
@@ -269,6 +276,13 @@ def _hosts(verdict: Verdict) -> Iterator[Finding]:
         yield Finding("blocked", words, command, "try again later, gently", trouble=True)
     if len(verdict.hosts) > MAX_HOSTS:
         yield Finding("blocked", f"and {len(verdict.hosts) - MAX_HOSTS} more hosts", trouble=True)
+
+
+def short(url: str) -> str:
+    """*url* as an example of many: its beginning and its end."""
+    whole = printable(url, 2 * len(url) + LONGEST_EXAMPLE)
+    half = LONGEST_EXAMPLE // 2
+    return whole if len(whole) <= LONGEST_EXAMPLE else f"{whole[: half - 1]}…{whole[-half:]}"
 
 
 def _clock(seconds: float) -> str:
@@ -322,7 +336,7 @@ def lines(verdict: Verdict, view: View = PLAIN) -> Iterator[str]:
         for words in textwrap.wrap(
             finding.words, max(view.width - LABEL, NARROWEST), break_long_words=False, break_on_hyphens=False
         ):
-            yield f"{label:<{LABEL - 1}} {words}"
+            yield f"{_painted(f'{label:<{LABEL - 1}}', RED if finding.trouble else BOLD, view)} {words}"
             label = ""
         if finding.command:
             yield command(finding.command, finding.meaning, view)
@@ -332,7 +346,13 @@ def command(text: str, meaning: str, view: View, label: str = "") -> str:
     """The command *text*, and what it is for where there is room beside it."""
     whole = " ".join(view.directory if word == "DIR" else word for word in text.split(" "))
     beside = f"{whole}   # {meaning}"
-    return f"{label:<{LABEL - 1}} {beside if meaning and LABEL + len(beside) <= view.width else whole}"
+    note = beside[len(whole) :] if meaning and LABEL + len(beside) <= view.width else ""
+    about = _painted(f"{label:<{LABEL - 1}}", BOLD, view)
+    return f"{about} {_painted(whole, CYAN, view)}{_painted(note, DIM, view)}"
+
+
+def _painted(text: str, colour: str, view: View) -> str:
+    return f"\x1b[{colour}m{text}\x1b[0m" if view.colours and text.strip() else text
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def test_the_verdict_in_words_and_as_json(tmp_path: Path) -> None:
         for words in (
             "verdict   61 pages: 52 ok, 5 not found (404), 4 server errors (500)\n",
             "archiver urls o --status 4xx,5xx --why",
-            "2 images, styles and scripts: 1 ok, 1 not found (404); 1 missing on archived pages",
+            "2 images, styles and scripts: 1 ok, 1 not found (404); missing:",
             "archiver urls o --missing --why",
             f"robots    1 URL is forbidden by robots.txt, such as {server.url('/private/x')}",
         ):
@@ -203,3 +203,17 @@ def test_a_seed_that_only_scripts_fill_is_named(tmp_path: Path) -> None:
         assert "next to no links" not in ran.stderr
         ran = archiver("crawl", server.url(), "-o", "narrow", *FAST, "--scope", "page", cwd=tmp_path)
         assert "next to no links" not in ran.stderr
+
+
+def test_a_broken_page_with_all_that_link_to_it(tmp_path: Path) -> None:
+    links = {"/": ["/a", "/b", "/dead"], "/a": ["/dead", "/b"], "/b": ["/", "/dead"]}
+    routes: dict[str, Route] = {name: ok(page(name, named)) for name, named in links.items()}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE
+        broken = (tmp_path / "o" / "reports" / "broken-pages.tsv").read_text().splitlines()[1:]
+        assert sorted(broken) == sorted(f"{server.url('/dead')}\t404\t{server.url(name)}" for name in links)
+        for warc in (tmp_path / "o" / "archive").iterdir():
+            warc.unlink()
+        told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
+        assert told["tables"]["broken-pages"]["rows"] == [[server.url("/dead"), 404, server.url()]]
