@@ -41,6 +41,7 @@ class Deposit(NamedTuple):
     links: Links
     revisit: Revisit | None = None
     digests: Digests | None = None  # where they are known already
+    links_of: tuple[str, int] | None = None  # the file and offset of the stored answer whose *links* these are
 
 
 class Receipt(NamedTuple):
@@ -167,9 +168,9 @@ class Archive:
         return self._file
 
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
-        claim, exchange, links, revisit, _ = deposit
+        claim, exchange, links, revisit, _, links_of = deposit
         algorithm = self._identity.algorithm
-        notes = VisitNotes.of(claim, exchange, links, revisit).block()
+        notes = VisitNotes.of(claim, exchange, links, revisit, links_of).block()
         block, length, digests = self._block(deposit)
         request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
         blocks = Blocks(digests, length, request, metadata, len(notes), revisit)

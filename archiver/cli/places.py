@@ -12,6 +12,7 @@ from pathlib import Path
 
 from archiver.archive.layout import Layout
 from archiver.archive.stored import opened
+from archiver.disk import is_bare
 from archiver.errors import ArchiveError
 from archiver.frontier import answers
 from archiver.model import Link, Links
@@ -33,8 +34,11 @@ def context(db: sqlite3.Connection, layout: Layout, page: str, named: Callable[[
     return ""
 
 
-def _links(folder: Path, name: str, offset: int) -> Links:
-    """What the visit named whose response lies at *offset* of the WARC *name*."""
+def _links(folder: Path, name: str, offset: int, *, follow: bool = True) -> Links:
+    """What the visit named whose response lies at *offset* of the WARC *name*.
+
+    Of an answer that says that nothing has changed, what the stored one named, which is there with *follow*.
+    """
     with suppress(ArchiveError, OSError, Torn, ValueError), opened(folder, name)[1] as file:
         target = ""
         for record in islice(read(file, offset), RECORDS):
@@ -42,5 +46,9 @@ def _links(folder: Path, name: str, offset: int) -> Links:
             if record.type == "metadata" and (record.size or 0) <= LONGEST_NOTES:
                 block = b"".join(record.pieces())
                 if target in (record.first("WARC-Refers-To"), record.first("WARC-Concurrent-To")):
-                    return VisitNotes.read(block).links
+                    notes = VisitNotes.read(block)
+                    if notes.links_of is None:
+                        return notes.links
+                    stored, place = notes.links_of
+                    return _links(folder, stored, place, follow=False) if follow and is_bare(stored) else Links()
     return Links()

@@ -219,9 +219,10 @@ class Lane:
             links = visited.links if visited.links is not None else self._links(visited, exchange)
             if not self._slow and len(links.links) > MANY:
                 raise _SlowError(replace(visited, links=links), len(links.links) * SECONDS_PER_LINK)
-            original = visited.unmodified.original if visited.unmodified is not None else None
-            concluded = conclude(terms, claim, exchange, links, now)
-            return self._in_force.hurried(concluded, links), Deposit(claim, exchange, links, original)
+            deposit = Deposit(claim, exchange, links)
+            if (stored := visited.unmodified) is not None:
+                deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
+            return self._in_force.hurried(conclude(terms, claim, exchange, links, now), links), deposit
         if visited.error is not None:
             return conclude_failure(terms, visited, now), None
         return conclude_forbidden(claim, visited.forbidden, now, visited.failure), None

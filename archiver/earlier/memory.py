@@ -23,9 +23,9 @@ from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.frontier.captures import Taken
 from archiver.frontier.past import Archived, Past
 from archiver.frontier.recalling import Manner
-from archiver.http import read_beginning
+from archiver.http import content_codings, read_beginning
 from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State, Truncation
-from archiver.reading import Read, read_links
+from archiver.reading import UNREAD, Read, payload, read_links
 from archiver.warc.reader import Record, Torn
 from archiver.warc.records import parse_date, referred
 
@@ -34,6 +34,7 @@ ERRORS = 400  # the first status that says that there is nothing …
 GONE = frozenset((404, 410))  # … of which these mean it
 CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))
 MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
+MOST_COMPARED = 64 << 20  # bytes of a decoded payload; larger ones are compared as they came
 IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
 
 log = logging.getLogger(__name__)
@@ -51,31 +52,37 @@ class Version:
 
     def links(self, claim: Claim, read: Read) -> Links:
         """What the stored answer names, read as if it had come now for *claim*. Whatever is there, this returns."""
-        try:
-            with self._answer() as exchange:
-                return read_links(claim, exchange, read)
-        except ArchiveError as error:
-            log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
-            return Links(note=f"not modified, and the stored answer cannot be read: {error}")
+        return stored_links(self.file, self.offset, self.spool, claim, read)
 
     def contradicted(self, framing: Framing) -> bool:
         """Whether the answer "not modified" with this head speaks of another version."""
         return contradicts(framing, self.conditions)
 
-    @contextmanager
-    def _answer(self) -> Iterator[Exchange]:
-        block: MemoryBlock | FileBlock
-        try:
-            with record_at(self.file.parent, self.file.name, self.offset) as record:
-                large = (record.size or 0) > IN_MEMORY
-                block = spooled(self.spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
-        except Torn as torn:
-            raise ArchiveError(f"{self.file}: {torn.reason} at offset {torn.offset}") from None
-        try:
-            _, framing = read_beginning(block.pieces())
-            yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
-        finally:
-            block.close()
+
+def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: Read) -> Links:
+    """What the response at *offset* of *file* names, read as if it had come now for *claim*; a note where it cannot."""
+    try:
+        with _answer(file, offset, spool) as exchange:
+            return read_links(claim, exchange, read)
+    except ArchiveError as error:
+        log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
+        return Links(note=f"{UNREAD}: not modified, and the stored answer cannot be read: {error}")
+
+
+@contextmanager
+def _answer(file: Path, offset: int, spool: Path) -> Iterator[Exchange]:
+    block: MemoryBlock | FileBlock
+    try:
+        with record_at(file.parent, file.name, offset) as record:
+            large = (record.size or 0) > IN_MEMORY
+            block = spooled(spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
+    except Torn as torn:
+        raise ArchiveError(f"{file}: {torn.reason} at offset {torn.offset}") from None
+    try:
+        _, framing = read_beginning(block.pieces())
+        yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
+    finally:
+        block.close()
 
 
 class Memory:
@@ -178,6 +185,27 @@ class Memory:
         """How hosts want to be asked, as the newest crawl has learned it."""
         with self._turn:
             return self._pasts[0].manners(now)
+
+    def same_content(self, one: Taken, other: Taken) -> bool:
+        """Whether both have the same payload when their content codings are undone; False where that cannot be told.
+
+        A server may compress a page anew for each answer, so that no two of them are the same bytes.
+        """
+        places = [self._holding(taken) if taken.revisit else taken for taken in (one, other)]
+        try:
+            with ExitStack() as stack:
+                answers = [
+                    stack.enter_context(_answer(self._layout.archive / place.file, place.offset, self._layout.spool))
+                    for place in places
+                    if place is not None and not place.truncated
+                ]
+                if len(answers) < len(places) or not any(content_codings(each.framing.fields) for each in answers):
+                    return False  # without a coding the digests have said it
+                bodies = [payload(answer, MOST_COMPARED) for answer in answers]
+                whole = all(not note and len(body) < MOST_COMPARED for body, note in bodies)
+                return whole and bodies[0] == bodies[1]
+        except (ArchiveError, Torn, ValueError):  # verify names what is damaged
+            return False
 
     def redirect(self, taken: Taken) -> str:
         """Where *taken*, a redirect, leads; "" where it does not say."""

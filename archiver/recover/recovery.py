@@ -17,13 +17,15 @@ from shlex import quote
 from archiver import scope
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
+from archiver.archive.originals import original_at
 from archiver.archive.stored import maybe_ours
-from archiver.disk import opened
-from archiver.earlier import files_of
+from archiver.disk import is_bare, opened
+from archiver.earlier import files_of, stored_links
 from archiver.errors import ArchiveError
 from archiver.frontier.port import FileRow, Frontier
-from archiver.model import Claim, FileState, Hop, Settlement
+from archiver.model import Claim, FileState, Hop, Links, Settlement
 from archiver.reader_process import ReaderProcess
+from archiver.reading import UNREAD
 from archiver.recover import aside
 from archiver.recover.damage import broken, changed, finished
 from archiver.recover.visits import Found, Gap, Single, survey
@@ -163,39 +165,57 @@ class Adoption:
                     if isinstance(unit, Gap):
                         continue
                     if len(batch) >= BATCH or (isinstance(unit, Found) and _names(batch, unit.capture.url)):
-                        await self._settle(batch, name)  # two visits of one URL are two steps in its life
+                        await self._settle(batch, path, spool)  # two visits of one URL are two steps in its life
                     batch.append(unit)
-                await self._settle(batch, name)
+                await self._settle(batch, path, spool)
             finally:
                 self._read.close()
                 for unit in batch:
                     _close(unit)
 
-    async def _settle(self, batch: list[Found | Single], name: str) -> None:
+    async def _settle(self, batch: list[Found | Single], path: Path, spool: Path) -> None:
         """Settle *batch*, and empty it."""
         if not batch:
             return
         visits = [unit for unit in batch if isinstance(unit, Found)]
         resources = [unit.resource for unit in batch if isinstance(unit, Single) and unit.resource is not None]
         claims = await self._frontier.learn([_claim(found) for found in visits]) if visits else []
-        settlements = [self._settlement(claim, found) for claim, found in zip(claims, visits, strict=True)]
-        state = FileState(name, batch[-1].end, closed=False)
+        links = [self._links(claim, found, path.parent, spool) for claim, found in zip(claims, visits, strict=True)]
+        settlements = list(map(self._settlement, claims, visits, links))
+        state = FileState(path.name.removesuffix(OPEN), batch[-1].end, closed=False)
         await self._frontier.settle(settlements, (state,), resources=resources)
         self.adopted += len(visits)
         for unit in batch:
             _close(unit)
         batch.clear()
 
-    def _settlement(self, claim: Claim, found: Found) -> Settlement:
+    def _links(self, claim: Claim, found: Found, folder: Path, spool: Path) -> Links:
+        """What the visit named: as its notes say, or by reading the answer again."""
+        if found.notes is None:
+            return read_links(claim, found.exchange, self._read)
+        if found.notes.links_of is None:
+            return found.notes.links
+        name, offset = found.notes.links_of
+        original = original_at(folder, name, offset) if is_bare(name) else None
+        if original is None or original.digest != found.capture.payload_digest:
+            log.warning("links of %s, which had not changed, cannot be read: %s lacks its record", claim.url, name)
+            return Links(note=f"{UNREAD}: not modified, and the stored answer is not there")
+        return stored_links(folder / name, offset, spool, _as_told(claim, found), self._read)
+
+    def _settlement(self, claim: Claim, found: Found, links: Links) -> Settlement:
         """As it was when it happened: the same words, at the same time."""
         exchange = found.exchange
-        if found.notes is not None:
-            links, told = found.notes.links, _claim(found)
-            claim = replace(claim, hop=told.hop, path=told.path, depth=told.depth, strays=told.strays, tries=told.tries)
-        else:
-            links = read_links(claim, exchange, self._read)
         now = exchange.started / 1e6 + exchange.took
-        return conclude(self._terms, claim, exchange, links, now)._replace(capture=found.capture)
+        settlement = conclude(self._terms, _as_told(claim, found), exchange, links, now)
+        return settlement._replace(capture=found.capture)
+
+
+def _as_told(claim: Claim, found: Found) -> Claim:
+    """*claim* as it was when the visit happened, if its notes say so."""
+    if found.notes is None:
+        return claim
+    told = _claim(found)
+    return replace(claim, hop=told.hop, path=told.path, depth=told.depth, strays=told.strays, tries=told.tries)
 
 
 def _names(batch: list[Found | Single], url: str) -> bool:

@@ -1,4 +1,7 @@
-"""What has changed since the earlier crawls of a collection: one word for each URL, by statuses and payload digests.
+"""What has changed since the earlier crawls of a collection: one word for each URL, by statuses and payloads.
+
+Payloads with the same digest are the same; of others the decoded ones are compared, because a server may compress a
+page anew for each answer.
 
 Before counts the newest earlier capture that says whether there was something: one with a status below 400, or 404 or
 410; other errors may pass. A page that was not modified (304) counts as the answer that the server says still holds.
@@ -32,7 +35,7 @@ class What(StrEnum):
     """What became of a URL since the earlier crawls."""
 
     NEW = "new"  # there was nothing, and now there is
-    CHANGED = "changed"  # another payload, another status, or a redirect to another place
+    CHANGED = "changed"  # another content, another status, or a redirect to another place
     MOVED = "moved"  # it was there, and is a redirect now
     GONE = "gone"  # it was there, and the server says 404 or 410
     UNCHANGED = "unchanged"
@@ -78,6 +81,8 @@ class Changes:
         if now.meant in REDIRECTS and before.meant not in REDIRECTS:
             return What.MOVED
         same = before.meant == now.meant and before.digest == now.digest
+        if not same and before.meant == now.meant not in REDIRECTS and not (before.truncated or now.truncated):
+            same = self.memory.same_content(before, now)
         if same and now.meant in REDIRECTS:
             then = self._leads(before)
             same = then is None or then == self._leads(now)

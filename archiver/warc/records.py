@@ -219,10 +219,18 @@ class VisitNotes(NamedTuple):
     payload_length: int | None = None  # of a revisit: bytes of the payload that it stands for
     received: int | None = None  # of a revisit: bytes of the response as they crossed the wire
     unmodified: bytes = b""  # the head by which a server said so; a revisit record with it would replay as a bare 304
+    links_of: tuple[str, int] | None = None  # the file and offset of the stored answer that names the links instead
 
     @classmethod
-    def of(cls, claim: Claim, exchange: Exchange, links: Links, revisit: Revisit | None = None) -> "VisitNotes":
-        """The notes of a visit that just happened."""
+    def of(
+        cls,
+        claim: Claim,
+        exchange: Exchange,
+        links: Links,
+        revisit: Revisit | None = None,
+        links_of: tuple[str, int] | None = None,
+    ) -> "VisitNotes":
+        """The notes of a visit that just happened; with *links_of*, its *links* are those of a stored answer."""
         return cls(
             path=claim.path,
             hop=claim.hop,
@@ -232,7 +240,7 @@ class VisitNotes(NamedTuple):
             took=exchange.took,
             via=claim.via,
             seed=claim.seed,
-            links=links,
+            links=links if links_of is None else Links(),
             faults=exchange.framing.faults,
             remarks=exchange.notes,
             interim=exchange.interim,
@@ -240,6 +248,7 @@ class VisitNotes(NamedTuple):
             payload_length=None if revisit is None else revisit.payload_length,
             received=None if revisit is None else exchange.response.length,
             unmodified=exchange.response.head(exchange.framing.head_length) if is_unmodified(revisit) else b"",
+            links_of=links_of,
         )
 
     def block(self) -> bytes:
@@ -256,6 +265,8 @@ class VisitNotes(NamedTuple):
         lines += [f"hop: {self.hop.value}", f"depth: {self.depth}", f"strays: {self.strays}", f"tries: {self.tries}"]
         if self.received is not None:
             lines += [f"payloadLength: {self.payload_length}", f"receivedLength: {self.received}"]
+        if self.links_of is not None:
+            lines.append(f"outlinksOf: {self.links_of[0]} {self.links_of[1]}")
         lines += [f"fault: {fault}" for fault in self.faults]
         lines += [f"remark: {remark}" for remark in self.remarks]
         lines += [
@@ -305,6 +316,7 @@ class VisitNotes(NamedTuple):
                 payload_length=_number(single.get("payloadLength")),
                 received=_number(single.get("receivedLength")),
                 unmodified=b64decode(single.get("notModifiedResponse", "")),
+                links_of=_place(single.get("outlinksOf")),
             )
         except KeyError as missing:
             raise ValueError(f"a metadata record without {missing}") from None
@@ -313,6 +325,12 @@ class VisitNotes(NamedTuple):
 def is_unmodified(revisit: Revisit | None) -> bool:
     """Whether *revisit* is what a server says has not changed: its record has an empty block."""
     return revisit is not None and revisit.profile is Profile.NOT_MODIFIED
+
+
+def _place(text: str | None) -> tuple[str, int] | None:
+    """A file and an offset in it, if *text* names them."""
+    name, _, offset = (text or "").rpartition(" ")
+    return (name, _number(offset) or 0) if name else None
 
 
 def _number(text: str | None) -> int | None:

@@ -36,6 +36,7 @@ UNASKED_304 = keep(b"HTTP/1.1 304 Not Modified\r\n\r\n")
 SHOWN = page("A page, and its source", body="<p>the same</p>" * 200)
 LINKED = (
     *("/source", "/etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/hostile", "/star"),
+    "/compressed",
     *(
         "/changed",
         "/changed-quietly",
@@ -49,6 +50,12 @@ LINKED = (
         "/cut",
     ),
 )
+
+
+def compressed(level: int) -> Route:
+    """One page, as a server with this *level* of compression sends it."""
+    body = gzip.compress(page("Compressed anew", body="<p>the same</p>" * 200).encode(), level, mtime=0)
+    return keep(message("200 OK", body, content_type="text/html", content_encoding="gzip"))
 
 
 def first() -> dict[str, "Page | Route"]:
@@ -80,6 +87,7 @@ def first() -> dict[str, "Page | Route"]:
         "/private": Page(page("Soon forbidden")),
         "/liar": Page(page("Soon a liar")),
         "/cut": Page(page("Soon cut off")),
+        "/compressed": compressed(1),
     }
 
 
@@ -101,6 +109,7 @@ def second() -> dict[str, "Page | Route"]:
         "/failing": BROKEN,
         "/liar": UNASKED_304,
         "/cut": message("200 OK", page("Soon cut off").encode())[:-20],
+        "/compressed": compressed(9),
     }
 
 
@@ -113,7 +122,7 @@ CHANGES = {
     "excluded": {"/private"},
     "unchanged": {
         *("/etag", "/behind-etag", "/modified", "/both", "/neither", "/weak", "/gzip", "/behind-gzip"),
-        *("/hostile", "/star", "/unlinked", "/same-redirect", "/source", "/shown"),
+        *("/hostile", "/star", "/unlinked", "/same-redirect", "/source", "/shown", "/compressed"),
     },
 }
 UNMODIFIED = {"/etag", "/behind-etag", "/modified", "/both", "/weak", "/gzip", "/behind-gzip", "/unlinked", "/source"}
@@ -178,7 +187,7 @@ def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> 
         assert changes(directory, server) == CHANGES
         counts = json.loads((directory / "reports" / "summary.json").read_text())["changes"]
         assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "unasked": 0}
-        said = "2 new, 4 changed, 1 moved, 2 gone, 14 unchanged, 3 failed, 1 excluded"
+        said = "2 new, 4 changed, 1 moved, 2 gone, 15 unchanged, 3 failed, 1 excluded"
         assert said in again.said
         assert said in (directory / "reports" / "summary.txt").read_text()
         _check_requests(server, before)
@@ -187,6 +196,19 @@ def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> 
         checked = forks.run("verify", "c", cwd=tmp_path)
         done(checked)
         assert "0 faults, 0 warnings" in checked.said, checked.said
+        _check_rebuilt(directory, forks)
+
+
+def _check_rebuilt(directory: Path, forks: Forks) -> None:
+    """The links of pages that were not modified are found again where the pages are stored."""
+    archived = "SELECT url, path, status FROM urls WHERE state = 'archived' ORDER BY url"
+    before = rows(directory, archived)
+    (directory / "crawl.db").unlink()
+    done(forks.run("rebuild", "c", cwd=directory.parent))
+    assert rows(directory, archived) == before
+    assert not rows(directory, "SELECT url FROM urls WHERE note LIKE '%not read%'")
+    via = "SELECT via.url FROM urls JOIN urls AS via ON via.id = urls.via WHERE urls.url LIKE '%/behind-etag'"
+    assert [str(url).rpartition("/")[2] for (url,) in rows(directory, via)] == ["etag"]
 
 
 def _check_requests(server: RawServer, before: int) -> None:
@@ -219,7 +241,9 @@ def _check_revisits(directory: Path, server: RawServer) -> None:
         assert each["WARC-Refers-To-Date"] == original["WARC-Date"]
         assert each["WARC-Payload-Digest"] == original["WARC-Payload-Digest"]
     notes = [block for block in blocks(directory, "metadata") if b"hopsFromSeed: " in block]
-    answers = [VisitNotes.read(block).unmodified for block in notes]
+    unmodified = [found for found in map(VisitNotes.read, notes) if found.unmodified]
+    assert all(found.links_of is not None and not found.links.links for found in unmodified)
+    answers = [found.unmodified for found in unmodified]
     assert sum(answer.startswith(b"HTTP/1.1 304 Not Modified\r\n") for answer in answers) == len(UNMODIFIED)
     paths: dict[object, object] = {row[0]: row[1] for row in rows(directory, "SELECT url, path FROM urls")}
     assert paths[server.url("/behind-etag")] == "LL"  # found in the stored page, which did not come again
