@@ -18,6 +18,7 @@ from archiver import url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
 from archiver.fetch.asking import Asking, user_agent
+from archiver.fetch.crowd import Crowd, Steps
 from archiver.fetch.guard import Guard
 from archiver.fetch.lookup import Lookups, routed
 from archiver.fetch.spool import Spool, SpoolFolder
@@ -76,7 +77,7 @@ class Fetcher:
         self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted(), settings.max_unstated_size)
         self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
         self._lines = Lines(settings.timeout, guard, lookups)
-        self._crowd = _Crowd()
+        self._crowd = Crowd()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self._spool_folder = spool_folder if isinstance(spool_folder, SpoolFolder) else SpoolFolder(spool_folder)
         self._algorithm = algorithm
@@ -175,15 +176,6 @@ class Bounds:
     max_unstated: int = 0  # of a body whose head does not state its length; 0: no limit
 
 
-class _Crowd:
-    """The answers that are read at once. One that is large and fast could keep a processor busy by itself."""
-
-    __slots__ = ("came",)
-
-    def __init__(self) -> None:
-        self.came = 0  # pieces of those that are not large
-
-
 class _Attempt:
     """One request on one connection, and whatever comes back."""
 
@@ -205,7 +197,7 @@ class _Attempt:
     )
 
     def __init__(
-        self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, beside: tuple[_Crowd, Progress]
+        self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, beside: tuple[Crowd, Progress]
     ) -> None:
         self.framer = Framer()
         self._wire = wire
@@ -265,7 +257,7 @@ class _Attempt:
         return self._wire.reused and (another or framing.protocol == "http/0.9" or framing.status == LATE)
 
     async def _receive(self) -> None:
-        framer, awake = self.framer, self._wire.awake
+        framer, awake, steps = self.framer, self._wire.awake, Steps(self.framer)
         began = awake.now()
         while not framer.done:
             timeout = self._bounds.timeout
@@ -284,15 +276,21 @@ class _Attempt:
                 self._received, self._answered = True, time.monotonic()
             self._progress.received += len(data)
             self._crowd.came += not self._large
-            piece = framer.feed(data)
-            now = awake.now()
-            if self._headed == math.inf and framer.framing is not None:
-                self._extent, self._headed = self._bounds.wanted.extent(framer.framing), now
-            await self._keep(piece)
-            if self._extent is not WHOLE and self._is_enough(now - self._headed):
-                await self._leave()
-            if self._too_slow(now - began):
-                await self._cut(Truncation.TIME)
+            for piece in steps.feed(data):
+                await self._step(piece, began)
+                if steps.spent and not framer.done:
+                    await self._crowd.wait(self._wire, steps.spent)
+
+    async def _step(self, piece: bytes, began: float) -> None:
+        """*piece* of the block has come, of an answer that *began* then."""
+        framer, now = self.framer, self._wire.awake.now()
+        if self._headed == math.inf and framer.framing is not None:
+            self._extent, self._headed = self._bounds.wanted.extent(framer.framing), now
+        await self._keep(piece)
+        if self._extent is not WHOLE and self._is_enough(now - self._headed):
+            await self._leave()
+        if self._too_slow(now - began):
+            await self._cut(Truncation.TIME)
 
     async def _settle(self) -> None:
         """Hear what the server says beyond the end of the message, and whether it does."""

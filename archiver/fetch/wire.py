@@ -149,11 +149,21 @@ class Wire:
         data = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._held = 0
-        if self._paused:
+        self.resume()
+        return data
+
+    def pause(self) -> None:
+        """Let what arrives wait in the system until `resume`."""
+        if not self._paused and not self.closed:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Take what arrives again, unless too much is held."""
+        if self._paused and self._held <= HIGH_WATER:
             self._paused = False
             if not self._transport.is_closing():
                 self._transport.resume_reading()
-        return data
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
