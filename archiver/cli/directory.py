@@ -41,8 +41,11 @@ class Holder:
 
 
 def default_for(seed: str) -> Path:
-    """Where a crawl goes that is not told: a pywb collection named after the host of its first seed."""
-    name = re.sub(r"[^A-Za-z0-9.-]", "_", url.host(seed)).strip("._")
+    """Return where a crawl goes by default: a pywb collection named after the host of its first seed.
+
+    A port stands in the name where it is not the usual one, because another port may be another site.
+    """
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", url.authority(seed)).strip("._")
     return COLLECTIONS / (name or "crawl")
 
 
@@ -58,7 +61,7 @@ def check_free(directory: Path) -> None:
         name = quote(str(directory))
         raise ConfigError(
             f"{directory} already holds a crawl; go on with: archiver resume {name}; when it is done, crawl the site "
-            f"again with: archiver recrawl {name}"
+            f"again with: archiver recrawl {name}; crawl into another directory with: -o DIR"
         )
     if not all(map(_is_leftover, directory.iterdir())):
         raise ConfigError(f"{directory} holds something else; name an empty or a new directory with -o")
@@ -138,7 +141,8 @@ def _meant(directory: Path) -> str:
     """The collection that was surely meant where *directory* has but its name, or is the address of its site."""
     first, *rest = directory.parts or ("",)
     of_site = default_for(f"http://{rest[0]}/") if rest and first in ("http:", "https:") else None
-    for found in (of_site, COLLECTIONS / directory.name, Path(directory.name)):
+    of_host = default_for(f"http://{url.host(f'http://{rest[0]}/')}/") if of_site else None  # as older ones are called
+    for found in (of_site, of_host, COLLECTIONS / directory.name, Path(directory.name)):
         if found is not None and found not in (COLLECTIONS, directory) and holds_crawl(found):
             return f"; there is {found}"
     return ""

@@ -12,7 +12,7 @@ from typing import NoReturn
 import click
 
 from archiver import __version__
-from archiver.cli import crawl_commands, garbage, look_commands, read_commands, share_commands
+from archiver.cli import crawl_commands, garbage, look_commands, mistyped, read_commands, share_commands
 from archiver.cli.command import CONTEXT
 from archiver.cli.options import write_examples
 from archiver.cli.terminal import complain
@@ -32,6 +32,15 @@ class Commands(click.Group):
         """The commands in the order in which they are needed."""
         del ctx
         return sorted(self.commands, key=ORDER.split().index)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was probably meant."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise ConfigError(mistyped.command(name, self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
@@ -76,7 +85,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         complain(f"{error.format_message().rstrip('.')}; how it is called is told by: {called} --help")
         return ExitCode.USAGE
     except (click.ClickException, ConfigError) as error:
-        complain(error.format_message() if isinstance(error, click.ClickException) else str(error))
+        complain(mistyped.refused(error) if isinstance(error, click.UsageError) else _told(error))
         return ExitCode.USAGE
     except ArchiveError as error:
         complain(str(error))
@@ -90,6 +99,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         complain(f"{error.filename or 'stdout cannot be written'}: {error.strerror}")
         return ExitCode.USAGE if error.errno == errno.ENAMETOOLONG else ExitCode.STORAGE
     return int(code or ExitCode.DONE)
+
+
+def _told(error: Exception) -> str:
+    return error.format_message() if isinstance(error, click.ClickException) else str(error)
 
 
 def main() -> NoReturn:

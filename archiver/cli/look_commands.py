@@ -158,8 +158,8 @@ _REPLAY = command(
     """Serve the archive with pywb, on this machine, and print the address of each seed.
 
     DIR may lie anywhere, and its crawl may be running; of an archive without crawl.db the first pages are printed.
-    Several DIR are shown as one, so that a revisit in one finds its original in another. Ctrl+C ends it. Needs pywb:
-    pip install 'archiver[replay]'.
+    Several DIR are shown as one, so that a revisit in one finds its original in another. Ctrl+C ends it. Needs pywb;
+    in the checkout: pip install '.[replay]'.
     """,
     [
         click.Argument(["directories"], nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path)),

@@ -5,6 +5,7 @@ A closed terminal or a broken pipe only ends the talking; a result that cannot b
 
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -17,16 +18,22 @@ from archiver.stats import printable
 WIDTH = 100  # columns where there is no terminal
 _HELD_BACK = 0.1  # seconds for which a result may wait for more of them
 _LONGEST = 2000  # characters of a message, which is one line whatever is in it
+_SECRETS = re.compile(r"(?<=//)[^/?#\"'\s]*@|(?<![\w@])[^/@:\"'\s\\]+:[^/@\"'\s\\]+@")
 
 
 def say(message: str) -> None:
     """One line for a person."""
-    _write_error(printable(" ".join(message.splitlines()), _LONGEST))
+    _write_error(printable(without_secrets(" ".join(message.splitlines())), _LONGEST))
 
 
 def complain(message: str) -> None:
     """One line that says what is wrong."""
     say(f"archiver: {message}")
+
+
+def without_secrets(text: str) -> str:
+    """*text* without the names and passwords in front of hosts: `https://user:word@host/` has them."""
+    return _SECRETS.sub("…@", text)
 
 
 def show(lines: list[str]) -> None:

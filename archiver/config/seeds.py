@@ -30,7 +30,11 @@ def seed(text: str) -> str:
     if not authority or authority.startswith(":"):
         raise ConfigError(f"{_shown(text)} has no host; right would be http://example.org/")
     if "@" in authority:
-        raise ConfigError(f"{_shown(text)}: credentials in URLs are not supported; give the URL without them")
+        raise ConfigError(
+            f"{_shown(authority.rpartition('@')[2])}: credentials in URLs are not supported, because they would be "
+            "stored with each capture; give the URL without them, and if the site asks for them: "
+            "--header 'Authorization: Basic …'"
+        )
     if _OUTSIDE.search(whole):
         raise ConfigError(
             f"{_shown(text)} holds a space or a control character; give one URL at a time, and %20 for a space"
@@ -59,6 +63,8 @@ def _with_scheme(text: str) -> str:
     if text.startswith("//"):
         return f"http:{text}"
     found = _SCHEME.fullmatch(text)
+    if found is not None and found[1].lower() != "mailto" and "@" in re.split(r"[/\\?#]", found[2], maxsplit=1)[0]:
+        return f"http://{text}"  # `user:word@host`
     if found is None or _PORT.fullmatch(found[2]):  # `localhost:8000/x` is a host and its port
         return f"http://{text}"
     return text

@@ -73,6 +73,9 @@ def _brief(given: Any) -> str:
 MAX_SHOWN = 80  # characters of a bad value in a message, which is one line
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SPANS = {"ms": Decimal("0.001"), "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ms|[smhdw])")
+_TIME = re.compile(rf"(?:{_PART.pattern} ?)+")
 _DIGITS = re.compile(r"[0-9]{1,18}")  # SQLite and WARC readers count in 64 bits
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)b?", re.IGNORECASE)
 LEFT_OUT = "[left out: a secret]"  # in place of the value of a header, in what is handed on
@@ -110,14 +113,18 @@ def _at_least_one(given: Any) -> int:
 def _seconds(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         raise TypeError
-    number = float(given)
+    text = given.strip().lower() if isinstance(given, str) else ""
+    if _TIME.fullmatch(text):  # a bare number is left to float, as it always was
+        number = float(sum(Decimal(amount) * _SPANS[unit] for amount, unit in _PART.findall(text)))
+    else:
+        number = float(given)
     if not 0 < number < math.inf:
         raise ValueError
     return number
 
 
 def _seconds_or_none(given: Any) -> float:
-    if not isinstance(given, bool) and given in {0, "0"}:
+    if not isinstance(given, bool) and given in {0, "0", "0s"}:
         return 0.0
     return _seconds(given)
 
@@ -268,8 +275,12 @@ NUMBER_OR_NONE = Kind(
     _number_or_none,
     lambda value: "none" if value is None else value,
 )
-SECONDS = Kind("SECONDS", "a number of seconds above 0", _seconds)
-SECONDS_OR_NONE = Kind("SECONDS", "a number of seconds above 0, or 0 for no limit", _seconds_or_none)
+SECONDS = Kind("SECONDS", "a number of seconds above 0, or a time with units (90s, 15m, 1h, 2d)", _seconds)
+SECONDS_OR_NONE = Kind(
+    "SECONDS",
+    "a number of seconds above 0, or a time with units (90s, 15m, 1h, 2d), or 0 for no limit",
+    _seconds_or_none,
+)
 SIZE = Kind("BYTES", "a number of bytes, with k, M, G or T if you like (500M)", _size)
 RATE = Kind(
     "N[/SECONDS]",

@@ -53,7 +53,7 @@ def _judged(signed: object, digest: str) -> Judgement:
         raise _Bad("it was made for another datapackage.json")
     signature = _bytes(signed, "signature")
     if find_spec("cryptography") is None:
-        reason = "that needs cryptography; install it with: pip install 'archiver[sign]'"
+        reason = "that needs cryptography; install it, in the checkout, with: pip install '.[sign]'"
         return Judgement(Worth.UNKNOWN, reason)
     if "publicKey" in signed:
         _verify(_anonymous(signed), signature, message)

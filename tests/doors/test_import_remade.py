@@ -319,4 +319,4 @@ def test_what_a_signature_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
         assert judge(each, digest).worth is Worth.NOT_VALID, each
     assert judge(good, f"sha256:{'0' * 64}").worth is Worth.NOT_VALID
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    assert str(judge(good, digest)).endswith("install it with: pip install 'archiver[sign]'")
+    assert str(judge(good, digest)).endswith("install it, in the checkout, with: pip install '.[sign]'")
