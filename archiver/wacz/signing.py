@@ -26,7 +26,8 @@ class Signer:
     def __init__(self, software: str, path: Path | None = None) -> None:
         if find_spec("cryptography") is None:
             raise ConfigError(
-                "signing needs cryptography, which is not installed; install it, in the checkout, with: pip install '.[sign]'"
+                "signing needs cryptography, which is not installed; install it, in the checkout, with: "
+                "pip install '.[sign]'"
             )
         self._software = software
         self._key = _new() if path is None else _kept(path)

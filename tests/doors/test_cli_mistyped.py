@@ -101,7 +101,7 @@ PLACES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("place", "address"), zip(PLACES, cycle(URLS)))
+@pytest.mark.parametrize(("place", "address"), list(zip(PLACES, cycle(URLS), strict=False)))
 def test_passwords_are_not_told(place: str, address: str, tmp_path: Path) -> None:
     """In whatever place of a command line they stand."""
     ran = archiver(*place.format(address).split(), cwd=tmp_path)

@@ -88,7 +88,6 @@ def test_a_reader_that_has_seen_enough(crawl: Path) -> None:
         ("http://127.0.0.1:8080/", "collections/127.0.0.1_8080"),
         ("http://127.0.0.1:8081/", "collections/127.0.0.1_8081"),
         ("https://127.0.0.1/", "collections/127.0.0.1"),
-        ("https://example.org:443/", "collections/example.org"),
         ("http://[::1]:8080/", "collections/1__8080"),
         ("http://../", "collections/crawl"),
         ("http://xn--bcher-kva.example/", "collections/xn--bcher-kva.example"),
