@@ -73,7 +73,7 @@ def _brief(given: Any) -> str:
 MAX_SHOWN = 80  # characters of a bad value in a message, which is one line
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_SPANS = {"ms": Decimal("0.001"), "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SPANS = dict(zip(("ms", "s", "m", "h", "d", "w"), map(Decimal, ("0.001", 1, 60, 3600, 86_400, 604_800)), strict=True))
 _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ms|[smhdw])")
 _TIME = re.compile(rf"(?:{_PART.pattern} ?)+")
 _DIGITS = re.compile(r"[0-9]{1,18}")  # SQLite and WARC readers count in 64 bits
@@ -115,7 +115,7 @@ def _seconds(given: Any) -> float:
         raise TypeError
     text = given.strip().lower() if isinstance(given, str) else ""
     if _TIME.fullmatch(text):  # a bare number is left to float, as it always was
-        number = float(sum(Decimal(amount) * _SPANS[unit] for amount, unit in _PART.findall(text)))
+        number = float(sum((Decimal(amount) * _SPANS[unit] for amount, unit in _PART.findall(text)), Decimal(0)))
     else:
         number = float(given)
     if not 0 < number < math.inf:
