@@ -73,7 +73,8 @@ def _brief(given: Any) -> str:
 MAX_SHOWN = 80  # characters of a bad value in a message, which is one line
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_SPANS = dict(zip(("ms", "s", "m", "h", "d", "w"), map(Decimal, ("0.001", 1, 60, 3600, 86_400, 604_800)), strict=True))
+_SPANS = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600)}
+_SPANS |= {"d": 24 * _SPANS["h"], "w": 7 * 24 * _SPANS["h"]}
 _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ms|[smhdw])")
 _TIME = re.compile(rf"(?:{_PART.pattern} ?)+")
 _DIGITS = re.compile(r"[0-9]{1,18}")  # SQLite and WARC readers count in 64 bits

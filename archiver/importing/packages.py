@@ -104,12 +104,23 @@ def open_archive(path: Path, member: Member) -> Iterator[IO[bytes]]:
             yield stream
         return
     with path.open("rb") as file:
-        file.seek(member.place)
-        header = file.read(_HEADER.size)
-        if len(header) < _HEADER.size or not header.startswith(_SIGNATURE):
-            raise ConfigError(f"{path}: {member.name} is not where the list of the ZIP file says")
-        file.seek(sum(_HEADER.unpack(header)[1:]), io.SEEK_CUR)
+        file.seek(_bytes_of(file, path, member))
         yield io.BufferedReader(_Stretch(file, member.size))
+
+
+def offset_of(path: Path, member: Member) -> int:
+    """Return where the bytes of *member* begin, which is stored as it is; raises `ConfigError`."""
+    with path.open("rb") as file:
+        return _bytes_of(file, path, member)
+
+
+def _bytes_of(file: BinaryIO, path: Path, member: Member) -> int:
+    assert member.place is not None
+    file.seek(member.place)
+    header = file.read(_HEADER.size)
+    if len(header) < _HEADER.size or not header.startswith(_SIGNATURE):
+        raise ConfigError(f"{path}: {member.name} is not where the list of the ZIP file says")
+    return file.tell() + sum(_HEADER.unpack(header)[1:])
 
 
 class _Stretch(io.RawIOBase):

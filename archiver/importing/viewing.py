@@ -5,8 +5,9 @@ which has none, an index is made there, for which it is read whole once. Nothing
 cannot do, importing can, and the line that refuses it says so.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from shlex import quote
@@ -20,12 +21,23 @@ from archiver.archive.reindex import add_file
 from archiver.archive.stored import record_at
 from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import Holdings
-from archiver.importing.packages import Member, Package, open_archive, open_member
+from archiver.importing.packages import Member, Package, offset_of, open_archive, open_member
 from archiver.importing.sources import Form, Source, sources
 from archiver.warc.reader import Record, Torn, read
 
 _LONG = 1 << 30  # bytes of a WARC file whose reading takes so long that it is said
 _INDEXES = (".cdx", ".cdxj", ".idx", ".cdx.gz", ".cdxj.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A package or a WARC file: a folder with its index, and where each of its WARC files lies, by its names there.
+
+    A place is a file, an offset in it, and a size.
+    """
+
+    indexes: Path
+    places: Mapping[str, tuple[Path, int, int]]
 
 
 @contextmanager
@@ -34,29 +46,66 @@ def viewed(path: Path, told: Callable[[str], None]) -> Iterator[Holdings]:
 
     What takes long is *told* before.
     """
+    source = _source(path)
+    with _draft(path, source, told) as draft:
+        package = source.package
+        records = partial(record_at, path.parent)
+        if package is not None:
+            records = partial(_record_inside, _by_name(package), path)
+        with Holdings.of_index(path, draft.indexes, records) as holdings:
+            yield holdings
+
+
+@contextmanager
+def laid_open(path: Path, told: Callable[[str], None]) -> Iterator[Opened]:
+    """The same for a reader that wants places in files: what is compressed in the package is unpacked for it."""
+    source = _source(path)
+    with _draft(path, source, told) as draft:
+        package = source.package
+        if package is None:
+            yield Opened(draft.indexes, {path.name: (path.resolve(), 0, source.size)})
+            return
+        places = {member: _laid(package, member, draft.archive) for member in package.warcs}
+        yield Opened(draft.indexes, {name: places[member] for name, member in _by_name(package).items()})
+
+
+def _source(path: Path) -> Source:
     found = sources([path])
     if found[0].path.resolve() != path.resolve() or any(source.form is not Form.WARC for source in found):
         raise _only_imported(path, f"it is {found[0].form.value}" if len(found) == 1 else "it is several packages")
+    return found[0]
+
+
+@contextmanager
+def _draft(path: Path, source: Source, told: Callable[[str], None]) -> Iterator[Layout]:
+    """A temporary collection with the index of *source*."""
     with TemporaryDirectory(prefix="archiver-view-") as name:
         draft = Layout(Path(name))
         try:
             with storage(draft.indexes):
                 draft.indexes.mkdir()
-            package = found[0].package
-            if package is not None:
-                _unpack_index(package, draft.indexes)
-                records = partial(_record_inside, _by_name(package), path)
+            if source.package is not None:
+                _unpack_index(source.package, draft.indexes)
             else:
-                if found[0].size > _LONG:
+                if source.size > _LONG:
                     told(f"{path} has no index, and is read whole for one")
-                _make_index(found[0], draft.indexes)
-                records = partial(record_at, path.parent)
-            with Holdings.of_index(path, draft.indexes, records) as holdings:
-                yield holdings
+                _make_index(source, draft.indexes)
+            yield draft
         except ArchiveError as error:
             if name not in str(error):
                 raise
             raise _only_imported(path, "its index cannot be used") from error  # whose place would tell nobody anything
+
+
+def _laid(package: Package, member: Member, folder: Path) -> tuple[Path, int, int]:
+    """Where the bytes of *member* can be read."""
+    if member.place is not None:
+        return package.path.resolve(), offset_of(package.path, member), member.size
+    folder.mkdir(exist_ok=True)
+    target = folder / str(len(list(folder.iterdir())))
+    with storage(target, lambda: member.size), target.open("wb") as file, open_member(package.path, member) as stream:
+        copyfileobj(stream, file)
+    return target, 0, member.size
 
 
 def _unpack_index(package: Package, folder: Path) -> None:
