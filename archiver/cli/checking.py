@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shlex import quote
 
 from archiver import verify as reading
 from archiver.archive.layout import Layout
@@ -14,6 +13,7 @@ from archiver.cli.meter import Meter
 from archiver.cli.terminal import result, say
 from archiver.errors import ConfigError
 from archiver.holdings import besides_cdxj
+from archiver.importing import checked
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
 from archiver.verify import Fault, Progress, Report, Severity
@@ -42,13 +42,16 @@ def index(directory: Path) -> ExitCode:
 
 def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
     """Read back what *paths* name, and show every finding."""
-    package = next((path for path in paths if path.name.lower().endswith(".wacz") and path.is_file()), None)
-    if package is not None:
-        raise ConfigError(
-            f"{package} is a package, which is checked while it is imported: archiver import {quote(str(package))}"
-        )
+    packages = [path for path in dict.fromkeys(paths) if path.name.lower().endswith(".wacz") and path.is_file()]
+    others = [path for path in paths if path not in packages]
     with Meter() as meter:
-        report = reading.run(paths, lambda progress: meter.show(_standing(progress)))
+
+        def tell(progress: Progress) -> None:
+            meter.show(_standing(progress))
+
+        reports = [reading.run(others, tell)] if others else []
+        reports += [checked.run(path, tell) for path in packages]
+    report = reading.joined(reports)
     result(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(_lines(report)))
     return ExitCode.DONE if report.ok else ExitCode.FAULTS
 

@@ -39,10 +39,10 @@ def _verify(paths: tuple[Path, ...], *, json: bool) -> int:
     return verify(paths, as_json=json)
 
 
-def _replay(directories: tuple[Path, ...], port: int, *, open: bool) -> int:  # noqa: A002 - the name of the option
+def _replay(paths: tuple[Path, ...], port: int, *, open: bool) -> int:  # noqa: A002 - the name of the option
     from archiver.cli.replaying import serve  # noqa: PLC0415 - see `command`
 
-    return serve(directories, port, opened=open)
+    return serve(paths, port, opened=open)
 
 
 def _index(directory: Path) -> int:
@@ -142,8 +142,8 @@ _VERIFY = command(
     _verify,
     """Read everything back and name every fault.
 
-    Structure and digests of each WARC file; for a DIR also the index and the frontier against the WARC files. The
-    exit code is 0 only where there is no fault.
+    Structure and digests of each WARC file; for a DIR also the index and the frontier against the WARC files; for a
+    WACZ file also each of its files against its list. The exit code is 0 only where there is no fault.
     """,
     [
         click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
@@ -151,18 +151,19 @@ _VERIFY = command(
     ],
     ("archiver verify collections/example.org", "a whole crawl"),
     ("archiver verify *.warc.gz", "WARC files of any origin"),
+    ("archiver verify example.wacz", "a package"),
 )
 _REPLAY = command(
     "replay",
     _replay,
     """Serve the archive with pywb, on this machine, and print the address of each seed.
 
-    DIR may lie anywhere, and its crawl may be running; of an archive without crawl.db the first pages are printed.
-    Several DIR are shown as one, so that a revisit in one finds its original in another. Ctrl+C ends it. Needs pywb;
-    in the checkout: pip install '.[replay]'.
+    DIR may be a collection anywhere, whose crawl may be running, or a WACZ or WARC file. Of an archive without
+    crawl.db the first pages are printed. Several are shown as one, so that a revisit in one finds its original in
+    another. Ctrl+C ends it. Needs pywb; in the checkout: pip install '.[replay]'.
     """,
     [
-        click.Argument(["directories"], nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path)),
+        click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
         click.Option(
             ["--port"],
             type=click.IntRange(0, 65535),
@@ -174,6 +175,7 @@ _REPLAY = command(
     ],
     ("archiver replay collections/example.org", "at http://127.0.0.1:8080/"),
     ("archiver replay collections/example.org --port 0 --open", "at a free port, in the browser"),
+    ("archiver replay example.wacz", "a package that you were sent"),
     ("archiver replay collections/new collections/old", "a crawl with the earlier one that its revisits refer to"),
 )
 _INDEX = command(

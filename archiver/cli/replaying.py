@@ -1,8 +1,10 @@
 """`archiver replay`: serve collections and say where each seed can be seen."""
 
+import signal
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from shlex import quote
@@ -10,12 +12,13 @@ from shlex import quote
 from archiver import replay
 from archiver.archive.layout import Layout
 from archiver.cli import directory as place
+from archiver.cli.printing import opened as holdings_of
 from archiver.cli.terminal import complain, result, say
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
-from archiver.holdings import Holdings
+from archiver.importing.viewing import laid_open
 from archiver.model import ExitCode
-from archiver.replay import Served
+from archiver.replay import Served, Shelf
 from archiver.stats import printable
 
 SEEDS_SHOWN = 20
@@ -23,42 +26,61 @@ _LONGEST = 1000  # characters of a path
 _LOOKED_AT = 20_000  # captures of which the first pages are taken where no seeds are known
 
 
-def serve(directories: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode:
-    """Serve the collections in *directories* until it is stopped, in the browser too where that is to be *opened*."""
+def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode:
+    """Serve the archives at *paths* until it is stopped, in the browser too where that is to be *opened*.
+
+    An archive is a collection in a directory, a package, or a WARC file.
+    """
+    directories = [path for path in paths if not path.is_file()]
     for directory in directories:
         place.check_is_directory(directory)
         _check_replayable(directory)
     replay.check_installed()
+    _end_in_order()
     others = list(_referred_to(directories))
-    seeds = starts(directories)
+    with ExitStack() as stack:
+        shelves = [_shelf(path, stack) for path in (*paths, *others)]
+        seeds = starts(paths)
 
-    def started(served: Served) -> None:
-        result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
-        say(f"archiver: serving {' and '.join(map(str, directories))} at {served.root} until Ctrl+C")
-        for other in others:
-            say(f"archiver: and {printable(str(other), _LONGEST)}, where payloads lie that are not stored twice")
-        if opened:
-            _open(served.page(seeds[0]) if seeds else served.root)
+        def started(served: Served) -> None:
+            result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
+            say(f"archiver: serving {' and '.join(map(str, paths))} at {served.root} until Ctrl+C")
+            for other in others:
+                say(f"archiver: and {printable(str(other), _LONGEST)}, where payloads lie that are not stored twice")
+            if opened:
+                _open(served.page(seeds[0]) if seeds else served.root)
 
-    shelves = [replay.Folder(directory) for directory in (*directories, *others)]
-    replay.serve(shelves, replay.collection_name(directories[0]), port, started)
+        replay.serve(shelves, replay.collection_name(paths[0]), port, started)
     return ExitCode.DONE
 
 
+def _end_in_order() -> None:
+    """A terminal that is closed ends it as Ctrl+C does, so that temporary files are removed."""
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
+
+
+def _shelf(path: Path, stack: ExitStack) -> Shelf:
+    """What is served of the archive at *path*, as long as *stack* is open."""
+    if not path.is_file():
+        return replay.Folder(path)
+    found = stack.enter_context(laid_open(path, lambda text: say(f"archiver: {text}")))
+    return replay.Packed(found.indexes, found.places)
+
+
 def _check_replayable(directory: Path) -> None:
-    """Refuse a directory without the folders that hold an archive and its index, in it."""
+    """Refuse a directory without the folders that hold an archive and its index."""
     layout = Layout(directory)
     if not layout.archive.is_dir():
         raise ConfigError(f"{directory} holds no archive to replay: there is no {layout.archive.name}/ in it")
     if not layout.indexes.is_dir():
         raise ConfigError(f"{directory} holds no index; make it with: archiver index {quote(str(directory))}")
-    replay.check_inside(directory)
 
 
-def starts(directories: Sequence[Path]) -> list[str]:
-    """Where a person begins, some of each directory: none is left out because another has many."""
-    each = max(SEEDS_SHOWN // len(directories), 1)
-    return list(dict.fromkeys(seed for directory in directories for seed in _seeds(directory)[:each]))
+def starts(paths: Sequence[Path]) -> list[str]:
+    """Return where a person begins, some of each archive: none is left out because another has many."""
+    each = max(SEEDS_SHOWN // len(paths), 1)
+    return list(dict.fromkeys(seed for path in paths for seed in _seeds(path)[:each]))
 
 
 def _referred_to(directories: Sequence[Path]) -> Iterator[Path]:
@@ -81,7 +103,7 @@ def _dedup_from(directory: Path) -> list[Path]:
 
 def _seeds(directory: Path) -> list[str]:
     """The first seeds; where only the archive was kept, the first pages."""
-    if not Layout(directory).database.is_file():
+    if directory.is_file() or not Layout(directory).database.is_file():
         return list(_pages(directory))
     with account.opened(directory) as db:
         return [seed.url for seed in account.seeds(db)[:SEEDS_SHOWN]]
@@ -90,7 +112,7 @@ def _seeds(directory: Path) -> list[str]:
 def _pages(directory: Path) -> Iterator[str]:
     """The shortest URLs of pages among the first captures of the index."""
     try:
-        with Holdings.opened(directory) as holdings:
+        with holdings_of(directory) as holdings:
             looked = islice(holdings.entries(), _LOOKED_AT)
             pages = dict.fromkeys(entry.url for entry in looked if entry.mime == "text/html" and entry.status == "200")
     except (ArchiveError, ConfigError) as error:  # pywb may read it still

@@ -12,7 +12,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -120,7 +120,8 @@ def _bytes_of(file: BinaryIO, path: Path, member: Member) -> int:
     header = file.read(_HEADER.size)
     if len(header) < _HEADER.size or not header.startswith(_SIGNATURE):
         raise ConfigError(f"{path}: {member.name} is not where the list of the ZIP file says")
-    return file.tell() + sum(_HEADER.unpack(header)[1:])
+    name, extra = _HEADER.unpack(header)[1:]
+    return file.tell() + int(name) + int(extra)
 
 
 class _Stretch(io.RawIOBase):
@@ -159,15 +160,23 @@ def hash_for(stated: str) -> "hashlib._Hash | None":
 
 def mismatch(path: Path, member: Member) -> str:
     """What is wrong with *member*, read to its end: damage, or by its package's list; "" where nothing is."""
-    state = hash_for(member.stated)
-    try:
-        with open_member(path, member) as file:
-            while piece := file.read(CHUNK):
-                if state is not None:
-                    state.update(piece)
-    except ConfigError as error:
-        return str(error).removeprefix(f"{path}: ")
-    return "" if state is None else disagreement(member, state)
+    return next(mismatches(path, [member]))[1]
+
+
+def mismatches(path: Path, members: Iterable[Member]) -> Iterator[tuple[Member, str]]:
+    """The same for each of *members*, with the package opened once."""
+    with _opened(path) as file:
+        for member in members:
+            state = hash_for(member.stated)
+            try:
+                with file.open(member.name) as stream:
+                    while piece := stream.read(CHUNK):
+                        if state is not None:
+                            state.update(piece)
+            except _BROKEN as error:
+                yield member, f"{member.name} cannot be unpacked: {error}"
+                continue
+            yield member, "" if state is None else disagreement(member, state)
 
 
 def disagreement(member: Member, state: "hashlib._Hash") -> str:

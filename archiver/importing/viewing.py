@@ -85,7 +85,7 @@ def _draft(path: Path, source: Source, told: Callable[[str], None]) -> Iterator[
             with storage(draft.indexes):
                 draft.indexes.mkdir()
             if source.package is not None:
-                _unpack_index(source.package, draft.indexes)
+                unpack_index(source.package, draft.indexes)
             else:
                 if source.size > _LONG:
                     told(f"{path} has no index, and is read whole for one")
@@ -108,7 +108,8 @@ def _laid(package: Package, member: Member, folder: Path) -> tuple[Path, int, in
     return target, 0, member.size
 
 
-def _unpack_index(package: Package, folder: Path) -> None:
+def unpack_index(package: Package, folder: Path) -> None:
+    """Write the index files of *package* into *folder*; raises `ConfigError` where there are none."""
     for member in package.others:
         place = PurePosixPath(member.name)
         if place.parts[0] == "indexes" and len(place.parts) == 2 and place.name.endswith(_INDEXES):

@@ -5,6 +5,6 @@ nothing else, `rewriting` has our own of its rewriters, and `modules` changes EC
 """
 
 from archiver.replay.server import Served, check_installed, collection_name, serve
-from archiver.replay.shelves import Folder, Packed, Shelf, check_inside
+from archiver.replay.shelves import Folder, Packed, Shelf
 
-__all__ = ["Folder", "Packed", "Served", "Shelf", "check_inside", "check_installed", "collection_name", "serve"]
+__all__ = ["Folder", "Packed", "Served", "Shelf", "check_installed", "collection_name", "serve"]

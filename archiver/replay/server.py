@@ -57,7 +57,8 @@ def check_installed() -> None:
 
 def collection_name(path: Path) -> str:
     """The name of a collection in addresses."""
-    name = re.sub(r"[^A-Za-z0-9.-]", "_", path.resolve().name).strip(".")
+    bare = path.name.partition(".warc")[0].removesuffix(".wacz") if path.is_file() else path.resolve().name
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", bare).strip(".")
     return name if name and name not in _RESERVED else "archive"
 
 

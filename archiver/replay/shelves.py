@@ -17,7 +17,6 @@ from typing import Protocol
 
 from archiver.archive.layout import OPEN, Layout
 from archiver.archive.others import index_files
-from archiver.errors import ConfigError
 from archiver.holdings.lines import Source, source
 from archiver.warc import cdx
 from archiver.warc.cdxj import Entry
@@ -74,16 +73,6 @@ class Packed:
         """See `Shelf`."""
         place = self._places.get(name)
         return None if place is None else str(place[0])
-
-
-def check_inside(directory: Path) -> None:
-    """Refuse a collection whose folders are links to others: it could show what its sender has no right to see."""
-    whole = directory.resolve()
-    for folder in (Layout(directory).archive, Layout(directory).indexes):
-        if not folder.resolve().is_relative_to(whole):
-            raise ConfigError(
-                f"{folder} is a link that leads out of {directory}, so it is not served; move the folder itself there"
-            )
 
 
 class _Index:

@@ -6,6 +6,6 @@ streams, and its memory depends neither on the size of records nor on their numb
 
 from archiver.verify.codes import CODES, Code, Severity
 from archiver.verify.reading import run
-from archiver.verify.report import Fault, FileRead, Progress, Report
+from archiver.verify.report import Fault, FileRead, Findings, Progress, Report, joined
 
-__all__ = ["CODES", "Code", "Fault", "FileRead", "Progress", "Report", "Severity", "run"]
+__all__ = ["CODES", "Code", "Fault", "FileRead", "Findings", "Progress", "Report", "Severity", "joined", "run"]

@@ -103,3 +103,16 @@ class Findings:
         self._each[fault.file, fault.code] += 1
         if self._each[fault.file, fault.code] <= MAX_EACH:
             self.kept.append(fault)
+
+
+def joined(reports: Iterable[Report]) -> Report:
+    """Several reports as one."""
+    every = list(reports)
+    counts: Counter[str] = Counter()
+    for report in every:
+        counts.update(report.counts)
+    return Report(
+        tuple(read for report in every for read in report.files),
+        tuple(fault for report in every for fault in report.faults),
+        dict(counts),
+    )
