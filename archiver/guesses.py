@@ -86,8 +86,8 @@ class Guesses:
         if len(self._documents) > MOST_DOCUMENTS:
             self._documents.pop(next(iter(self._documents)))
         name = MARK + origin
-        before = self._hosts.pop(name, None) or PatternTally(name, 0, 0, 0, strict=False)
-        tally = PatternTally(name, before.visits + 1, before.fruitful + there, 1, strict=False)
+        before = self._hosts.pop(name, None) or PatternTally(name, 0, 0, 0)
+        tally = PatternTally(name, before.visits + 1, before.fruitful + there, 1)
         self._keep(tally)
         return tally
 
@@ -153,4 +153,4 @@ class Probes:
         self._hosts[name] = known
         if len(self._hosts) > MOST_HOSTS:
             self._hosts.pop(next(iter(self._hosts)))
-        return PatternTally(name, known, 0, 1, strict=False)
+        return PatternTally(name, known, 0, 1)

@@ -39,11 +39,6 @@ class Circle:
         gap = self.pace.gap
         self.promised = max(self.promised, now - gap / 2) + gap
 
-    def withdraw(self) -> None:
-        """A request that was promised does not come."""
-        self.active -= 1
-        self.promised -= self.pace.gap
-
     def over(self) -> None:
         """A request has ended, or was never begun."""
         self.active -= 1
@@ -72,7 +67,6 @@ class Queue:
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
     outstanding: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)  # outstanding at any time since the refill under way began
-    aside: list[Claim] = field(default_factory=list)  # outstanding ones that wait for another to be settled
     active: int = 0
     done: int = 0
     waiting: int = 0  # in the frontier, as of the latest refill

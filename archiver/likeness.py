@@ -1,47 +1,42 @@
-"""Likeness: what a URL has in common with others, and whether it looks like one that a program makes. Pure.
+"""Likeness: what a URL has in common with others: its pattern, its family, and of what it is a variant. Pure.
 
 All of it is told by the URL alone. What is said of a URL is remembered for a while, for the same links stand on many
-pages; long ones are looked at anew, so the memory is bounded: four megabytes where URLs are as usual, ten at most.
+pages; long ones are looked at each time, so the memory is bounded: four megabytes where URLs are as usual, ten at most.
 """
 
 import re
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 REMEMBERED = 8192  # URLs …
 LONGEST_REMEMBERED = 256  # … of up to so many characters
 LONGEST_PATTERN = 400
-DEEP = 8  # segments, from which on a path is suspect
 OPAQUE = 12  # characters of letters and digits mixed, which nobody writes by hand
+SESSION = 16  # … and as long as ids of a session are
 
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _DIGITS = re.compile("[0-9]+")
 _LONG_WORD = re.compile(f"[0-9A-Za-z]{{{OPAQUE}}}")
-_WORD = re.compile("[a-z]{2,}|[a-z0-9]{6,}")
-_CALENDAR = re.compile(
-    r"cal[./?_-]|calend[aei]r|kalender|calendrier|agenda|events?\b|veranstalt|termin|diary|month|week|[?&]date="
+_SESSION = re.compile(
+    rf"(?<![0-9A-Za-z])(?=[0-9]*+[A-Za-z])(?=[A-Za-z]*+[0-9])[0-9A-Za-z]{{{SESSION},}}+(?:-[0-9A-Za-z]++)*+"
 )
-_DATED = re.compile(
-    r"(?<![0-9])[12][0-9]{3}(?:[-/_](?:0?[1-9]|1[0-2])(?![0-9])|(?:0[1-9]|1[0-2])(?:[0-3][0-9])?(?![0-9]))"
-)
+_UUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])")
 
 
 class Likeness(NamedTuple):
     """What is said of one URL."""
 
-    pattern: str
-    directory: str
-    suspect: bool
+    pattern: str  # http://example.org/calendar/N/N
+    family: str  # http://example.org/calendar/*
 
 
 def likeness(address: str) -> Likeness:
-    """The pattern and the directory of *address*, and whether it is suspect."""
+    """The pattern and the family of *address*."""
     return _remembered(address) if len(address) <= LONGEST_REMEMBERED else _likeness(address)
 
 
 def _likeness(address: str) -> Likeness:
-    return Likeness(pattern(address), directory(address), suspect(address))
+    return Likeness(pattern(address), family(address))
 
 
 _remembered = lru_cache(maxsize=REMEMBERED)(_likeness)
@@ -73,47 +68,32 @@ def _letter(found: "re.Match[str]") -> str:
     return _DIGITS.sub("N", word)
 
 
-def directory(address: str) -> str:
-    """The first directory of *address*, `http://example.org/news/*`; that of the whole site where it has none."""
+def family(address: str) -> str:
+    """All that shares the first segment of the path of *address*: `http://example.org/calendar/*`, `…/shop*`."""
     start = address.index("/", 8)
-    first, slash, rest = address[start + 1 :].partition("?")[0].partition("/")
-    return f"{address[:start]}/{first}/*" if slash and rest else f"{address[:start]}/*"
+    first, slash, _ = address[start + 1 :].partition("?")[0].partition("/")
+    return f"{address[:start]}/{_shape(first)[:LONGEST_PATTERN]}{slash}*"
 
 
-def suspect(address: str) -> bool:
-    """Whether *address* looks like those of which a program makes any number: months, facets, opaque words, depth."""
-    page, _, query = address.partition("?")
-    segments = page.split("/")[3:]
-    if len(segments) > DEEP or query.count("&") >= 1:
-        return True
-    if len(set(segments)) < len(segments) and any(
-        one == other and _WORD.match(one) for one, other in pairwise(segments)
-    ):
-        return True
-    return made_up(address)
+def page_of(shape: str) -> str:
+    """The part of a pattern that says which page it is, without the names of its query."""
+    return shape.partition("?")[0]
 
 
-def made_up(address: str) -> bool:
-    """Whether *address* is one of a calendar, or holds an opaque word as session ids are."""
-    if _DATED.search(address, 8) and is_calendar(address):
-        return True
-    start = address.index("/", 8)
-    if _LONG_WORD.search(address, start) is None:
-        return False
-    words = _VARIABLE.findall(address, start)
-    return any(len(word) >= OPAQUE and not word.isdigit() for word in words)
+def is_session(address: str) -> bool:
+    """Whether *address* holds what looks like the id of a session."""
+    return _SESSION.search(address, 8) is not None or _UUID.search(address, 8) is not None
 
 
-def of_dates(address: str) -> bool:
-    """Whether *address* holds a date, or a word as calendars have."""
-    return _DATED.search(address, 8) is not None or is_calendar(address)
-
-
-def is_calendar(address: str) -> bool:
-    """Whether *address* holds a word as calendars have."""
-    return _CALENDAR.search(address.lower(), 8) is not None  # quicker than an expression that ignores case
-
-
-def words(address: str) -> set[str]:
-    """The words of the path and the query of *address*, without short ones."""
-    return set(_WORD.findall(address.lower(), address.index("/", 8)))
+def variant(address: str) -> str:
+    """What *address* is a variant of: without ids of a session, and with the query in order; "" where it is none."""
+    several = "&" in address
+    if not several and _LONG_WORD.search(address, 8) is None and "-" not in address:
+        return ""
+    common = _SESSION.sub("H", _UUID.sub("H", address))
+    if several:
+        page, _, query = common.partition("?")
+        common = f"{page}?{'&'.join(sorted(query.split('&')))}"
+    elif common == address:
+        return ""
+    return common

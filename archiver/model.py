@@ -43,6 +43,7 @@ class State(StrEnum):
     ARCHIVED = "archived"
     FAILED = "failed"
     EXCLUDED = "excluded"
+    HELD = "held"  # suspected to be in a trap, and kept until a person releases it
 
 
 class Event(StrEnum):
@@ -52,6 +53,8 @@ class Event(StrEnum):
     RETRY = "retry"  # due again later
     GIVE_UP = "give up"  # no answer after the last try
     FORBID = "forbid"  # robots.txt refuses it
+    HOLD = "hold"  # the budget of its pattern is spent
+    DELAY = "delay"  # its pattern became suspicious while it waited: it goes later
     AGAIN = "again"  # a person asked for another try
 
 
@@ -60,9 +63,12 @@ LIFE: dict[tuple[State, Event], State] = {
     (State.WAITING, Event.RETRY): State.WAITING,
     (State.WAITING, Event.GIVE_UP): State.FAILED,
     (State.WAITING, Event.FORBID): State.EXCLUDED,
+    (State.WAITING, Event.HOLD): State.HELD,
+    (State.WAITING, Event.DELAY): State.WAITING,
     (State.FAILED, Event.AGAIN): State.WAITING,
     (State.EXCLUDED, Event.AGAIN): State.WAITING,
     (State.ARCHIVED, Event.AGAIN): State.WAITING,
+    (State.HELD, Event.AGAIN): State.WAITING,
 }
 
 
@@ -114,7 +120,7 @@ class Links:
     note: str = ""  # why there may be more that was not read: a bound that was reached, broken coding
     nofollow: tuple[str, ...] = ()  # where it says not to follow its links, and to whom: "meta robots"
     icon: bool = False  # it names the icon of its site
-    page: bytes | None = None  # where one was read: the part of it by whose text it is told from others
+    page: bytes | None = None  # the beginning of what was read, where it is a page and no part of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,7 @@ class NewUrl(NamedTuple):
     depth: int
     strays: int
     priority: int
+    held: str = ""  # the rule that holds it, and its pattern; "" where it may wait with the others
 
 
 class Refusal(NamedTuple):
@@ -165,7 +172,9 @@ class PatternTally:
     visits: int
     fruitful: int  # that showed something not seen before
     streak: int  # barren ones since the last of these
-    strict: bool  # looks like what programs make without end
+    barren: int = 0  # that showed nothing new
+    listed: int = 0  # pages that other, fruitful pages named several at a time: they answer for so many barren ones
+    released: int = 0  # barren pages more that a person allows
 
 
 class Block(Protocol):
@@ -330,6 +339,7 @@ class Settlement(NamedTuple):
     failure: str = ""  # a word of `errors.Failure`, or "" where an answer came
     note: str = ""  # why, for a person
     due: float = 0.0  # seconds since the epoch: when a RETRY may start
+    priority: int = 0  # of a DELAY: what it goes by from now on
     park: float = 0.0  # seconds since the epoch: not one request to this host before (Retry-After)
     found: tuple[NewUrl, ...] = ()
     refused: tuple[Refusal, ...] = ()

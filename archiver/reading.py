@@ -13,7 +13,7 @@ from archiver.guesses import SITEMAPS
 from archiver.http import Dechunker, content_codings, read_head, transfer_codings, unread
 from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
 from archiver.scope import is_guess
-from archiver.texts import excerpt
+from archiver.texts import READ_ALL
 
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
 LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
@@ -104,7 +104,7 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         note="; ".join(filter(None, (note, told.note))),
         nofollow=(*nofollow, *told.nofollow),
         icon=told.icon,
-        page=excerpt(body) if media_type in PAGES and is_page(claim) else None,
+        page=body[:READ_ALL] if body and is_page(claim) else None,
     )
 
 

@@ -227,8 +227,6 @@ class Schedule:
         """What is in the window of *host* is not handed out any more; it is to be filled again."""
         queue = self._queues.get(host)
         if queue is not None:
-            queue.outstanding.difference_update(claim.id for claim in queue.aside)
-            queue.aside.clear()
             queue.window.clear()
             self.refresh(host)
 
@@ -326,19 +324,6 @@ class Schedule:
         self._look(host, queue, now)
         self._unblock(*queue.circles)
 
-    def set_aside(self, claim: Claim, now: float) -> None:
-        """*claim*, just picked, is picked again when another of its host is settled or comes back."""
-        queue = self._queues[claim.host]
-        queue.aside.append(claim)
-        queue.active -= 1
-        self.active -= 1
-        queue.waiting += 1
-        for circle in queue.circles:
-            circle.withdraw()
-        self._promised -= self._whole.gap
-        self._look(claim.host, queue, now)
-        self._unblock(*queue.circles)
-
     def settled(self, host: int, claim_id: int) -> None:
         """The settlement of a URL is committed."""
         if host in self._queues:
@@ -351,12 +336,6 @@ class Schedule:
         if queue is None:
             return
         queue.outstanding.discard(claim_id)
-        if queue.aside:
-            for claim in queue.aside:
-                queue.outstanding.discard(claim.id)
-                heapq.heappush(queue.window, (claim.priority, claim.id, claim))
-            queue.aside.clear()
-            self._note(host, queue, 0.0)
 
     def resting(self, now: float) -> list[int]:
         """Hosts that may be released: nothing to do now, and their pace need not be remembered."""

@@ -1,63 +1,44 @@
-"""Shown: which things the pages of a host, of a directory and of a pattern have shown. Pure, and bounded in memory.
+"""Shown: what the pages of a site have shown, by numbers, bounded in memory. Pure.
 
-A thing is a number below `NUMBERS`. It lies in one place, with the directory and the pattern that showed it first; only
-where others show it too does it lie in one more place for each of them. What does not fit is forgotten, and new again.
+A number lies in one place of a table, with how often it came; what does not fit is forgotten, and new again: that costs
+a request and loses nothing.
 """
 
 from array import array
 from collections.abc import Iterable
-from typing import NamedTuple
 
-NUMBERS = 1 << 60
-PLACES = 1 << 19  # four megabytes
-_WHERE = PLACES - 1
-_SHORT = 1 << 16  # of directories and patterns, so many are told apart
-_WHOSE = _SHORT * _SHORT - 1  # the part of a place that says who showed a thing first …
-_WHICH = NUMBERS - 1 - _WHOSE  # … and the part that says which thing it is
-
-
-class News(NamedTuple):
-    """Whether a page showed something new."""
-
-    to_host: bool
-    to_directory: bool
-    to_pattern: bool
+PLACES = 1 << 20  # eight megabytes
+OFTEN = 15  # counted so far
 
 
 class Shown:
-    """Remembers what was shown."""
+    """Remembers numbers of 64 bits."""
 
-    def __init__(self) -> None:
-        self._places = array("q", bytes(8 * PLACES))
+    def __init__(self, places: int = PLACES) -> None:
+        self._places = array("q", bytes(8 * places))
+        self._where = places - 1
 
-    def news(self, things: Iterable[int], host: str, directory: str, pattern: str) -> News:
-        """What a page of these shows that was not shown before; it is from now on."""
-        places, of_host = self._places, hash(host) % NUMBERS
-        owner = hash(directory) % _SHORT * _SHORT + hash(pattern) % _SHORT
-        new, by_other_directories, by_other_patterns = False, [], []
+    def times(self, thing: int) -> int:
+        """How often *thing* was added before; now it is once more."""
+        return self.add_all((thing,))[0]
+
+    def look(self, thing: int) -> int:
+        """How often *thing* was added."""
+        known = self._places[thing >> 4 & self._where]
+        return known & OFTEN if known >> 4 == thing >> 4 else 0
+
+    def add_all(self, things: Iterable[int]) -> list[int]:
+        """How often each of *things* was added before; now they are once more."""
+        places, where, found = self._places, self._where, []
         for thing in things:
-            key = thing ^ of_host
-            where, mine = key & _WHERE, key & _WHICH | owner
-            other = places[where] ^ mine
-            if other > _WHOSE:
-                places[where] = mine
-                new = True
-            elif other:
-                if other >= _SHORT:
-                    by_other_directories.append(thing)
-                if other % _SHORT:
-                    by_other_patterns.append(thing)
-        to_directory = self.is_new(by_other_directories, directory) or new
-        to_pattern = self.is_new(by_other_patterns, pattern) or new
-        return News(new, to_directory, to_pattern)
-
-    def is_new(self, things: Iterable[int], group: str) -> bool:
-        """Whether one of *things* was not shown in *group*; they are from now on."""
-        places, of_group, new = self._places, hash(group) % NUMBERS, False
-        for thing in things:
-            key = thing ^ of_group
-            mine = key & _WHICH
-            if places[key & _WHERE] != mine:
-                places[key & _WHERE] = mine
-                new = True
-        return new
+            at = thing >> 4 & where
+            known = places[at]
+            if known >> 4 == thing >> 4 and known:
+                count = known & OFTEN
+                if count < OFTEN:
+                    places[at] = known + 1
+                found.append(count)
+            else:
+                places[at] = thing & ~OFTEN | 1
+                found.append(0)
+        return found

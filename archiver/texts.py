@@ -1,86 +1,157 @@
-"""Texts: what stands in a page besides its links, as runs by which one page is told from another. Pure.
+"""Texts: what stands in a page, cut into blocks by which it is known again. Pure, and linear in what is read.
 
-A run is the text between two tags, in lower case, as words of letters and digits. That of links is none, nor that of
-scripts, styles, drawings and comments. `runs` gives the words. `marks` gives a number for each run instead: that of its
-letters without spaces, which is quicker, and the same one that `marks_of` gives for the words. Numbers are good within
-one process. Linear in what is read, and that is bounded.
+A block is what stands between two tags that begin or end a paragraph, a row, an item or a script. `said` is what it
+tells beyond the URL of its page: without the text of links, the URL's own words and numbers, dates, times of day and
+one-time tokens. Of a large page parts are read: where its heading stands, its middle and its end.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
-from archiver.shown import NUMBERS
+READ = 8 << 10  # bytes of a page that is read whole …
+PARTS = 4 << 10  # … and of the parts of a larger one …
+READ_ALL = 128 << 10  # … and of one whose parts show nothing new
+MOST_BLOCKS = 2000
+LONGEST_BLOCK = 4 << 10  # bytes of a block that are analysed
+MOST_DAYS = 64  # in one block: more are no month
+FEW = 16  # blocks
+LONGEST_NUMBER = 18  # digits of a number in a URL that matter
+SHORTEST = 4  # bytes; a shorter block is a number or a mark
+ONCE = 16  # letters and digits mixed: a session, a nonce
+ONCE_LONG = 40  # letters alone
 
-READ = 16 << 10  # bytes of a page that are looked at, from its beginning …
-READ_ON = 8 << 10  # … and from its middle and its end, for some begin with long menus
-MOST_RUNS = 1000
-LONGEST_RUN = 160
-LETTERS = 128  # of a run, by which it is known again: about as much text as that
-_NUMBER = NUMBERS - 1
-SHORTEST_RUN = 5  # letters, where numbers are nothing new; less is a label
+_BLOCK = re.compile(rb"<(?:/?+(?:p|tr|li|d[dti]|h[1-6]|title|option|pre|script|section)|br)[\s>v/]")
+_UPPER = re.compile(rb"</?(?:P|TR|LI|D[DTI]|H[1-6]|BR)[\s>V/]")
+_HEADINGS = (b"<h1", b"<main", b"<article", b"<H1")
+_HIDDEN = re.compile(
+    rb"<(?:(a|style|svg|button|time)\b[^>]*+>[^<]*+(?:<(?!/\1)[^<]*+)*+(?:</\1|\Z)"
+    rb"|!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z))"
+    rb"|\A[^<>]{0,400}+>|<[^>]*+>?",  # the rest of the tag that began the block, and any other tag
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,10});")
+_TOKEN = re.compile(rb"[0-9a-z\x80-\xff]++")
+_DIGITS = re.compile(rb"[0-9]++")
+_NAMES = (
+    rb"jan(?:uary?|vier)?|feb(?:ruary?)?|m\xc3\xa4rz|mar(?:ch|s|zo)?|apr(?:il)?|avril|ma[iy]|june?|jui(?:n|llet)|jul[iy]?"
+    rb"|aug(?:ust)?|ao\xc3\xbbt|sep(?:t(?:ember)?)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
+    rb"|f\xc3\xa9vrier|septembre|octobre|novembre|d\xc3\xa9cembre|enero|febrero|abril|mayo|junio|julio|agosto|septiembre"
+    rb"|octubre|noviembre|diciembre|gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre"
+    rb"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    rb"|mon|tue|wed|thu|fri|sat|sun|mo|tu|we|th|fr|sa|su|di|mi|do|so|kw|week|woche|semaine"
+)
+_DAY = rb"(?:[0-3]?[0-9](?:st|nd|rd|th|\.)?)"
+_YEAR = rb"(?:[12][0-9]{3})"
+_TIME = rb"[0-2]?[0-9]:[0-5][0-9]"
+_DATE = re.compile(  # a day in any usual spelling, a time of day with its seconds, and "3 of the month"
+    rb"(?<![0-9a-z\x80-\xff.:-])"
+    rb"(?:%b(?:[-/][01]?[0-9](?:[-/]%b)?|\.[01]?[0-9]\.%b)(?:[t ]+%b(?::[0-5][0-9])?(?:\.[0-9]+)?)?"
+    rb"|[0-3]?[0-9][./-][01]?[0-9][./-](?:%b|[0-9]{2})"
+    rb"|%b:[0-5][0-9]"
+    rb"|(?:%b[ ,]+(?:of +)?){0,2}(?:%b)(?![0-9a-z\x80-\xff])\.?"
+    rb"(?:[ ,/-]+(?:%b|%b)(?![0-9a-z\x80-\xff]|[:.][0-9])){0,3})"
+    rb"(?![0-9a-z\x80-\xff])" % (_YEAR, _DAY, _DAY, _TIME, _YEAR, _TIME, _DAY, _NAMES, _YEAR, _DAY)
+)
 
 
-def _up_to_end(name: bytes) -> bytes:
-    """An expression for what follows on the beginning of a tag, up to the end tag of *name* or of the page."""
-    return rb"[^<]*+(?:<(?!/%b)[^<]*+)*+(?:</%b)?+" % (name, name)
+class Said(NamedTuple):
+    """What one block tells beyond its page's URL."""
+
+    words: bytes  # with `#` for each number, one space between them; empty where there are none
+    numbers: tuple[bytes, ...]
 
 
-# Tags, with all that is skipped behind them, and the text that follows, in which there may be comments.
-_HIDDEN = (b"[sS](?i:cript)", b"[sS](?i:tyle)", b"[sS](?i:vg)", b"[nN](?i:oscript)")
-_COMMENT = rb"!--[^-]*+(?:-(?!->)[^-]*+)*+"
-_SKIPPED = b"|".join(
-    (
-        rb"[aA][\s>]%b" % _up_to_end(b"[aA]"),
-        *(rb"%b\b%b" % (name, _up_to_end(name)) for name in _HIDDEN),
-        rb"%b(?:--)?+" % _COMMENT,
+NOTHING = Said(b"", ())
+
+
+def parts(page: bytes) -> tuple[bytes, bool]:
+    """What is read of *page*, and whether that is all of it."""
+    if len(page) <= READ:
+        return page, True
+    start = max(0, next((at for name in _HEADINGS if (at := page.find(name, 0, READ_ALL)) >= 0), 0))
+    half, quarter = PARTS // 2, PARTS // 4
+    middle = max(start + half, (start + len(page)) // 2)
+    end = max(middle + quarter, len(page) - quarter)
+    ranges = ((start, start + half), (middle, middle + quarter), (end, len(page)))
+    return b"<p>".join(_whole_tags(page[first:last]) for first, last in ranges), False
+
+
+def _whole_tags(text: bytes) -> bytes:
+    """*text* without a block that was cut at its beginning or its end."""
+    return text[max(0, text.find(b"<")) : text.rfind(b"<") + 1 or None]
+
+
+def blocks(text: bytes) -> list[bytes]:
+    """The blocks of *text*, with the tags within them."""
+    found = _BLOCK.split(text)
+    if len(found) < FEW < len(text) and _UPPER.search(text):  # written in capitals, as people once did
+        found = _BLOCK.split(text.lower())
+    return [block for block in found if len(block) > SHORTEST][:MOST_BLOCKS]
+
+
+def numbers(address: str) -> list[str]:
+    """The numbers in the path and the query of *address*."""
+    return [number[:LONGEST_NUMBER] for number in re.findall("[0-9]+", address[address.index("/", 8) :])]
+
+
+@lru_cache(maxsize=256)
+def own_words(address: str) -> frozenset[bytes]:
+    """The words and the numbers that stand in *address*, in lower case."""
+    text = unquote_to_bytes(address[address.index("/", 8) :]).replace(b"+", b" ")
+    text = unquote_to_bytes(text).lower()
+    found = set(_TOKEN.findall(text))
+    for token in tuple(found):
+        found.update(_DIGITS.findall(token))
+        found.update(_apart(token))
+    found.update(token.lstrip(b"0") for token in tuple(found) if token.isdigit())
+    return frozenset(found)
+
+
+def said(block: bytes, own: frozenset[bytes]) -> Said:
+    """What *block* tells beyond the words that are its page's *own*."""
+    text = _HIDDEN.sub(b" ", block[:LONGEST_BLOCK]).lower()
+    if b"&" in text:
+        text = _ENTITY.sub(b" ", text)
+    text = _DATE.sub(b" ", text)
+    words: list[bytes] = []
+    numbers: list[bytes] = []
+    tokens = _TOKEN.findall(text)
+    if _are_days(tokens):
+        return NOTHING
+    for token in tokens:
+        if token in own or (token.isdigit() and token.lstrip(b"0") in own):
+            continue
+        if token.isdigit():
+            numbers.append(token)
+            if words[-1:] != [b"#"]:
+                words.append(b"#")
+        elif not _is_once(token):
+            words.append(token)
+    return Said(b" ".join(words) if any(word != b"#" for word in words) else b"", tuple(numbers))
+
+
+def _are_days(tokens: Sequence[bytes]) -> bool:
+    """Whether *tokens* are a row of a calendar: days, one after the other, perhaps behind the number of a week."""
+    if len(tokens) > MOST_DAYS or not all(len(token) < 3 and token.isdigit() for token in tokens):
+        return False
+    days = list(map(int, tokens))
+    rows = [days, days[1:]] if len(days) > 3 else [days]
+    return any(
+        all(0 < day < 32 for day in row)
+        and all(after == before + 1 or (before > 27 and after == 1) for before, after in pairwise(row))
+        for row in rows
     )
-)
-_TAG_AND_TEXT = re.compile(
-    rb"(?:<(?:(?=[aAsSnN!])(?:%b))?+[^>]*+>?+\s*+)++([^<]*+(?:<%b(?:-->|\Z)[^<]*+)*+)" % (_SKIPPED, _COMMENT)
-)
-_WHOLE_COMMENT = re.compile(rb"<%b(?:-->|\Z)" % _COMMENT)
-
-_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum() and code != ord("<"))  # `<` is between runs
-_WORDS = bytes(range(256)).lower().translate(bytes(32 if code in _NO_LETTERS else code for code in range(256)))
-_WITH_DIGIT = re.compile(rb"(?<![^ ])[^0-9 ]*+[0-9][^ ]*+ ?")
 
 
-def excerpt(body: bytes) -> bytes:
-    """The part of a page that is looked at."""
-    if len(body) <= READ:
-        return body
-    middle = max(READ, len(body) // 2)
-    return b">".join((body[:READ], body[middle : middle + READ_ON], body[max(READ, len(body) - READ_ON) :]))
+def _is_once(token: bytes) -> bool:
+    """Whether *token* is most likely made for this one answer."""
+    return len(token) >= ONCE_LONG or (len(token) >= ONCE and _DIGITS.search(token) is not None)
 
 
-def runs(page: bytes) -> tuple[bytes, ...]:
-    """The runs of text in the excerpt of *page*, each once, as words with one space between them."""
-    found = (run[: 4 * LONGEST_RUN].translate(_WORDS).split() for run in _texts(excerpt(page)).split(b"<"))
-    return tuple(dict.fromkeys(b" ".join(run)[:LONGEST_RUN] for run in found if run))[:MOST_RUNS]
-
-
-def marks(page: bytes) -> Sequence[int]:
-    """The runs of text in the excerpt of *page* as numbers."""
-    found = _texts(excerpt(page)).translate(_WORDS, _NO_LETTERS).split(b"<")
-    numbers = [hash(run[:LETTERS]) & _NUMBER for run in found if run]
-    return numbers if len(numbers) <= MOST_RUNS else list(dict.fromkeys(numbers))[:MOST_RUNS]
-
-
-def marks_of(words: Iterable[bytes]) -> Sequence[int]:
-    """The same numbers for runs that are given as words."""
-    return [hash(run.replace(b" ", b"")[:LETTERS]) & _NUMBER for run in words if run]
-
-
-def without_numbers(run: bytes) -> bytes:
-    """*run* without its words that hold digits; empty where too little is left."""
-    rest = _WITH_DIGIT.sub(b"", run)
-    return rest if len(rest) >= SHORTEST_RUN else b""
-
-
-def _texts(page: bytes) -> bytes:
-    """The texts between tags, with `<` between them."""
-    found = _TAG_AND_TEXT.findall(page)[:-1]  # behind the last tags, a text may go on
-    text = b"<".join(filter(None, found))
-    if b">" not in text:  # as in most pages
-        return text
-    return b"<".join(_WHOLE_COMMENT.sub(b"", run).rpartition(b">")[2] for run in found)
+def _apart(token: bytes) -> Sequence[bytes]:
+    """The letters of a *token* that holds digits too."""
+    return [] if token.isalpha() else [part for part in _DIGITS.split(token) if part]

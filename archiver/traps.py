@@ -1,82 +1,85 @@
 """Traps: parts of a site that go on without end and bring nothing. Pure; the year is an argument.
 
-Two kinds of rules. Fixed ones look at a URL alone: repeated segments, too deep, too long, far in the future. The
-budgets look at what pages brought: a pattern of URLs (`/calendar/N/N`) or a directory is held back when so many pages
-of it in a row showed no text, no image and no way to pages of another kind that had not been seen. The text of links
-is none. Only pages count to which a page of the same path led, or one that brought nothing itself, or whose URL is one
-of a calendar or holds a session id: a list that shows something answers for all else that it names, so however many
-pages of one text a site lists, they are fetched. Words with digits are nothing new where a program makes the URLs.
-Memory is bounded, and what does not fit into it is taken for new: a page too many, none lost.
+A page is *barren* if all that it shows beyond its own URL was shown before on its site. Suspicion delays: what looks
+like a trap goes to the end of its host's queue, the later the more barren pages its pattern has brought. It is fetched
+all the same, until the site's budget of barren pages is spent; only then is the rest of what is suspicious held.
+
+What answers for a page: text, images, data and numbers that are new. Numbers alone do only where a page of another
+pattern named the URL: else an endless counter would be new for ever. A fruitful page that names several new pages of
+another pattern is a list, and answers for them. Invariant: what is forgotten counts as new, so that a bound of memory
+costs requests and never a page.
 """
 
 import re
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from archiver import url
 from archiver.config.settings import TrapSettings
-from archiver.likeness import directory, is_calendar, likeness, made_up, of_dates, pattern, suspect, words
+from archiver.likeness import is_session, likeness, page_of, variant
 from archiver.model import Hop, PatternTally
-from archiver.shown import NUMBERS, Shown
-from archiver.texts import SHORTEST_RUN, marks, marks_of, runs, without_numbers
+from archiver.novelty import Novelty, Worth
 
-__all__ = ["MOST_PATTERNS", "RULES", "Page", "Traps", "directory", "pattern", "runs", "suspect"]
+__all__ = ["FREE", "MOST_PATTERNS", "RULES", "SITE", "Page", "Standing", "Traps"]
 
 RULES = (
     "max-repeats",
     "max-segments",
     "max-url-length",
     "max-years-ahead",
-    "barren-pages",
+    "trap-budget",
     "pattern-budget",
     "directory-budget",
     "traps",
 )  # with what each rule begins, in the words of the settings
 
+SITE = "site "  # begins the name of the tally of a whole site
 MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
-POOR = 1 << 16  # pages that brought nothing: half a megabyte; a power of two, as …
+POOR = 1 << 16  # barren pages: half a megabyte; a power of two, as …
 KNOWN = 1 << 18  # … pages that were linked to: two megabytes
-ORDERS = 1 << 15  # queries of which the order taken is remembered
-GROWTH = 2  # one more page in a row is borne for so many that brought something …
-MOST_IN_A_ROW = 100  # … up to this many
-ENOUGH_CHOICES = 3  # sets of query names that brought nothing speak for all others of the same page
-SUSPICION = 4  # so many times fewer are borne where the URL looks as if a program made any number of them
-FAR = 200  # links from a seed, from where on numbers are nothing new
+VARIANTS = 1 << 16  # URLs without their session ids of which the first variant is remembered
+SHARE = 5  # one barren page more is borne for so many fruitful ones of the site
+PROVEN = 8  # pages of a pattern that brought something: then it is suspected only if a third brought nothing
+A_LIST = 5  # new pages of one pattern that a page must name to answer for them
+IN_VAIN = 200  # barren pages of a pattern after which lists answer for it no more, …
+HOPELESS = 20  # … if not one in so many brought something
+MAZE = 100  # pages of one directory that led to nothing but pages nobody had named, until it counts against the next
+LEVELS = (0, 64, 256, 600)  # barren pages from which on a pattern goes later than patterns with fewer
 
 _ESCAPED_AGAIN = "%2525"  # an address within an address within an address: it grows with each step
-
 _PAGES = frozenset((Hop.LINK, Hop.REDIRECT))
-
 _MONTH_OF_YEAR = re.compile(
     r"(?<![0-9])([2-9][0-9]{3})[-/_](?:0?[1-9]|1[0-2])(?![0-9])|[?&](?:y|yr|year|jahr)=([2-9][0-9]{3})(?![0-9])"
 )
-_DATE = re.compile(r"(?<![0-9])([2-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
-_MONTHS = re.compile(
-    b"january|february|march|april|may|june|july|august|september|october|november|december|"
-    b"januar|februar|m\xc3\xa4rz|mai|juni|juli|oktober|dezember|"
-    b"janvier|f\xc3\xa9vrier|mars|avril|juin|juillet|ao\xc3\xbbt|septembre|octobre|novembre|d\xc3\xa9cembre|"
-    b"enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|"
-    b"gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|"
-    b"(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+_DAY = re.compile(r"(?<![0-9])([2-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
+_CALENDAR = re.compile(
+    r"cal[./?_-]|calend[aei]r|kalender|calendrier|agenda|events?\b|veranstalt|termin|diary|month|week|[?&]date="
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What an answered visit showed: its text, and the addresses of its images, styles and scripts.
-
-    *text*: its runs, or the bytes in which they stand. *leads*: the pages of its own host that it links to. *via*: the
-    page that led to it; *hops*: links from a seed.
-    """
+    """What an answered visit showed. *leads*: the pages of its own host that it links to; *via*: what led to it."""
 
     url: str
-    text: tuple[bytes, ...] | bytes
-    shown: Sequence[str]
+    text: bytes
     leads: Sequence[str] = ()
     via: str = ""
-    hops: int = 1
+    markup: bool = True  # whether it is HTML; of anything else the bytes as such are compared
+
+
+class Standing(NamedTuple):
+    """How a URL stands: how late it goes (0: in its turn), and what holds it, "" where nothing does."""
+
+    level: int
+    rule: str = ""
+    pattern: str = ""
+
+
+FREE = Standing(0)
 
 
 class Traps:
@@ -89,27 +92,29 @@ class Traps:
         self._settings = settings
         self._on = settings.traps == "on"
         self._tallies: dict[str, PatternTally] = {}
-        self._held: dict[str, str] = {}  # patterns and directories whose budget is used up, and by which rule
-        self._barren: defaultdict[str, set[str]] = defaultdict(set)  # page: sets of query names that are held back …
-        self._fruitful: set[str] = set()  # … and pages of which some set brought much
-        self._orders: list[tuple[int, int] | None] = [None] * ORDERS
-        self._shown = Shown() if self._on else None
-        self._poor = array("q", bytes(8 * POOR if self._on else 8))
-        self._known = array("q", bytes(8 * KNOWN if self._on else 8))
+        self._levels: dict[str, int] = {}  # of patterns and families that are suspicious
+        self._mazes: Counter[str] = Counter()
+        self._variants = array("q", bytes(16 * (VARIANTS if self._on else 1)))
+        self._novelty = Novelty() if self._on else None
+        self._poor = array("q", bytes(8 * (POOR if self._on else 1)))
+        self._known = array("q", bytes(8 * (KNOWN if self._on else 1)))
         for tally in known if self._on else ():
             self._keep(tally)
 
-    def refusal(self, address: str, hop: Hop, year: int) -> str:
-        """The rule by which a link to *address* is held back, "" where none does; *year* is the present one."""
-        if not self._on or hop is Hop.PREREQUISITE:
-            return ""
-        self._known[hash(address) & (KNOWN - 1)] = hash(address)
-        return self._endless(address, hop, year) or self.held(address, hop) or self._reordered(address, hop)
+    def learn(self, known: Iterable[PatternTally]) -> None:
+        """Somebody else has written what patterns may cost: take that, and of all else what is known here."""
+        for tally in known if self._on else ():
+            mine = self._tallies.get(tally.pattern)
+            self._keep(tally if mine is None else replace(mine, released=tally.released))
 
     @property
     def calm(self) -> bool:
-        """Whether no budget is used up, so that of URLs that were taken before only the order of a query can matter."""
-        return not self._held
+        """Whether nothing is suspicious, so that of URLs that were taken before only a variant can matter."""
+        return not self._levels and not self._has_budgets
+
+    @property
+    def _has_budgets(self) -> bool:
+        return bool(self._settings.pattern_budget or self._settings.directory_budget)
 
     def met(self, addresses: Iterable[str]) -> None:
         """There are links to *addresses*, all of which were taken."""
@@ -118,90 +123,107 @@ class Traps:
             for number in map(hash, addresses):
                 known[number & where] = number
 
-    def met_again(self, address: str, hop: Hop) -> str:
-        """As `refusal`, where the fixed rules are known to say nothing of *address*."""
-        if not self._on:
-            return ""
-        number = hash(address)
-        self._known[number & (KNOWN - 1)] = number
-        return (self._held and self.held(address, hop)) or ("&" in address and self._reordered(address, hop)) or ""
+    def judge(self, address: str, hop: Hop, via: str, year: int) -> Standing:
+        """How a link to *address* on the page *via* stands; *year* is the present one."""
+        if not self._on or hop not in _PAGES:
+            return FREE
+        self._known[hash(address) & (KNOWN - 1)] = hash(address)
+        rule = self._odd(address, year)
+        again = self._is_variant(address)
+        if rule or again or self._levels or self._has_budgets or self.is_poor(via):
+            return self._standing(address, via, 2 if again else int(bool(rule)), rule)
+        return FREE
 
-    def held(self, address: str, hop: Hop) -> str:
-        """The budget that is used up for *address*, "" where none is; what a page needs to be shown has none."""
-        if not self._held or hop not in _PAGES:
-            return ""
-        shape, folder, suspicious = likeness(address)
-        rule = self._held.get(shape) or self._held.get(folder, "")
-        if not rule and self._barren and (barren := self._choices(shape)):
-            tally = self._tallies.get(shape)
-            if tally is not None:
-                return self._used_up(tally)
-            if barren >= ENOUGH_CHOICES and suspicious:
-                return f"barren-pages: {self._settings.barren_pages}: {shape.partition('?')[0]}?*"
-        return rule
+    def waits(self, address: str, via: str) -> Standing:
+        """As `judge`, of a page that waits to be asked for."""
+        if not self._on or not (self._levels or self._has_budgets):
+            return FREE
+        return self._standing(address, via, 0, "")
 
-    def room(self, address: str) -> tuple[str, int]:
-        """The pattern of *address*, and how many pages of it may still bring nothing; "" where there is no limit."""
-        if not self._on or not self._settings.barren_pages:
-            return "", 0
-        shape, _, suspicious = likeness(address)
-        if shape == address:
-            return "", 0
-        tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0, strict=suspicious)
-        return shape, max(1, self._borne(tally) - tally.streak)
+    def is_poor(self, address: str) -> bool:
+        """Whether *address* is a page that showed nothing new."""
+        return self._on and address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
 
     def saw(self, page: Page) -> tuple[PatternTally, ...]:
-        """Count a page that was archived; what is to be remembered of its pattern and its directory."""
-        if self._shown is None:
+        """Count a page that was archived; what is to be remembered of its pattern, its family and its site."""
+        if self._novelty is None:
             return ()
-        shape, folder, suspicious = likeness(page.url)
+        shape, family = likeness(page.url)
         came_from = likeness(page.via).pattern if page.via else ""
-        poor_led, alike = self._is_poor(page.via), came_from.partition("?")[0] == shape.partition("?")[0]
-        strict = suspicious or ("?" in shape and alike and came_from != shape)  # the same page, asked otherwise
-        numbers, said = _read(page, bare=strict or of_dates(page.url) or page.hops >= FAR)
-        if not numbers and not said and not strict:  # nothing can be said of it
-            return ()
-        shown = [hash(address) % NUMBERS for address in page.shown]
+        worth = self._novelty.worth(page.url, shape, page.text, markup=page.markup)
         known, where = self._known, KNOWN - 1
         new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead)]  # no page has linked to them
-        further = [lead for lead in new if self._is_way_on(lead)] if new else []
-        host = url.origin(page.url)
-        news = self._shown.news([*numbers, *shown], host, folder, shape if shape != page.url else "")
-        fruitful = news.to_directory or any(likeness(lead).directory != folder for lead in further)
-        found, poor = [self._counted(folder, barren=not fruitful, counts=poor_led, strict=False)], not fruitful
-        if shape != page.url:
-            fruitful = news.to_pattern
-            if strict:
-                fruitful = news.to_host and self._shown.is_new([*_more(page.url, said), *shown], f"{host} said")
-            fruitful = fruitful or any(likeness(lead).pattern != shape for lead in further)
-            counts = poor_led or alike or made_up(page.url)
-            found.append(self._counted(shape, barren=not fruitful, counts=counts, strict=strict))
-            poor = poor or not fruitful
-        if poor:
+        if worth in {Worth.NUMBERS, Worth.NUMBER} and (came_from == shape or self.is_poor(page.via)):
+            worth = Worth.COUNTER  # it names itself, and shows nothing but numbers
+        if worth is not Worth.NEW and new and self._leads_on(shape, new):
+            worth = Worth.NEW
+        if worth is Worth.NEW and self._in_maze(page, new):
+            worth = Worth.NOTHING
+        if worth is Worth.NOTHING:
             self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
-        return tuple(tally for tally in found if tally.visits > 1)
+        listed = self._listed(shape, new) if worth is Worth.NEW else ()
+        return (*listed, *self._count(page.url, shape, family, worth))
 
-    def _is_poor(self, address: str) -> bool:
-        """Whether *address* is a page that showed nothing new."""
-        return address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
+    def saw_part(self, via: str, content: int) -> tuple[PatternTally, ...]:
+        """Count what the page *via* needs to be shown: *content* that is new speaks for its pattern, known one against.
 
-    def _is_way_on(self, address: str) -> bool:
-        """Whether nothing speaks against *address*, which is new."""
-        shape, _, suspicious = likeness(address)
-        if suspicious:
-            return False
+        Only where the page itself showed nothing new.
+        """
+        if self._novelty is None or not self.is_poor(via):
+            return ()
+        shape, family = likeness(via)
+        if self._novelty.is_new(url.origin(via), content):
+            self._poor[hash(via) & (POOR - 1)] = 0
+            return self._forgive(via, shape, family)
+        return self._count(via, shape, family, Worth.NOTHING)
+
+    def _standing(self, address: str, via: str, level: int, rule: str) -> Standing:
+        shape, family = likeness(address)
         tally = self._tallies.get(shape)
-        return tally is None or not tally.streak
+        if self._has_budgets and (over := self._over_budget(shape, family)):
+            return over
+        if tally is not None and tally.fruitful >= PROVEN and tally.fruitful > 2 * tally.barren:
+            return FREE
+        level = max(level, self._levels.get(shape, 0), self._levels.get(family, 0))
+        if not level and self.is_poor(via):
+            level = 1
+        if not level or not self._is_spent(address):
+            return Standing(level)
+        return self._held(shape, family, tally, rule)
 
-    def _endless(self, address: str, hop: Hop, year: int) -> str:
+    def _held(self, shape: str, family: str, tally: PatternTally | None, rule: str) -> Standing:
+        """The site's budget is spent: what holds a URL of this pattern, unless a person has released it."""
+        several = tally is not None and tally.visits > 1
+        for name in (shape, family):
+            of_name = self._tallies.get(name)
+            if of_name is not None and of_name.released > max(0, of_name.barren - of_name.listed):
+                return Standing(len(LEVELS))
+        return Standing(len(LEVELS), rule or f"trap-budget: {self._settings.trap_budget}", shape if several else family)
+
+    def _is_spent(self, address: str) -> bool:
+        """Whether the site of *address* has had its budget of barren pages."""
+        budget = self._settings.trap_budget
+        site = self._tallies.get(SITE + url.origin(address))
+        return bool(budget) and site is not None and site.barren >= max(budget, site.fruitful // SHARE)
+
+    def _over_budget(self, shape: str, family: str) -> Standing | None:
+        """What plain numbers of pages hold, that a person has set."""
+        settings = self._settings
+        budgets = (("pattern", settings.pattern_budget, shape), ("directory", settings.directory_budget, family))
+        for what, budget, name in budgets:
+            tally = self._tallies.get(name)
+            if budget and tally is not None and tally.visits >= budget + tally.released:
+                return Standing(len(LEVELS), f"{what}-budget: {budget}", name)
+        return None
+
+    def _odd(self, address: str, year: int) -> str:
+        """The rule for URLs alone that *address* breaks; "" where it breaks none."""
         settings = self._settings
         slashes = address.count("/")
         if slashes - 2 > settings.max_segments and address.partition("?")[0].count("/") - 2 > settings.max_segments:
             return f"max-segments: {settings.max_segments}"
         if slashes - 2 > settings.max_repeats and _repeats(address, settings.max_repeats):
             return f"max-repeats: {settings.max_repeats}"
-        if hop not in _PAGES:
-            return ""
         if len(address) > settings.max_url_length:
             return f"max-url-length: {settings.max_url_length}"
         if (
@@ -215,88 +237,119 @@ class Traps:
             return f"max-years-ahead: {settings.max_years_ahead}"
         return ""
 
-    def _reordered(self, address: str, hop: Hop) -> str:
-        """The rule that refuses a query of which another order was taken: a replay does not tell them apart."""
-        if hop is not Hop.LINK or "&" not in address:
-            return ""
-        page, _, query = address.partition("?")
-        key = hash((page, *sorted(query.split("&"))))
-        place, itself = key % ORDERS, hash(address)
-        known, self._orders[place] = self._orders[place], (key, itself)
-        if known is not None and known[0] == key and known[1] != itself:
-            self._orders[place] = known
-            return "traps: on: the same query in another order is taken"
-        return ""
+    def _is_variant(self, address: str) -> bool:
+        """Whether another URL was taken that is this one but for ids of a session, or for the order of its query."""
+        common = variant(address)
+        if not common:
+            return False
+        key, itself = hash(common), hash(address)
+        place = 2 * (key & (VARIANTS - 1))
+        if self._variants[place] == key:
+            return self._variants[place + 1] != itself
+        self._variants[place], self._variants[place + 1] = key, itself
+        return False
 
-    def _counted(self, name: str, *, barren: bool, counts: bool, strict: bool) -> PatternTally:
-        """*name* after one more page, which brought something, or was *barren*, and *counts* then or does not."""
-        known = self._tallies.pop(name, None) or PatternTally(name, 0, 0, 0, strict=strict)
-        streak = known.streak + counts if barren else 0
-        tally = PatternTally(
-            name, known.visits + 1, known.fruitful + (not barren), streak, strict=strict or known.strict
+    def _leads_on(self, shape: str, new: Iterable[str]) -> bool:
+        """Whether one of the *new* pages that a page names is of another pattern, which has brought more than not."""
+        known, where = self._known, KNOWN - 1
+        for lead in new:
+            pattern, family = likeness(lead)
+            if page_of(pattern) == page_of(shape) or not self._has_brought(pattern, family) or is_session(lead):
+                continue
+            number = hash(page_of(lead)) if "?" in lead else 0  # asked otherwise, a page that is known is no new one
+            if not number or known[number & where] != number:
+                return True
+        return False
+
+    def _has_brought(self, pattern: str, family: str) -> bool:
+        """Whether pages of *pattern* have brought more than not; of its family, as long as none was seen."""
+        tally = self._tallies.get(pattern)
+        if tally is None or not tally.visits:
+            tally = self._tallies.get(family)
+        return tally is not None and tally.fruitful > tally.barren
+
+    def _in_maze(self, page: Page, new: Sequence[str]) -> bool:
+        """Whether *page* is one of very many in its directory that lead to nothing that was named before."""
+        home = f"{url.origin(page.url)}/"
+        others = sum(lead not in {home, page.url} for lead in page.leads)
+        if len(new) < 2 or len(new) < others:
+            return False
+        place = home + page.url[len(home) :].partition("?")[0].rpartition("/")[0].partition("/")[0]
+        if len(self._mazes) < MOST_PATTERNS:
+            self._mazes[place] += 1
+        return self._mazes[place] > MAZE
+
+    def _listed(self, shape: str, new: Iterable[str]) -> tuple[PatternTally, ...]:
+        """A page that brought something answers for the *new* pages that it names, many of one other pattern."""
+        found: Counter[str] = Counter()
+        for lead in new:
+            pattern = likeness(lead).pattern
+            if pattern not in {shape, lead} and page_of(pattern) != page_of(shape):
+                found[pattern] += 1
+        changed = []
+        for pattern, number in found.items():
+            tally = self._tallies.get(pattern) or PatternTally(pattern, 0, 0, 0)
+            in_vain = tally.barren >= IN_VAIN and tally.fruitful * HOPELESS < tally.barren
+            if number >= A_LIST and not in_vain:
+                changed.append(self._keep(replace(tally, listed=tally.listed + number)))
+        return tuple(changed)
+
+    def _count(self, address: str, shape: str, family: str, worth: Worth) -> tuple[PatternTally, ...]:
+        """The tallies after one more page of *worth*."""
+        site = SITE + url.origin(address)
+        tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0)
+        barren = worth in {Worth.NOTHING, Worth.COUNTER} or (worth is Worth.NUMBER and tally.fruitful % SHARE == 4)
+        answered = barren and tally.barren < tally.listed
+        changed = []
+        for name in dict.fromkeys((shape, family, site)):
+            known = self._tallies.get(name) or PatternTally(name, 0, 0, 0)
+            costs = barren and (name == shape or not answered)
+            fruitful = known.fruitful + (worth in {Worth.NEW, Worth.NUMBERS, Worth.NUMBER})
+            streak = known.streak + costs if barren else 0
+            changed.append(
+                self._keep(
+                    replace(
+                        known,
+                        visits=known.visits + 1,
+                        fruitful=fruitful,
+                        streak=streak,
+                        barren=known.barren + costs,
+                    )
+                )
+            )
+        return tuple(changed)
+
+    def _forgive(self, address: str, shape: str, family: str) -> tuple[PatternTally, ...]:
+        """A page that counted as barren was none after all."""
+        known = (self._tallies.get(name) for name in dict.fromkeys((shape, family, SITE + url.origin(address))))
+        return tuple(
+            self._keep(replace(tally, fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))
+            for tally in known
+            if tally is not None
         )
-        self._keep(tally)
+
+    def _keep(self, tally: PatternTally) -> PatternTally:
+        name = tally.pattern
+        self._tallies.pop(name, None)
+        self._tallies[name] = tally
+        if len(self._tallies) > MOST_PATTERNS:
+            gone = next(iter(self._tallies))
+            self._levels.pop(gone, None)
+            del self._tallies[gone]
+        if level := self._level(tally):
+            self._levels[name] = level
+        else:
+            self._levels.pop(name, None)
         return tally
 
-    def _keep(self, tally: PatternTally) -> None:
-        self._tallies[tally.pattern] = tally
-        if len(self._tallies) > MOST_PATTERNS:
-            self._tallies.pop(next(iter(self._tallies)))
-        if tally.fruitful > 1 and "?" in tally.pattern and len(self._fruitful) < MOST_PATTERNS:
-            self._fruitful.add(tally.pattern.partition("?")[0])
-        rule = self._used_up(tally)
-        if not rule:
-            self._held.pop(tally.pattern, None)
-            return
-        self._held[tally.pattern] = rule
-        if "?" in tally.pattern:
-            self._barren[tally.pattern.partition("?")[0]].add(tally.pattern)
-        if len(self._held) > MOST_PATTERNS:
-            self._held.pop(next(iter(self._held)))
-            self._barren.clear()
-            self._fruitful.clear()
-
-    def _choices(self, shape: str) -> int:
-        """How many sets of query names of the page in *shape* are held back; none where others brought much."""
-        page = shape.partition("?")[0]
-        return len(self._barren[page]) if page in self._barren and page not in self._fruitful else 0
-
-    def _used_up(self, tally: PatternTally) -> str:
-        settings = self._settings
-        if settings.barren_pages and tally.streak >= self._borne(tally):
-            return f"barren-pages: {settings.barren_pages}: {tally.pattern}"
-        wide = tally.pattern.endswith("/*")
-        budget = settings.directory_budget if wide else settings.pattern_budget
-        if budget and tally.visits >= budget:
-            return f"{'directory' if wide else 'pattern'}-budget: {budget}: {tally.pattern}"
-        return ""
-
-    def _borne(self, tally: PatternTally) -> int:
-        """How many barren pages in a row are borne: more where much was brought, fewer where a trap is likely."""
-        most = self._settings.barren_pages
-        if tally.strict and self._choices(tally.pattern):
-            return 1  # the same page, asked with other names: one more set of facets
-        if tally.pattern.endswith("/*"):
-            most *= 2
-        elif tally.strict:
-            most = max(1, most // SUSPICION)
-        return most + min(tally.fruitful // GROWTH, MOST_IN_A_ROW)
-
-
-def _read(page: Page, *, bare: bool) -> tuple[Sequence[int], Sequence[bytes]]:
-    """The marks of the runs of *page*; if *bare*, without words that hold digits, and these runs too."""
-    if not bare:
-        return (marks(page.text) if isinstance(page.text, bytes) else marks_of(page.text)), ()
-    said = [without_numbers(run) for run in (runs(page.text) if isinstance(page.text, bytes) else page.text)]
-    return marks_of(said), said
-
-
-def _more(address: str, said: Iterable[bytes]) -> Sequence[int]:
-    """Numbers for what a suspect page says besides its own address, and names of months and days."""
-    own_words = sorted(words(address), key=len, reverse=True)
-    own = re.compile("|".join(map(re.escape, own_words)).encode()) if own_words else None
-    more = (_MONTHS.sub(b"", own.sub(b"", run) if own else run) for run in said)
-    return [hash(run) % NUMBERS for run in more if len(run) >= SHORTEST_RUN]
+    def _level(self, tally: PatternTally) -> int:
+        """How late the pages of a pattern or a family go."""
+        patience, cost = self._settings.barren_pages, tally.barren - tally.listed
+        if not patience or tally.pattern.startswith(SITE) or cost < patience:
+            return 0
+        if tally.streak < patience and tally.fruitful > tally.barren:
+            return 0
+        return sum(cost >= bound for bound in LEVELS)
 
 
 def _repeats(address: str, most: int) -> bool:
@@ -312,7 +365,7 @@ def _most(words: Sequence[str]) -> int:
 
 def _year(address: str) -> int:
     """The latest year of a date in *address*, 0 where there is none; a year and a month only in a calendar."""
-    found = _DATE.findall(address)
-    if is_calendar(address):
+    found = _DAY.findall(address)
+    if _CALENDAR.search(address.lower(), 8):  # quicker than an expression that ignores case
         found += [path or query for path, query in _MONTH_OF_YEAR.findall(address)]
     return max(map(int, found), default=0)

@@ -34,7 +34,7 @@ from archiver.model import (
 )
 from archiver.reading import MAX_DOCUMENT, PAGES, UNREAD, is_page, is_robots, payload, read_links
 from archiver.scope import Scope, Scopes, is_guess, redirects_in_a_row
-from archiver.traps import Page, Traps
+from archiver.traps import FREE, Page, Standing, Traps
 from archiver.verdicts import Verdicts, remember
 
 __all__ = [
@@ -47,13 +47,12 @@ __all__ = [
     "Visited",
     "conclude",
     "conclude_failure",
-    "conclude_forbidden",
-    "held",
+    "conclude_unasked",
     "is_robots",
     "judged",
     "payload",
     "read_links",
-    "room",
+    "refusal",
 ]
 
 OTHER_VERSION = "otherVersion"  # a 304 whose tag is not the one that was asked about
@@ -63,6 +62,8 @@ _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # He
 
 YEAR = 31_556_952  # seconds
 NOT_THERE = frozenset((404, 410))
+LATER = 1 << 20  # by so much greater is the priority of what is suspicious, for each level of suspicion
+PART = 4 << 10  # bytes of an image, a style or a script by which it is told from others
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
 _ADDRESS, _HOP = itemgetter(0), itemgetter(1)  # of a link; the first one of a verdict, too
@@ -79,6 +80,8 @@ class Visited:
     final: bool = False  # the error is known from the host's robots.txt: nothing was asked, and nothing will be
     forbidden: str = ""  # the rule
     failure: Failure = Failure.ROBOTS  # whose rule forbids it
+    event: Event = Event.FORBID  # or HOLD, or DELAY, where nothing was asked and a rule says why
+    priority: int = 0  # of what is delayed: what it goes by from now on
     unmodified: Version | None = None  # what is stored of it, which the exchange says is still the newest
     links: Links | None = None  # what the answer names, where it has been read
 
@@ -111,7 +114,7 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
     notes = [result.note, unread.reason(exchange.notes), links.note if UNREAD in links.note else ""]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
-    tallies = _brought(terms, claim, links) if result.event is Event.CAPTURE else ()  # before its links are judged
+    tallies = _brought(terms, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links
     found, refused = _verdicts(terms, claim, links, now)
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
         notes.append(_redirect_note(terms.scope, claim, links.links[0], found[0] if found else refused[0]))
@@ -170,7 +173,7 @@ def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> tuple[lis
     pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
     others: dict[str, NewUrl] = {}
     traps = terms.traps
-    at_once = nofollow is None and (traps is None or traps.calm)
+    at_once = nofollow is None and (traps is None or (traps.calm and not traps.is_poor(claim.url)))
     found: list[NewUrl] = []
     refused: list[Refusal] = []
     for link in links.links:
@@ -185,11 +188,11 @@ def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> tuple[lis
         if nofollow is not None and (rule := nofollow(link)):
             refused.append(Refusal(address, rule))
             continue
-        verdict = _again(terms, new, hop) if new is not None else judged(terms, link, claim, now)
+        verdict = _again(terms, new, hop, claim, now) if new is not None else judged(terms, link, claim, now)
         if isinstance(verdict, Refusal):
             refused.append(verdict)
             continue
-        if new is None and known is not others:
+        if new is None and known is not others and verdict.priority < LATER:
             remember(known, address, verdict)
         found.append(verdict)
     if traps is not None:
@@ -197,10 +200,19 @@ def _verdicts(terms: Terms, claim: Claim, links: Links, now: float) -> tuple[lis
     return found, refused
 
 
-def _again(terms: Terms, new: NewUrl, hop: Hop) -> NewUrl | Refusal:
-    """The verdict on a link that was taken elsewhere in the same way, as *new*."""
-    rule = terms.traps.met_again(new.url, hop) if terms.traps is not None else ""
-    return Refusal(new.url, rule) if rule else new
+def _again(terms: Terms, new: NewUrl, hop: Hop, claim: Claim, now: float) -> NewUrl:
+    """The verdict on a link in the document of *claim* that was taken elsewhere in the same way, as *new*."""
+    if terms.traps is None:
+        return new
+    return _placed(new, terms.traps.judge(new.url, hop, claim.url, _year(now)))
+
+
+def _placed(new: NewUrl, standing: Standing) -> NewUrl:
+    """*new*, as late as it stands, or held."""
+    if standing is FREE or not standing.level:
+        return new
+    held = f"{standing.rule}: {standing.pattern}" if standing.rule else ""
+    return new._replace(priority=new.priority + LATER * standing.level, held=held)
 
 
 def _year(now: float) -> int:
@@ -236,8 +248,7 @@ def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refus
     if terms.traps is None:
         return verdict
     hop = link.hop if link.hop is not Hop.REDIRECT or is_page(claim) else Hop.REQUISITE
-    rule = terms.traps.refusal(verdict.url, hop, _year(now))
-    return Refusal(verdict.url, rule) if rule else verdict
+    return _placed(verdict, terms.traps.judge(verdict.url, hop, claim.url, _year(now)))
 
 
 def _is_there(claim: Claim, exchange: Exchange) -> bool:
@@ -275,31 +286,37 @@ def _unnamed(
     return [new for new in taken if new is not None], learned
 
 
-def _brought(terms: Terms, claim: Claim, links: Links) -> tuple[PatternTally, ...]:
-    if terms.traps is None or links.page is None:
+def _brought(terms: Terms, claim: Claim, exchange: Exchange, links: Links) -> tuple[PatternTally, ...]:
+    """What is to be remembered of the pattern of *claim*, or of the page that needs it."""
+    if terms.traps is not None and links.page is not None:
+        home = f"{url.origin(claim.url)}/"
+        leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
+        markup = exchange.framing.media_type in PAGES
+        with terms.turn:
+            return terms.traps.saw(Page(claim.url, links.page, leads, claim.via or "", markup=markup))
+    if terms.traps is None or claim.hop is not _REQUISITE or not claim.via or not terms.traps.is_poor(claim.via):
         return ()
-    home = f"{url.origin(claim.url)}/"
-    shown = [address for address, hop, _ in links.links if hop is _REQUISITE and address.startswith(home)]
-    leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
+    start, size = exchange.framing.head_length, exchange.response.length
+    content = hash((size - start, exchange.response.head(start + PART)[start:])) if _is_there(claim, exchange) else 0
     with terms.turn:
-        return terms.traps.saw(Page(claim.url, links.page, shown, leads, claim.via or "", len(claim.path)))
+        return terms.traps.saw_part(claim.via, content)
 
 
-def held(terms: Terms, claim: Claim) -> str:
-    """The budget that was used up while *claim* waited, "" where none was; a seed has none."""
+def refusal(terms: Terms, claim: Claim) -> Visited | None:
+    """Why *claim* is not asked for now, although it was taken: a budget was used up, or its pattern goes later."""
     guesses = terms.guesses if claim.hop is Hop.SPECULATIVE else None
     if guesses is not None and (rule := guesses.refusal(claim.url, claim.via or "")):
-        return rule
+        return Visited(claim, forbidden=rule, failure=Failure.TRAP)
     if terms.traps is None or not claim.path or not is_page(claim):
-        return ""
-    return terms.traps.held(claim.url, Hop.LINK)
-
-
-def room(terms: Terms, claim: Claim) -> tuple[str, int]:
-    """The pattern of *claim*, and how many of it may be under way; "" where it does not matter."""
-    if terms.traps is None or not claim.path or not is_page(claim):
-        return "", 0
-    return terms.traps.room(claim.url)
+        return None
+    standing = terms.traps.waits(claim.url, claim.via or "")
+    if standing.rule:
+        note = f"{standing.rule}: {standing.pattern}"
+        return Visited(claim, forbidden=note, failure=Failure.TRAP, event=Event.HOLD)
+    priority = claim.priority % LATER + LATER * standing.level
+    if priority > claim.priority >= 0:
+        return Visited(claim, forbidden="later", failure=Failure.TRAP, event=Event.DELAY, priority=priority)
+    return None
 
 
 def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
@@ -329,9 +346,18 @@ def conclude_failure(terms: Terms, visited: Visited, now: float) -> Settlement:
     )
 
 
-def conclude_forbidden(claim: Claim, rule: str, now: float, failure: Failure = Failure.ROBOTS) -> Settlement:
-    """robots.txt refuses the claim, or another rule of ours does; nothing was asked."""
-    return Settlement(claim=claim, event=Event.FORBID, failure=failure.value, note=rule, settled=now)
+def conclude_unasked(visited: Visited, now: float) -> Settlement:
+    """robots.txt refuses the claim, or another rule of ours does, for good or for now; nothing was asked."""
+    late = visited.event is Event.DELAY
+    return Settlement(
+        claim=visited.claim,
+        event=visited.event,
+        failure="" if late else visited.failure.value,
+        note="" if late else visited.forbidden,
+        priority=visited.priority,
+        settled=now,
+        asked=False,
+    )
 
 
 def _redirect_note(scope: Scope | Scopes, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:

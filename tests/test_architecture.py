@@ -19,7 +19,7 @@ FLOORS = (
     "errors",
     "url likeness shown",
     "model texts",
-    "config",
+    "config novelty",
     (
         "http warc extract addresses scope guesses traps blocks verdicts robots politeness allowance adapting slumber "
         "outcome outage"

@@ -5,6 +5,7 @@ somebody has written. crawl.toml is read and replaced while the database is held
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,10 +24,11 @@ from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.changes import GRACE
 from archiver.errors import ConfigError
-from archiver.frontier import account, answers
+from archiver.frontier import account, answers, held
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.model import ExitCode
+from archiver.model import ExitCode, State
+from archiver.stats import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,44 @@ def retry(directory: Path, wish: Retry) -> ExitCode:
         count = asyncio.run(_again(directory, wanted))
     result(f"{_count(count)} due again{_next(count, running=running)}")
     return ExitCode.DONE
+
+
+def retry_held(directory: Path, wanted: Sequence[str]) -> ExitCode:
+    """Make held URLs due, those that *wanted* means, or all; and allow their patterns another budget."""
+    settings = _check(directory)
+    with account.opened(directory) as db:
+        there = held.held_patterns(db)
+        meant_by = [text if "*" in text or "://" not in text else _spelled_or_given(text) for text in wanted]
+        chosen = held.chosen(there, (*wanted, *meant_by))
+        single = [] if chosen else [text for text in meant_by if _is_held(db, text)]
+    if wanted and not (chosen or single):
+        named = "; held are " + ", ".join(each.pattern for each in there[:5]) if there else "; nothing is held"
+        raise ConfigError(f"--held: nothing that is held is called {printable(wanted[0])}{printable(named, 1000)}")
+    with _held(directory) as running:
+        count = asyncio.run(_again(directory, Selection(tuple(single)))) if single else 0
+        count += asyncio.run(_released(directory, chosen, settings.traps.trap_budget))
+    result(f"{_count(count)} released{_next(count, running=running)}")
+    return ExitCode.DONE
+
+
+def _spelled_or_given(text: str) -> str:
+    try:
+        return spelled(text)
+    except ConfigError:  # a pattern need not be a URL
+        return text
+
+
+def _is_held(db: sqlite3.Connection, address: str) -> bool:
+    row = answers.known(db, address)
+    return row is not None and row.state is State.HELD
+
+
+async def _released(directory: Path, chosen: Sequence[held.HeldPattern], budget: int) -> int:
+    frontier = await SqliteFrontier.open(Layout(directory).database)
+    try:
+        return sum([await frontier.release(each, budget) for each in chosen])
+    finally:
+        await frontier.close()
 
 
 def add(directory: Path, urls: Sequence[str], lists: Sequence[str]) -> ExitCode:

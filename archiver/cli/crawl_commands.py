@@ -7,7 +7,7 @@ import click
 
 from archiver.cli.command import command, directory, lists, output, verbosity, voices
 from archiver.cli.options import given_settings, setting_options
-from archiver.errors import Failure
+from archiver.errors import ConfigError, Failure
 
 
 def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
@@ -31,9 +31,16 @@ def _resume(directory: Path, **rest: Any) -> int:
     return resume(directory, given_settings(rest), verbosity(rest))
 
 
-def _retry(directory: Path, urls: tuple[str, ...], *, blocked: bool, **chosen: tuple[str, ...]) -> int:
-    from archiver.cli.changing import Retry, retry  # noqa: PLC0415 - see `command`
+def _retry(directory: Path, urls: tuple[str, ...], *, blocked: bool, held: bool, **chosen: tuple[str, ...]) -> int:
+    from archiver.cli.changing import Retry, retry, retry_held  # noqa: PLC0415 - see `command`
 
+    if held:
+        if blocked or any(chosen.values()):
+            raise ConfigError(
+                "--held: does not go with --host, --status, --failure or --blocked; right would be "
+                "archiver retry DIR --held [PATTERN]"
+            )
+        return retry_held(directory, urls)
     return retry(directory, Retry(urls, chosen["host"], chosen["status"], chosen["failure"], blocked))
 
 
@@ -119,10 +126,16 @@ _RETRY = command(
     All that failed or were excluded; with --status or --blocked also archived ones that were answered so; or the URLs
     given, whatever became of them. Where a robots.txt was in the way, it is asked for again first. Tries count from 0.
     A crawl that runs takes them up within seconds; otherwise archiver resume does. Prints how many they are.
+
+    With --held: URLs that were held as a suspected trap, all of them, or those of a PATTERN that archiver status
+    names. The pages that named them are not fetched again, and their pattern gets another budget.
     """,
     [
         directory(),
-        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        click.Argument(["urls"], nargs=-1, metavar="[URL|PATTERN]..."),
+        click.Option(
+            ["--held"], is_flag=True, help="Those that were held as a suspected trap, of these PATTERNs or all."
+        ),
         click.Option(
             ["--host"],
             multiple=True,
@@ -152,6 +165,8 @@ _RETRY = command(
     ("archiver retry collections/example.org --blocked", "what the site refused to show us"),
     ("archiver retry collections/example.org --host img.example.org --failure timeout", "one host that was down"),
     ("archiver retry collections/example.org https://example.org/a", "this URL, archived or not"),
+    ("archiver retry collections/example.org --held", "all that was held as a suspected trap"),
+    ("archiver retry collections/example.org --held 'https://example.org/item/N'", "what is held of this pattern"),
 )
 _ADD = command(
     "add",

@@ -18,11 +18,11 @@ from archiver.fetch.client import user_agent
 from archiver.fetch.guard import Guard
 from archiver.frontier.answers import HostState, Known
 from archiver.guesses import is_unnamed
-from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, PatternTally, Refusal, State
+from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Link, NewUrl, PatternTally, Refusal, State
 from archiver.robots import Rules, product_token
 from archiver.scope import Moved, Scope, Scopes, is_guess
 from archiver.terms import registered_domains, terms_of
-from archiver.visit import held, judged
+from archiver.visit import judged, refusal
 
 NOT_NAMED = "allow-private: does not name it"
 LOOPBACK = "127.0.0.1"  # where names below localhost lead (RFC 6761)
@@ -60,13 +60,19 @@ class Judge:
             return Verdict(Decision.REFUSED, self._robots(), f"{row.note}{where}")
         if row.state is State.EXCLUDED:
             return Verdict(Decision.REFUSED, row.note or row.failure)
+        if row.state is State.HELD:
+            return Verdict(Decision.HELD, row.note, "archiver retry DIR --held, or with this URL, fetches it")
         taken = self._taken(row)
         if row.state is not State.WAITING:
             return taken
         claim = Claim(row.id, row.url, 0, row.hop, row.path, row.depth, row.strays, row.tries)
         inside = self._private(row.url)
-        coming = held(self._terms, claim) or (f"{NOT_NAMED}: {inside}" if inside else "")
-        return replace(taken, detail=f"but it will be refused by {coming}") if coming else taken
+        coming = refusal(self._terms, claim)
+        if coming is not None and coming.event is Event.HOLD:
+            return replace(taken, detail=f"but it will be held by {coming.forbidden}")
+        refused = coming.forbidden if coming is not None and coming.event is Event.FORBID else ""
+        refused = refused or (f"{NOT_NAMED}: {inside}" if inside else "")
+        return replace(taken, detail=f"but it will be refused by {refused}") if refused else taken
 
     def of_unknown(self, address: str, host: HostState | None) -> Verdict:
         """What would become of a link to *address*."""
@@ -79,6 +85,8 @@ class Judge:
             return Verdict(Decision.WOULD_REFUSE, as_link.rule, detail)
         if inside := self._private(address):
             return Verdict(Decision.WOULD_REFUSE, NOT_NAMED, inside)
+        if as_link.held:
+            return Verdict(Decision.WOULD_HOLD, as_link.held)
         line = self._line(address, host) if self._settings.politeness.robots == "obey" else ""
         if line:
             return Verdict(Decision.WOULD_REFUSE, self._robots(), line)

@@ -112,7 +112,7 @@ _URLS = command(
         click.Option(
             ["--state"],
             multiple=True,
-            type=click.Choice(["waiting", "archived", "failed", "excluded", "refused"]),
+            type=click.Choice(["waiting", "archived", "failed", "excluded", "held", "refused"]),
             help="Only those in this state. May be given more than once. Default: all but the refused.",
         ),
         click.Option(

@@ -35,8 +35,10 @@ class Decision(StrEnum):
 
     TOOK = "taken"
     REFUSED = "refused"
+    HELD = "held"
     WOULD_TAKE = "would be taken"
     WOULD_REFUSE = "would be refused"
+    WOULD_HOLD = "would be held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ def why(row: Known, now: float, allowance: Allowance) -> str:
             return row.note if answered in row.note else "; ".join(filter(None, (answered, row.note)))
         case State.FAILED | State.EXCLUDED:
             return row.note if row.failure and row.note.startswith(row.failure) else _joined(row.failure, row.note)
+        case State.HELD:
+            return row.note
     last = row.note or (f"answered {row.status}" if row.status else "")
     if limit := held_back(row, allowance):
         return _joined(f"its host is held back by {limit}", last)

@@ -123,20 +123,19 @@ class ScopeSettings:
 class TrapSettings:
     """Parts of a site that go on without end and bring nothing."""
 
-    traps: str = setting(
-        "on", choice("on", "off"), "Whether to hold back what looks endless, by the rules of this chapter."
-    )
-    max_repeats: int = setting(
-        3, COUNT, "Refuse URLs in which a path segment or a query pair stands more than N times."
-    )
-    max_segments: int = setting(25, COUNT, "Refuse URLs whose path has more than N segments.")
-    max_url_length: int = setting(2000, COUNT, "Refuse links to pages with more than N characters in the URL.")
-    max_years_ahead: int = setting(2, NUMBER, "Refuse pages of calendars more than N years ahead of now.")
-    barren_pages: int = setting(
-        8,
+    traps: str = setting("on", choice("on", "off"), "Fetch last what looks endless, and hold it after a while.")
+    trap_budget: int = setting(
+        1100,
         NUMBER,
-        "Hold a pattern of URLs (/thread/N) back after about N pages in a row that show nothing new, a quarter of them "
-        "where the URL looks like a calendar or choices; docs/scope.md tells what counts. 0: no limit.",
+        "Hold what looks endless after N pages of a site that showed nothing new, or a fifth of its real pages if that "
+        "is more; archiver retry --held fetches it then. 0: no limit.",
     )
-    pattern_budget: int = setting(0, NUMBER, "At most about N pages of one pattern of URLs. 0: no limit.")
-    directory_budget: int = setting(0, NUMBER, "At most about N pages below one first directory. 0: no limit.")
+    barren_pages: int = setting(8, NUMBER, "Fetch a pattern of URLs last when N of its pages in a row brought nothing.")
+    max_repeats: int = setting(
+        3, COUNT, "Fetch pages last whose URL has a path segment or query pair more than N times."
+    )
+    max_segments: int = setting(25, COUNT, "Fetch pages last whose path has more than N segments.")
+    max_url_length: int = setting(2000, COUNT, "Fetch pages last with more than N characters in the URL.")
+    max_years_ahead: int = setting(2, NUMBER, "Fetch pages last whose URL names a day more than N years ahead.")
+    pattern_budget: int = setting(0, NUMBER, "Hold a pattern of URLs (/thread/N) after N of its pages. 0: no limit.")
+    directory_budget: int = setting(0, NUMBER, "Hold URLs below a first directory after N of its pages. 0: no limit.")

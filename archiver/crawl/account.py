@@ -51,11 +51,12 @@ class Account:
     def committed(self, now: float, settlements: Sequence[Settlement], settled: Settled) -> None:
         """A batch is durable."""
         sizes = [each.capture.received if each.capture is not None else 0 for each in settlements]
-        for size in sizes:
-            self._counters.visited(now, size)
+        for size, each in zip(sizes, settlements, strict=True):
+            if each.event not in {Event.HOLD, Event.DELAY}:
+                self._counters.visited(now, size)
         events = [each.event for each in settlements if each.claim.priority >= 0]
-        archived, failed, excluded = map(events.count, (Event.CAPTURE, Event.GIVE_UP, Event.FORBID))
-        left = sum(each.event is not Event.RETRY for each in settlements)
+        archived, failed, excluded, held = map(events.count, (Event.CAPTURE, Event.GIVE_UP, Event.FORBID, Event.HOLD))
+        left = sum(each.event not in {Event.RETRY, Event.DELAY} for each in settlements)
         counts = self._counts
         self._counts = replace(
             counts,
@@ -63,6 +64,7 @@ class Account:
             archived=counts.archived + archived,
             failed=counts.failed + failed,
             excluded=counts.excluded + excluded,
+            held=counts.held + held,
             received=counts.received + sum(sizes),
         )
 

@@ -11,14 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 
 from archiver.allowance import Allowance
-from archiver.crawl.caution import Caution
 from archiver.crawl.lane import InForce
 from archiver.crawl.rulebook import Rulebook
-from archiver.errors import Failure
 from archiver.frontier.port import Frontier, HostRow, Settled, Wanted, Window
 from archiver.model import Claim, Event, Settlement
 from archiver.politeness import Terms
 from archiver.schedule import Schedule
+from archiver.traps import MOST_PATTERNS
 from archiver.visit import Visited
 
 WINDOW = 256  # URLs of one host in memory: enough for a tenth of a second at the highest rates
@@ -43,7 +42,6 @@ class Feed:
         self._received: dict[int, int] = {}  # bytes from each leased host, what is not committed yet included …
         self._sated: set[int] = set()  # … and those that have sent enough since their window was filled
         self._in_force = in_force
-        self._caution = Caution(in_force.room)
         self._terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Terms]]]
         self._recalls: Sequence[Callable[[HostRow], None]]
         self._look = True  # the frontier may have hosts to lease
@@ -124,9 +122,8 @@ class Feed:
         for each in settlements:
             if each.park:
                 self._schedule.park(each.claim.host, each.park)
-            self._caution.over(each.claim)
             self._schedule.settled(each.claim.host, each.claim.id)
-            if each.event is Event.RETRY or each.claim.host in self._scant:
+            if each.event in {Event.RETRY, Event.DELAY} or each.claim.host in self._scant:
                 self._schedule.refresh(each.claim.host)
         for host in settled.hosts:
             self._schedule.refresh(host)
@@ -144,7 +141,6 @@ class Feed:
 
     def returned(self, claim: Claim) -> None:
         """*claim* was not visited; its URL waits as it did."""
-        self._caution.over(claim)
         self._schedule.returned(claim.host, claim.id)
         self._schedule.refresh(claim.host)
 
@@ -157,6 +153,7 @@ class Feed:
     async def reread(self) -> None:
         """Somebody else has written: any leased host may have other URLs, or a robots.txt to be asked for again."""
         self._look = True
+        self._in_force.learn(await self._frontier.tallies(MOST_PATTERNS))
         leased = tuple(self._schedule.leased())
         anew = await self._frontier.robots_to_ask(leased) if self._rulebook.asks else ()
         for host in anew:
@@ -169,16 +166,11 @@ class Feed:
 
     def pick(self, now: float, newcomers: float = NEVER) -> Claim | None:
         """The next URL to visit, None where there is none now; see `Schedule.pick`."""
-        while (claim := self._schedule.pick(now, newcomers)) is not None and self._caution.premature(claim):
-            self._schedule.set_aside(claim, now)
-        return claim
+        return self._schedule.pick(now, newcomers)
 
     def refusal(self, claim: Claim) -> Visited | None:
-        """What becomes of *claim* without a request: its host's robots.txt forbids it, or could not be had."""
-        refused = self._rulebook.refusal(claim)
-        if refused is None and (rule := self._in_force.held(claim)):
-            return Visited(claim, forbidden=rule, failure=Failure.TRAP)
-        return refused
+        """What becomes of *claim* without a request: robots.txt forbids it, or it may be in a trap."""
+        return self._rulebook.refusal(claim) or self._in_force.refusal(claim)
 
     def observed(self, visited: Visited | None) -> Visited | None:
         """*visited*, noted where robots.txt would have forbidden it, with --robots observe."""

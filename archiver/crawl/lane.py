@@ -20,10 +20,11 @@ from archiver.crawl.clock import Clock
 from archiver.crawl.newer import hurried
 from archiver.earlier import Memory
 from archiver.errors import ROBOTS_PRECLUDED, Failure
-from archiver.model import Claim, Event, Exchange, FileState, Links, Profile, Resource, Settlement
+from archiver.guesses import MARK
+from archiver.model import Claim, Event, Exchange, FileState, Links, PatternTally, Profile, Resource, Settlement
 from archiver.reader_process import ReaderProcess
 from archiver.reading import LargeError
-from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_forbidden, held, read_links, room
+from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_unasked, read_links, refusal
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
@@ -79,7 +80,7 @@ class Books:
             for file in stored.files:
                 if file.closed:
                     self._index.close_file(file.name)
-            self._log.write([_log_line(each) for each in stored.settlements])
+            self._log.write([_log_line(each) for each in stored.settlements if each.event is not Event.DELAY])
             now = self._clock.now()
             if now >= self._flush_at:
                 self._index.flush()
@@ -123,13 +124,15 @@ class InForce:
         self.terms = terms
         self._memory = memory
 
-    def held(self, claim: Claim) -> str:
-        """The rule by which *claim* is held back now, although it was taken; "" where none does."""
-        return held(self.terms, claim)
+    def refusal(self, claim: Claim) -> Visited | None:
+        """What becomes of *claim* without a request, because of what other pages brought since it was taken."""
+        return refusal(self.terms, claim)
 
-    def room(self, claim: Claim) -> tuple[str, int]:
-        """The pattern of *claim*, and how many of it may be under way now; "" where it does not matter."""
-        return room(self.terms, claim)
+    def learn(self, tallies: Sequence[PatternTally]) -> None:
+        """What somebody else allows patterns of URLs to cost."""
+        if self.terms.traps is not None:
+            with self.terms.turn:
+                self.terms.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
 
     def hurried(self, settlement: Settlement, links: Links) -> Settlement:
         """*settlement*, in which what a sitemap says is newer than what earlier crawls have goes first."""
@@ -225,7 +228,7 @@ class Lane:
             return self._in_force.hurried(conclude(terms, claim, exchange, links, now), links), deposit
         if visited.error is not None:
             return conclude_failure(terms, visited, now), None
-        return conclude_forbidden(claim, visited.forbidden, now, visited.failure), None
+        return conclude_unasked(visited, now), None
 
     def _links(self, visited: Visited, exchange: Exchange) -> Links:
         """What the visit names; a page that has not changed names what the stored one names."""

@@ -18,7 +18,15 @@ from archiver.allowance import FREE, Allowance
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import trouble
 from archiver.frontier.migrations import VERSION
-from archiver.frontier.readonly import COUNTED_SINCE, REVISITS_SINCE, VERDICT_SINCE, WAYS_SINCE, connected, version_of
+from archiver.frontier.readonly import (
+    COUNTED_SINCE,
+    HELD_SINCE,
+    REVISITS_SINCE,
+    VERDICT_SINCE,
+    WAYS_SINCE,
+    connected,
+    version_of,
+)
 
 NAME = "crawl.db"
 _RECENT = 2000  # captures looked at for the recent rate
@@ -43,6 +51,7 @@ class Totals:
     last: float = 0.0
     revisits: int = 0  # captures whose payload was stored already
     spared: int = 0  # bytes of these payloads
+    held: int = 0  # URLs, as suspected traps
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +172,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def totals(db: sqlite3.Connection) -> Totals:
     """The crawl in one value."""
-    states = dict(db.execute(_STATES if version_of(db) >= COUNTED_SINCE else _STATES_COUNTED))
+    version = version_of(db)
+    kept = _STATES + _HELD if version >= HELD_SINCE else _STATES
+    states = dict(db.execute(kept if version >= COUNTED_SINCE else _STATES_COUNTED))
     for state, rules in db.execute(_RULES):  # a robots.txt is no URL of the site
         states[state] -= rules
     revisits = _REVISITS if version_of(db) >= REVISITS_SINCE else "0, 0"
@@ -171,7 +182,7 @@ def totals(db: sqlite3.Connection) -> Totals:
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
     return Totals(
-        **{name: states.get(name) or 0 for name in ("waiting", "archived", "failed", "excluded")},
+        **{name: states.get(name) or 0 for name in ("waiting", "archived", "failed", "excluded", "held")},
         captures=captures,
         received=received,
         warcs=warcs,
@@ -201,6 +212,7 @@ SELECT 'waiting', sum(waiting) FROM hosts UNION ALL SELECT 'archived', sum(archi
 UNION ALL SELECT 'failed', sum(failed) FROM hosts UNION ALL SELECT 'excluded', sum(excluded) FROM hosts
 """
 _RULES = "SELECT state, count(*) FROM urls WHERE priority < 0 AND state <> 'waiting' GROUP BY state"
+_HELD = "UNION ALL SELECT 'held', sum(held) FROM hosts"
 _STATES_COUNTED = "SELECT state, count(*) FROM urls GROUP BY state"
 _CAPTURES = """
 SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), {} FROM captures

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from archiver import url
+from archiver.errors import Failure
 from archiver.frontier.connection import Connection
 from archiver.frontier.offers import Found, far, no_better
 from archiver.model import NewUrl, State
@@ -20,7 +21,8 @@ SELECT urls.url, urls.id, depth, strays, priority, urls.path, state, host
 FROM json_each(?) AS given JOIN urls ON urls.url = given.value
 """
 INSERT = """
-INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, strays, priority, via, seed) VALUES {rows}
+INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, strays, priority, via, seed, state, failure, note)
+VALUES {rows}
 """  # OR ROLLBACK, here and in `settling`: then SQLite need not be able to take back a single row
 LEAD_NEARER = """
 UPDATE urls SET hop = ?, path = ?, depth = ?, strays = ?, via = ?, seed = ?
@@ -28,7 +30,7 @@ WHERE id = ? AND (state = 'waiting' OR hop = 'X')
 """
 REVIVE = """
 UPDATE urls SET state = 'waiting', status = 0, failure = '', note = '', due = 0, tries = 0, settled = NULL
-WHERE id = ? AND state = 'excluded'
+WHERE id = ? AND state IN ('excluded', 'held')
 """
 NAMED_MEANWHILE = """
 SELECT id, host FROM urls WHERE id IN (SELECT value FROM json_each(?)) AND state = 'excluded' AND hop NOT IN ('X', 'R')
@@ -55,7 +57,8 @@ def add(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewU
     for address, row, depth, strays, priority, path, state, host in db.rows(KNOWN, (json.dumps(sorted(found)),)):
         new, via = found.pop(address)
         waits = state == State.WAITING
-        if state == State.EXCLUDED and is_guess(path) and not is_guess(new.path):
+        was_guess = state == State.EXCLUDED and is_guess(path) and not is_guess(new.path)
+        if was_guess or (state == State.HELD and not new.held):  # something better than what named it then names it
             revived.append((row, host))
             waits = True
         if is_nearer := far(new) < (is_guess(path), depth, strays):
@@ -72,27 +75,34 @@ def add(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewU
     )
     db.executemany(HURRY, sooner)
     places = _insert(db, found.values(), seeds)
-    idle.extend(new for new, _ in found.values())
+    idle.extend(new for new, _ in found.values() if not new.held)
     return Counter((*places, *(host for _, host in revived))), idle
 
 
 def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | None]) -> list[int]:
-    """Make a row for each of *links*; the hosts that have got them."""
+    """Make a row for each of *links*; the hosts of those that wait, once for each."""
     origins = [url.origin(new.url) for new, _ in links]
     hosts = hosts_of(db, set(origins))
     places = [hosts[origin] for origin in origins]
     db.many(
         INSERT,
         [
-            (new.url, host, new.hop.value, new.path, new.depth, new.strays, new.priority, via, seeds[via])
+            (new.url, host, new.hop.value, new.path, new.depth, new.strays, new.priority, via, seeds[via], *_life(new))
             for (new, via), host in zip(links, places, strict=True)
         ],
     )
-    return places
+    return [host for (new, _), host in zip(links, places, strict=True) if not new.held]
+
+
+def _life(new: NewUrl) -> tuple[str, str, str]:
+    """State, failure and note of a URL that nobody has asked for yet."""
+    return (State.HELD.value, Failure.TRAP.value, new.held) if new.held else (State.WAITING.value, "", "")
 
 
 def _best(one: Found, other: Found) -> Found:
-    """The nearer of two ways to a URL, and the sooner of their priorities."""
+    """The nearer of two ways to a URL, and the sooner of their priorities; held only where both are."""
+    if bool(one[0].held) != bool(other[0].held):
+        return other if one[0].held else one
     if no_better(other[0], one[0]):
         return one
     near = other if far(other[0]) < far(one[0]) else one

@@ -31,7 +31,7 @@ _KINDS = (  # of media types, as people call them; the first that fits
 OTHERS = "others"
 _KIND = " ".join(f"WHEN {rule} THEN '{name}'" for name, rule in _KINDS)
 _SPEED = " ".join(f"WHEN took <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
-STATES = ("archived", "failed", "excluded", "waiting")
+STATES = ("archived", "failed", "excluded", "waiting", "held")
 _STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 
 

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 CHECKED = 64 << 20  # bytes of a database that is looked through whenever it is opened: some tenths of a second
 APPLICATION_ID = 0x41524348  # "ARCH": tells our database from any other SQLite file
 
-STEPS: tuple[str, ...] = ("schema.sql", "files.sql", "politeness.sql", "scale.sql", "revisits.sql", "verdict.sql")
+STEPS: tuple[str, ...] = (
+    "schema.sql",
+    "files.sql",
+    "politeness.sql",
+    "scale.sql",
+    "revisits.sql",
+    "verdict.sql",
+    "held.sql",
+)
 VERSION = len(STEPS)
 
 log = logging.getLogger(__name__)

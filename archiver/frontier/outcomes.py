@@ -21,7 +21,7 @@ REFUSING = (403, 429, 503)  # statuses by which a host may refuse us
 _MICRO = 1_000_000
 
 KINDS = ("rules", "page", "requisite", "guess", "sitemap")
-STATES = ("waiting", "archived", "failed", "excluded")
+STATES = ("waiting", "archived", "failed", "excluded", "held")
 _WAY = "rtrim(urls.path, 'R')"
 _KIND = f"""
 CASE WHEN urls.priority < 0 THEN 0 WHEN substr({_WAY}, -1) IN ('', 'L') THEN 1 WHEN substr({_WAY}, -1) = 'E' THEN 2

@@ -73,6 +73,7 @@ class Counts:
     visited: int  # URLs visited at least once, robots.txt aside
     received: int  # bytes of all responses
     good_seeds: int  # that gave a 2xx or 3xx answer, which is stored
+    held: int = 0  # as suspected traps
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ WAYS_SINCE = 3  # schema version: each host has the way in which it is asked
 COUNTED_SINCE = 4  # … and the numbers of its URLs
 REVISITS_SINCE = 5  # a capture may be a revisit
 VERDICT_SINCE = 6  # it is known how runs ended, and which hosts refuse us
+HELD_SINCE = 7  # a URL may be held as a suspected trap
 
 _BUSY = 10.0  # seconds to wait for a moment of the crawl's own transactions
 

@@ -6,6 +6,7 @@ from archiver import url
 from archiver.frontier import again
 from archiver.frontier.connection import Connection
 
+ALL = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
 BE_A_SEED = """
 INSERT INTO urls (url, host, hop, path, depth, strays, priority, due)
 VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1, ?)

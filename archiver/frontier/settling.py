@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from archiver import url
-from archiver.frontier import adding, asking, tallies
+from archiver.frontier import adding, asking, held, tallies
 from archiver.frontier.connection import Connection
 from archiver.frontier.offers import Found, Offers
 from archiver.frontier.port import Settled
-from archiver.model import LIFE, Event, FileState, Hop, NewUrl, Settlement, State
+from archiver.model import LIFE, Event, FileState, Hop, NewUrl, Refusal, Settlement, State
 from archiver.scope import is_guess
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
@@ -21,6 +21,7 @@ LONGEST_CHAIN = 250  # redirects looked back upon for a loop
 PORTION = 2000  # links of one visit that are added in one transaction: some tenths of a second
 
 Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
+UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # nobody was asked
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
@@ -34,9 +35,10 @@ ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed),
     digest = excluded.digest, modified = excluded.modified
 """
 UPDATE_URL = """
-WITH new (id, state, status, failure, note, due, settled, visited) AS (VALUES {rows})
+WITH new (id, state, status, failure, note, due, settled, visited, goes_by) AS (VALUES {rows})
 UPDATE OR ROLLBACK urls SET state = new.state, status = new.status, failure = new.failure, note = new.note,
-    due = new.due, settled = new.settled, tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
+    due = new.due, settled = new.settled, priority = coalesce(new.goes_by, urls.priority),
+    tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
     again = again + (urls.state <> 'waiting')
 FROM new WHERE urls.id = new.id AND (urls.state = 'waiting' OR priority < 0)
 """  # a robots.txt is asked for again: where only the WARCs tell of it, nothing else says so
@@ -64,6 +66,7 @@ def settle(
     db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState], offers: Offers
 ) -> tuple[Settled, list[NewUrl]]:
     """Write the whole batch; the caller commits. What it changes, and what *offers* may remember then."""
+    settlements = _with_room(db, settlements)
     added, idle = adding.add(db, _news(settlements, offers))
     db.executemany(UPSERT_FILE, [_file(file) for file in files])
     db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
@@ -98,12 +101,33 @@ def portions(settlements: Sequence[Settlement]) -> tuple[list[Portion], list[Set
     for each in settlements:
         found = each.found
         if len(found) > PORTION and each.robots is None:  # a redirect of robots.txt is no link of the site
-            last = len(found) - PORTION
+            found = tuple(sorted(found, key=lambda new: bool(new.held)))  # those are counted when the rest is settled
+            last = min(len(found) - PORTION, sum(not new.held for new in found))
             early += [(found[start : min(start + PORTION, last)], each.claim.id) for start in range(0, last, PORTION)]
             rest.append(each._replace(found=found[last:]))
         else:
             rest.append(each)
     return early, rest
+
+
+def _with_room(db: Connection, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
+    """*settlements*, in which held URLs beyond the number that is kept of their pattern count as refused links."""
+    notes = [new.held for each in settlements for new in each.found if new.held]
+    if not notes:
+        return settlements
+    counts = Counter(held.counted(db, notes))
+    bounded: list[Settlement] = []
+    for each in settlements:
+        found: list[NewUrl] = []
+        refused = list(each.refused)
+        for new in each.found:
+            if new.held and counts[new.held] >= held.MOST:
+                refused.append(Refusal(new.url, new.held))
+                continue
+            counts[new.held] += bool(new.held)
+            found.append(new)
+        bounded.append(each._replace(found=tuple(found), refused=tuple(refused)))
+    return bounded
 
 
 def _file(file: FileState) -> tuple[str | int, ...]:
@@ -121,9 +145,10 @@ def _news(settlements: Iterable[Settlement], offers: Offers) -> Iterator[Found]:
 
 def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
     state = LIFE[State.WAITING, each.event]
-    visited = int(each.asked and each.event is not Event.FORBID)
+    visited = int(each.asked and each.event not in UNASKED)
     due = each.due if each.event is Event.RETRY else 0.0
-    return each.claim.id, state.value, each.status, each.failure, each.note, due, each.settled, visited
+    priority = each.priority if each.event is Event.DELAY else None
+    return each.claim.id, state.value, each.status, each.failure, each.note, due, each.settled, visited, priority
 
 
 def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tuple[object, ...]]:

@@ -26,6 +26,7 @@ from archiver.frontier import (
     asking,
     captures,
     clocks,
+    held,
     learning,
     leasing,
     limits,
@@ -42,6 +43,7 @@ from archiver.frontier import (
 )
 from archiver.frontier.again import Held
 from archiver.frontier.connection import Connection, connect, inside
+from archiver.frontier.held import HeldPattern
 from archiver.frontier.offers import Offers
 from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
 from archiver.frontier.recalling import Manner, Recalled
@@ -95,8 +97,7 @@ class SqliteFrontier:
 
     async def seeds(self) -> list[str]:
         """Every seed, in the order given."""
-        rows = await self._rows("SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position")
-        return [str(row[0]) for row in rows]
+        return [str(row[0]) for row in await self._rows(seeding.ALL)]
 
     async def again(self, wanted: Selection) -> int:
         """Make the URLs that *wanted* means due again, as if never tried; how many they are."""
@@ -108,15 +109,19 @@ class SqliteFrontier:
             count += await self._write(self._anew, again.come_back, rows)
         return count
 
-    async def again_without_payload(self, held: Held) -> int:
-        """Make URLs due again whose answers came as revisits of a payload that is lost; how many they are.
+    async def release(self, pattern: HeldPattern, allowed: int) -> int:
+        """The URLs of a held pattern wait, and *allowed* more of them may bring nothing; how many they are."""
+        count = 0
+        while released := await self._write(self._anew, held.release, pattern, 0 if count else allowed):
+            count += released
+        return count
 
-        What is not *held* elsewhere is lost, too.
-        """
+    async def again_without_payload(self, kept: Held) -> int:
+        """Make URLs due whose answers are revisits of a payload that is lost, and not *kept* elsewhere; how many."""
         count = after = 0
         while found := await self._rows(again.WITHOUT_PAYLOAD, (after, again.AT_ONCE)):
             after = int(found[-1][0])
-            count += await self._write(self._anew, again.come_back, again.lost(found, held))
+            count += await self._write(self._anew, again.come_back, again.lost(found, kept))
         return count
 
     async def written_by_others(self) -> bool:

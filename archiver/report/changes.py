@@ -41,7 +41,9 @@ class What(StrEnum):
     UNCHANGED = "unchanged"
     FAILED = "failed"  # it was there, and now there is no answer, one that was cut off, or one that may pass (403, …)
     EXCLUDED = "excluded"  # it was there, and a rule forbids to ask for it now, such as robots.txt
-    UNASKED = "unasked"  # it was there, and was not asked for: it still waits, or scope does not take it any more
+    UNASKED = (
+        "unasked"  # it was there, and was not asked for: it still waits, is held, or scope does not take it any more
+    )
 
 
 @dataclass(slots=True)
@@ -71,7 +73,7 @@ class Changes:
             return What.NEW if before is None else self._compared(before, now)
         if before is None:
             return None
-        if state is State.WAITING:
+        if state in {State.WAITING, State.HELD}:
             return What.UNASKED
         if state is State.EXCLUDED:
             return What.EXCLUDED

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from archiver.archive.layout import Layout, replace_file, storage, sync_folder
 from archiver.earlier import remembered
-from archiver.frontier import account, figures, tallies
+from archiver.frontier import account, figures, held
 from archiver.report import broken, changes, heritrix, page, summary, verdict, whole
 from archiver.report.summary import Summary, iso
 from archiver.report.whole import Beginning, Part, Row, Tables, Whole
@@ -132,6 +132,11 @@ def _broken(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
     yield from broken.rows(db, Path(path).parent)
 
 
+def _held(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    for each in held.held_patterns(db):
+        yield each.pattern, each.rule, each.urls, each.beyond, each.example
+
+
 TABLES: Tables = {
     "verdict": (("about", "what", "go_on_with"), _verdict),
     "seeds": (("seed", "state", "status", "urls_behind", "trouble"), _seeds),
@@ -145,7 +150,7 @@ TABLES: Tables = {
     "truncated": (("url", "status", "bytes", "ended_by", "date"), _truncated),
     "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),
     "revisits": (("why", "captures", "received_bytes", "saved_bytes"), lambda db, _found: figures.revisits(db)),
-    "traps": (("rule", "links_refused", "urls_held_back", "example"), lambda db, _found: tallies.held_back(db)),
+    "held": (("pattern", "rule", "urls", "further_links", "example"), _held),
     "refusals": (("rule", "links"), lambda db, _found: account.refusals(db)),
 }
 

@@ -83,6 +83,7 @@ def _outcome(whole: Whole) -> str:
         ("failed", f"{totals.failed:,}", "bad" if totals.failed else ""),
         ("excluded", f"{totals.excluded:,}", ""),
         ("waiting", f"{totals.waiting:,}", ""),
+        ("held", f"{totals.held:,}", "bad" if totals.held else ""),
         ("captures", f"{totals.captures:,}", ""),
         ("received", volume(totals.received), ""),
         (f"in {totals.warcs:,} WARC file{'' if totals.warcs == 1 else 's'}", volume(totals.stored), ""),

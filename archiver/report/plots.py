@@ -138,4 +138,4 @@ def _depths(course: Course) -> Plot:
     return Plot("Depth", "URLs by the number of links from a seed, and what became of them.", svg, tuple(there))
 
 
-_STATE_COLOURS = tuple(zip((0, 3, 2, 5), STATES, strict=True))
+_STATE_COLOURS = tuple(zip((0, 3, 2, 5, 4), STATES, strict=True))

@@ -61,7 +61,8 @@ def facts(summary: Summary) -> Iterator[str]:
         yield _row("ended", printable(summary.ending))
     yield _row(
         "URLs",
-        f"{totals.archived} archived, {totals.failed} failed, {totals.excluded} excluded, {totals.waiting} waiting",
+        f"{totals.archived} archived, {totals.failed} failed, {totals.excluded} excluded, {totals.waiting} waiting"
+        + (f", {totals.held} held" if totals.held else ""),
     )
     yield _row(
         "archive",

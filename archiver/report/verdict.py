@@ -8,13 +8,14 @@ import sqlite3
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from shlex import quote
 from typing import Any
 
 from archiver.frontier import outcomes, runs
 from archiver.frontier.account import SeedAccount
+from archiver.frontier.held import HeldPattern, command_for, held_patterns
 from archiver.frontier.outcomes import Examples, Group, RefusingHost
 from archiver.frontier.pausing import UNMARKED
 from archiver.frontier.runs import RunRow
@@ -28,6 +29,8 @@ LONGEST_EXAMPLE = 60  # characters
 MAX_SEEDS = 5  # named; the table of seeds has them all
 MAX_HOSTS = 5
 MAX_SCRIPTED = 3
+MAX_HELD = 5  # patterns
+MOST_HELD = 1000  # in JSON
 MAX_AGAIN = 3  # seeds named in one command …
 LONGEST_AGAIN = 300  # … and their characters
 GENTLE = "--rate 0.2"  # requests a second for a site that refused us
@@ -123,6 +126,7 @@ class Verdict:
     hosts: tuple[RefusingHost, ...] = ()
     missing: Examples = outcomes.NONE
     scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts) that names next to no links
+    held: tuple[HeldPattern, ...] = ()
     run: RunRow | None = None  # the last one
 
     @property
@@ -169,6 +173,7 @@ def gathered(db: sqlite3.Connection, seeds: Iterable[SeedAccount]) -> Verdict:
         hosts=tuple(outcomes.refusing(db)),
         missing=outcomes.missing(db),
         scripted=tuple(outcomes.scripted(db)),
+        held=tuple(held_patterns(db)),
         run=runs.last(db),
     )
 
@@ -217,6 +222,7 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         words = f"{printable(seed)} names {_number(scripts, 'script', 'scripts')} and next to no links"
         meaning = "see whether the archive shows what the site shows"
         yield Finding("scripts", f"{words}; scripts may fill this site", "archiver replay DIR", meaning)
+    yield from _held(verdict.held)
     if verdict.waiting and verdict.run is not None and verdict.run.ended and not verdict.paused:
         yield Finding("waiting", _number(verdict.waiting, "URL waits", "URLs wait"), go_on(verdict.run), "go on")
 
@@ -283,6 +289,19 @@ def short(url: str) -> str:
     whole = printable(url, 2 * len(url) + LONGEST_EXAMPLE)
     half = LONGEST_EXAMPLE // 2
     return whole if len(whole) <= LONGEST_EXAMPLE else f"{whole[: half - 1]}…{whole[-half:]}"
+
+
+def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
+    """Each pattern that looks endless, what waits behind it, and the command that fetches it."""
+    for each in patterns[:MAX_HELD]:
+        more = f" (and {_number(each.beyond, 'link', 'links')} that are only counted)" if each.beyond else ""
+        behind = _number(each.urls, "URL is", "URLs are")
+        words = f"{behind} held{more}: {short(each.pattern)} looks endless ({printable(each.rule)})"
+        words += f", such as {short(each.example)}"
+        yield Finding("held", words, f"{command_for(each)} && archiver resume DIR", "fetch them", trouble=True)
+    if len(patterns) > MAX_HELD:
+        left = f"and {_number(len(patterns) - MAX_HELD, 'more pattern', 'more patterns')}"
+        yield Finding("held", left, f"{command_for()} && archiver resume DIR", "fetch all", trouble=True)
 
 
 def _clock(seconds: float) -> str:
@@ -363,6 +382,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "missing_requisites": verdict.missing.count,
         "forbidden_by_robots": verdict.forbidden,
         "waiting": verdict.waiting,
+        "held": [{**asdict(each), "command": command_for(each)} for each in verdict.held[:MOST_HELD]],
         "trouble": verdict.trouble,
         "findings": [
             {

@@ -43,7 +43,10 @@ TITLES = {  # what a person reads above a table
     "truncated": ("Truncated captures", "Answers that are not whole, and what ended them."),
     "slowest-hosts": ("Slowest hosts", "By the mean time of an answer."),
     "revisits": ("Revisits", "Captures whose payload was not stored once more, and what that saved."),
-    "traps": ("Traps", "What was held back because it looked endless."),
+    "held": (
+        "Held patterns",
+        "URLs that were not fetched, for their pattern looks endless. archiver retry DIR --held PATTERN fetches them.",
+    ),
     "refusals": ("Refusals", "Links that the scope did not take, by rule."),
 }
 

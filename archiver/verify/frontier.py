@@ -49,13 +49,13 @@ _COUNTS = """
     WITH counted AS (
         SELECT host, sum(state = 'waiting') AS waiting, sum(state = 'archived') AS archived,
                sum(state = 'failed') AS failed, sum(state = 'excluded') AS excluded,
-               sum(tries > 0 AND priority >= 0) AS spent
+               sum(tries > 0 AND priority >= 0) AS spent{held}
         FROM urls GROUP BY host
     )
     SELECT key FROM hosts LEFT JOIN counted ON counted.host = hosts.id
-    WHERE (hosts.waiting, hosts.archived, hosts.failed, hosts.excluded, hosts.spent) IS NOT
+    WHERE (hosts.waiting, hosts.archived, hosts.failed, hosts.excluded, hosts.spent{hosts_held}) IS NOT
           (coalesce(counted.waiting, 0), coalesce(counted.archived, 0), coalesce(counted.failed, 0),
-           coalesce(counted.excluded, 0), coalesce(counted.spent, 0))
+           coalesce(counted.excluded, 0), coalesce(counted.spent, 0){counted_held})
 """
 
 _RECORDS = """
@@ -174,7 +174,7 @@ class FrontierCheck:
                 sentence = f"it has {times} captures, and each of them is the last word"
                 yield Fault(self._path, "settled-twice", sentence, url=url)
             if _has(db, "hosts", "archived"):
-                for (key,) in db.execute(_COUNTS):
+                for (key,) in db.execute(_COUNTS.format(**_held(db))):
                     yield Fault(self._path, "host-counts", f"the numbers of {key} are not those of its URLs")
         yield from self._unknown()
 
@@ -306,3 +306,14 @@ def _micros(date: str) -> int | None:
         return parse_date(date)
     except ValueError:
         return None
+
+
+def _held(db: sqlite3.Connection) -> dict[str, str]:
+    """What the question for counts has in it besides, of a database that knows held URLs."""
+    if not _has(db, "hosts", "held"):
+        return {"held": "", "hosts_held": "", "counted_held": ""}
+    return {
+        "held": ", sum(state = 'held') AS held",
+        "hosts_held": ", hosts.held",
+        "counted_held": ", coalesce(counted.held, 0)",
+    }

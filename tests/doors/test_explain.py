@@ -250,10 +250,12 @@ def test_what_waits(tmp_path: Path) -> None:
     ]
     assert last["tries"] == 0
     with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
-        db.execute("INSERT INTO tallies VALUES (?, 90, 1, 80, 0)", (server.url("/N"),))
+        for name in (server.url("/N"), f"site {server.url('')}"):
+            columns = "(pattern, visits, fruitful, streak, strict, barren)"
+            db.execute(f"INSERT INTO tallies {columns} VALUES (?, 1200, 1, 1190, 0, 1199)", (name,))
     held = wording.as_json(crawled.explained(server.url("/3")))
     assert (held["decision"], held["rule"]) == ("taken", "scope: host")
-    assert held["detail"] == f"but it will be refused by barren-pages: 6: {server.url('/N')}"
+    assert held["detail"] == f"but it will be held by trap-budget: 1100: {server.url('/N')}"
 
 
 def test_the_command(crawled: Crawled, said: Said) -> None:

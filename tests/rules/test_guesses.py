@@ -9,7 +9,7 @@ from archiver.guesses import FORGIVEN, MOST_TRIALS, TRIAL, Guesses
 from archiver.http import read_stored
 from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, Peer, Refusal
 from archiver.scope import PRIORITY_GUESS, Scope, priority
-from archiver.visit import Terms, Visited, conclude, conclude_failure, held, read_links
+from archiver.visit import Terms, Visited, conclude, conclude_failure, read_links, refusal
 
 HOME, CDN = "http://site.test", "http://cdn.test"
 NOW = 1_800_000_000.0
@@ -229,7 +229,9 @@ def test_no_answer_to_a_guess_is_no_fault_of_the_site() -> None:
 
 def test_guesses_that_wait_are_held_back_when_the_budget_is_used_up() -> None:
     used_up = terms(speculative_per_host=1)
-    assert held(used_up, claim(path="EX")) == ""
+    assert refusal(used_up, claim(path="EX")) is None
     conclude(used_up, claim(path="EX"), answer("404 Not Found", "text/html"), Links(), NOW)
-    assert held(used_up, claim(path="EX")) == "speculative-per-host: 1"
-    assert held(used_up, claim(path="E")) == held(used_up, claim(path="EXE")) == ""
+    refused = refusal(used_up, claim(path="EX"))
+    assert refused is not None
+    assert (refused.forbidden, refused.event) == ("speculative-per-host: 1", Event.FORBID)
+    assert refusal(used_up, claim(path="E")) is refusal(used_up, claim(path="EXE")) is None

@@ -402,52 +402,17 @@ def test_picking_stays_cheap_with_many_hosts() -> None:
     assert min(cost(10_000) for _ in range(2)) < 12 * max(cost(100) for _ in range(3))
 
 
-def _set_aside(schedule: Schedule) -> None:
-    found = schedule.pick(0.0)
-    assert found is not None
-    schedule.set_aside(found, 0.0)
-
-
-@pytest.mark.parametrize("concurrency", [2, 3])
-def test_what_is_set_aside_comes_back_when_another_is_settled(concurrency: int) -> None:
-    schedule = Schedule(Rate(0), concurrency)
-    claims = [claim(number, 1) for number in range(4)]
-    filled(schedule, 1, claims)
-    assert schedule.pick(0.0) == claims[0]
-    _set_aside(schedule)
-    _set_aside(schedule)
-    assert schedule.pick(0.0) == claims[3]
-    assert schedule.pick(0.0) is None
-    assert schedule.active == 2
-    schedule.begin_fill(1)
-    schedule.fill(1, claims, NEVER, 4, 0.0)
-    assert schedule.pick(0.0) is None  # the frontier's answer brings back nothing that waits aside
-    for number in (0, 3):
-        schedule.fetched(1, 1.0)
-        schedule.settled(1, number)
-    assert list(picked(schedule, 2.0)) == [1, 2]
-
-
 def test_what_is_cleared_is_not_handed_out_until_it_is_filled_in_again() -> None:
     schedule = Schedule(Rate(0), 9)
     claims = [claim(number, 1) for number in range(4)]
     filled(schedule, 1, claims)
     assert schedule.pick(0.0) == claims[0]
-    _set_aside(schedule)
     schedule.clear(1)
     schedule.settled(1, 0)
     assert schedule.pick(0.0) is None
     assert schedule.wanting(9) == [1]
     filled(schedule, 1, claims[1:])
     assert list(picked(schedule, 0.0)) == [1, 2, 3]
-
-
-def test_setting_aside_costs_no_pace() -> None:
-    schedule = Schedule(Rate(1), 3)
-    filled(schedule, 1, [claim(number, 1) for number in range(4)])
-    _set_aside(schedule)
-    _set_aside(schedule)
-    assert list(picked(schedule, 0.0)) == [2]
 
 
 def test_knocking_in_vain_counts_for_the_rate() -> None:

@@ -1,41 +1,29 @@
-"""What pages have shown, against one set for each host, directory and pattern."""
+"""What pages have shown, against a plain count; and what does not fit."""
 
-from collections import defaultdict
+from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.shown import NUMBERS, News, Shown
+from archiver.shown import OFTEN, Shown
 
-THINGS = [hash(f"thing {number}") % NUMBERS for number in range(12)]
-GROUPS = st.sampled_from(["a", "b", "c"])
-PAGES = st.lists(st.tuples(st.lists(st.sampled_from(THINGS), max_size=4), st.sampled_from("hi"), GROUPS, GROUPS))
+THINGS = [hash(f"thing {number}") & ~OFTEN for number in range(12)]
 
 
 @settings(max_examples=60)
-@given(PAGES)
-def test_it_is_new_what_no_page_of_the_same_kind_has_shown(pages: list[tuple[list[int], str, str, str]]) -> None:
-    shown, known = Shown(), defaultdict[str, set[int]](set)
-    for things, host, folder, shape in pages:
-        groups = host, f"{host}/{folder}/*", f"{host}/{shape}"
-        expected = [bool(set(things) - known[group]) for group in groups]
-        for group in groups:
-            known[group].update(things)
-        assert shown.news(things, *groups) == News(*expected)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.lists(st.sampled_from(THINGS), max_size=4), GROUPS)))
-def test_a_group_by_itself(pages: list[tuple[list[int], str]]) -> None:
-    shown, known = Shown(), defaultdict[str, set[int]](set)
-    for things, group in pages:
-        assert shown.is_new(things, group) is bool(set(things) - known[group])
-        known[group].update(things)
+@given(st.lists(st.lists(st.sampled_from(THINGS), max_size=9), max_size=30))
+def test_how_often_a_thing_was_shown(pages: list[list[int]]) -> None:
+    shown, counts = Shown(1 << 16), Counter[int]()
+    for things in pages:
+        found = shown.add_all(things)
+        for thing, times in zip(things, found, strict=True):
+            assert times == min(counts[thing], OFTEN)
+            counts[thing] += 1
+    assert all(shown.look(thing) == min(counts[thing], OFTEN) for thing in THINGS)
 
 
 def test_what_does_not_fit_is_new_again() -> None:
     """Two things that lie in one place: the later one drives the other out."""
-    shown, one, other = Shown(), 5, 5 + NUMBERS // 2
-    for thing in (one, other, one, other):
-        assert shown.news([thing], "h", "d", "p") == News(to_host=True, to_directory=True, to_pattern=True)
-    assert shown.news([other], "h", "d", "p") == News(to_host=False, to_directory=False, to_pattern=False)
+    shown, one, other = Shown(16), 5 << 4, (5 + 16) << 4
+    assert [shown.times(thing) for thing in (one, other, one, other)] == [0, 0, 0, 0]
+    assert shown.times(other) == 1

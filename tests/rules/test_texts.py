@@ -1,47 +1,89 @@
-"""What stands in a page besides its links: by construction, and as words or as numbers."""
+"""What a page tells beyond its URL: blocks, and what is left of one without links, dates and the URL's own words."""
 
+from time import process_time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.texts import MOST_RUNS, READ, READ_ON, marks, marks_of, runs
+from archiver.texts import MOST_BLOCKS, PARTS, READ, blocks, own_words, parts, said
 
-WORDS = st.text("abcXYZ 12.,-\n", max_size=20)
+HERE = "http://example.org/obs.php?station=12&year=2024&q=red+chairs%2Fgreen"
 SOUP = st.lists(
     st.sampled_from(
-        [*"ab1 .\n<>é", "<p>", "</p>", "<a href=x>", "</A>", "<!-- b -->", "<!--", "-->", "<svg>", "</svg>"]
+        [*"ab1 .\n<>é&", "<p>", "</p>", "<a href=x>", "</A>", "<!-- b -->", "<!--", "<svg>", "<tr", "12 June"]
     )
-).map("".join)
+).map(lambda pieces: "".join(pieces).encode())
 
 
-def _words(text: str) -> bytes:
-    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split()).encode()
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["p", "a", "A", "script", "STYLE", "svg", "noscript", "!--", "h1"]), WORDS, WORDS)
-    )
+@pytest.mark.parametrize(
+    ("block", "words", "numbers"),
+    [
+        ("Some words", "some words", ""),
+        ("No results for <b>red</b> chairs, green", "no results for", ""),
+        ("<a href='/x'>a link</a> and text", "and text", ""),
+        (" class='x'>The rest of a tag", "the rest of a tag", ""),
+        ("Monday, 14 June 2027", "", ""),
+        ("3rd of May, 2027, Tuesday", "", ""),
+        ("2027-06-14T12:33:21 and 14.6.2027", "and", ""),
+        ("Last updated on October 07, 2026.", "last updated on", ""),
+        ("1 EUR = 1.0934 USD", "# eur # usd", "1 1 0934"),
+        ("<td>Jan</td><td>3.2</td><td>81</td>", "", "3 2 81"),
+        ("07:12 07:19 07:31", "", "07 07 19 07 31"),
+        ("1 2 3 4 5 6 7", "", ""),
+        ("31 29 30 31 1 2 3 4", "", ""),
+        ("Station 12, 2024", "station", ""),
+        ("token 0123456789abcdef0123", "token", ""),
+        ("<script>var x = 1</script>", "var x #", "1"),
+        ("<style>a { b: c }</style><svg><text>no</text></svg>", "", ""),
+        ("caf\xe9 &eacute;t&#233;", "café t", ""),
+    ],
 )
-def test_runs_are_the_texts_of_elements_that_are_shown(parts: list[tuple[str, str, str]]) -> None:
-    page, told = "<body>", []
-    for name, inside, behind in parts:
-        if name == "!--":  # a text goes on behind a comment
-            page += f"<p>{inside}<!-- <p>{inside}</p> <a -->{behind}</p>"
-            told.append(inside + behind)
-        else:
-            page += f"<{name} title='{inside}'>{inside}</{name}>{behind}<br>"
-            told += [*([inside] if name in {"p", "h1"} else []), behind]
-    expected = tuple(dict.fromkeys(filter(None, map(_words, told))))
-    assert runs(page.encode()) == expected
+def test_what_a_block_tells(block: str, words: str, numbers: str) -> None:
+    found = said(block.encode(), own_words(HERE))
+    assert (found.words.decode(), b" ".join(found.numbers).decode()) == (words.replace("station", "").strip(), numbers)
+
+
+def test_the_words_of_a_url() -> None:
+    assert {b"obs", b"php", b"station", b"12", b"2024", b"red", b"chairs", b"green"} <= own_words(HERE)
+    assert b"7" in own_words("http://example.org/part007x")
+
+
+def test_blocks_end_where_paragraphs_rows_and_items_do() -> None:
+    page = b"<ul><li>one item<li>another</ul><table><tr><td>3</td><td>9</td></tr></table><p>bigger<br>small</p>"
+    told = [said(block, frozenset()) for block in blocks(page)]
+    assert [each.words for each in told if each.words] == [b"one item", b"another", b"bigger", b"small"]
+    assert [each.numbers for each in told if each.numbers] == [(b"3", b"9")]
+    assert len(blocks(b"<P>IN CAPITALS<P>AS ONCE" * 9)) > 16
+
+
+def test_of_a_large_page_parts_are_read() -> None:
+    small = b"<p>x" * 100
+    assert parts(small) == (small, True)
+    large = b"<li>menu</li>" * 2000 + b"<h1>Heading</h1><p>Text</p>" + b"<p>more</p>" * 2000 + b"<p>the end</p>"
+    text, whole = parts(large)
+    assert not whole
+    assert len(text) <= PARTS + 10
+    assert text.startswith(b"<h1>Heading")
+    assert text.endswith(b"<p>the end<")
+    assert len(blocks(b"<p>abcdef" * 9 * MOST_BLOCKS)) == MOST_BLOCKS
 
 
 @given(SOUP)
-def test_a_run_is_known_by_the_same_number_as_words_and_as_letters(page: str) -> None:
-    assert set(marks(page.encode())) == set(marks_of(runs(page.encode())))
+def test_any_bytes_are_read(page: bytes) -> None:
+    for block in blocks(page):
+        found = said(block, own_words(HERE))
+        assert b"<" not in found.words
 
 
-def test_what_is_read_is_bounded() -> None:
-    many = b"".join(b"<p>%d" % number for number in range(5 * MOST_RUNS)) + b"<p>"
-    assert len(runs(many)) == len(marks(many)) == MOST_RUNS
-    assert marks(b"<p>a</p>" * READ) == marks_of([b"a"])
-    assert len(b"".join(runs(b"<p>" + b"a<b>" * READ * 9))) <= READ + 2 * READ_ON
+@pytest.mark.parametrize("piece", [b"1 ", b"<a ", b"<!-", b"12 of ", b"<", b"1-", b"june ", b"<svg>", b"3, ", b"1:11"])
+def test_a_block_costs_what_it_is_long(piece: bytes) -> None:
+    def cost(size: int) -> float:
+        begun = process_time()
+        for _ in range(20):
+            said(piece * (size // len(piece)), frozenset())
+        return process_time() - begun
+
+    cost(500)
+    assert min(cost(4000) for _ in range(3)) < 40 * max(0.0005, *(cost(500) for _ in range(3)))
+    assert len(blocks(piece * READ)) <= MOST_BLOCKS

@@ -1,6 +1,4 @@
-"""Traps: what a URL alone tells, and what pages have to show so that their pattern is not held back."""
-
-from time import process_time
+"""Traps: what a URL alone tells, what pages have to show, and what becomes of a pattern that shows nothing."""
 
 import pytest
 from hypothesis import given
@@ -8,11 +6,14 @@ from hypothesis import strategies as st
 
 from archiver import traps
 from archiver.config.settings import TrapSettings
+from archiver.likeness import family, pattern, variant
 from archiver.model import Hop, PatternTally
-from archiver.traps import Page, Traps, directory, pattern, runs, suspect
+from archiver.novelty import Novelty, Worth
+from archiver.traps import FREE, Page, Standing, Traps
 
 HOME = "http://example.org"
 YEAR = 2026
+SMALL = TrapSettings(trap_budget=20)
 
 
 @pytest.mark.parametrize(
@@ -36,11 +37,26 @@ def test_patterns(target: str, shape: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "folder"),
-    [("/", "/*"), ("/a", "/*"), ("/a/", "/*"), ("/a/b", "/a/*"), ("/a/b/c/", "/a/*"), ("/a?b=/c/d", "/*")],
+    ("target", "name"),
+    [("/", "/*"), ("/a", "/a*"), ("/a7", "/aN*"), ("/a/b", "/a/*"), ("/a/b/c/", "/a/*"), ("/a?b=/c/d", "/a*")],
 )
-def test_directories(target: str, folder: str) -> None:
-    assert directory(HOME + target) == HOME + folder
+def test_families(target: str, name: str) -> None:
+    assert family(HOME + target) == HOME + name
+
+
+@pytest.mark.parametrize(
+    ("target", "common"),
+    [
+        ("/a?b=1", ""),
+        ("/station/123456789012345678901234", ""),
+        ("/a?b=2&a=1", "/a?a=1&b=2"),
+        ("/a?s=0123456789abcdef0123", "/a?s=H"),
+        ("/s/f47ac10b-58cc-4372-a567-0e02b2c3d479/a", "/s/H/a"),
+        ("/part/stm32f108zeu2", ""),
+    ],
+)
+def test_variants(target: str, common: str) -> None:
+    assert variant(HOME + target) == (HOME + common if common else "")
 
 
 @pytest.mark.parametrize(
@@ -74,8 +90,11 @@ def test_directories(target: str, folder: str) -> None:
     ],
 )
 def test_what_a_url_alone_tells(target: str, rule: str) -> None:
-    assert Traps(TrapSettings()).refusal(HOME + target, Hop.LINK, YEAR) == rule
-    assert Traps(TrapSettings(traps="off")).refusal(HOME + target, Hop.LINK, YEAR) == ""
+    """It is fetched all the same, only later; and held under this rule when the site's budget is spent."""
+    assert Traps(TrapSettings()).judge(HOME + target, Hop.LINK, HOME, YEAR) == Standing(int(bool(rule)))
+    assert Traps(TrapSettings(traps="off")).judge(HOME + target, Hop.LINK, HOME, YEAR) == FREE
+    spent = _spent()
+    assert spent.judge(HOME + target, Hop.LINK, HOME, YEAR).rule == rule
 
 
 def test_each_rule_begins_with_a_setting() -> None:
@@ -83,220 +102,228 @@ def test_each_rule_begins_with_a_setting() -> None:
     assert set(traps.RULES) <= named
 
 
-def test_what_a_page_needs_may_be_long_but_not_endless() -> None:
+def test_another_order_of_a_query_goes_later() -> None:
     watch = Traps(TrapSettings())
-    assert watch.refusal(f"{HOME}/{'a' * 3000}", Hop.REQUISITE, YEAR) == ""
-    assert watch.refusal(f"{HOME}/css/css/css/css/a.css", Hop.REQUISITE, YEAR) == "max-repeats: 3"
-    assert watch.refusal(f"{HOME}/ab/ab/ab/ab/robots.txt", Hop.PREREQUISITE, YEAR) == ""
+    assert watch.judge(f"{HOME}/?a=1&b=2", Hop.LINK, HOME, YEAR) == FREE
+    assert watch.judge(f"{HOME}/?b=2&a=1", Hop.LINK, HOME, YEAR).level > 0
+    assert watch.judge(f"{HOME}/?a=1&b=2", Hop.LINK, HOME, YEAR) == FREE
+    assert watch.judge(f"{HOME}/?b=1&a=2", Hop.LINK, HOME, YEAR) == FREE
+    assert watch.judge(f"{HOME}/?b=2&a=1", Hop.REQUISITE, HOME, YEAR) == FREE
 
 
-def test_one_order_of_a_query_is_enough() -> None:
-    watch = Traps(TrapSettings())
-    rule = "traps: on: the same query in another order is taken"
-    assert watch.refusal(f"{HOME}/?a=1&b=2", Hop.LINK, YEAR) == ""
-    assert watch.refusal(f"{HOME}/?b=2&a=1", Hop.LINK, YEAR) == rule
-    assert watch.refusal(f"{HOME}/?a=1&b=2", Hop.LINK, YEAR) == ""
-    assert watch.refusal(f"{HOME}/?b=1&a=2", Hop.LINK, YEAR) == ""
-    assert watch.refusal(f"{HOME}/?b=2&a=1", Hop.REQUISITE, YEAR) == ""
-
-
-def _visit(watch: Traps, target: str, text: str, *shown: str, via: str | None = None, hops: int = 9) -> bool:
-    """Visit a page, which one like it led to if *via* is not given; whether others like it are held back then."""
+def _visit(watch: Traps, target: str, text: str, via: str = "", *leads: str) -> None:
     body = f"<body><p>Welcome to the site</p><p>{text}</p></body>".encode()
-    led = HOME + (target if via is None else via)
-    watch.saw(Page(HOME + target, runs(body), tuple(HOME + each for each in shown), via=led, hops=hops))
-    return bool(watch.held(HOME + target, Hop.LINK))
+    watch.saw(Page(HOME + target, body, tuple(HOME + lead for lead in leads), HOME + via if via else ""))
+
+
+def _spent() -> Traps:
+    """Twenty pages that are all the same, which is all that is borne here."""
+    watch = Traps(SMALL)
+    for number in range(21):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+    return watch
 
 
 def _words(number: int) -> str:
     return "".join("abcdefghij"[int(digit)] for digit in str(number))
 
 
-def test_a_large_honest_site_is_not_held_back() -> None:
-    watch = Traps(TrapSettings())
+def test_a_large_real_site_is_never_suspicious() -> None:
+    watch = Traps(SMALL)
     for number in range(20_000):
-        assert not _visit(watch, f"/article/{number}", f"About the {_words(number)} of things")
+        _visit(watch, f"/article/{number}", f"About the {_words(number)} of things", f"/article/{number - 1}")
     for number in range(2_000):
-        assert not _visit(watch, f"/photo/{number}", "A photo", f"/photo/{number}.jpg")
-    for number in range(2_000):
-        assert not _visit(
-            watch, f"/forum/viewtopic.php?f={number % 9}&t={number}", f"They talk of {_words(number)} here"
-        )
+        _visit(watch, f"/forum/t.php?f={number % 9}&t={number}", f"They talk of {_words(number)} here", "/")
+    assert watch.calm
+    assert watch.waits(f"{HOME}/article/7", "") == FREE
 
 
-def test_one_real_page_in_ten_is_enough() -> None:
-    watch = Traps(TrapSettings())
-    for number in range(3_000):
-        real = number < 50 or number % 10 == 0
-        text = f"All of {_words(number)} is told" if real else "This profile is private"
-        assert not _visit(watch, f"/user/{number}/", text)
+def test_suspicion_delays_and_a_spent_budget_holds() -> None:
+    watch = Traps(SMALL)
+    here = f"{HOME}/lost/99"
+    levels = []
+    for number in range(25):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+        levels.append(watch.waits(here, ""))
+    assert levels[0] == FREE
+    assert levels[12] == Standing(1)
+    assert levels[-1] == Standing(4, "trap-budget: 20", f"{HOME}/lost/N")
+    assert watch.judge(here, Hop.LINK, HOME, YEAR).rule == "trap-budget: 20"
+    assert watch.judge(here, Hop.REQUISITE, HOME, YEAR) == FREE
+    assert watch.judge(f"{HOME}/real", Hop.LINK, f"{HOME}/", YEAR) == FREE
+    assert watch.judge(f"{HOME}/real", Hop.LINK, f"{HOME}/lost/3", YEAR).rule  # named by nothing but the trap
+    assert watch.judge("http://other.test/lost/3", Hop.LINK, HOME, YEAR) == FREE
 
 
-@pytest.mark.parametrize("target", ["/page/{n}", "/2024/05/{n}", "/{n}", "/a/{n}?page={n}&all=1"])
-def test_what_a_list_names_is_fetched_though_it_is_all_the_same(target: str) -> None:
-    watch = Traps(TrapSettings())
+def test_the_budget_grows_with_what_the_site_has() -> None:
+    watch = Traps(SMALL)
     for number in range(500):
-        assert not _visit(watch, target.format(n=number), "Nothing to see here", via="/list")
-        assert not _visit(watch, "/list", f"A list of {_words(number)}", via="/")
+        _visit(watch, f"/article/{number}", f"About the {_words(number)} of things", "/")
+    for number in range(99):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+        assert not watch.waits(f"{HOME}/lost/500", "").rule
+    for number in range(99, 105):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+    assert watch.waits(f"{HOME}/lost/500", "").rule
 
 
-def test_numbers_are_something_new_where_they_are_no_dates() -> None:
-    watch = Traps(TrapSettings())
-    for number in range(2_000):
-        assert not _visit(watch, f"/page/{number}", f"Page {number}")
-        assert not _visit(watch, f"/tree/{number % 40}/{number}", str(number))
+def test_what_is_released_makes_progress() -> None:
+    watch = _spent()
+    here = f"{HOME}/lost/500"
+    watch.learn([PatternTally(f"{HOME}/lost/N", 21, 1, 20, barren=20, released=30)])
+    assert watch.waits(here, "") == Standing(4)
+    for number in range(50, 60):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+    assert watch.waits(here, "").rule
 
 
-def test_far_from_a_seed_numbers_are_nothing_new() -> None:
-    watch = Traps(TrapSettings())
-    held = [_visit(watch, f"/page/{number}", f"Page {number}", hops=number) for number in range(350)]
-    assert not any(held[:200])
-    assert held[-1]
-
-
-def test_a_page_without_a_text_of_its_own_says_nothing() -> None:
-    watch = Traps(TrapSettings())
-    for number in range(300):
-        body = f'<html><body><a href="/next/{number}">to the next page</a></body></html>'.encode()
-        assert runs(body) == ()
-        here = Page(f"{HOME}/next/{number}", runs(body), (f"{HOME}/a.css",), via=f"{HOME}/next/{number - 1}")
-        assert not watch.saw(here)
+def test_a_list_answers_for_what_it_names() -> None:
+    watch = Traps(SMALL)
+    for number in range(0, 150, 10):
+        users = [f"/user/{each}" for each in range(number, number + 10)]
+        _visit(watch, f"/members?page={number}", f"A list of {_words(number)}", "/", *users)
+        for user in users:
+            watch.judge(HOME + user, Hop.LINK, HOME, YEAR)
+            _visit(watch, user, "This profile is private", f"/members?page={number}")
+        assert not watch.waits(f"{HOME}/user/3", "").rule
 
 
 def test_a_list_is_fruitful_by_what_it_leads_to() -> None:
     """Its own text is the same on each of its pages; the titles are those of links."""
-    watch = Traps(TrapSettings())
+    watch = Traps(SMALL)
     for number in range(100):
-        here, leads = f"{HOME}/list?sort=new&page={number}", (f"{HOME}/about/{_words(number)}", f"{HOME}/")
-        watch.saw(Page(here, (b"all articles",), (), leads, via=f"{HOME}/list?sort=new&page={number - 1}"))
-        for lead in (*leads, f"{HOME}/list?sort=new&page={number + 1}"):
-            assert not watch.refusal(lead, Hop.LINK, YEAR)
+        here, about = f"/list?sort=new&page={number}", f"/about/{number}"
+        _visit(watch, here, "All articles", f"/list?sort=new&page={number - 1}", about)
+        watch.judge(HOME + about, Hop.LINK, HOME + here, YEAR)
+        _visit(watch, about, f"About the {_words(number)} of things", here)
+    assert not watch.waits(f"{HOME}/list?sort=new&page=100", "").rule
 
 
-def test_links_to_more_of_a_trap_are_nothing_new() -> None:
-    watch, here = Traps(TrapSettings()), ""
+def test_an_image_that_is_new_speaks_for_its_page() -> None:
+    watch = Traps(SMALL)
+    for number in range(100):
+        _visit(watch, f"/photo/{number}", "A photo", f"/photo/{number - 1}")
+        assert watch.is_poor(f"{HOME}/photo/{number}") or not number
+        watch.saw_part(f"{HOME}/photo/{number}", hash(f"content {number}"))
+        assert not watch.is_poor(f"{HOME}/photo/{number}")
+    assert not watch.waits(f"{HOME}/photo/100", "").rule
+
+
+def test_an_image_that_is_known_costs_as_its_page_does() -> None:
+    watch = Traps(SMALL)
+    for number in range(13):
+        _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+        watch.saw_part(f"{HOME}/lost/{number}", 7)
+    assert watch.waits(f"{HOME}/lost/500", "").rule
+
+
+def test_plain_budgets() -> None:
+    watch = Traps(TrapSettings(pattern_budget=3, directory_budget=5))
     for number in range(3):
-        here, lead = f"{HOME}/shop?a={number}&b=1", f"{HOME}/shop?a=1&b={number}&c={number}"
-        watch.saw(Page(here, (b"all chairs",), (), (lead, here, f"{HOME}/"), via=here))
-        for each in (lead, f"{HOME}/"):
-            watch.refusal(each, Hop.LINK, YEAR)
-    assert watch.held(here, Hop.LINK)
+        assert not watch.waits(f"{HOME}/a/{number}", "").rule
+        _visit(watch, f"/a/{number}", f"About {_words(number)}", "/")
+    assert watch.waits(f"{HOME}/a/9", "") == Standing(4, "pattern-budget: 3", f"{HOME}/a/N")
+    for number in range(2):
+        _visit(watch, f"/a/b{_words(number)}", f"More about {_words(number)}", "/")
+    assert watch.judge(f"{HOME}/a/c", Hop.LINK, HOME, YEAR) == Standing(4, "directory-budget: 5", f"{HOME}/a/*")
 
 
-def test_where_three_choices_brought_nothing_no_others_are_tried() -> None:
-    watch = Traps(TrapSettings())
-    for names in ("a&b", "b&c", "c&d"):
-        for number in range(3):
-            here = f"{HOME}/shop?{names.replace('&', '=1&')}={number}"
-            watch.saw(Page(here, (b"all chairs",), (), via=here))
-    assert watch.held(f"{HOME}/shop?a=1&d=2", Hop.LINK) == f"barren-pages: 8: {HOME}/shop?*"
-    assert watch.held(f"{HOME}/shop?a=1", Hop.LINK) == ""
-    assert watch.held(f"{HOME}/other?a=1&d=2", Hop.LINK) == ""
-
-
-def test_a_page_that_is_asked_for_everything_is_no_trap() -> None:
-    """As in older systems, where all of a site is index.php: some of its choices bring nothing."""
-    watch = Traps(TrapSettings())
-    for number in range(50):
-        _visit(watch, f"/index.php?view=article&id={number}", f"About the {_words(number)} of things")
-        for task in ("login", "print", "vote", "mail"):
-            _visit(watch, f"/index.php?{task}=1&id={number}", "Please log in first")
-    assert not watch.held(f"{HOME}/index.php?view=article&id=99", Hop.LINK)
-    assert not watch.held(f"{HOME}/index.php?view=author&name=99", Hop.LINK)
-    assert watch.held(f"{HOME}/index.php?login=1&id=99", Hop.LINK)
-
-
-def test_no_more_are_under_way_than_may_bring_nothing() -> None:
-    watch = Traps(TrapSettings())
-    assert watch.room(f"{HOME}/about") == ("", 0)
-    assert watch.room(f"{HOME}/lost/1") == (f"{HOME}/lost/N", 8)
-    assert watch.room(f"{HOME}/calendar/2026/1") == (f"{HOME}/calendar/N/N", 2)
-    for number in range(20):
-        _visit(watch, f"/article/{number}", f"About the {_words(number)} of things")
-    assert watch.room(f"{HOME}/article/1") == (f"{HOME}/article/N", 18)
-    _visit(watch, "/article/21", "About the a of things")
-    assert watch.room(f"{HOME}/article/1") == (f"{HOME}/article/N", 17)
-    assert Traps(TrapSettings(barren_pages=0)).room(f"{HOME}/lost/1") == ("", 0)
-    assert Traps(TrapSettings(traps="off")).room(f"{HOME}/lost/1") == ("", 0)
-
-
-@pytest.mark.parametrize(
-    ("targets", "text", "pages"),
-    [
-        ("/lost/{n}", "This page could not be found", 9),
-        ("/calendar/{y}/{m}", "Nothing happens in {month} {y}", 3),
-        ("/events/?day={y}-05-{d}", "No event on May {d}, {y}", 3),
-        ("/shop?size={n}&colour=red", "Very good chairs found for size red", 3),
-        ("/s/9f86d081884c7d65a{n}/a", "What stands at a", 3),
-    ],
-)
-def test_a_trap_is_held_back_soon(targets: str, text: str, pages: int) -> None:
-    watch = Traps(TrapSettings())
-    months = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October")
-    held = []
-    for n in range(1, 13):
-        at = {"n": n, "y": 2000 + n, "m": n, "month": months[n % 10], "d": f"{n:02}"}
-        held.append(_visit(watch, targets.format(**at), text.format(**at)))
-    assert held.index(True) + 1 == pages
-
-
-def test_pages_that_show_nothing_answer_for_nothing() -> None:
-    watch, held = Traps(TrapSettings()), []
-    for number in range(30):
-        here, before = (f"/lost/a{_words(which)}/{which}" for which in (number + 1, number))
-        held.append(_visit(watch, here, "Not found", via=before))
-    assert held[-1]
+def test_without_a_budget_nothing_is_held_and_without_barren_pages_nothing_is_late() -> None:
+    endless, prompt = Traps(TrapSettings(trap_budget=0)), Traps(TrapSettings(barren_pages=0, trap_budget=20))
+    for number in range(3000):
+        for watch in (endless, prompt):
+            _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
+    assert endless.waits(f"{HOME}/lost/9", "") == Standing(4)
+    assert prompt.waits(f"{HOME}/lost/9", "") == FREE
 
 
 def test_what_was_learned_is_known_again() -> None:
-    watch = Traps(TrapSettings())
+    watch = Traps(SMALL)
     tallies: dict[str, PatternTally] = {}
-    for number in range(12):
-        for tally in watch.saw(Page(f"{HOME}/lost/{number}", (b"notfound",), (), via=f"{HOME}/lost/9")):
-            tallies[tally.pattern] = tally
-    rule = f"barren-pages: 8: {HOME}/lost/N"
-    assert watch.held(f"{HOME}/lost/99", Hop.LINK) == rule
-    assert Traps(TrapSettings(), tallies.values()).held(f"{HOME}/lost/99", Hop.LINK) == rule
-    assert Traps(TrapSettings(barren_pages=50), tallies.values()).held(f"{HOME}/lost/99", Hop.LINK) == ""
-    assert Traps(TrapSettings(traps="off"), tallies.values()).held(f"{HOME}/lost/99", Hop.LINK) == ""
-    assert watch.held(f"{HOME}/lost/99", Hop.REQUISITE) == ""
+    for number in range(25):
+        found = watch.saw(Page(f"{HOME}/lost/{number}", b"<p>notfound", (), f"{HOME}/lost/9"))
+        tallies.update({tally.pattern: tally for tally in found})
+    rule = watch.waits(f"{HOME}/lost/99", "")
+    assert rule.rule
+    assert Traps(SMALL, tallies.values()).waits(f"{HOME}/lost/99", "") == rule
+    assert not Traps(TrapSettings(), tallies.values()).waits(f"{HOME}/lost/99", "").rule
+    assert Traps(TrapSettings(traps="off"), tallies.values()).waits(f"{HOME}/lost/99", "") == FREE
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traps, "MOST_PATTERNS", 50)
-    watch = Traps(TrapSettings(pattern_budget=1, directory_budget=1))
+    watch = Traps(TrapSettings(barren_pages=1))
     for number in range(500):
-        watch.saw(Page(f"{HOME}/{_words(number)}/{number}", (b"whatever",), ()))
+        watch.saw(Page(f"{HOME}/{_words(number)}/{number}", b"<p>whatever", (f"{HOME}/x{number}", f"{HOME}/y{number}")))
     assert len(watch._tallies) <= 50
-    assert len(watch._held) <= 50
-
-
-def test_runs_are_words_outside_of_links() -> None:
-    page = b"<title>No. 7</title><script>var x='hidden words'</script><P>Seen 12 Times</P><a href=/>Five<b>Six</b></a>"
-    page += b"<!-- <p>not seen</p> --><p>id 5f3a here</p><style>p{}</style><p>--</p><a\nhref=/>unclosed<p>Seven</p>"
-    assert runs(page) == (b"no 7", b"seen 12 times", b"id 5f3a here")
-    assert runs(b"<p>\xc3\xbcber  uns</p><address>Where</address>") == (b"\xc3\xbcber uns", b"where")
-
-
-def test_middle_and_end_of_a_long_page_are_read_too() -> None:
-    menu = b"<li>the same</li>" * 20_000
-    page = b"<p>Title</p><nav>" + menu + b"</nav><p>What it is about</p>" + menu[:-2000] + b"<p>And its end</p>"
-    assert {b"title", b"what it is about", b"and its end"} < set(runs(page))
+    assert len(watch._levels) <= 50
+    assert len(watch._mazes) <= 50
 
 
 @pytest.mark.parametrize(
-    "body", [b"<", b">", b"><script", b">a1", b"<!--", b"a1b2c3", b">" + b"a" * 999 + b"<", b"<p>a</p>"]
+    ("targets", "texts", "worth"),
+    [
+        ("/a/{n}", "Something about {word}", Worth.NEW),
+        ("/a/{n}", "Nothing was found", Worth.NOTHING),
+        ("/a?q={word}", "No results for {word}", Worth.NOTHING),
+        ("/cal/2026/{n}", "Nothing happens on the {n} of May 2026", Worth.NOTHING),
+        ("/cal/{n}", "Monday, {n} May 20{n}", Worth.NOTHING),
+        ("/a/{n}", "made at 12:{n}:07 in 0.{n}3 seconds", Worth.NOTHING),
+        ("/list?page={n}", "Showing {n}1 to {n}9 of 50", Worth.NOTHING),
+        ("/rate/{n}", "1 EUR = 1.{square} USD", Worth.NUMBER),
+        ("/obs/{n}", "<table><tr><td>{square}.5<td>{square}3.1<td>7{square}</tr></table>", Worth.NUMBERS),
+        ("/a/{n}", "<script>var data = [{square}, {square}1, 3{square}7]</script>", Worth.NUMBERS),
+        ("/a/{n}", "<script>nonce = '{long}'; at = 17{square}0000000</script>", Worth.NOTHING),
+        ("/a/{n}", "<a href='/{word}'>{word}</a>", Worth.NOTHING),
+    ],
 )
-def test_runs_take_linear_time(body: bytes) -> None:
-    began = process_time()
-    runs(body * (1_000_000 // len(body)))
-    assert process_time() - began < 1
+def test_what_a_page_is_worth(targets: str, texts: str, worth: Worth) -> None:
+    novelty = Novelty()
+    found = []
+    for n in range(10, 30):
+        given = {"n": n, "word": _words(n) * 3, "square": n * n * 7 % 1000 + 1000, "long": f"{n:032x}a"}
+        address = HOME + targets.format(**given)
+        body = f"<title>T</title><p>{texts.format(**given)}</p>".encode()
+        found.append(novelty.worth(address, pattern(address), body, markup=True))
+    assert found[-1] is worth, found
+
+
+def test_numbers_that_follow_from_the_url_are_nothing_new() -> None:
+    novelty = Novelty()
+    found = []
+    for n in range(40, 60):
+        address = f"{HOME}/list?page={n}"
+        body = f"<p>Showing {n * 20 - 19} to {n * 20} of 60</p>".encode()
+        found.append(novelty.worth(address, pattern(address), body, markup=True))
+    assert found[3:] == [Worth.NOTHING] * 17
+
+
+def test_other_files_are_known_by_their_bytes() -> None:
+    novelty = Novelty()
+    assert [
+        novelty.worth(f"{HOME}/{n}.pdf", f"{HOME}/N.pdf", body, markup=False)
+        for n, body in enumerate((b"a", b"b", b"a", b""))
+    ] == [
+        Worth.NEW,
+        Worth.NEW,
+        Worth.NOTHING,
+        Worth.NOTHING,
+    ]
+
+
+def test_of_a_large_page_the_rest_is_read_where_its_parts_bring_nothing() -> None:
+    novelty, found = Novelty(), Worth.NOTHING
+    menu = b"<h1>Data</h1>" + b"<li>the same menu</li>" * 200
+    for n in range(20):
+        body = menu + f"<p>About the {_words(n)} of things</p><p>and of {_words(n)} others</p>".encode() + menu * 2
+        found = novelty.worth(f"{HOME}/a/{n}", f"{HOME}/a/N", body, markup=True)
+    assert found is Worth.NEW
 
 
 @given(st.text(max_size=60), st.sampled_from(Hop))
 def test_any_url_is_judged(tail: str, hop: Hop) -> None:
-    watch = Traps(TrapSettings())
+    watch = Traps(SMALL)
     address = f"{HOME}/{tail}"
-    assert isinstance(watch.refusal(address, hop, YEAR), str)
-    watch.saw(Page(address, (tail.encode("utf-8", "replace"),), ()))
-    suspect(address)
+    assert isinstance(watch.judge(address, hop, HOME, YEAR), Standing)
+    watch.saw(Page(address, tail.encode("utf-8", "replace"), (address,)))
+    assert isinstance(watch.waits(address, address), Standing)

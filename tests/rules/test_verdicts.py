@@ -76,7 +76,7 @@ def test_what_is_said_of_a_url_is_the_same_in_short(address: str) -> None:
     page = address.partition("?")[0][len(HOME) :]
     told = likeness.likeness(address)
     assert told.pattern.partition("?")[0] == HOME + likeness._VARIABLE.sub(likeness._letter, page)
-    assert told == (likeness.pattern(address), likeness.directory(address), likeness.suspect(address))
+    assert told == (likeness.pattern(address), likeness.family(address))
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
