@@ -7,10 +7,11 @@ without namespaces but for `xlink:href`. The tables are in `vocabulary`.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from archiver.extract import css, generators, inline, late, listed, markup_in, plugins, refresh, script, srcset, state
-from archiver.extract.found import NOFOLLOW, Found
+from archiver.extract.found import NOFOLLOW, Found, Kept
 from archiver.extract.guess import a_file, like_a_url, surely_a_url
 from archiver.extract.vocabulary import (
     LATE_ON_IMAGES,
@@ -29,6 +30,7 @@ Attributes = Mapping[str, str]
 REFUSE = frozenset(("nofollow", "none"))  # what a page says where its links are not to be followed
 MOST_TOLD = 20  # products to which one document says so
 _LONGEST_DIRECTIVES = 500
+_LONGEST_REMEMBERED = 8192  # characters of a script
 _APART = re.compile(r"[\s,]+")
 _PRODUCT = re.compile(r"[\w.-]{1,60}", re.ASCII)
 _NOT_FETCHED = ("post", "dialog")  # what a form does with these methods leaves no address behind
@@ -107,9 +109,7 @@ class Elements:
         if attributes.get("src"):
             return
         if script.is_program(kind):
-            for reference, hop, context in inline.program(text):
-                self.found.add(reference, hop, context)
-            written(self.found, text)
+            self.found.take(_remembered(text) if len(text) <= _LONGEST_REMEMBERED else _named_in(text))
             if generators.HASHES in text:
                 self.tables.append(text)
         elif kind == "application/ld+json":
@@ -160,6 +160,18 @@ class Elements:
         value = attributes["content"]
         if (hop is Hop.REQUISITE and like_a_url(value)) or (hop is Hop.LINK and surely_a_url(value)):
             self.found.add(value, hop, f"{tag}/@content")
+
+
+def _named_in(program: str) -> Kept:
+    """What the text of a script element names."""
+    found = Found()
+    for reference, hop, context in inline.program(program):
+        found.add(reference, hop, context)
+    written(found, program)
+    return tuple(found.references.items())
+
+
+_remembered = lru_cache(maxsize=256)(_named_in)  # most scripts stand on each page of a site
 
 
 def written(found: Found, text: str) -> None:

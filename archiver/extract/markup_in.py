@@ -16,7 +16,12 @@ HOLE = "\ufffc"
 MOST_TERMS = 2000  # strings that are joined with each other
 _TEXT = -1
 _DEEPEST = 3  # templates in templates that are read
-_HINT = re.compile(r"<[a-zA-Z]|\\x3[cC]|\\u003[cC]|%3[cC]")
+_NAMES = (  # of elements that name something
+    "a(?:rea|udio|pplet)?|body|embed|frame|i?frame|image|img|link|object|script|source|svg|table|td|track|use|video"
+)
+_ESCAPED = r"\\x3[cC]|\\u003[cC]|%3[cC]"
+_HINT = re.compile(rf"<(?:{_NAMES})(?=[\s/\\\"'])|{_ESCAPED}", re.IGNORECASE)
+_HINT_OF_STYLES = re.compile(rf"<[a-z]|{_ESCAPED}", re.IGNORECASE)  # where a script has a style with an address
 _OPENS = re.compile(r"<[a-zA-Z]")
 _JOINED = re.compile(r"\s*+\+\s*+")
 _STRING = re.compile(
@@ -39,9 +44,10 @@ _ADDRESS = re.compile(r"(?!%s|[./]*\w?\Z)(?:[^\s<>\"'{}|\\^`$*\[\]%]|%[0-9A-Fa-f
 
 def tags(text: str) -> Iterator[tuple[str, dict[str, str]]]:
     """The tags in the strings of *text* that name something, each with the attributes that stand there whole."""
-    if not _HINT.search(text):
+    hint = _HINT_OF_STYLES if "url(" in text else _HINT
+    if not hint.search(text):
         return
-    for fragment in _fragments(text):
+    for fragment in _fragments(text, hint):
         for tag in _TAG.finditer(fragment):
             name = tag[1].lower()
             if tag[2] and name not in _PASSED:
@@ -54,7 +60,7 @@ def is_sure(reference: str, hop: Hop) -> bool:
     return bool(_ADDRESS.fullmatch(reference)) and (like_a_url(reference) or (hop is Hop.LINK and reference[0] == "?"))
 
 
-def _fragments(text: str) -> Iterator[str]:
+def _fragments(text: str, hint: re.Pattern[str]) -> Iterator[str]:
     """The texts with tags that the strings of *text* make."""
     done = 0
     for start, end in tokens.tokens(text, every=True):
@@ -62,7 +68,7 @@ def _fragments(text: str) -> Iterator[str]:
             continue
         if end < 0:
             value = _filled(text, start) if -end <= _DEEPEST else ""
-        elif _HINT.search(text, start, end):
+        elif hint.search(text, start, end):
             value, done = _joined(text, start, end)
             if "%3" in value and _ESCAPED_MARKUP.search(text[max(0, start - 40) : start]):
                 value = unquote(value)
