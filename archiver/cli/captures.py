@@ -3,18 +3,20 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from archiver.cli.printing import opened, readable, spelled
 from archiver.cli.terminal import results, say
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.holdings import Holdings, moments
 from archiver.holdings.held import names
 from archiver.model import ExitCode
 from archiver.stats import printable, volume
 from archiver.warc.cdxj import Entry, is_revisit
+from archiver.warc.reader import Torn
 
 LONGEST = 20_000  # characters of a URL
 _DOMAIN = re.compile(r"\*\.([^\s/*?#]+)(?:/\*?)?")  # as pywb has it: *.example.org
@@ -43,7 +45,7 @@ def ls(directory: Path, wish: Wish) -> ExitCode:
 
         def lines() -> Iterator[str]:
             nonlocal count, size, revisits, others
-            for entry in filter(chosen, _found(holdings, wish)):
+            for entry in (each for each in _found(holdings, wish) if chosen(each, holdings)):
                 answer = entry.url.startswith(("http:", "https:"))
                 count += answer
                 others += not answer
@@ -82,15 +84,25 @@ class _Choice:
         self._first = moments(wish.from_, "--from").first if wish.from_ is not None else ""
         self._last = moments(wish.to, "--to").last if wish.to is not None else "~"
 
-    def __call__(self, entry: Entry) -> bool:
-        """Whether *entry* is."""
+    def __call__(self, entry: Entry, holdings: Holdings) -> bool:
+        """Return whether *entry* is; a revisit has the type of what it revisits, too."""
         if not self._first <= entry.timestamp[:14] <= self._last:
             return False
         if self._statuses and not any(_is_status(entry.status, one) for one in self._statuses):
             return False
-        if self._types and not any(_is_type(entry.mime.lower(), one) for one in self._types):
+        if self._hosts and not _is_host(entry.url, self._hosts):
             return False
-        return not self._hosts or _is_host(entry.url, self._hosts)
+        return not self._types or self._has_type(entry) or (is_revisit(entry) and self._revisits(entry, holdings))
+
+    def _has_type(self, entry: Entry) -> bool:
+        return any(_is_type(entry.mime.lower(), one) for one in self._types)
+
+    def _revisits(self, entry: Entry, holdings: Holdings) -> bool:
+        """Return whether *entry* is a revisit of a capture with a wanted type; not where that is not held."""
+        with suppress(ArchiveError, Torn, OSError):
+            original = holdings.original(entry)
+            return original is not None and self._has_type(original)
+        return False
 
 
 def _refused(text: str, option: str, right: re.Pattern[str], words: str) -> str:

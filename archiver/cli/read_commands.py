@@ -86,7 +86,8 @@ _LS = command(
             ["--type", "types"],
             multiple=True,
             metavar="TYPE",
-            help="Only those of this media type: text/html, image/*. May be given more than once.",
+            help="Only those of this media type: text/html, image/*. A revisit has that of what it revisits. May be "
+            "given more than once.",
         ),
         click.Option(
             ["--status", "statuses"],

@@ -12,6 +12,7 @@ from archiver.config.seeds import lacks_scheme
 from archiver.errors import ConfigError
 
 STDIN = "-"
+_TOLD = 10  # seeds that are left out
 _MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake, such as a disk image
 
 
@@ -45,7 +46,13 @@ def together(known: Iterable[SeedSetting], further: Iterable[SeedSetting]) -> tu
 
 
 def _listed(name: str) -> list[tuple[str, SeedSetting | None]]:
-    seeds = list(listed(_read(name), _label(name)))
+    found = list(listed(_read(name), _label(name)))
+    seeds = [each for each in found if each[1]]
+    too_long = [told for told, address, _ in found if not address]
+    for told in too_long[:_TOLD]:
+        say(f"archiver: left out: {told}")
+    if len(too_long) > _TOLD:
+        say(f"archiver: left out: {len(too_long) - _TOLD} more seeds of {_label(name)} that are too long")
     if not seeds:
         raise ConfigError(f"{_label(name)}: there is no URL in it; one is expected on each line")
     without = sum(lacks_scheme(text) for text, _, _ in seeds)

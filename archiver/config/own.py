@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from archiver.config.seeds import lines, seed
+from archiver.config.seeds import TooLongError, lines, seed
 from archiver.config.values import NUMBER_OR_NONE, PATTERN, REACH, Kind
 from archiver.errors import ConfigError
 
@@ -65,11 +65,17 @@ def read(text: str) -> tuple[str, SeedSetting | None]:
 
 
 def listed(text: str, name: str) -> Iterator[tuple[str, str, SeedSetting | None]]:
-    """The seeds of a list, one on each line: as written, canonical, and its own settings; *name* is the file's."""
+    """The seeds of a list, one on each line: as written, canonical, and its own settings; *name* is the file's.
+
+    Of a line that is too long for a URL the first is what is wrong with it, and the second is empty.
+    """
     seen: dict[str, tuple[SeedSetting, int]] = {}
     for number, line in lines(text):
         try:
             address, own = read(line)
+        except TooLongError as error:
+            yield f"{name}:{number}: {error}", "", None
+            continue
         except ConfigError as error:
             raise ConfigError(f"{name}:{number}: {error}") from None
         if own is not None:

@@ -18,6 +18,10 @@ _HERE = re.compile(r"127\.[0-9.]+|\[::1\]|(?:.+\.)?localhost")  # this machine: 
 MAX_SHOWN = 120  # characters of a bad seed in a message, which is one line
 
 
+class TooLongError(ConfigError):
+    """A seed is longer than a URL may be: a mistake of one line, not of a list."""
+
+
 def seed(text: str) -> str:
     """The canonical URL that *text* means; `ConfigError` says what would be right."""
     whole = _with_scheme(text.strip())
@@ -40,6 +44,9 @@ def seed(text: str) -> str:
             f"{_shown(text)} holds a space or a control character; give one URL at a time, and %20 for a space"
         )
     found = url.canonical(whole)
+    if found is None and 3 * len(whole.encode("utf-8", "replace")) > url.MAX_LENGTH:  # a byte may become an escape
+        told = f"it has {len(whole)} characters; {url.MAX_LENGTH} is the most, escapes included"
+        raise TooLongError(f"{_shown(text)} is not a URL: {told}")
     if found is None:
         raise ConfigError(f"{_shown(text)} is not a URL; right would be http://example.org/")
     if (port := url.blocked_port(found)) and not _HERE.fullmatch(url.host(found)):

@@ -33,6 +33,7 @@ HIGHEST = "99999999999999"
 _ALL = Moments("0" * 14, HIGHEST)
 _MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
 _NEAR = 3
+_OF_FOLDERS = ("index.html", "index.htm", "index.xhtml", "index.php", "default.html", "default.htm")
 _ARC = (".arc", ".arc.gz")
 
 Records = Callable[[str, int], AbstractContextManager[Record]]  # by the name of a WARC and an offset in it
@@ -132,7 +133,15 @@ class Holdings:
                 names[entry.url] = None
             if len(names) >= _NEAR:
                 break
-        return sorted(names, key=lambda name: -_alike(name, address))[:_NEAR]
+        ranked = dict.fromkeys((*self._pages_of(address), *sorted(names, key=lambda name: -_alike(name, address))))
+        return [*ranked][:_NEAR]
+
+    def _pages_of(self, address: str) -> Iterator[str]:
+        """The page that a server shows for the folder *address*, by its own name."""
+        page, sign, query = address.partition("?")
+        if not sign and not query:
+            folder = page.removesuffix("/") + "/"
+            yield from (folder + name for name in _OF_FOLDERS if any(self.of_url(folder + name)))
 
     def record(self, entry: Entry) -> AbstractContextManager[Record]:
         """The record of *entry*."""

@@ -346,3 +346,46 @@ def test_ls_refuses(get: Get, arguments: list[str], words: str) -> None:
     code, out, err = get("ls", *arguments)
     assert (code, out) == (ExitCode.USAGE, b"")
     assert words in err
+
+
+def test_a_revisit_has_the_type_of_what_it_revisits(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Of a record of its own URL, and of another one; that of one that is not held is not known."""
+    held = Held(tmp_path / "c")
+    picture, page = ROOT + "a.png", ROOT + "page"
+    held.add(picture, b"png", head(media="image/png"), "20200101000000", "image/png")
+    held.add(page, b"<p>page", head(), "20200101000000")
+    for url, payload, original in (
+        (picture, b"png", picture),
+        (ROOT + "b.png", b"png", picture),
+        (page, b"<p>page", page),
+    ):
+        made = revisit(url, payload, original, "2020-01-01T00:00:00Z")
+        held.add_record(made, url, "warc/revisit", payload, stamp="20210101000000")
+    made = revisit(ROOT + "lost", b"lost", ROOT + "nowhere")
+    held.add_record(made, ROOT + "lost", "warc/revisit", b"lost", stamp="20210101000000")
+    held.write()
+    found = {}
+    for types in ("image/png", "text/html", "image/*", "warc/revisit", "text/css"):
+        assert run(["ls", str(tmp_path / "c"), "--type", types]) == ExitCode.DONE
+        out, err = capfdbinary.readouterr()
+        found[types] = [line.rpartition("/")[2] for line in out.decode().splitlines()]
+        revisits = sum("warc/revisit" in line for line in out.decode().splitlines())
+        assert (f"{revisits} of them revisits" in err.decode()) == bool(revisits)
+    pictures = ["a.png", "a.png", "b.png"]
+    every = ["a.png", "b.png", "lost", "page"]
+    assert found == {
+        "image/png": pictures, "text/html": ["page", "page"], "image/*": pictures, "warc/revisit": every, "text/css": []
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["index.html", "index.php", "default.htm"])
+def test_the_page_of_a_folder_comes_first(tmp_path: Path, name: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """However many other files of the folder are held, and look more like it."""
+    held = Held(tmp_path / "c")
+    for number in range(2100):
+        held.add(f"{ROOT}dir/a{number}", b"x")
+    held.add(f"{ROOT}dir/{name}", b"page")
+    held.write()
+    for address in (f"{ROOT}dir/", f"{ROOT}dir"):
+        assert run(["get", str(tmp_path / "c"), address]) == ExitCode.USAGE
+        assert f"near it: {ROOT}dir/{name} " in capfdbinary.readouterr()[1].decode() + " "

@@ -153,3 +153,16 @@ def test_a_port_for_another_protocol_is_refused() -> None:
         seed("mail.example:25/")
     for own in ("http://127.0.0.1:25/", "http://localhost:6000/", "http://[::1]:1/", "http://db.localhost:6667/"):
         assert seed(own) == own
+
+
+@pytest.mark.parametrize("tail", ["x" * 16_384, "x" * 1_000_000, "ü" * 5_000])
+def test_a_seed_that_is_too_long_is_left_out_alone(tail: str) -> None:
+    """The others of its list are taken, and the line says where it stands."""
+    found = list(listed(f"http://a.example/\nhttp://b.example/{tail}\nhttp://c.example/\n", "list"))
+    assert [address for _, address, _ in found if address] == ["http://a.example/", "http://c.example/"]
+    [told] = [text for text, address, _ in found if not address]
+    assert told.startswith("list:2: 'http://b.example/")
+    assert "is not a URL: it has" in told
+    assert len(told) < 300
+    with pytest.raises(ConfigError, match="16384 is the most"):
+        seed(f"http://b.example/{tail}")
