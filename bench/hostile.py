@@ -111,10 +111,30 @@ class BrokenXml:
         writer.write(message(f'<!doctype html>{parts}<a href="/{number * 2 + 1}">x</a>'.encode()))
 
 
+class Heads:
+    """Heads of 900 kB, of fields that no browser would read."""
+
+    says = "heads of 900 kB"
+    hosts = 20
+    options = ()
+
+    def __init__(self) -> None:
+        fields = "".join(f"X-{number}: {number}\r\n" for number in range(60_000))[:900_000]
+        self._head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n".encode()
+
+    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
+        """A page that links to further ones, behind such a head."""
+        if target == "/":
+            writer.write(message("".join(f'<a href="/{n}">x</a>' for n in range(1000)).encode()))
+            return
+        writer.write(self._head + b"\r\nContent-Length: 0\r\n\r\n")
+
+
 ATTACKS: Mapping[str, type[Attack]] = {
     "links": Links,
     "sitemaps": Sitemaps,
     "broken-xml": BrokenXml,
+    "heads": Heads,
 }
 
 

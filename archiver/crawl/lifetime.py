@@ -27,11 +27,13 @@ from archiver.crawl.requests import Most, Requests
 from archiver.errors import ArchiveError, Failure
 from archiver.fetch import Fetcher
 from archiver.frontier.port import Frontier, Settled
+from archiver.http.head import LARGE_HEAD
 from archiver.model import Claim, ExitCode, Settlement
 from archiver.schedule import Schedule
 from archiver.stats import Phase, Snapshot
 from archiver.visit import Visited
 
+REST_AFTER_HEAD = 2.0  # seconds for each 64 KiB of a large head: to read and to pack it takes time from all hosts
 LONGEST_NAP = 30.0  # seconds until the planner looks again even if nothing calls it
 log = logging.getLogger(__name__)
 
@@ -229,6 +231,8 @@ class Crawl:
                 self._spent -= claim.counts  # we never went there
             if visited.exchange is not None:
                 self._feed.received(claim.host, visited.exchange.response.length)
+                if (head := visited.exchange.framing.head_length) > LARGE_HEAD:
+                    self._schedule.park(claim.host, self._clock.now() + REST_AFTER_HEAD * head / LARGE_HEAD)
             await self._committer.put(visited)
 
     async def _is_excused(self, visited: Visited, began: float) -> bool:

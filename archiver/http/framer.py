@@ -10,7 +10,7 @@ from dataclasses import replace
 from archiver.http.chunks import Dechunker
 from archiver.http.head import (
     BODYLESS,
-    MAX_HEAD,
+    LARGE_HEAD,
     BodyLength,
     head_end,
     leading_blank,
@@ -20,6 +20,7 @@ from archiver.http.head import (
 )
 from archiver.model import Framing, Truncation
 
+LONGEST_HEAD = 384 << 10  # as in Firefox; Chromium stops at 256 KiB, curl at 300 KB. More is cut there, and marked
 MAX_INTERIM = 64 << 10  # of all 1xx responses together
 MAX_SURPLUS = 64 << 10  # kept of what follows a complete message
 
@@ -83,7 +84,7 @@ class Framer:
         return rest
 
     def _feed_head(self, data: bytes) -> bytes:
-        if not self._held and data.startswith(b"HTTP/") and 0 < (end := head_end(data)) <= MAX_HEAD:
+        if not self._held and data.startswith(b"HTTP/") and 0 < (end := head_end(data)) <= LONGEST_HEAD:
             framing, length = read_message(data[:end])
             if not _is_interim(framing.status):  # nearly always: the first piece holds the whole head
                 return self._start(framing, length, data)
@@ -94,7 +95,7 @@ class Framer:
                 return self._start(*read_message(bytes(self._held[: self._blank + 5])), self._release())
             end = head_end(self._held, max(self._searched, self._blank))
             self._searched = len(self._held) - 2  # an end may begin in the last two bytes
-            if end > MAX_HEAD or (end < 0 and len(self._held) > MAX_HEAD):
+            if end > LONGEST_HEAD or (end < 0 and len(self._held) > LONGEST_HEAD):
                 return self._overflow()
             if end < 0:
                 return b""
@@ -111,8 +112,11 @@ class Framer:
     def _overflow(self) -> bytes:
         """The head has no end within bounds: it is cut there."""
         held = self._release()
-        block, rest = held[:MAX_HEAD], held[MAX_HEAD:]
-        self.framing, self.done, self.truncated = read_head(block), True, Truncation.LENGTH
+        block, rest = held[:LONGEST_HEAD], held[LONGEST_HEAD:]
+        begins = read_head(block[:LARGE_HEAD])  # the rest is stored; to read it would take time from others
+        faults = ("large-head", *begins.faults)
+        self.framing = replace(begins, head_length=len(block), faults=faults)
+        self.done, self.truncated = True, Truncation.LENGTH
         self._spare(rest)
         return block
 

@@ -10,18 +10,16 @@ from typing import NamedTuple, cast
 
 from archiver.model import Framing
 
-MAX_HEAD = 1 << 20  # browsers stop at 256 KiB, curl at 300 KB; more is an attack, and the block is cut there
+MAX_HEAD = 1 << 20  # of what is stored, whoever wrote it; `framer` cuts what comes now at less
 LARGE_HEAD = 64 << 10  # servers' own limits lie between 8 and 64 KiB: beyond is named as a fault
 BODYLESS = frozenset((101, 204, 304))  # RFC 9112 §6.3; 101 where nobody asked for an upgrade
-MAX_FIELDS = 10_000  # are read; curl refuses half as many, and real heads have some dozens
+MAX_FIELDS = 5000  # are read, as in curl; a head with more is stored whole. Real ones have some dozens
 MAX_CODINGS = 5  # curl's limit for stacked codings
 SHORT = 256  # bytes; lines up to this are remembered: a server says nearly the same ones with every answer
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
 _SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])")
-_LONE_CR = re.compile(rb"\r(?!\n)")
 _LEADING = re.compile(rb"[\r\n]*")
-_HEAD_END = re.compile(rb"\n\r?\n")
 _LINE_END = re.compile(rb"\r?\n")
 _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,64}")
@@ -40,8 +38,9 @@ class BodyLength(NamedTuple):
 
 def head_end(data: bytes | bytearray, start: int = 0) -> int:
     """Where the head ends, its empty line included; -1 where *data* does not hold it from *start* on."""
-    found = _HEAD_END.search(data, start)
-    return found.end() if found else -1
+    bare = data.find(b"\n\n", start)
+    usual = data.find(b"\n\r\n", start, bare + 1 if bare >= 0 else len(data))
+    return usual + 3 if usual >= 0 else bare + 2 if bare >= 0 else -1
 
 
 def leading_blank(data: bytes | bytearray, start: int = 0) -> int:
@@ -96,7 +95,7 @@ def _read_any(data: bytes) -> tuple[Framing, BodyLength]:
     faults += field_faults
     if b"\0" in data[:length]:
         faults += ("nul-in-head",)
-    if _LONE_CR.search(data, start, length):
+    if data.count(b"\r", start, length) > data.count(b"\r\n", start, length):
         faults += ("lone-cr",)
     if length > LARGE_HEAD:
         faults += ("large-head",)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from archiver.model import Claim, Digests, Exchange, Hop, Link, Links, Profile, Revisit, Truncation
 from archiver.warc.reader import Record
@@ -25,6 +26,7 @@ FIELDS_TYPE = "application/warc-fields"
 PROFILES = "http://netpreserve.org/warc/1.1/revisit/"  # and a word of `Profile`
 
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII
+_SHOWN = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")  # in a line as they are; others as %0D
 _BYTES = re.compile(r"[0-9]{1,18}")
 
 
@@ -274,10 +276,11 @@ class VisitNotes(NamedTuple):
             for name, value in (
                 ("interimResponse", self.interim),
                 ("surplusBytes", self.surplus),
-                ("notModifiedResponse", self.unmodified),
             )
             if value
         ]
+        if self.unmodified:
+            lines.append(f"notModifiedHead: {quote_from_bytes(self.unmodified, _SHOWN)}")
         # Most of a page's lines are these; `_value_` is what `value` returns after a call.
         lines += [f"outlink: {address} {hop._value_} {place or '-'}" for address, hop, place in self.links.links]
         return _block(lines)
@@ -315,7 +318,8 @@ class VisitNotes(NamedTuple):
                 surplus=b64decode(single.get("surplusBytes", "")),
                 payload_length=_number(single.get("payloadLength")),
                 received=_number(single.get("receivedLength")),
-                unmodified=b64decode(single.get("notModifiedResponse", "")),
+                unmodified=unquote_to_bytes(single.get("notModifiedHead", ""))
+                or b64decode(single.get("notModifiedResponse", "")),  # as earlier versions have it
                 links_of=_place(single.get("outlinksOf")),
             )
         except KeyError as missing:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from archiver.http import Dechunker, Digester, Framer, digest_of, digests_of
 from archiver.http.chunks import MAX_LINE, MAX_TRAILER
-from archiver.http.framer import MAX_INTERIM, MAX_SURPLUS
-from archiver.http.head import MAX_HEAD
+from archiver.http.framer import LONGEST_HEAD, MAX_INTERIM, MAX_SURPLUS
 from archiver.model import Framing, Truncation
 from fixtures.badserver import BAD, Verdict
 from fixtures.rawserver import End
@@ -276,13 +275,21 @@ def test_the_digester_finds_the_payload_that_the_dechunker_finds(raw: bytes, dat
 
 
 def test_a_head_is_cut_at_its_bound_wherever_the_pieces_end() -> None:
-    fits = HEAD + b"A: " + b"x" * (MAX_HEAD - len(HEAD) - 7) + b"\r\n\r\n"
-    assert len(fits) == MAX_HEAD
+    fits = HEAD + b"A: " + b"x" * (LONGEST_HEAD - len(HEAD) - 7) + b"\r\n\r\n"
+    assert len(fits) == LONGEST_HEAD
     assert read([fits + b"hi"]).block == fits + b"hi"
     longer = fits[:-4] + b"x\r\n\r\nhi"
-    for pieces in ([longer], [longer[:MAX_HEAD], longer[MAX_HEAD:]], [longer[: MAX_HEAD + 1], longer[MAX_HEAD + 1 :]]):
+    for pieces in (
+        [longer],
+        [longer[:LONGEST_HEAD], longer[LONGEST_HEAD:]],
+        [longer[: LONGEST_HEAD + 1], longer[LONGEST_HEAD + 1 :]],
+    ):
         got = read(pieces)
-        assert (got.block, got.surplus, got.truncated) == (longer[:MAX_HEAD], longer[MAX_HEAD:], Truncation.LENGTH)
+        assert (got.block, got.surplus, got.truncated) == (
+            longer[:LONGEST_HEAD],
+            longer[LONGEST_HEAD:],
+            Truncation.LENGTH,
+        )
 
 
 def test_beyond_their_bound_interim_responses_are_not_skipped_any_more() -> None:
