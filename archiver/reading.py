@@ -6,6 +6,7 @@ Whatever the bytes are, `read_links` returns; what kept it from reading on stand
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from archiver import extract, robots, url
@@ -18,14 +19,17 @@ from archiver.texts import READ_ALL
 MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
 LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
 PROBE = 4 << 10
+PROBED = 1 << 20  # bytes, without its coding, of a body that nobody looks into: is the coding what the head says?
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
 _SCRIPTS = (".js", ".mjs", ".json")
 _OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
 
+_BROKEN = re.compile(r"\b(?:broken \w+ data|data is cut|not \w+, as the header says|unknown content coding)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
+CODING_FAULT = "content-coding"  # the word for a body that is not coded as its head says
 UNREAD = "the links were not read"  # begins the note of a document that is stored, but names nothing that we know
 FAULT = f"{UNREAD}: a fault of archiver"
 
@@ -139,6 +143,19 @@ def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
         body += b"".join(dechunker.finish())
     del body[limit:]
     return extract.decoded(bytes(body), codings, limit) if codings else (bytes(body), "")
+
+
+def with_coding_fault(exchange: Exchange, links: Links) -> Exchange:
+    """*exchange*, with a fault word where its content coding breaks; *links* were read from it."""
+    codings = {*content_codings(exchange.framing.fields)} - {"identity"}
+    if exchange.truncated is not None or not codings or exchange.response.length <= exchange.framing.head_length:
+        return exchange
+    note = links.note
+    if not (note or links.links or links.page):  # it was not looked into, or has nothing
+        note = payload(exchange, PROBED)[1]
+    if not _BROKEN.search(note):
+        return exchange
+    return replace(exchange, framing=replace(exchange.framing, faults=(*exchange.framing.faults, CODING_FAULT)))
 
 
 def charset(framing: Framing) -> str | None:

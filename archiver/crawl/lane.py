@@ -23,7 +23,7 @@ from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.guesses import MARK
 from archiver.model import Claim, Event, Exchange, FileState, Links, PatternTally, Profile, Resource, Settlement
 from archiver.reader_process import ReaderProcess
-from archiver.reading import LargeError
+from archiver.reading import LargeError, with_coding_fault
 from archiver.visit import Terms, Visited, conclude, conclude_failure, conclude_unasked, read_links, refusal
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
@@ -222,6 +222,8 @@ class Lane:
             links = visited.links if visited.links is not None else self._links(visited, exchange)
             if not self._slow and len(links.links) > MANY:
                 raise _SlowError(replace(visited, links=links), len(links.links) * SECONDS_PER_LINK)
+            if visited.unmodified is None:
+                exchange = with_coding_fault(exchange, links)
             deposit = Deposit(claim, exchange, links)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))

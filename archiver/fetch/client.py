@@ -224,7 +224,7 @@ class _Attempt:
             if self.framer.truncated is None:
                 await self._settle()
             framing = self.framer.framing
-            if framing is None or not self._received or self._doubtful(framing):
+            if framing is None or not self._received or self.framer.empty or self._doubtful(framing):
                 return None
             await self._spool.finish(framing)
             answer = self._wire.answer
@@ -265,7 +265,7 @@ class _Attempt:
             try:
                 data = await self._wire.read(min(timeout, left))
             except TimeoutError:
-                if not self._received:
+                if framer.headless:
                     raise FetchError(Failure.TIMEOUT, f"no answer within {timeout:g} s") from None
                 await (self._leave() if left < timeout else self._cut(Truncation.TIME))
                 return

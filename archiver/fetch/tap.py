@@ -32,6 +32,7 @@ from archiver.fetch.failures import translated
 from archiver.fetch.guard import Guard
 from archiver.fetch.idle import Idle
 from archiver.fetch.lookup import Lookups
+from archiver.fetch.peers import is_cut_off
 from archiver.fetch.resolver import Answer, GuardedResolver, RememberingResolver
 from archiver.fetch.wire import HIGH_WATER, UNVERIFIED, Wire
 
@@ -39,6 +40,7 @@ Kept = TypeVar("Kept")
 
 __all__ = ["HIGH_WATER", "Lines", "TapProtocol", "Wire"]
 
+UNCLOSED = "the connection ended without TLS's word for it, so anything may be missing"
 THEIRS = 0.5  # seconds by which a timer of aiohttp's may be early
 FAREWELL = 1.0  # seconds in which connections that were cut say so; as a rule they do at once
 IDLE_SHARE = 4  # of the files that may be open at most so much is for connections that wait
@@ -81,12 +83,16 @@ class TapProtocol(ResponseHandler):
     def eof_received(self) -> None:
         """The server will send no more; the transport closes itself."""
         if self.wire is not None:
-            self.wire.ended(None)
+            self.wire.ended(self._cut_off())
+
+    def _cut_off(self) -> BaseException | None:
+        """An error, where the server has gone without the word that TLS has for it."""
+        return ConnectionResetError(UNCLOSED) if is_cut_off(self.wiring) else None
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is gone, cleanly or not."""
         if self.wire is not None:
-            self.wire.ended(exc)
+            self.wire.ended(exc or (None if self.wire.over else self._cut_off()))  # uvloop tells of no end before
         super().connection_lost(exc)
         self._exception = None  # nobody reads aiohttp's own queue
         self.lines.alive.discard(self)

@@ -76,6 +76,11 @@ class Wire:
         return self
 
     @property
+    def over(self) -> bool:
+        """Whether the server has said that no more will come."""
+        return self._over
+
+    @property
     def closed(self) -> bool:
         """Whether the server has already gone."""
         return self._over or self._transport.is_closing()

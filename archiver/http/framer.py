@@ -32,6 +32,7 @@ class Framer:
         self.done = False
         self.framing: Framing | None = None
         self.truncated: Truncation | None = None
+        self.empty = False  # it ended, and nothing but 1xx responses had come
         self.reusable = False  # after `done`: whether the connection may carry another exchange
         self._bodyless = method == "HEAD"
         self._held = bytearray()  # the head, as long as it is not whole
@@ -52,6 +53,11 @@ class Framer:
         """What followed the complete message, as far as it is kept."""
         return bytes(self._surplus)
 
+    @property
+    def headless(self) -> bool:
+        """Whether not a byte of the final response has come."""
+        return self.framing is None and not self._held
+
     def feed(self, data: bytes) -> bytes:
         """The part of *data* (and of what was held back) that belongs to the response."""
         if self.done:
@@ -66,6 +72,7 @@ class Framer:
         if self.done:
             return b""
         self.done = True
+        self.empty = self.headless
         rest = self._release()
         headless = self.framing is None
         self.framing = self.framing or read_head(rest)
@@ -79,6 +86,7 @@ class Framer:
         self.done = True
         self.reusable = False
         self.truncated = why
+        self.empty = self.headless
         rest = self._release()
         self.framing = self.framing or read_head(rest)
         return rest

@@ -18,6 +18,7 @@ MAX_CODINGS = 5  # curl's limit for stacked codings
 SHORT = 256  # bytes; lines up to this are remembered: a server says nearly the same ones with every answer
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
+_STATUS_AND_SIGN = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{3})(?=[:;,.])")  # as browsers read `200: OK`
 _SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])")
 _LEADING = re.compile(rb"[\r\n]*")
 _LINE_END = re.compile(rb"\r?\n")
@@ -123,13 +124,17 @@ def _message(length: int, first: Status, fields: tuple[Field, ...]) -> tuple[Fra
 
 
 def _read_status(line: bytes) -> Status:
-    if found := _STATUS.match(line):
+    odd: tuple[str, ...] = ()
+    found = _STATUS.match(line)
+    if found is None and (found := _STATUS_AND_SIGN.match(line)):
+        odd = ("status-code",)
+    if found:
         version = found[1].decode()
         status = int(found[2])
         faults: tuple[str, ...] = () if version in ("1.0", "1.1") else ("http-version",)
         if status < 100:
             faults += ("status-line",)
-        return status, "http/1.0" if version == "1.0" else "http/1.1", faults
+        return status, "http/1.0" if version == "1.0" else "http/1.1", faults + odd
     if found := _SHOUTCAST.match(line):
         return int(found[1]), "http/1.0", ("icy-status-line",)
     return 0, "http/1.1", ("status-line",)
@@ -154,12 +159,14 @@ def _fields(lines: list[bytes]) -> tuple[tuple[Field, ...], tuple[str, ...]]:
         if line[:1] in (b" ", b"\t"):
             if fields and (more := line.strip()):  # obsolete folding (RFC 9112 §5.2)
                 fields[-1][1].append(more.decode("latin-1"))
+            elif not fields and "folded-first-field" not in faults:  # §2.2: recipients leave such a line out
+                faults += ("folded-first-field",)
             continue
         name, colon, value = line.partition(b":")
         if colon:
             fields.append((name.strip().decode("latin-1").lower(), [value.strip(b" \t\r\n\0").decode("latin-1")]))
-        elif line and not faults:
-            faults = ("field-without-colon",)
+        elif line and "field-without-colon" not in faults:
+            faults += ("field-without-colon",)
     return tuple((name, " ".join(parts).strip()) for name, parts in fields), faults
 
 

@@ -1,5 +1,6 @@
 """The real command against servers that break every rule: what stands in its WARCs is what they sent."""
 
+import gzip
 import json
 from base64 import b64decode
 from collections.abc import Mapping
@@ -10,10 +11,13 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver.http import Framer
+from archiver.model import ExitCode
+from fixtures import lifetimes
+from fixtures.archives import rows
 from fixtures.badserver import BAD, NO_ANSWER, Verdict
 from fixtures.command import archiver
-from fixtures.rawserver import Answer, End, RawServer, Route, trickle
-from fixtures.sites import ok, page
+from fixtures.rawserver import Answer, End, RawServer, Route, Sendable, keep, trickle
+from fixtures.sites import message, ok, page
 
 QUICK = ("--rate", "0", "--retries", "0", "--timeout", "2", "--robots", "ignore", "-q")
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
@@ -161,3 +165,27 @@ def test_a_size_limit_marks_what_it_cuts(tmp_path: Path) -> None:
         got = crawl(server, tmp_path, "--max-response-size", "400000")
     assert (got["/long"].block, got["/long"].truncated) == (raw[:400_000], "length")
     assert got["/"].truncated is None
+
+
+def test_a_coding_that_breaks_gets_a_fault_word(tmp_path: Path) -> None:
+    """Whatever the type, also where nobody looks for links; sound ones get none, and rebuild says the same."""
+    whole = gzip.compress(b"<title>x</title>" * 2000, mtime=0)
+    broken = whole[:40] + b"\xff" * 20 + whole[60:]
+    bodies = {"sound": whole, "broken": broken, "cut": whole[:-12], "none": b"plain text, not gzip", "empty": b""}
+    kinds = ("text/html", "image/png", "application/x-data")
+    routes: dict[str, Route] = {
+        f"/{name}/{kind}": ok_bytes(body, kind) for name, body in bodies.items() for kind in kinds
+    }
+    with RawServer({"/": ok(page("Front", list(routes))), **routes}) as server:
+        assert lifetimes.crawl(tmp_path, server.url(), probe="off").code is ExitCode.DONE
+    told = rows(tmp_path, "SELECT url, note FROM urls")
+    for address, note in told:
+        faulty = any(f"/{name}/" in str(address) for name in ("broken", "cut", "none"))
+        assert (note == "malformed: content-coding") == faulty, (address, note)
+    assert (tmp_path / "logs" / "crawl.log").read_text().count("content-coding") >= 9
+    assert archiver("rebuild", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+    assert sorted(rows(tmp_path, "SELECT url, note FROM urls")) == sorted(told)
+
+
+def ok_bytes(body: bytes, kind: str) -> Sendable:
+    return keep(message("200 OK", body, content_type=kind, content_encoding="gzip"))

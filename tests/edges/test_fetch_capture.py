@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 import uvloop
 
 from archiver import __version__
-from archiver.errors import FetchError
+from archiver.errors import Failure, FetchError
 from archiver.fetch import client
 from archiver.http import Digester, digest_of
 from archiver.model import Exchange, Truncation
+from fixtures import rawserver
 from fixtures.badserver import BAD, Bad, Verdict, routes
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import Answer, End, RawServer, keep, trickle
@@ -214,3 +217,47 @@ def test_a_connection_that_stays_open_after_the_replies_of_others(tmp_path: Path
 
     with RawServer(served) as server:
         run(main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("said", [True, False], ids=["close_notify", "nothing"])
+@pytest.mark.parametrize("stated", [True, False], ids=["length", "no length"])
+def test_tls_that_ends_without_a_word(tmp_path: Path, loop: str, *, said: bool, stated: bool) -> None:
+    """Only where nothing but the end delimits the body: what is whole by its length is whole (RFC 9112 §9.8)."""
+    context, _ = rawserver._tls_context(("127.0.0.1",))
+    length = b"Content-Length: 4\r\n" if stated else b""
+    raw = b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + length + b"\r\nbody"
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with context.wrap_socket(connection, server_side=True) as secure:
+            secure.recv(4096)
+            secure.sendall(raw)
+            if said:
+                with suppress(OSError):
+                    secure.unwrap()
+            secure.shutdown(socket.SHUT_RDWR)
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            serving = asyncio.get_running_loop().run_in_executor(None, serve, listener)
+            async with fetching(tmp_path) as fetcher:
+                fetcher._lines._unverified[f"https://127.0.0.1:{listener.getsockname()[1]}"] = None
+                exchange = await fetcher.fetch(f"https://127.0.0.1:{listener.getsockname()[1]}/", CountingGate())
+                await serving
+                assert taken(exchange) == raw
+                assert exchange.truncated is (None if said or stated else Truncation.DISCONNECT)
+
+    run(main(), loop)
+
+
+@pytest.mark.parametrize("end", [End.CLOSE, End.HANG])
+def test_interim_responses_alone_are_no_answer(tmp_path: Path, end: End) -> None:
+    async def main() -> None:
+        only = Answer((b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n",), end)
+        async with RawServer(otherwise=only) as server, fetching(tmp_path, timeout=0.5) as fetcher:
+            with pytest.raises(FetchError) as caught:
+                await fetcher.fetch(server.url(), CountingGate())
+            assert caught.value.failure is (Failure.DISCONNECT if end is End.CLOSE else Failure.TIMEOUT)
+
+    asyncio.run(main())
