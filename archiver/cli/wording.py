@@ -211,6 +211,9 @@ def _waits(found: Explanation) -> Iterator[str]:
     if limit:
         yield f"a larger limit: its host has reached {limit}"
     begun = bool(limit)
+    if host is not None and host.paused:
+        yield "the next run: its host refuses us and is paused"
+        begun = True
     if host is not None and host.parked > found.now:
         why_parked = "its host does not answer and sleeps" if host.failing else "its host asked for patience"
         yield f"{why_parked}, until {iso(host.parked)}, in {duration(host.parked - found.now)}"

@@ -96,6 +96,7 @@ class HostState:
     rate: float = 0.0  # learned; 0: as configured
     slowed: str = ""
     failing: float = 0.0  # since when it does not answer
+    paused: int = 0  # 1: it refuses us, and is asked for nothing more in this run
 
 
 _URL = """
@@ -121,7 +122,7 @@ SELECT hosts.key, waiting, parked, hosts.robots, robots.status, robots.body, coa
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url LEFT JOIN urls ON urls.id = hosts.robots_url
 WHERE hosts.key = ?
 """
-_LEARNED = ("rate", "slowed", "failing")
+_LEARNED = ("rate", "slowed", "failing", "paused")
 _AHEAD = """
 SELECT count(*) FROM (SELECT 1 FROM urls WHERE host = (SELECT host FROM urls WHERE id = :id) AND state = 'waiting'
                       AND (priority < :priority OR priority = :priority AND id < :id) LIMIT :most)

@@ -48,6 +48,12 @@ SELECT urls.host, captures.status, captures.blocked, captures.timestamp, ({_KIND
 FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
 """  # noqa: S608 - constants
+_LOST_REDIRECTS = """
+SELECT begun.url, moved.url, iif(moved.failure <> '', moved.failure, 'status ' || moved.status) FROM seeds
+CROSS JOIN urls AS begun ON begun.id = seeds.url CROSS JOIN urls AS moved ON moved.seed = begun.id
+WHERE begun.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> '' AND trim(moved.path, 'R') = ''
+  AND (moved.state = 'failed' OR moved.state = 'archived' AND moved.status >= 400) ORDER BY position LIMIT ?
+"""
 _LINKED = """
 SELECT urls.seed, sum(urls.hop = 'L' AND urls.path <> ''), sum(urls.hop = 'E') FROM urls
 WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed HAVING sum(urls.hop = 'L' AND urls.path <> '') <= 1
@@ -170,6 +176,11 @@ def missing(db: sqlite3.Connection) -> Examples:
         if len(first) < EXAMPLES:
             first.append((each.url, each.reason))
     return Examples(count, tuple(first))
+
+
+def lost_redirects(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return (seed, where it redirects to, status or failure there) of seeds that lead to nothing usable."""
+    return list(db.execute(_LOST_REDIRECTS, (MOST_HOSTS,)))
 
 
 def example(db: sqlite3.Connection, failure: str) -> str:

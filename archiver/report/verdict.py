@@ -123,6 +123,7 @@ class Verdict:
     forbidden: int = 0  # by robots.txt
     forbidden_example: str = ""
     seeds: tuple[SeedAccount, ...] = ()  # in trouble
+    astray: tuple[tuple[str, str, str], ...] = ()  # (seed, where it redirects to, why that is not usable)
     hosts: tuple[RefusingHost, ...] = ()
     missing: Examples = outcomes.NONE
     scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts) that names next to no links
@@ -170,6 +171,7 @@ def gathered(db: sqlite3.Connection, seeds: Iterable[SeedAccount]) -> Verdict:
         forbidden=forbidden,
         forbidden_example=outcomes.example(db, "robots") if forbidden else "",
         seeds=tuple(seed for seed in seeds if seed_trouble(seed)),
+        astray=tuple(outcomes.lost_redirects(db)),
         hosts=tuple(outcomes.refusing(db)),
         missing=outcomes.missing(db),
         scripted=tuple(outcomes.scripted(db)),
@@ -213,6 +215,8 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
     yield Finding("pages", pages.words("page", "pages"), *which, trouble=bool(pages.bad))
     yield from _requisites(verdict)
     yield from _seeds(verdict.seeds)
+    for seed, target, why in verdict.astray[:MAX_SEEDS]:
+        yield Finding("seeds", f"{printable(seed)} redirects to {printable(target)}: {printable(why)}", trouble=True)
     yield from _hosts(verdict)
     if verdict.forbidden:
         such = f", such as {short(verdict.forbidden_example)}"

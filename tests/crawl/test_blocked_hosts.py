@@ -78,12 +78,15 @@ def test_a_site_that_begins_to_refuse_us_goes_on_when_it_lets_us(tmp_path: Path)
         before = len(server.log.targets())
         assert crawl(tmp_path, server.url(), resume=True).reason.startswith("blocked: ")
         assert len(server.log.targets()) - before < 10
+        waiting = next(url for url, state in states(tmp_path).items() if state == "waiting")
+        (tmp_path / "crawl.toml").write_text(toml.render(settings(server.url())))
+        explained = archiver("explain", str(tmp_path), waiting, cwd=tmp_path).stdout
+        assert "the next run: its host refuses us and is paused" in explained
         status = archiver("status", str(tmp_path), cwd=tmp_path).stdout
         assert "after 20 pages (403 on " in status
         assert "refuses us, paused" in status
         for name in [*routes]:
             routes[name] = ok(page(name))
-        (tmp_path / "crawl.toml").write_text(toml.render(settings(server.url())))
         ran = archiver("retry", str(tmp_path), "--blocked", cwd=tmp_path)
         assert ran.returncode == ExitCode.DONE
         assert crawl(tmp_path, server.url(), resume=True).reason == "done"

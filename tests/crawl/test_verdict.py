@@ -17,7 +17,7 @@ from fixtures.lifetimes import crawl, settings
 from fixtures.rawserver import Answer, RawServer, Route, keep
 from fixtures.sites import PIXEL, message, ok, page, redirect, tree
 
-FAST = ("--rate", "0", "--retries", "0", "-q")
+FAST = ("--rate", "0", "--retries", "0", "--probe=off", "-q")
 
 
 def answer(status: str, body: bytes = b"no\n") -> Answer:
@@ -217,3 +217,12 @@ def test_a_broken_page_with_all_that_link_to_it(tmp_path: Path) -> None:
             warc.unlink()
         told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)
         assert told["tables"]["broken-pages"]["rows"] == [[server.url("/dead"), 404, server.url()]]
+
+
+def test_a_seed_that_redirects_to_nothing_is_named(tmp_path: Path) -> None:
+    """The seed gave an answer, so the exit code is 0; what lies behind it is trouble all the same."""
+    with RawServer({"/": redirect("/there"), "/there": answer("403 Forbidden")}) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", *FAST, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE
+        assert f"seeds     {server.url()} redirects to {server.url('/there')}: status 403\n" in ran.stderr
+        assert archiver("resume", "o", "--strict", "-q", cwd=tmp_path).returncode == ExitCode.TROUBLE

@@ -33,7 +33,7 @@ def test_in_words(crawl: Path) -> None:
     assert ran.stderr == ""
     assert ran.stdout.splitlines()[:3] == [
         "state     stopped, 0.0/s in the last minute",
-        "URLs      3 archived, 2 failed, 1 excluded, 4 waiting",
+        "URLs      3 archived, 2 failed, 1 excluded, 4 waiting, 1 held",
         "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
     ]
     assert "hosts     https://a.example: 1 waiting, 2 archived\n" in ran.stdout

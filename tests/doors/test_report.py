@@ -45,6 +45,7 @@ def test_totals(db: sqlite3.Connection) -> None:
         last=NOW - 10,
         revisits=1,
         spared=50,
+        held=1,
     )
 
 
@@ -70,7 +71,7 @@ def test_recent_rate(db: sqlite3.Connection) -> None:
 
 def test_seeds(db: sqlite3.Connection) -> None:
     assert [(seed.url, seed.followed, verdict.seed_trouble(seed)) for seed in account.seeds(db)] == [
-        ("https://a.example/", 7, ""),
+        ("https://a.example/", 8, ""),
         ("https://b.example/", 0, "redirects out of scope, to https://c.example/ (host)"),
         ("https://gone.example/", 0, "failed: dns: no such host"),
     ]
@@ -135,7 +136,7 @@ def test_files_are_replaced_whole(crawl: Path, db: sqlite3.Connection) -> None:
 def test_summary_in_words(db: sqlite3.Connection) -> None:
     assert list(summary.lines(summary.gathered(db, "a limit was reached", Run(90.0, 180, 2400)))) == [
         "ended     a limit was reached",
-        "URLs      3 archived, 2 failed, 1 excluded, 4 waiting",
+        "URLs      3 archived, 2 failed, 1 excluded, 4 waiting, 1 held",
         "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
         "          not stored twice: 1 payload of 50 B",
         "this run  180 visits in 1:30, 2.0/s, 2.4 kB",
@@ -148,6 +149,9 @@ def test_summary_in_words(db: sqlite3.Connection) -> None:
         "          https://b.example/ redirects out of scope, to https://c.example/ (host)",
         "robots    1 URL is forbidden by robots.txt, such as https://a.example/z",
         "          archiver urls DIR --state excluded --why   # which, and by which rule",
+        "held      1 URL is held: https://a.example/day/N looks endless (trap-budget: 500), such as",
+        "          https://a.example/day/9",
+        "          archiver retry DIR --held https://a.example/day/N && archiver resume DIR   # fetch them",
     ]
 
 

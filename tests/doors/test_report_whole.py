@@ -96,7 +96,7 @@ def test_text_json_and_page_agree(tmp_path: Path) -> None:
     assert sum(kind["received"] for kind in data["course"]["kinds"]) == totals.received
     assert sum(host["captures"] for host in data["course"]["hosts"]) == totals.captures
     assert sum(data["course"]["response_times"].values()) == totals.captures
-    assert sum(sum(states.values()) for states in data["course"]["depths"].values()) == 10
+    assert sum(sum(states.values()) for states in data["course"]["depths"].values()) == 11
 
 
 def test_what_is_told_of_the_odd_ones(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_heritrix_reports(tmp_path: Path) -> None:
         "2 2300 a.example 1 1 2 2300 0 0 0 0 ",
         "1 100 b.example 0 0 0 0 1 100 0 0 ",
     ]
-    assert told["responsecode-report.txt"] == "[#urls] [rescode]\n1 -9998\n1 -4\n1 -1\n1 200\n1 301\n1 404\n"
+    assert told["responsecode-report.txt"] == "[#urls] [rescode]\n1 -9998\n1 -5003\n1 -4\n1 -1\n1 200\n1 301\n1 404\n"
     assert told["mimetype-report.txt"].splitlines()[:3] == [
         "[#urls] [#bytes] [mime-types]",
         "1 100 unknown",
