@@ -11,6 +11,7 @@ from archiver import texts, url
 from archiver.shown import OFTEN, Shown
 
 MANY_DIGITS = 12  # of new numbers: a row of a table; a counter has fewer
+MOST_ANALYSED = 200  # blocks of a page
 SHORTEST_WORDS = 4  # bytes: less is a label
 LONGEST_NUMBER = 15  # digits; a longer number is a token …
 _CLOCK = range(1_500_000_000, 2_500_000_000)  # … and such a one the time of the answer, in seconds
@@ -50,33 +51,30 @@ class Novelty:
         text, whole = texts.parts(page)
         if not markup:
             return Worth.NEW if page and self.is_new(host, hash((len(page), text))) else Worth.NOTHING
-        found, specific = self._look(address, shape, host, text, 1 if whole else 2)
+        found, specific = self._look(address, shape, host, text)
         if found is Worth.NOTHING and not whole and not specific:
-            found, _ = self._look(address, shape, host, page[: texts.READ_ALL], 2)
+            found, _ = self._look(address, shape, host, page[: texts.READ_ALL])
         return found
 
-    def _look(self, address: str, shape: str, host: str, text: bytes, needed: int) -> tuple[Worth, bool]:
-        """What *text* brings, if *needed* new blocks are asked for; whether it shows what few pages have shown."""
+    def _look(self, address: str, shape: str, host: str, text: bytes) -> tuple[Worth, bool]:
+        """What *text* brings, and whether it shows what few pages have shown."""
         found = texts.blocks(text)
         counts = self._shown.add_all([hash(block) ^ hash(host) for block in found])
         own = texts.own_words(address)
-        points = digits = 0
-        specific = False
-        for block, count in zip(found, counts, strict=True):
-            if count:
-                specific = specific or count < OFTEN
+        digits = 0
+        unseen = [block for block, count in zip(found, counts, strict=True) if not count]
+        specific = any(0 < count < OFTEN for count in counts)
+        for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long one is most likely to decide
+            if texts.is_link(block):
                 continue
-            said = texts.said(block, own)
-            if len(said.words) >= SHORTEST_WORDS and not self._shown.times(hash((host, said.words))):
-                points += 1
-                if points >= needed:
+            for most in (texts.BLOCK, texts.LONGEST_BLOCK) if len(block) > texts.BLOCK else (texts.BLOCK,):
+                said = texts.said(block, own, most)
+                if len(said.words) >= SHORTEST_WORDS and not self._shown.times(hash((host, said.words))):
                     return Worth.NEW, True
-            elif said.numbers:
-                digits += self._digits(address, shape, host, said)
-                if digits >= MANY_DIGITS * needed:
-                    return Worth.NUMBERS, True
-        if points:
-            return Worth.NUMBERS, True
+                if said.numbers:
+                    digits += self._digits(address, shape, host, said)
+            if digits >= MANY_DIGITS:
+                return Worth.NUMBERS, True
         return (Worth.NUMBER if digits else Worth.NOTHING), specific
 
     def _digits(self, address: str, shape: str, host: str, said: texts.Said) -> int:

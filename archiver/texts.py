@@ -13,11 +13,14 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 READ = 8 << 10  # bytes of a page that is read whole …
-PARTS = 4 << 10  # … and of the parts of a larger one …
+PARTS = 3 << 10  # … and of the parts of a larger one …
 READ_ALL = 128 << 10  # … and of one whose parts show nothing new
 MOST_BLOCKS = 2000
-LONGEST_BLOCK = 4 << 10  # bytes of a block that are analysed
+BLOCK = 512  # bytes of a block that are analysed first …
+LONGEST_BLOCK = 16 << 10  # … and where these bring nothing
+DATED = 256  # bytes of a block in which dates are looked for; what is longer has other words than these
 MOST_DAYS = 64  # in one block: more are no month
+MENUS = 32 << 10  # bytes in which a heading is looked for
 FEW = 16  # blocks
 LONGEST_NUMBER = 18  # digits of a number in a URL that matter
 SHORTEST = 4  # bytes; a shorter block is a number or a mark
@@ -31,7 +34,6 @@ _HIDDEN = re.compile(
     rb"<(?:(a|style|svg|button|time)\b[^>]*+>[^<]*+(?:<(?!/\1)[^<]*+)*+(?:</\1|\Z)"
     rb"|!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z))"
     rb"|\A[^<>]{0,400}+>|<[^>]*+>?",  # the rest of the tag that began the block, and any other tag
-    re.IGNORECASE,
 )
 _ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,10});")
 _TOKEN = re.compile(rb"[0-9a-z\x80-\xff]++")
@@ -72,7 +74,7 @@ def parts(page: bytes) -> tuple[bytes, bool]:
     """What is read of *page*, and whether that is all of it."""
     if len(page) <= READ:
         return page, True
-    start = max(0, next((at for name in _HEADINGS if (at := page.find(name, 0, READ_ALL)) >= 0), 0))
+    start = max(0, next((at for name in _HEADINGS if (at := page.find(name, 0, MENUS)) >= 0), 0))
     half, quarter = PARTS // 2, PARTS // 4
     middle = max(start + half, (start + len(page)) // 2)
     end = max(middle + quarter, len(page) - quarter)
@@ -93,6 +95,12 @@ def blocks(text: bytes) -> list[bytes]:
     return [block for block in found if len(block) > SHORTEST][:MOST_BLOCKS]
 
 
+def is_link(block: bytes) -> bool:
+    """Whether *block* is certainly nothing but one link, as most items of lists are."""
+    text = block.strip(b"> \t\r\n")
+    return text[:3] == b"<a " and text[-4:] == b"</a>" and text.count(b"<a ") == 1
+
+
 def numbers(address: str) -> list[str]:
     """The numbers in the path and the query of *address*."""
     return [number[:LONGEST_NUMBER] for number in re.findall("[0-9]+", address[address.index("/", 8) :])]
@@ -101,22 +109,25 @@ def numbers(address: str) -> list[str]:
 @lru_cache(maxsize=256)
 def own_words(address: str) -> frozenset[bytes]:
     """The words and the numbers that stand in *address*, in lower case."""
-    text = unquote_to_bytes(address[address.index("/", 8) :]).replace(b"+", b" ")
-    text = unquote_to_bytes(text).lower()
-    found = set(_TOKEN.findall(text))
+    text = address[address.index("/", 8) :].encode("utf-8", "replace")
+    if b"%" in text:
+        text = unquote_to_bytes(unquote_to_bytes(text))
+    found = set(_TOKEN.findall(text.lower()))
     for token in tuple(found):
-        found.update(_DIGITS.findall(token))
-        found.update(_apart(token))
-    found.update(token.lstrip(b"0") for token in tuple(found) if token.isdigit())
+        if not token.isalpha():
+            found.update(_DIGITS.findall(token))
+            found.update(_apart(token))
+    found.update(token.lstrip(b"0") for token in tuple(found) if token[:1] == b"0")
     return frozenset(found)
 
 
-def said(block: bytes, own: frozenset[bytes]) -> Said:
-    """What *block* tells beyond the words that are its page's *own*."""
-    text = _HIDDEN.sub(b" ", block[:LONGEST_BLOCK]).lower()
+def said(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> Said:
+    """What the first *most* bytes of *block* tell beyond the words that are its page's *own*."""
+    text = _HIDDEN.sub(b" ", block[:most].lower())
     if b"&" in text:
         text = _ENTITY.sub(b" ", text)
-    text = _DATE.sub(b" ", text)
+    if len(text) < DATED and _DIGITS.search(text) is not None:
+        text = _DATE.sub(b" ", text)
     words: list[bytes] = []
     numbers: list[bytes] = []
     tokens = _TOKEN.findall(text)
@@ -154,4 +165,4 @@ def _is_once(token: bytes) -> bool:
 
 def _apart(token: bytes) -> Sequence[bytes]:
     """The letters of a *token* that holds digits too."""
-    return [] if token.isalpha() else [part for part in _DIGITS.split(token) if part]
+    return [part for part in _DIGITS.split(token) if part]

@@ -153,9 +153,11 @@ class Traps:
         worth = self._novelty.worth(page.url, shape, page.text, markup=page.markup)
         known, where = self._known, KNOWN - 1
         new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead)]  # no page has linked to them
-        if worth in {Worth.NUMBERS, Worth.NUMBER} and (came_from == shape or self.is_poor(page.via)):
+        if worth in {Worth.NUMBERS, Worth.NUMBER} and came_from == shape:
             worth = Worth.COUNTER  # it names itself, and shows nothing but numbers
-        if worth is not Worth.NEW and new and self._leads_on(shape, new):
+        if worth is Worth.NUMBER and self.is_poor(page.via):
+            worth = Worth.COUNTER
+        if worth is not Worth.NEW and new and self._leads_on(shape, family, new):
             worth = Worth.NEW
         if worth is Worth.NEW and self._in_maze(page, new):
             worth = Worth.NOTHING
@@ -249,12 +251,14 @@ class Traps:
         self._variants[place], self._variants[place + 1] = key, itself
         return False
 
-    def _leads_on(self, shape: str, new: Iterable[str]) -> bool:
+    def _leads_on(self, shape: str, kin: str, new: Iterable[str]) -> bool:
         """Whether one of the *new* pages that a page names is of another pattern, which has brought more than not."""
         known, where = self._known, KNOWN - 1
         for lead in new:
             pattern, family = likeness(lead)
-            if page_of(pattern) == page_of(shape) or not self._has_brought(pattern, family) or is_session(lead):
+            if page_of(pattern) == page_of(shape) or is_session(lead):
+                continue
+            if not self._has_brought(pattern, "" if family == kin else family):
                 continue
             number = hash(page_of(lead)) if "?" in lead else 0  # asked otherwise, a page that is known is no new one
             if not number or known[number & where] != number:

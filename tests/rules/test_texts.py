@@ -81,7 +81,7 @@ def test_a_block_costs_what_it_is_long(piece: bytes) -> None:
     def cost(size: int) -> float:
         begun = process_time()
         for _ in range(20):
-            said(piece * (size // len(piece)), frozenset())
+            said(piece * (size // len(piece)), frozenset(), size)
         return process_time() - begun
 
     cost(500)

@@ -1,0 +1,75 @@
+"""What the rules against traps keep and cost: `python bench/traps.py [--write]`.
+
+Crawls each family of real sites and each trap of `fixtures/` without a network, by the rules of a real crawl, and
+prints a table; with --write it replaces the one in docs/scope.md. With --cost FOLDER: the processor time for the text
+of one page, as the median of five rounds over the HTML files below FOLDER.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+TOP = Path(__file__).parents[1]
+sys.path.insert(0, str(TOP))
+
+from archiver.likeness import pattern  # noqa: E402 - the project need not be installed
+from archiver.novelty import Novelty  # noqa: E402
+from fixtures import drilldown, endless  # noqa: E402
+from fixtures.simulation import Simulation  # noqa: E402
+
+SCOPE = TOP / "docs" / "scope.md"
+BEGIN, END = "<!-- bench/traps.py -->\n", "<!-- end -->\n"
+MOST_PAGES = 400
+ROUNDS = 5
+
+
+def rows() -> Iterator[str]:
+    """The table, in Markdown."""
+    yield "| real site | real pages | kept | requests |\n|---|---:|---:|---:|\n"
+    for family in drilldown.families():
+        simulation = Simulation(family.site).run()
+        kept = family.real & {drilldown.plain(target) for target in simulation.asked}
+        yield f"| {family.name} | {len(family.real):,} | {len(kept):,} | {len(simulation.asked):,} |\n"
+    yield "\n| trap | requests until it is held | URLs held |\n|---|---:|---:|\n"
+    for name in endless.TRAPS:
+        simulation = Simulation(endless.alone(name)).run()
+        yield f"| {name} | {len(simulation.asked):,} | {sum(simulation.held.values()):,} |\n"
+
+
+def cost(folder: Path) -> str:
+    """Microseconds for each page below *folder*."""
+    pages = [path.read_bytes() for path in sorted(folder.rglob("*.html"))[:MOST_PAGES]]
+    times = []
+    for _ in range(ROUNDS):
+        novelty = Novelty()
+        begun = time.process_time()
+        for number, page in enumerate(pages):
+            address = f"http://example.org/page/{number}"
+            novelty.worth(address, pattern(address), page, markup=True)
+        times.append((time.process_time() - begun) / len(pages))
+    mean = sum(map(len, pages)) / len(pages)
+    return f"{statistics.median(times) * 1e6:.0f} µs a page; {len(pages)} pages of {mean / 1000:.0f} kB on the average"
+
+
+def main() -> None:
+    """Print, or write, what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--cost", type=Path, metavar="FOLDER")
+    asked = parser.parse_args()
+    if asked.cost:
+        print(cost(asked.cost))
+        return
+    table = "".join(rows())
+    if not asked.write:
+        print(table)
+        return
+    before, _, rest = SCOPE.read_text("utf-8").partition(BEGIN)
+    SCOPE.write_text(before + BEGIN + table + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Whole sites, crawled without a network: real ones are fetched whole, and traps end by themselves."""
+
+import pytest
+
+from archiver.config.settings import TrapSettings
+from fixtures import drilldown, endless
+from fixtures.drilldown import Family
+from fixtures.simulation import Simulation
+
+MOST = 1500  # requests that a trap may cost
+
+FAMILIES = drilldown.families()
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=[each.name for each in FAMILIES])
+def test_a_site_of_real_pages_is_fetched_whole(family: Family) -> None:
+    asked = {drilldown.plain(target) for target in Simulation(family.site).run().asked}
+    assert family.real <= asked
+
+
+@pytest.mark.parametrize("name", endless.TRAPS)
+def test_a_trap_ends_by_itself(name: str) -> None:
+    simulation = Simulation(endless.alone(name)).run(2 * MOST)
+    assert len(simulation.asked) < MOST
+    assert simulation.held
+
+
+@pytest.mark.parametrize("name", endless.TRAPS)
+def test_a_trap_beside_a_real_site_costs_none_of_its_pages(name: str) -> None:
+    family = drilldown.family("parts", drilldown.parts(150))
+    simulation = Simulation(endless.beside(family.site, name), TrapSettings(trap_budget=200)).run(MOST)
+    assert family.real <= set(simulation.asked)
+    assert len(simulation.asked) - len(family.real) < 500  # a budget of 200, and what is seen before it counts
+
+
+def test_several_traps_on_one_site_share_one_budget() -> None:
+    family = drilldown.family("weather", drilldown.weather())
+    names = [name for name in endless.TRAPS if "made-up" not in name]
+    simulation = Simulation(endless.beside(family.site, *names)).run(5 * MOST)
+    assert family.real <= set(simulation.asked)
+    assert len(simulation.asked) - len(family.real) < 1.5 * MOST  # what each of them shows first is new
+
+
+def test_how_many_answers_are_under_way_costs_no_page() -> None:
+    family = drilldown.family("weather", drilldown.weather(20, 12))
+    simulation = Simulation(endless.beside(family.site, "calendar with a page for each day"), width=40).run(3 * MOST)
+    assert family.real <= set(simulation.asked)
+    assert len(simulation.asked) - len(family.real) < MOST
+
+
+def test_a_budget_that_is_spent_holds_what_is_left() -> None:
+    settings = TrapSettings(trap_budget=300)
+    simulation = Simulation(endless.alone("calendar with a page for each day"), settings).run(MOST)
+    assert 300 <= len(simulation.asked) < 450
+    assert sum(simulation.held.values()) > 50
