@@ -1,7 +1,7 @@
-"""What pages of site generators keep for their own scripts: the search of rustdoc and mdBook, the pages of VitePress.
+"""What pages of site generators keep for their own scripts: where the search is, and the data of each page.
 
-These names are data of a known form, so they are not guessed from strings. Only the pages in VitePress' table are
-guesses, because the table has their names in lower case. Linear on any text.
+What is written down whole is sure; what is put together from the address of the page, or from VitePress' table, which
+has names in lower case, is a guess. Linear on any text.
 """
 
 import base64
@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
+from archiver import url
 from archiver.model import Hop
 
 LOADED = "script/loader"
 HASHES = "__VP_HASH_MAP__"
+_MARKS = (HASHES, "kit.start(", "window.pagePath")
 MOST_PAGES = 20_000  # of one table
 _TABLE = re.compile(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
@@ -21,6 +23,15 @@ _LEAN = re.compile(r"[^/]{1,500}\.md\.[\w-]{1,40}\.lean\.js")
 _PAGE = re.compile(r"(?:https?://[^/?#]++)?(/[^?#]*+)")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # what Vite's names of files do not hold
 
+_PAGE_PATH = re.compile(r"window\.pagePath\s*+=\s*+[\"'](/[^\"'\\\s<>]{0,500})[\"']")
+_BUILD = re.compile(r"\"buildId\"\s*+:\s*+\"([\w.~-]{1,100})\"")
+_HAS_DATA = re.compile(r"\"gs{1,2}p\"\s*+:\s*+true")
+_LOCALE = re.compile(r"\"locale\"\s*+:\s*+\"([\w-]{1,20})\"")
+_WORKER = re.compile(r"\"search\"\s*+:\s*+\"([^\"\\\s<>]{1,500}\.js)\"")
+_BUNDLE_PATH = re.compile(
+    r"bundlePath\s*+:\s*+(?:[\"']([^\"'\\\s]{0,200})[\"']\.replace\(/\\/\$/,\s*+[\"']{2}\)\s*+\+\s*+)?"
+    r"[\"']([^\"'\\\s]{0,200}/)[\"']"
+)
 _SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
 _COLUMN = re.compile(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
 _FIELD = re.compile(r"\"([A-Z])\":\"([^\"]*+)\"")
@@ -32,6 +43,55 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     """What the *text* of a script in a page names for the script that searches the book."""
     if "path_to_searchindex_js" in text:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
+    yield from ((name, Hop.SPECULATIVE) for name in pagefind(text))
+
+
+def is_table(text: str) -> bool:
+    """Whether only the whole page explains what a script with this *text* names."""
+    return any(mark in text for mark in _MARKS)
+
+
+def pagefind(text: str) -> Iterator[str]:
+    """The search that a script loads from the folder that it gives to Pagefind."""
+    if "bundlePath" in text:
+        yield from (
+            f"{(found[1] or '').removesuffix('/')}{found[2]}pagefind.js" for found in _BUNDLE_PATH.finditer(text)
+        )
+
+
+def configured(text: str) -> Iterator[tuple[str, Hop]]:
+    """The worker that searches, in what a page of MkDocs' theme Material or of Zensical says to its scripts."""
+    if worker := _WORKER.search(text):
+        yield worker[1], Hop.REQUISITE
+
+
+def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
+    """What a script with this *text* loads in the page at *address*, which has *named* these references."""
+    if HASHES in text:
+        yield from vitepress(text, named)
+    if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit: the data of this page, for a click that leads here
+        path = url.path(address)
+        yield f"{path}__data.json" if path.endswith(".html") else f"{path.removesuffix('/')}/__data.json"
+    if page := _PAGE_PATH.search(text):
+        path = unquote(url.path(address)).rstrip("/")
+        prefix = path.removesuffix(unquote(page[1]).rstrip("/"))
+        prefix = url.path(address)[: len(prefix)] if path.endswith(unquote(page[1]).rstrip("/")) else ""
+        yield f"{prefix}/page-data/{page[1].strip('/') or 'index'}/page-data.json"
+        yield f"{prefix}/page-data/app-data.json"
+    if "buildId" in text and (build := _BUILD.search(text)) and _HAS_DATA.search(text):
+        yield _next_data(text, build[1], named, address)
+
+
+def _next_data(text: str, build: str, named: Mapping[tuple[str, Hop], str], address: str) -> str:
+    """The data of this page, which Next.js loads for a click that leads here."""
+    static = next((reference for reference, _ in named if "/_next/static/" in reference), "")
+    prefix = url.path(static) if static.startswith("http") else static
+    prefix = prefix[: prefix.find("/_next/static/")] if static.startswith(("/", "http")) else ""
+    path = url.path(address).removeprefix(prefix).rstrip("/").removesuffix(".html").removesuffix("/index")
+    locale = _LOCALE.search(text)
+    if locale and not f"{path}/".startswith(f"/{locale[1]}/"):
+        path = f"/{locale[1]}{path}"
+    return f"{prefix}/_next/data/{build}{path or '/index'}.json"
 
 
 def whole_page(lean: str) -> str:

@@ -23,6 +23,7 @@ from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 32 << 20
 _DEEPEST = 3  # documents in documents, comments in comments
+_MOST_TABLES = 3  # of one page, each of which is held against all that the page names
 _MOST_PARTS = 1000  # of either
 _DEEPEST_ELEMENT = 1000  # libxml2 looks through all that are open for the one that a tag ends; browsers stop at 512
 _PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themselves
@@ -55,6 +56,9 @@ def read(document: Document) -> Links:
         for source, address in pages:
             elements = _elements(source)
             base = base_of(address, elements.base)
+            for table in elements.tables[:_MOST_TABLES]:
+                for reference in list(generators.of_page(table, elements.found.references, address)):
+                    elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
             links = elements.found.links(base, encoding)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, Joiner(address, encoding)))
@@ -95,9 +99,6 @@ def _elements(source: str) -> Elements:
         for template in templates[:_MOST_PARTS]:
             _parse(template, elements, hidden)
         elements.found.in_template = False
-    for table in elements.tables[:1]:
-        for reference in list(generators.vitepress(table, elements.found.references)):
-            elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
     return elements
 
 

@@ -1,9 +1,11 @@
-"""Indexes that are data and no scripts: Pagefind's entry, and its list of what the search loads.
+"""Indexes that are data and no scripts: of Pagefind's search, of MkDocs' in other languages, of a page of Gatsby.
 
-Their form is known, so what they name are requisites. Linear; what has another form names nothing.
+Their form is known, so what they name are requisites, but for the languages, which two generators write alike and keep
+in two places. Linear; what has another form names nothing.
 """
 
 import json
+import re
 from collections.abc import Iterator
 
 from archiver import url
@@ -23,6 +25,10 @@ _FILES = {  # where a row of each of them has the hash, and which file that mean
     _FILTERS: (1, "filter/{}.pf_filter"),
 }
 
+_SHARED = re.compile(rb"\"staticQueryHashes\"\s*+:\s*+\[([^\[\]]{0,100000})\]")
+_NAME = re.compile(rb"\"([\w-]{1,60})\"")
+_LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
+_CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # of words, where no spaces are
 _BYTES, _TEXT, _LIST = 2, 3, 4  # kinds of items in CBOR
 _NUMBERS = frozenset((0, 1, 7))
 _DEEPEST = 8
@@ -32,8 +38,17 @@ def read(document: Document) -> Links:
     """What the index names, relative to itself."""
     body = document.body[:MOST_BYTES]
     found = Found()
-    for name in _of_list(body) if url.path(document.url).endswith(".pf_meta") else _of_entry(body):
-        found.add(name, Hop.REQUISITE, LOADED)
+    path = url.path(document.url)
+    if path.endswith(".pf_meta"):
+        names, hop = _of_list(body), Hop.REQUISITE
+    elif path.endswith("/page-data.json"):
+        names, hop = _of_page(body, path), Hop.REQUISITE
+    elif path.endswith("/search_index.json"):
+        names, hop = _of_languages(body), Hop.SPECULATIVE
+    else:
+        names, hop = _of_entry(body), Hop.REQUISITE
+    for name in names:
+        found.add(name, hop, LOADED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, "utf-8", note)
 
@@ -50,6 +65,28 @@ def _of_entry(body: bytes) -> Iterator[str]:
             yield f"pagefind.{language['hash']}.pf_meta"
             program = language.get("wasm")
             yield f"wasm.{program if _is_plain(program) else 'unknown'}.pagefind"
+
+
+def _of_page(body: bytes, path: str) -> Iterator[str]:
+    """The results of queries that a page of Gatsby shares with others."""
+    root, _, _ = path.partition("/page-data/")
+    hashes = _SHARED.search(body)
+    for name in _NAME.findall(hashes[1]) if hashes else ():
+        yield f"{root}/page-data/sq/d/{name.decode()}.json"
+
+
+def _of_languages(body: bytes) -> Iterator[str]:
+    """What the search of MkDocs' theme Material loads for languages other than English."""
+    written = _LANGUAGES.match(body)
+    languages = [name.decode() for name in _NAME.findall(written[1])] if written else []
+    others = [name for name in languages if name != "en"]
+    folder = "../assets/javascripts/lunr"
+    yield from (f"{folder}/min/lunr.{name}.min.js" for name in others)
+    yield from (f"{folder}/{_CUTTERS[name]}.js" for name in others if name in _CUTTERS)
+    if others:
+        yield f"{folder}/min/lunr.stemmer.support.min.js"
+    if len(languages) > 1:
+        yield f"{folder}/min/lunr.multi.min.js"
 
 
 def _of_list(body: bytes) -> Iterator[str]:

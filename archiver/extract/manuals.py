@@ -29,6 +29,8 @@ _OF_JAVADOC = re.compile(
 _OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
 
 _OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
+_MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
+_OF_MATERIAL = ("search/search_index.json", "search.json")
 _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
 
 
@@ -72,6 +74,10 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
             yield loaded[1], Hop.REQUISITE, generators.LOADED
     if head.startswith("rr_("):
         yield from ((name, Hop.REQUISITE, generators.LOADED) for name in generators.stringdex(text))
+    if _MATERIAL.search(address):
+        found = next((name for name in _OF_MATERIAL if f'new URL("{name}"' in text), "")
+        yield from ((f"../../{name}", Hop.SPECULATIVE, generators.LOADED) for name in ("sitemap.xml", found) if name)
+    yield from ((name, Hop.SPECULATIVE, generators.LOADED) for name in generators.pagefind(text))
     if _PAGEFIND.search(address):
         yield "pagefind.js", Hop.REQUISITE, generators.LOADED
     if "pagefind-entry.json" in head:

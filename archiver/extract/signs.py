@@ -37,6 +37,7 @@ _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<")
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
 _MANIFESTS = (".webmanifest", "/manifest.json")
+_INDEXES = ("/pagefind-entry.json", "/page-data.json", "/search_index.json")
 _FEED = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
 
 
@@ -78,7 +79,7 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Word | None:
         return None
     if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
         return "MANIFEST"
-    if url.path(document.url).endswith("/pagefind-entry.json"):
+    if url.path(document.url).endswith(_INDEXES):
         return "INDEX"
     if _FEED.search(head):
         return "JSON_FEED"
