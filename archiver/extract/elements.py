@@ -108,10 +108,10 @@ class Elements:
         kind = attributes.get("type", "").partition(";")[0].strip().lower()
         if attributes.get("src"):
             return
+        if generators.is_table(name := attributes.get("id", ""), text):
+            self.tables.append(text)
         if script.is_program(kind):
             self.found.take(_remembered(text) if len(text) <= _LONGEST_REMEMBERED else _named_in(text))
-            if generators.is_table(text):
-                self.tables.append(text)
         elif kind == "application/ld+json":
             self._all(state.linked_data(text), "script/ld+json")
         elif kind == "importmap":
@@ -119,17 +119,10 @@ class Elements:
         elif kind == "speculationrules":
             self._all(state.next_pages(text), "script/speculationrules")
         elif kind.endswith("json"):
-            self._json(attributes.get("id", ""), text)
-        elif _TEMPLATE.search(kind):
+            self._all(state.files(text), "script/json")
+            self._all(generators.configured(name, text), generators.LOADED)
+        elif _TEMPLATE.search(kind) and text:
             self.templates.append(text)
-
-    def _json(self, name: str, text: str) -> None:
-        """Take in data for scripts; by some *name*s it is known what they mean."""
-        self._all(state.files(text), "script/json")
-        if name == "__config":
-            self._all(generators.configured(text), generators.LOADED)
-        elif name == "__NEXT_DATA__":
-            self.tables.append(text)
 
     def tell(self, name: str) -> None:
         """A meta element of this *name* says not to follow links: `robots`, or the product it speaks to."""

@@ -46,9 +46,9 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     yield from ((name, Hop.SPECULATIVE) for name in pagefind(text))
 
 
-def is_table(text: str) -> bool:
-    """Whether only the whole page explains what a script with this *text* names."""
-    return any(mark in text for mark in _MARKS)
+def is_table(name: str, text: str) -> bool:
+    """Whether only the whole page explains what a script of this *name* with this *text* names."""
+    return name == "__NEXT_DATA__" or any(mark in text for mark in _MARKS)
 
 
 def pagefind(text: str) -> Iterator[str]:
@@ -59,9 +59,9 @@ def pagefind(text: str) -> Iterator[str]:
         )
 
 
-def configured(text: str) -> Iterator[tuple[str, Hop]]:
-    """The worker that searches, in what a page of MkDocs' theme Material or of Zensical says to its scripts."""
-    if worker := _WORKER.search(text):
+def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
+    """The worker that searches, in what a page of MkDocs' theme Material or of Zensical tells its scripts by *name*."""
+    if name == "__config" and (worker := _WORKER.search(text)):
         yield worker[1], Hop.REQUISITE
 
 
