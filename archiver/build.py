@@ -36,7 +36,7 @@ from archiver.crawl.clock import Clock
 from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import Deduplicated, Earlier
 from archiver.crawl.feed import Feed
-from archiver.crawl.lane import Books, InForce, Lane
+from archiver.crawl.lane import LARGE, Books, InForce, Lane
 from archiver.crawl.leftover import Leftover
 from archiver.crawl.lifetime import Crawl, Parts
 from archiver.crawl.network import Network, Patience
@@ -58,6 +58,7 @@ from archiver.identity import identity_of, next_serial
 from archiver.outage import Outage
 from archiver.outcome import LONGEST_PARK
 from archiver.politeness import Whole
+from archiver.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.robots import product_token
 from archiver.schedule import Schedule
 from archiver.stats import duration
@@ -258,6 +259,7 @@ def _lanes(
     identity = identity_of(settings)
     serials = itertools.count(next_serial(layout))
     indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
+    suspected = suspects(layout.spool)
 
     def lane(*, slow: bool) -> Lane:
         archive = Archive(
@@ -267,13 +269,15 @@ def _lanes(
             now=lambda: time.time_ns() // 1000,
             new_id=RecordIds(os.urandom),
         )
+        mark = Mark(layout.spool / MARK.format(int(slow)))
+        read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected)
         if settings.dedup.dedup == "off":
-            return Lane(archive, books, in_force, clock, slow=slow)
+            return Lane(archive, books, in_force, clock, read, slow=slow)
         earlier = Earlier(Elsewhere(layout.scratch, indexes), folders) if others else None
         past = [folder.database for folder in rounds(layout)[:EARLIER_CRAWLS]]
         known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in past)]
         once = Deduplicated(archive, known, settings.dedup.dedup_min_size, earlier)
-        return Lane(once, books, in_force, clock, slow=slow)
+        return Lane(once, books, in_force, clock, read, slow=slow)
 
     return lane(slow=False), lane(slow=True)
 

@@ -3,7 +3,8 @@
 The readers of `extract` are made to be linear. This is the defence against what their authors did not think of: the
 kernel ends the process when it has used its processor time for one document, or too much memory, and the crawl goes
 on with the page stored and its links noted as unread. Small documents are read at once, by the caller's thread: what
-is smaller than `NEAR` costs seconds even if a reader takes quadratic time.
+is smaller than `NEAR` costs seconds even if a reader takes quadratic time. A `Mark` names it meanwhile: if this
+process is killed then, the next run reads the document in the other process.
 
 This module is also the program of that process: see `serve`.
 """
@@ -17,12 +18,15 @@ import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import IO
 
 from archiver import extract
+from archiver.disk import opened
+from archiver.errors import ArchiveError
 from archiver.extract import Document
 from archiver.model import Links
 from archiver.reading import FAULT, UNREAD, LargeError
@@ -34,20 +38,68 @@ PATIENCE = 20.0  # times as long by the clock: the machine may be busy with othe
 START = 60.0  # seconds for the process to begin
 MEMORY = 4 << 30  # bytes of address space
 _PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from archiver.reader_process import serve; serve()"
+MARK = "reading-{}"  # the name of a mark; each lane has one
+_LONGEST_MARK = 4096
 _READY = b"r"
 _LENGTH = struct.Struct(">Q")
 
 log = logging.getLogger(__name__)
 
 
+class Mark:
+    """A file that names the document that is being read, so that the next run knows it if this process is killed by it.
+
+    To write it costs two microseconds. It is not synced: what a document does to a process does not stop the machine.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = -1
+        with suppress(OSError):  # on a full disk there is none
+            path.unlink(missing_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+
+    def set(self, address: str) -> None:
+        """The document of *address* is being read; "": none."""
+        with suppress(OSError):
+            os.pwrite(self._file, address.encode("utf-8", "replace")[:_LONGEST_MARK].ljust(_LONGEST_MARK), 0)
+
+    def remove(self) -> None:
+        """Nothing is read any more."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+            self._path.unlink(missing_ok=True)
+
+
+def suspects(folder: Path) -> frozenset[str]:
+    """The addresses of the documents that were being read when an earlier process ended, by its marks in *folder*."""
+    found: set[str] = set()
+    for path in (folder / MARK.format(number) for number in range(2)):
+        with suppress(OSError, ArchiveError), opened(path) as file:
+            found.add(file.read(_LONGEST_MARK).decode("utf-8", "replace").strip())
+    return frozenset(found - {""})
+
+
 class ReaderProcess:
     """Reads documents; begins its process with the first large one. To be used by one thread at a time.
 
-    It refuses those of more than *most* bytes with `LargeError`; 0: none.
+    It refuses those of more than *most* bytes with `LargeError`; 0: none. Those of *suspected* addresses are read in
+    the process, however small they are: an earlier run may have ended because of them.
     """
 
-    def __init__(self, *, most: int = 0, near: int = NEAR, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        *,
+        most: int = 0,
+        near: int = NEAR,
+        seconds: float = SECONDS,
+        mark: Mark | None = None,
+        suspected: Collection[str] = (),
+    ) -> None:
         self._most = most
+        self._mark = mark
+        self._suspected = suspected
         self._near = near
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,13 +107,15 @@ class ReaderProcess:
 
     def __call__(self, document: Document) -> Links:
         """What *document* names. Returns within a bounded time, whatever it holds."""
-        if len(document.body) <= self._near or not extract.readable(document):
-            return extract.links(document)
+        if len(document.body) <= self._near and document.url not in self._suspected:
+            return self._at_once(document)
+        if not extract.readable(document):
+            return Links()
         if 0 < self._most < len(document.body):
             raise LargeError(len(document.body))
         process = self._running()
         if process is None:
-            return extract.links(document)
+            return self._at_once(document)
         seconds = self._seconds + SECONDS_PER_MB * len(document.body) / 1e6
         try:
             return _ask(process, document, seconds)
@@ -74,8 +128,22 @@ class ReaderProcess:
             log.warning("the links of %s are not read: %s", document.url, why)
             return Links(note=f"{UNREAD}: {why}")
 
+    def _at_once(self, document: Document) -> Links:
+        if self._mark is None:
+            return extract.links(document)
+        self._mark.set(document.url)
+        try:
+            return extract.links(document)
+        finally:
+            self._mark.set("")
+
     def close(self) -> None:
-        """End the process. It can be begun again."""
+        """End the process, and remove the mark. The process can be begun again."""
+        if self._mark is not None:
+            self._mark.remove()
+        self._end()
+
+    def _end(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -84,7 +152,7 @@ class ReaderProcess:
     def _running(self) -> "subprocess.Popen[bytes] | None":
         """The process, begun if need be; None where this machine allows none."""
         if self._possible and (self._process is None or self._process.poll() is not None):
-            self.close()
+            self._end()
             try:
                 self._process = _begun()
             except OSError as error:

@@ -144,10 +144,12 @@ class InForce:
 class Lane:
     """Batches of one kind, one after the other: the next is handed in when the database knows the one before.
 
-    The thread of a *slow* one stands back behind the others.
+    It reads documents by *read*, which ends with it. The thread of a *slow* one stands back behind the others.
     """
 
-    def __init__(self, archive: Store, books: Books, in_force: InForce, clock: Clock, *, slow: bool = False) -> None:
+    def __init__(
+        self, archive: Store, books: Books, in_force: InForce, clock: Clock, read: ReaderProcess, *, slow: bool = False
+    ) -> None:
         self.queue: list[Visited] = []
         self.arrived = asyncio.Event()
         self.enough = asyncio.Event()  # a batch need not wait for more
@@ -156,7 +158,7 @@ class Lane:
         self._in_force = in_force
         self._clock = clock
         self._slow = slow
-        self._read = ReaderProcess(most=0 if slow else LARGE)
+        self._read = read
         self._thread = ThreadPoolExecutor(1, "archive", stand_back if slow else None)
 
     @property

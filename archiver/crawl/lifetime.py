@@ -33,7 +33,7 @@ from archiver.schedule import Schedule
 from archiver.stats import Phase, Snapshot
 from archiver.visit import Visited
 
-REST_AFTER_HEAD = 2.0  # seconds for each 64 KiB of a large head: to read and to pack it takes time from all hosts
+REST_AFTER_HEAD = 5.0  # seconds for each 64 KiB of a large head: to read and to pack it takes time from all hosts
 LONGEST_NAP = 30.0  # seconds until the planner looks again even if nothing calls it
 log = logging.getLogger(__name__)
 

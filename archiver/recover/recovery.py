@@ -154,7 +154,7 @@ class Adoption:
         self.adopted = 0
         self._frontier = frontier
         self._terms = terms
-        self._read = ReaderProcess()
+        self._read = ReaderProcess(near=0)  # this may be what ended the process before
 
     async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
         """Settle every visit of *path* from *offset* on."""

@@ -10,7 +10,7 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
-from fixtures.command import ROOT, archiver, environment
+from fixtures.command import archiver, environment
 from fixtures.rawserver import RawServer
 from fixtures.running import ended, running
 from fixtures.sites import ok, page
@@ -49,13 +49,29 @@ def test_each_link_of_a_page_with_very_many_is_known_once(tmp_path: Path, body: 
 def test_a_kill_between_two_portions(tmp_path: Path, step: str) -> None:
     with RawServer({"/": ok(MANY), "/0": ok("0"), "/1": ok("1")}) as server:
         begin = [sys.executable, "-m", "fixtures.failpoints", step, "--", "crawl", server.url(), *OPTIONS]
-        killed = subprocess.run(
-            begin, cwd=tmp_path, env=environment() | {"PYTHONPATH": str(ROOT)}, check=False, capture_output=True
-        )
+        killed = subprocess.run(begin, cwd=tmp_path, env=environment(), check=False, capture_output=True)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         assert rows(tmp_path / "c", "SELECT state FROM urls WHERE path = ''") == [("waiting",)]
         assert archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.LIMIT
         check(tmp_path, server)
+
+
+def test_a_document_whose_reading_kills_the_process_is_read_elsewhere_by_the_next_run(tmp_path: Path) -> None:
+    """Also where reading it would kill this run too: the failpoint is only in the crawl's own process."""
+    failing = [sys.executable, "-m", "fixtures.failpoints", "document-read", "--"]
+    with RawServer({"/": ok(page("one"))}) as server:
+
+        def run(*arguments: str) -> int:
+            ran = subprocess.run(
+                [*failing, *arguments], cwd=tmp_path, env=environment(), check=False, capture_output=True
+            )
+            return ran.returncode
+
+        assert run("crawl", server.url(), "-o", "c") == -signal.SIGKILL
+        assert (tmp_path / "c" / "spool" / "reading-0").read_text().strip() == server.url()
+        assert run("resume", "c") == ExitCode.DONE
+        assert [each.url for each in stored(tmp_path / "c") if each.url == server.url()] == [server.url()]
+        assert not (tmp_path / "c" / "spool").exists()
 
 
 def test_a_stop_does_not_wait_for_answers_that_are_to_be_read(tmp_path: Path) -> None:

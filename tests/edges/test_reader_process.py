@@ -6,12 +6,13 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from archiver import extract
 from archiver.extract import Document
-from archiver.reader_process import NEAR, ReaderProcess
+from archiver.reader_process import MARK, NEAR, Mark, ReaderProcess, suspects
 from archiver.reading import UNREAD
 
 PAGE = b"".join(b"<p><a href=/%d>x</a></p>" % number for number in range(8000))
@@ -74,3 +75,31 @@ def test_a_document_that_ends_the_process_is_given_up_and_the_next_one_is_read(r
     assert given_up.links == ()
     assert given_up.note == f"{UNREAD}: it ended the reading process (-11)"
     assert len(read(page(PAGE)).links) == 8000
+
+
+def test_a_suspected_document_is_read_in_the_process_however_small(tmp_path: Path) -> None:
+    mark = Mark(tmp_path / MARK.format(0))
+    mark.set("http://e.org/")
+    assert suspects(tmp_path) == {"http://e.org/"}
+    before, suspected = children(), suspects(tmp_path)
+    read = ReaderProcess(mark=Mark(tmp_path / MARK.format(0)), suspected=suspected)
+    try:
+        assert len(read(page(b"<a href=x>")).links) == 1
+        assert len(children() - before) == 1
+    finally:
+        read.close()
+        mark.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_mark_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
+    """As in a folder that somebody else has made."""
+    folder, outside = tmp_path / "spool", tmp_path / "outside"
+    folder.mkdir()
+    outside.write_text("mine")
+    (folder / MARK.format(0)).symlink_to(outside)
+    assert suspects(folder) == frozenset()
+    mark = Mark(folder / MARK.format(0))
+    mark.set("http://e.org/")
+    mark.remove()
+    assert outside.read_text() == "mine"
