@@ -17,7 +17,6 @@ from fixtures.rawserver import RawServer
 NEEDED = (Hop.REQUISITE, Hop.SPECULATIVE)
 NOT_NAMED = {  # what a browser asks for, and only who runs the script can know
     "/data.bin": "its ending is none of a file that pages have, so the string may be anything",
-    "/written.png": "it stands in markup that a script writes",
     "/folder/file.js": "an import map turns the name of a module into it",
 }
 
