@@ -248,6 +248,8 @@ def judged(terms: Terms, link: Link, claim: Claim, now: float) -> NewUrl | Refus
     if terms.traps is None:
         return verdict
     hop = link.hop if link.hop is not Hop.REDIRECT or is_page(claim) else Hop.REQUISITE
+    if hop is Hop.SPECULATIVE and url.may_be_page(verdict.url):
+        hop = Hop.LINK
     return _placed(verdict, terms.traps.judge(verdict.url, hop, claim.url, _year(now)))
 
 

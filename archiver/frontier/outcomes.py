@@ -23,9 +23,13 @@ _MICRO = 1_000_000
 KINDS = ("rules", "page", "requisite", "guess", "sitemap")
 STATES = ("waiting", "archived", "failed", "excluded", "held")
 _WAY = "rtrim(urls.path, 'R')"
+# A guess that is named as pages are is one link farther from the seed than what names it; if it is there it is a page.
+_PAGE_AFTER_ALL = """
+urls.status BETWEEN 200 AND 399 AND urls.depth > (SELECT above.depth FROM urls AS above WHERE above.id = urls.via)
+"""
 _KIND = f"""
 CASE WHEN urls.priority < 0 THEN 0 WHEN substr({_WAY}, -1) IN ('', 'L') THEN 1 WHEN substr({_WAY}, -1) = 'E' THEN 2
-     WHEN substr({_WAY}, -1) = 'X' THEN 3 ELSE 4 END
+     WHEN substr({_WAY}, -1) = 'X' THEN CASE WHEN {_PAGE_AFTER_ALL} THEN 1 ELSE 3 END ELSE 4 END
 """
 _STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 _GROUPS = f"""
@@ -54,10 +58,14 @@ CROSS JOIN urls AS begun ON begun.id = seeds.url CROSS JOIN urls AS moved ON mov
 WHERE begun.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> '' AND trim(moved.path, 'R') = ''
   AND (moved.state = 'failed' OR moved.state = 'archived' AND moved.status >= 400) ORDER BY position LIMIT ?
 """
-_LINKED = """
-SELECT urls.seed, sum(urls.hop = 'L' AND urls.path <> ''), sum(urls.hop = 'E') FROM urls
-WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed HAVING sum(urls.hop = 'L' AND urls.path <> '') <= 1
+_LINKED = f"""
+SELECT urls.seed, sum(({_KIND}) = 1 AND urls.path <> ''), sum(urls.hop = 'E') FROM urls
+WHERE urls.seed IN (SELECT url FROM seeds) GROUP BY urls.seed HAVING sum(({_KIND}) = 1 AND urls.path <> '') <= 1
 AND sum(urls.hop = 'E') > 0 LIMIT ?
+"""  # noqa: S608 - constants
+_LEFT_OUT = """
+SELECT url FROM urls WHERE state = 'excluded' AND failure = 'trap' AND note LIKE 'speculative%'
+UNION SELECT url FROM refusals WHERE rule LIKE 'speculative: % not there' OR rule LIKE 'speculative-per-%'
 """
 _SCRIPTS = """
 SELECT urls.seed, begun.url, count(DISTINCT urls.id) FROM urls JOIN captures ON captures.url = urls.id
@@ -181,6 +189,17 @@ def missing(db: sqlite3.Connection) -> Examples:
 def lost_redirects(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
     """Return (seed, where it redirects to, status or failure there) of seeds that lead to nothing usable."""
     return list(db.execute(_LOST_REDIRECTS, (MOST_HOSTS,)))
+
+
+def left_out(db: sqlite3.Connection) -> Examples:
+    """Return what only scripts name and was not asked for, because most of what was asked for was not there."""
+    count = 0
+    first: list[tuple[str, str]] = []
+    for (url,) in db.execute(_LEFT_OUT):
+        count += 1
+        if len(first) < EXAMPLES:
+            first.append((url, ""))
+    return Examples(count, tuple(first))
 
 
 def example(db: sqlite3.Connection, failure: str) -> str:

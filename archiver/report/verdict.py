@@ -126,6 +126,7 @@ class Verdict:
     astray: tuple[tuple[str, str, str], ...] = ()  # (seed, where it redirects to, why that is not usable)
     hosts: tuple[RefusingHost, ...] = ()
     missing: Examples = outcomes.NONE
+    left_out: Examples = outcomes.NONE  # guesses
     scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts) that names next to no links
     held: tuple[HeldPattern, ...] = ()
     run: RunRow | None = None  # the last one
@@ -174,6 +175,7 @@ def gathered(db: sqlite3.Connection, seeds: Iterable[SeedAccount]) -> Verdict:
         astray=tuple(outcomes.lost_redirects(db)),
         hosts=tuple(outcomes.refusing(db)),
         missing=outcomes.missing(db),
+        left_out=outcomes.left_out(db),
         scripted=tuple(outcomes.scripted(db)),
         held=tuple(held_patterns(db)),
         run=runs.last(db),
@@ -222,6 +224,10 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         such = f", such as {short(verdict.forbidden_example)}"
         words = f"{_number(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
         yield Finding("robots", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
+    if verdict.left_out.count:
+        words = f"{_number(verdict.left_out.count, 'URL', 'URLs')} that only scripts name left out, such as "
+        words += f"{short(verdict.left_out.first[0][0])}: most of those asked for before were not there"
+        yield Finding("guesses", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
     for seed, scripts in verdict.scripted[:MAX_SCRIPTED]:
         words = f"{printable(seed)} names {_number(scripts, 'script', 'scripts')} and next to no links"
         meaning = "see whether the archive shows what the site shows"
@@ -278,7 +284,7 @@ def _hosts(verdict: Verdict) -> Iterator[Finding]:
         refused = _listed(host.statuses)
         by = f"; {printable(host.sign)}" if host.sign not in {"", UNMARKED} else ""
         share = f"({refused} on {host.refused} of the last {host.answers}{by})"
-        words = f"{printable(host.key)} began to refuse us at {_clock(host.since)}"
+        words = f"{printable(host.key)} began to refuse us at {datetime.fromtimestamp(host.since, UTC):%H:%M} UTC"
         words += f" after {_number(host.pages, 'page', 'pages')} {share}" if host.pages else f" at once {share}"
         command = f"archiver retry DIR --blocked && archiver resume DIR {GENTLE}"
         if host.paused:
@@ -306,10 +312,6 @@ def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
     if len(patterns) > MAX_HELD:
         left = f"and {_number(len(patterns) - MAX_HELD, 'more pattern', 'more patterns')}"
         yield Finding("held", left, f"{command_for()} && archiver resume DIR", "fetch all", trouble=True)
-
-
-def _clock(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M} UTC"
 
 
 def _number(count: int, one: str, several: str) -> str:
@@ -385,6 +387,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "requisites": verdict.requisites.as_json(),
         "missing_requisites": verdict.missing.count,
         "forbidden_by_robots": verdict.forbidden,
+        "guesses_left_out": verdict.left_out.count,
         "waiting": verdict.waiting,
         "held": [{**asdict(each), "command": command_for(each)} for each in verdict.held[:MOST_HELD]],
         "trouble": verdict.trouble,
