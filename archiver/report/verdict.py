@@ -27,16 +27,13 @@ NARROWEST = 40  # columns for the words
 WIDTH = 100  # columns where nothing else is known: files and pipes
 LONGEST_EXAMPLE = 60  # characters
 MAX_SEEDS = 5  # named; the table of seeds has them all
-MAX_HOSTS = 5
-MAX_SCRIPTED = 3
-MAX_HELD = 5  # patterns
-MOST_HELD = 1000  # in JSON
+MAX_HOSTS, MAX_SCRIPTED = 5, 3
+MAX_HELD, MOST_HELD = 5, 1000  # patterns: in words, in JSON
 MAX_AGAIN = 3  # seeds named in one command …
 LONGEST_AGAIN = 300  # … and their characters
 GENTLE = "--rate 0.2"  # requests a second for a site that refused us
 
 BOLD, RED, CYAN, DIM = "1", "1;31", "36", "2"  # as terminals have them
-
 _GOOD = range(200, 400)
 _NAMES = {401: "login required", 403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests"}
 
@@ -225,8 +222,8 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         words = f"{_number(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
         yield Finding("robots", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
     if verdict.left_out.count:
-        words = f"{_number(verdict.left_out.count, 'URL', 'URLs')} that only scripts name left out, such as "
-        words += f"{short(verdict.left_out.first[0][0])}: most of those asked for before were not there"
+        such = f"such as {short(verdict.left_out.first[0][0])}: most of those asked for before were not there"
+        words = f"{_number(verdict.left_out.count, 'URL', 'URLs')} that only scripts name left out, {such}"
         yield Finding("guesses", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
     for seed, scripts in verdict.scripted[:MAX_SCRIPTED]:
         words = f"{printable(seed)} names {_number(scripts, 'script', 'scripts')} and next to no links"
