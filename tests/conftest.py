@@ -26,7 +26,7 @@ for _ignored in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
     if signal.getsignal(_ignored) is signal.SIG_IGN:
         signal.signal(_ignored, signal.default_int_handler if _ignored == signal.SIGINT else signal.SIG_DFL)
 
-GRACE = 1.0  # seconds for what is already on its way out: a thread that was told to end, a child that is dying
+GRACE = 20.0  # seconds at most for what is on its way out: a thread that was told to end, a child that is dying
 KEPT_OPEN = ("/dev/urandom", "/dev/null")  # libraries open them once, for good
 
 

@@ -173,7 +173,7 @@ def test_a_running_crawl_takes_up_what_is_due_again(tmp_path: Path) -> None:
 
 async def settled(directory: Path, most: int) -> None:
     """Wait until so many URLs beside robots.txt are settled."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while True:
             done = "SELECT count(*) FROM urls WHERE state <> 'waiting' AND priority >= 0"
             if int(str(rows(directory, done)[0][0])) >= most:

@@ -53,7 +53,7 @@ def test_a_clock_that_was_set_back_between_two_runs(tmp_path: Path, status: str)
     assert set(states(tmp_path).values()) == {"archived"}
     assert len(asked) == 2
     assert asked[1] - asked[0] >= 3
-    assert asked[1] - began < 10
+    assert asked[1] - began < 100  # by the clock it would be hours
 
 
 def test_it_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -92,14 +92,16 @@ def test_a_clock_that_jumps_during_a_crawl(tmp_path: Path) -> None:
         *("DONT_FAKE_MONOTONIC=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"),
     )
     with RawServer(site) as server:
-        with running("crawl", server.url(), "-o", "c", "--rate", "5", cwd=tmp_path, before=faked) as process:
+        with running(
+            "crawl", server.url(), "-o", "c", "--rate", "5", "--probe", "off", cwd=tmp_path, before=faked
+        ) as process:
             for count, jump in ((4, "+5h"), (14, "-5h")):
                 server.log.holds(count).wait()
                 wall.write_text(f"{jump}\n")
-            code, err = ended(process, timeout=30)
+            code, err = ended(process, timeout=300)
         assert code == ExitCode.DONE, err
         assert server.log.most_starts(0.9) <= 5
-    assert 2 <= asked[1] - asked[0] < 10
+    assert 2 <= asked[1] - asked[0] < 100  # by the clock it would be hours
     hours = {each.date[:13] for each in stored(tmp_path / "c")}
     assert len(hours) >= 3
     checked = archiver("verify", "c", cwd=tmp_path)

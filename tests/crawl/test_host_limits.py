@@ -99,7 +99,7 @@ def test_the_screen_shows_what_is_held_back(tmp_path: Path) -> None:
     async def run() -> None:
         with RawServer({"/": ok(page("Start", LINKS))}) as server, RawServer({"/": slow}) as other:
             settings = lifetimes.settings(server.url(), other.url(), max_urls_per_host=1, traps="off")
-            async with opened(tmp_path, settings, resume=False) as lifetime, asyncio.timeout(20):
+            async with opened(tmp_path, settings, resume=False) as lifetime, asyncio.timeout(300):
                 ending = asyncio.create_task(lifetime.run())
                 await gate.arrived.reached()
                 shown: dict[str, str] = {}
@@ -161,7 +161,15 @@ def test_it_is_told(tmp_path: Path) -> None:
     """By the command, `status`, `explain` and `urls`; and resume takes a larger limit."""
     with RawServer({"/": ok(page("Start", LINKS)), **dict.fromkeys(LINKS, ok("page"))}) as server:
         ran = archiver(
-            "crawl", server.url(), "-o", "c", "--rate=0", "--traps=off", "--max-urls-per-host=3", cwd=tmp_path
+            "crawl",
+            server.url(),
+            "-o",
+            "c",
+            "--rate=0",
+            "--traps=off",
+            "--probe=off",
+            "--max-urls-per-host=3",
+            cwd=tmp_path,
         )
         assert ran.returncode == ExitCode.LIMIT
         assert "--max-urls-per-host 3 is reached by 1 host, for which 18 URLs wait" in ran.stderr

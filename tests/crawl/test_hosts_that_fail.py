@@ -41,7 +41,7 @@ async def crawling(
 
 async def _asleep(lifetime: Crawl) -> str:
     """Until a host is shown as sleeping; what it is shown as."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(300):
         while True:
             for line in lifetime.snapshot().hosts:
                 if line.why.startswith("asleep"):
@@ -142,7 +142,7 @@ def test_alone_after_a_restart_it_is_given_up_all_the_same(tmp_path: Path, caplo
         caplog.clear()
         async with crawling(tmp_path, living.url(), dying.url(), patience=3.0, resume=True) as (lifetime, ending):
             lifetime._network._rule = Outage(span=0.05, first_pause=0.1)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(300):
                 assert (await ending).code is ExitCode.DONE
 
     asyncio.run(run())

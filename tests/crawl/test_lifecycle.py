@@ -164,7 +164,7 @@ def test_it_ends_at_once_when_nothing_is_left(tmp_path: Path, rate: Rate) -> Non
         begun = time.monotonic()
         ending = crawl(tmp_path, server.url(), rate=rate, robots="ignore")
     assert ending.code is ExitCode.DONE
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 50  # of the 60 s that a turn would take
 
 
 @pytest.mark.alone

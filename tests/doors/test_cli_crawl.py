@@ -15,7 +15,7 @@ from fixtures.rawserver import RawServer
 from fixtures.sites import Site, tree
 
 SITE: Site = tree(12, images=2)
-FAST = ("--rate", "0", "--retries", "0")
+FAST = ("--rate", "0", "--retries", "0", "--probe", "off")
 
 
 @pytest.fixture
@@ -72,7 +72,9 @@ def test_seeds_of_many_origins_each_once(server: RawServer, tmp_path: Path) -> N
 
 
 def test_options_go_before_the_file_and_resume_writes_them_back(server: RawServer, tmp_path: Path) -> None:
-    (tmp_path / "my.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\nmax-urls = 1\noperator = "me"\n')
+    (tmp_path / "my.toml").write_text(
+        f'seeds = ["{server.url()}"]\nrate = 0\nprobe = "off"\nmax-urls = 1\noperator = "me"\n'
+    )
     ran = archiver("crawl", "--config", "my.toml", "--max-urls", "3", "-o", "out", "-q", cwd=tmp_path)
     assert ran.returncode == ExitCode.LIMIT, ran.stderr
     assert "archiver resume out" in ran.stderr
@@ -103,7 +105,17 @@ def test_quiet(server: RawServer, tmp_path: Path, voice: list[str], lines: bool)
 
 def test_stopped_and_gone_on_with(server: RawServer, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "crawl", server.url(), "-o", "out", "--rate", "1/5"],  # it lasts as long as the commands below take
+        [
+            *COMMAND,
+            "crawl",
+            server.url(),
+            "-o",
+            "out",
+            "--rate",
+            "1/5",
+            "--probe",
+            "off",
+        ],  # it lasts as long as the commands below take
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
@@ -128,7 +140,7 @@ def test_stopped_and_gone_on_with(server: RawServer, tmp_path: Path) -> None:
 
 def test_crash_before_the_database_was_made(server: RawServer, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\n')
+    (tmp_path / "out" / "crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\nprobe = "off"\n')
     ran = archiver("resume", "out", cwd=tmp_path)
     assert ran.returncode == ExitCode.DONE, ran.stderr
     assert set(server.log.targets()) == SITE.reachable | {"/robots.txt"}

@@ -69,13 +69,13 @@ def test_serves_and_ends(collection: Path, number: signal.Signals) -> None:
             assert address.startswith("http://127.0.0.1:")
             assert address.endswith("/http://example.org/")
             exact = address.replace("/http://example.org/", "/20200101000000id_/http://example.org/")
-            with urllib.request.urlopen(exact, timeout=20) as answer:
+            with urllib.request.urlopen(exact, timeout=300) as answer:
                 assert answer.read() == PAGE
-            with urllib.request.urlopen(address, timeout=20) as answer:
+            with urllib.request.urlopen(address, timeout=300) as answer:
                 assert answer.status == 200
         finally:
             process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=300)
     assert process.returncode == ExitCode.DONE
     assert out == ""
     assert err.count("\n") == 1, err

@@ -97,7 +97,7 @@ def test_first_signal_drains(tmp_path: Path, number: signal.Signals) -> None:
     with crawling("drain", tmp_path) as process:
         assert _says(process) == "running"
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=300)
         assert out.split() == ["drain", "closed", "stopped"]
         assert process.returncode == ExitCode.STOPPED
         assert err.count("\n") == 1
@@ -109,7 +109,7 @@ def test_nohup_is_respected(tmp_path: Path) -> None:
         assert _says(process) == "running"
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == ExitCode.STOPPED
         assert "requests in flight may finish" in err
         assert "are cut" not in err
@@ -121,7 +121,7 @@ def test_second_signal_cuts(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert _says(process) == "drain"
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=300)
         assert out.split() == ["cut", "closed", "stopped"]
         assert process.returncode == ExitCode.STOPPED
         assert err.count("\n") == 2
@@ -135,7 +135,7 @@ def test_third_signal_ends_at_once(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert _says(process) == "cut"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=300)
         assert out == ""
         assert process.returncode == ExitCode.STOPPED
         assert "archiver resume" in err.splitlines()[-1]
@@ -147,7 +147,7 @@ def test_signal_before_the_crawl_is_open_is_passed_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert "stopping" in process.stderr.readline()
-        out, _ = process.communicate("\n", timeout=20)
+        out, _ = process.communicate("\n", timeout=300)
         assert out.split() == ["drain", "running", "closed", "stopped"]
         assert process.returncode == ExitCode.STOPPED
 
@@ -161,7 +161,7 @@ def test_signal_while_the_reports_are_written_is_patient(tmp_path: Path) -> None
         assert process.stderr is not None
         process.stderr.readline()
         assert "reports are being written" in process.stderr.readline()
-        out, _ = process.communicate("\n", timeout=20)
+        out, _ = process.communicate("\n", timeout=300)
         assert out.split() == ["stopped"]
         assert process.returncode == ExitCode.STOPPED
 

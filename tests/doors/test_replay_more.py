@@ -42,14 +42,14 @@ def replaying(
             yield [process.stdout.readline().strip() for _ in range(lines)], said
         finally:
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=300)
         assert process.returncode == ExitCode.DONE
         assert out == ""
         said += err.splitlines()
 
 
 def body(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=20) as answer:
+    with urllib.request.urlopen(address, timeout=300) as answer:
         return bytes(answer.read())
 
 

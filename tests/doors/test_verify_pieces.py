@@ -125,13 +125,13 @@ def test_no_process_is_left_when_the_command_is_ended(
     ) as process:
         until(lambda: len(living(process.pid)) >= 4)  # the command, two readers, multiprocessing's tracker
         (os.killpg if everyone else os.kill)(process.pid, number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
     until(lambda: not living(process.pid))
     if number is signal.SIGINT:
         assert (process.returncode, err) == (ExitCode.STOPPED, "\narchiver: interrupted\n")
 
 
-def until(true: Callable[[], bool], patience: float = 30) -> None:
+def until(true: Callable[[], bool], patience: float = 300) -> None:
     """Wait for what cannot call: other people's processes."""
     end = time.monotonic() + patience
     while not true():

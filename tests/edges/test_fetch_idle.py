@@ -183,7 +183,7 @@ def test_a_connection_that_is_given_up_as_it_is_made_holds_nobody_up(factory: Ca
         lines._tapped = partial(Left, asyncio.get_running_loop(), lines)  # type: ignore[assignment]
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             await lines.close()
 
     with RawServer({"/": keep(ANSWER)}) as server, asyncio.Runner(loop_factory=factory) as runner:

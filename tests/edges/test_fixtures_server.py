@@ -26,7 +26,7 @@ def request(target: str, *fields: str) -> bytes:
 
 
 def connect(server: RawServer, host: str = "127.0.0.1") -> socket.socket:
-    return socket.create_connection((host, server.port), timeout=10)
+    return socket.create_connection((host, server.port), timeout=300)
 
 
 def take(sock: socket.socket, size: int = 1 << 30) -> bytes:
@@ -219,7 +219,7 @@ def test_a_tree_is_whole_and_the_same_on_each_run() -> None:
     assert site.reachable == frozenset(site.routes) == tree(40).reachable
     assert len(site.reachable) == 40 + 5 + 3
     seen, waiting = {"/"}, ["/"]
-    with RawServer(site.routes) as server, closing(HTTPConnection("127.0.0.1", server.port, timeout=10)) as client:
+    with RawServer(site.routes) as server, closing(HTTPConnection("127.0.0.1", server.port, timeout=300)) as client:
         while waiting:
             client.request("GET", waiting.pop())
             found = re.findall(
