@@ -6,6 +6,7 @@ no disk of its own, no database; the time is an argument.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from operator import itemgetter
 from threading import Lock
 
@@ -149,7 +150,8 @@ def conclude(terms: Terms, claim: Claim, exchange: Exchange, links: Links, now: 
 def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
     """By what the answer is known as a challenge or block page; only what is suspect is looked into."""
     framing = exchange.framing
-    pages = sum(link.hop is _LINK for link in links.links)
+    leads = (link for link in links.links if link[1] is _LINK)
+    pages = sum(1 for _ in islice(leads, blocks.FEW_LINKS + 1))  # more is as good as many
     page = framing.media_type in PAGES and is_page(claim) and not is_robots(claim)
     body = b""
     if blocks.looks_suspect(framing.status, exchange.response.length - framing.head_length, pages, page=page):

@@ -62,6 +62,10 @@ def test_a_site_that_challenges_every_link(tmp_path: Path) -> None:
         assert len(waiting) == 60 - sum(name in names for name in asked)
         listed = archiver("urls", "o", "--blocked", cwd=tmp_path).stdout.splitlines()
         assert len(listed) == told["pages"]["blocked"]["403"]
+        blocked = "SELECT count(*) FROM captures WHERE blocked = 'Cloudflare'"
+        marked = rows(tmp_path / "o", blocked)
+        assert archiver("rebuild", "o", cwd=tmp_path).returncode == ExitCode.DONE  # the records say it all again
+        assert rows(tmp_path / "o", blocked) == marked
     assert archiver("verify", "o", cwd=tmp_path).returncode == ExitCode.DONE
 
 
