@@ -61,7 +61,8 @@ _NEW_URL = re.compile(r"(?:\A|[^\w$.])new\s+URL\s*\(\Z")
 _OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|'')\s*\+\s*)?import\.meta\.url\s*[,)]")
 _ASSIGNED = re.compile(
     r"(?:\.(?:src|href|poster)\s*=|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\("
-    r"|\.serviceWorker\.register\s*\()\Z"
+    r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript|load)\s*\(|\.open\s*\(\s*[\"']GET[\"']\s*,"
+    r"|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\()\Z"
 )
 # What is compared, searched for, or joined with something else is no address, or not a whole one.
 _IN_PART_BEFORE = re.compile(
@@ -175,7 +176,7 @@ def _is_meant(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
         case _Use.URL:
             return _is_file(value, _FILES, relative=True)
         case _Use.ASSIGNED:
-            return _is_file(value, _FILES, relative=inline)
+            return _is_file(value, _FILES, relative=inline or near)
     if _is_file(value, _FILES, relative=False):
         return True
     if "/" in value:

@@ -1,6 +1,7 @@
 """Guesses in whole crawls: asked for last, on the site alone, and no fault of the site where they are wrong."""
 
 import gzip
+import json
 import re
 from pathlib import Path
 
@@ -130,6 +131,23 @@ def test_a_help_system_of_scripts_is_archived_whole(tmp_path: Path) -> None:
     assert re.search("601 pages: 601 ok", said), said
     assert re.search(r"6\d URLs that only scripts name left out, such as \S+/wrong/\d+\.png", said), said
     assert "next to no links" not in said
+
+
+def test_a_table_of_contents_in_json_leads_on(tmp_path: Path) -> None:
+    """It may mean the page's folder or its own: soon it shows which, and the other one is given up."""
+    toc = json.dumps({"items": [{"title": str(n), "href": f"topics/{n}.html"} for n in range(60)]})
+    routes: dict[str, Route] = {
+        "/docs/": ok("<div id=app></div><script src=js/app.js></script>"),
+        "/docs/js/app.js": ok("fetch('data/toc.json').then(show)", JS),
+        "/docs/data/toc.json": ok(toc, "application/json"),
+    }
+    routes |= {f"/docs/topics/{n}.html": ok(page(f"Topic {n}", ["extra.html"])) for n in range(60)}
+    routes["/docs/topics/extra.html"] = ok(page("Extra", []))
+    with RawServer(routes, GONE) as server:
+        assert crawl(tmp_path, server.url("/docs/"), host_concurrency=1).code is ExitCode.DONE
+        asked = server.log.targets()
+    assert set(routes) <= set(asked)
+    assert 20 < sum(target.startswith("/docs/data/topics/") for target in asked) < 26
 
 
 def test_a_splash_page_leads_on(tmp_path: Path) -> None:

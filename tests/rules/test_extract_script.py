@@ -295,6 +295,14 @@ def test_a_string_means_the_page_that_runs_the_script() -> None:
     assert ", ".join(f"{link.url[17:]} {link.hop}" for link in links(document).links) == expected
 
 
+def test_files_that_a_script_loads_for_its_page() -> None:
+    text = "fetch('toc.json');$.getJSON('data/x.json');r.open('GET','i.json');i.src='a.png';load('b.json')"
+    text += ";d3.csv('c.csv')"
+    document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
+    expected = "dir/toc.json dir/data/x.json dir/i.json dir/a.png dir/c.csv"
+    assert " ".join(link.url[17:] for link in links(document).links) == expected
+
+
 def test_data_mean_the_page_or_their_own_folder() -> None:
     document = Document(
         "http://host.test/js/toc.json", "application/json", None, b'["a.html","b.html"]', Hop.REQUISITE, PAGE
