@@ -9,6 +9,7 @@ written, so the committed length of a file never passes over a visit.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 from archiver.adapting import Lesson
 from archiver.crawl.clock import Clock
@@ -19,6 +20,7 @@ from archiver.model import Claim, Settlement
 from archiver.visit import Visited
 
 LARGE = 8 << 20  # bytes of a response that goes to the slow lane at once
+MOST_LINKS = 100_000  # that wait for the slow lane in memory; beyond, they are read once more when their turn comes
 BACKLOG = 0.5  # seconds of work in the slow lane for one host, from which on it is not asked for more
 ROOM = 32 << 20  # bytes in memory that may wait for their commit before fetching is held back
 ROOM_VISITS = 512  # as a rule fewer: each holds one of the crawl's slots
@@ -226,9 +228,11 @@ class Committer:
         if self._returned is not None:
             self._drop([visited for visited, _ in stored.slow])
         elif stored.slow:
-            self._slow.queue += [visited for visited, _ in stored.slow]
             self._slow.arrived.set()
+            held = sum(len(visited.links.links) for visited in self._slow.queue if visited.links is not None)
             for visited, seconds in stored.slow:
+                held += len(visited.links.links) if visited.links is not None else 0
+                self._slow.queue.append(visited if held <= MOST_LINKS else replace(visited, links=None))
                 self._shares.expect(visited.claim.host, seconds)
                 self._hold_back(visited.claim.host)
 

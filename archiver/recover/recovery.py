@@ -32,7 +32,8 @@ from archiver.recover.visits import Found, Gap, Single, survey
 from archiver.visit import Terms, conclude, read_links
 from archiver.warc.warcinfo import described, written_by_archiver
 
-BATCH = 64  # visits settled in one transaction
+BATCH = 64  # visits settled in one transaction …
+MOST_LINKS = 20_000  # … or fewer, of pages with so many links together
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +165,11 @@ class Adoption:
                 for unit in survey(file, name, offset, spool, lenient=lenient):
                     if isinstance(unit, Gap):
                         continue
-                    if len(batch) >= BATCH or (isinstance(unit, Found) and _names(batch, unit.capture.url)):
+                    if (
+                        len(batch) >= BATCH
+                        or sum(map(_weight, batch)) > MOST_LINKS
+                        or (isinstance(unit, Found) and _names(batch, unit.capture.url))
+                    ):
                         await self._settle(batch, path, spool)  # two visits of one URL are two steps in its life
                     batch.append(unit)
                 await self._settle(batch, path, spool)
@@ -220,6 +225,11 @@ def _as_told(claim: Claim, found: Found) -> Claim:
 
 def _names(batch: list[Found | Single], url: str) -> bool:
     return any(isinstance(unit, Found) and unit.capture.url == url for unit in batch)
+
+
+def _weight(unit: Found | Single) -> int:
+    """How many links a visit names."""
+    return len(unit.notes.links.links) if isinstance(unit, Found) and unit.notes is not None else 0
 
 
 def _close(unit: Found | Single) -> None:
