@@ -39,7 +39,8 @@ def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode
     _end_in_order()
     others = list(_referred_to(directories))
     with ExitStack() as stack:
-        shelves = [_shelf(path, stack) for path in (*paths, *others)]
+        shelves = [_shelf(path, stack) for path in paths]
+        shelves += [replay.Folder(other, originals_only=True) for other in others]
         seeds = starts(paths)
 
         def started(served: Served) -> None:

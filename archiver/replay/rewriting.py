@@ -26,6 +26,7 @@ from archiver.replay.modules import Edit, Parsed, Place, import_map, literal, pa
 from archiver.replay.shelves import Shelf
 
 MODULE, WORKER = "esm_", "wkrm_"
+_WHOLE_DIGEST = re.compile(r"digest:(?:[A-Za-z0-9-]+:)?[A-Za-z0-9+/=_-]{32,}")
 _OTHER_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _LARGEST = 64 << 20  # bytes of a module that is rewritten; a larger one goes out as it is
 _SCRIPTS = ("text/ecmascript", "application/ecmascript", "text/jscript", "text/x-javascript", "text/javascript1.5")
@@ -227,7 +228,9 @@ class _Captures(BaseIndexSource):  # type: ignore[misc] # pywb has no types
         self._shelf = shelf
 
     def load_index(self, params: Any) -> Iterator[CDXObject]:
-        """The captures that pywb asks for."""
+        """The captures that pywb asks for; for a revisit it asks for those with its digest."""
+        if self._shelf.originals_only and not any(map(_WHOLE_DIGEST.fullmatch, params.get("filter", []))):
+            return iter(())
         return map(CDXObject, self._shelf.lines(params["key"], params["end_key"]))
 
     @classmethod

@@ -26,7 +26,13 @@ _LONGEST_STAMP = 20
 
 
 class Shelf(Protocol):
-    """What is served of one archive."""
+    """What is served of one archive.
+
+    Of one with `originals_only` a payload is shown only to a revisit elsewhere that has its digest: a received
+    crawl.toml can name any archive of the reader as its `dedup-from`, but cannot know what is in it.
+    """
+
+    originals_only: bool
 
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
         """The lines of the index from *start* on and before *end*, as CDXJ."""
@@ -38,7 +44,8 @@ class Shelf(Protocol):
 class Folder:
     """A collection in a directory, whose crawl may be running."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, originals_only: bool = False) -> None:
+        self.originals_only = originals_only
         layout = Layout(directory.resolve())  # pywb works in another directory
         self._index = _Index(layout.indexes)
         self._archive = layout.archive.resolve()
@@ -56,6 +63,8 @@ class Folder:
 
 class Packed:
     """An archive whose WARC files lie inside other files: *places* has the file, the offset and the size of each."""
+
+    originals_only = False
 
     def __init__(self, indexes: Path, places: Mapping[str, tuple[Path, int, int]]) -> None:
         self._index = _Index(indexes)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import urllib.error
@@ -16,6 +17,7 @@ from archiver.model import ExitCode
 from archiver.warc import cdxj
 from fixtures.command import COMMAND, archiver, environment
 from fixtures.handmade import Collection, Visit
+from fixtures.holdings import Held, revisit
 from fixtures.rawserver import RawServer
 from fixtures.sites import ok
 
@@ -214,3 +216,30 @@ def test_nothing_is_left_behind_by_an_error(tmp_path: Path) -> None:
         command = [*COMMAND, "replay", "c", "--port", port]
         ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=False)
     assert (ran.returncode, list(temporary.iterdir())) == (ExitCode.USAGE, [])
+
+
+def test_a_received_crawl_cannot_show_other_collections(tmp_path: Path) -> None:
+    """What `dedup-from` names gives payloads to revisits that know their digests, and nothing else."""
+    mine, shared = "http://mine.example/", "http://mine.example/shared"
+    own = Held(tmp_path / "mine")
+    own.add(mine, SECRET).add(shared, b"<p>what both hold")
+    own.write()
+    bad = Held(tmp_path / "bad")
+    bad.add(URL, b"<p>home")
+    bad.add_record(revisit(f"{URL}a", b"<p>what both hold", shared), f"{URL}a", "warc/revisit", b"<p>what both hold")
+    guess = revisit(f"{URL}b", b"no idea", mine)
+    bad.add_record(guess, f"{URL}b", "warc/revisit", b"no idea").add_record(
+        guess, f"{URL}c", "warc/revisit", b"no idea"
+    )
+    bad.lines[-1] = re.sub(r'"digest": "[^"]+"', '"digest": "sha256:"', bad.lines[-1])
+    bad.lines[-2] = re.sub(r'"digest": "[^"]+"', '"digest": "-"', bad.lines[-2])
+    bad.write()
+    (bad.folder / "crawl.toml").write_text(f"seeds = [{URL!r}]\ndedup-from = [{str(own.folder)!r}]\n")
+    with replaying("bad", cwd=tmp_path) as (root, _):
+        assert got(f"{root}/id_/{URL}a") == (200, b"<p>what both hold")
+        for address in (f"id_/{mine}", f"id_/{shared}", f"mp_/{mine}", f"cdx?url={mine}", f"id_/{URL}b", f"id_/{URL}c"):
+            status, body = got(f"{root}/{address}")
+            assert SECRET not in body, address
+            assert status >= 400 or not body, address
+    with replaying("bad", "mine", cwd=tmp_path) as (root, _):
+        assert got(f"{root}/id_/{mine}") == (200, SECRET)
