@@ -16,7 +16,7 @@ from archiver import adapting
 from archiver.adapting import Lesson
 from archiver.allowance import FREE, Allowance
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import trouble
+from archiver.frontier import trouble, trust
 from archiver.frontier.migrations import VERSION
 from archiver.frontier.readonly import (
     COUNTED_SINCE,
@@ -128,7 +128,11 @@ def _read(directory: Path) -> Iterator[sqlite3.Connection]:
         raise ConfigError(without_crawl(directory))
     try:
         with closing(_connect(path)) as db:
-            yield db
+            trust.check(db, path)
+            try:
+                yield db
+            except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+                raise trust.explained(db, error, path) from error
     except sqlite3.Error as error:
         raise ArchiveError(f"{path}: cannot be read: {trouble.words(error, path)}") from error
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from archiver.disk import bare
 from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import trust
 from archiver.frontier.captures import TAKEN, Taken
 from archiver.frontier.migrations import VERSION
 from archiver.frontier.readonly import REVISITS_SINCE, connected, version_of
@@ -69,6 +70,7 @@ class Past:
     def _check(self) -> None:
         with self._told():
             version = version_of(self._db)
+            trust.check(self._db, self._path)
         if version > VERSION:
             raise ConfigError(
                 f"{self._path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver"

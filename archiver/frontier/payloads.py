@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from archiver.disk import bare
 from archiver.errors import ArchiveError
-from archiver.frontier import trouble
+from archiver.frontier import trouble, trust
 from archiver.frontier.readonly import REVISITS_SINCE, connected, version_of
 
 MOST = 6  # places named of one payload, the newest first: some may be coded otherwise, or damaged since
@@ -64,6 +64,7 @@ class Payloads:
         try:
             if self._db is None:
                 self._db = connected(self._path, at_rest=self._at_rest)
+                trust.check(self._db, self._path)
                 self._silent = version_of(self._db) < REVISITS_SINCE
                 return self.find(digests)
             (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()

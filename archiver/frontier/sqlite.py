@@ -39,6 +39,7 @@ from archiver.frontier import (
     settling,
     tallies,
     trouble,
+    trust,
     ways,
 )
 from archiver.frontier.again import Held
@@ -76,6 +77,7 @@ class SqliteFrontier:
                 pass  # what cannot be opened fails here, not in aiosqlite's thread, which would outlive its loop
             async with AsyncExitStack() as stack:
                 writer = await stack.enter_async_context(connect(path))
+                await inside(writer, trust.check, path)
                 await migrations.prepare(path, writer)
                 await migrations.check(path, writer)
                 reader = await stack.enter_async_context(connect(path))

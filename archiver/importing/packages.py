@@ -14,9 +14,9 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from archiver.errors import ConfigError
 from archiver.wacz.checking import Judgement, Worth, judge
@@ -24,7 +24,9 @@ from archiver.wacz.checking import Judgement, Worth, judge
 LIST = "datapackage.json"
 DIGEST = "datapackage-digest.json"
 MOST_MEMBERS = 100_000
-LARGEST_LIST = 64 << 20  # bytes
+LARGEST_LIST = 32 << 20  # bytes: a hundred thousand members with their hashes
+MOST_KEPT = 1000  # lists of pages and logs; a package has three
+MOST_VALUES = 1_000_000  # in a list: what three bytes of text say, "[],", takes 64 in memory
 PLENTY = 64 << 20  # bytes; what unpacks to more than this …
 MOST_TIMES = 200  # … may not unpack to more than so many times its size: texts come to 20 times
 CHUNK = 1 << 20
@@ -47,6 +49,7 @@ class Member:
     size: int  # unpacked
     stated: str  # its hash as the package's list has it, `algorithm:hex`; "" where the list does not say
     place: int | None = None  # of its header, where it is stored as it is
+    info: zipfile.ZipInfo | None = field(default=None, compare=False, repr=False)  # as the ZIP file lists it
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +71,19 @@ def read_package(path: Path) -> Package:
         infos = [info for info in file.infolist() if not info.is_dir()]
         _check(path, infos)
         told, doubts, signature = _list(file, {info.filename for info in infos})
-        members = [Member(info.filename, info.file_size, told.get(info.filename, ""), _place(info)) for info in infos]
+        members = [
+            Member(info.filename, info.file_size, told.get(info.filename, ""), _place(info), info) for info in infos
+        ]
     warcs = tuple(member for member in members if _WARC.fullmatch(member.name))
     if not warcs:
         raise ConfigError(
             f"{path}: a ZIP file, but no WACZ with archives: there is no archive/*.warc or *.warc.gz in it"
         )
     kept = tuple(member for member in members if _KEPT.fullmatch(member.name))
-    others = tuple(member for member in members if member not in warcs and member not in kept)
+    if len(kept) > MOST_KEPT:
+        raise ConfigError(f"{path}: it has {len(kept)} lists of pages and logs; {MOST_KEPT} is the most")
+    named = {member.name for member in (*warcs, *kept)}
+    others = tuple(member for member in members if member.name not in named)
     if told:
         missing = sorted(told.keys() - {member.name for member in members})
         doubts += [f"{LIST} lists {name[:200]!r}, which is not in it" for name in missing[:10]]
@@ -88,10 +96,12 @@ def read_package(path: Path) -> Package:
 @contextmanager
 def open_member(path: Path, member: Member) -> Iterator[IO[bytes]]:
     """The bytes of *member*, unpacked while they are read; damage raises `ConfigError`, which names it."""
-    with _opened(path) as file:
+    with path.open("rb") as file:  # not by `zipfile`, which would read the list of all members for each of them
         try:
-            with file.open(member.name) as stream:
-                yield stream
+            assert member.info is not None
+            file.seek(_bytes_of(file, path, member, member.info.header_offset))
+            with zipfile.ZipExtFile(file, "r", member.info) as stream:
+                yield cast("IO[bytes]", stream)
         except _BROKEN as error:
             raise ConfigError(f"{path}: {member.name} cannot be unpacked: {error}") from None
 
@@ -104,19 +114,20 @@ def open_archive(path: Path, member: Member) -> Iterator[IO[bytes]]:
             yield stream
         return
     with path.open("rb") as file:
-        file.seek(_bytes_of(file, path, member))
+        file.seek(_bytes_of(file, path, member, member.place))
         yield io.BufferedReader(_Stretch(file, member.size))
 
 
 def offset_of(path: Path, member: Member) -> int:
     """Return where the bytes of *member* begin, which is stored as it is; raises `ConfigError`."""
-    with path.open("rb") as file:
-        return _bytes_of(file, path, member)
-
-
-def _bytes_of(file: BinaryIO, path: Path, member: Member) -> int:
     assert member.place is not None
-    file.seek(member.place)
+    with path.open("rb") as file:
+        return _bytes_of(file, path, member, member.place)
+
+
+def _bytes_of(file: BinaryIO, path: Path, member: Member, place: int) -> int:
+    """Return where the bytes of *member* begin, whose header is at *place*."""
+    file.seek(place)
     header = file.read(_HEADER.size)
     if len(header) < _HEADER.size or not header.startswith(_SIGNATURE):
         raise ConfigError(f"{path}: {member.name} is not where the list of the ZIP file says")
@@ -273,10 +284,19 @@ def _read(file: zipfile.ZipFile, name: str) -> bytes:
 
 def _json(text: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        told = bounded_json(text)
     except (ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
+
+
+def bounded_json(text: bytes) -> Any:
+    """Return what *text* says; ValueError if it is no JSON, or would take too much memory."""
+    if len(text) >= LARGEST_LIST:
+        raise ValueError(f"it has {LARGEST_LIST} bytes or more")
+    if sum(map(text.count, (b"[", b"{", b","))) > MOST_VALUES:
+        raise ValueError(f"it has more than {MOST_VALUES} values")
+    return json.loads(text)
 
 
 def _hash_of(told: dict[str, Any]) -> str:

@@ -158,7 +158,7 @@ class _Import:
 
     def _copied(self) -> list[_Draft]:
         """A draft of each file that is not there yet, its bytes on disk."""
-        drafts: list[_Draft] = []
+        drafts: dict[str, _Draft] = {}  # by their digests
         total = sum(source.size for source in self._found)
         done = 0
         for number, source in enumerate(self._found):
@@ -173,13 +173,13 @@ class _Import:
                 self._arrived.append(Arrived(source.label, name, 0, known=True))
                 continue
             draft = _copy(source, self._layout.archive / f"import-{number:05}{DRAFT}", at)
-            same = next((each for each in drafts if each.sha256 == draft.sha256), None)
+            same = drafts.get(draft.sha256)
             if same is not None:
                 draft.path.unlink()
                 self._arrived.append(Arrived(source.label, same.source.label, 0, known=True))
                 continue
-            drafts.append(draft)
-        return drafts
+            drafts[draft.sha256] = draft
+        return list(drafts.values())
 
     def _known(self, source: Source) -> str:
         """The name of the file that has the bytes of *source*, or was made of them; "" without one."""
@@ -217,8 +217,11 @@ class _Import:
             draft = by_path.get(fault.file)
             if draft is not None and fault.severity is Severity.FAULT:
                 draft.faults[fault.code] += 1
+        codes_of: dict[str, set[str]] = {}
+        for fault in report.faults:
+            codes_of.setdefault(fault.file, set()).add(fault.code)
         for draft in drafts:
-            codes = {fault.code for fault in report.faults if fault.file == str(draft.path)}
+            codes = codes_of.get(str(draft.path), set())
             draft.shared = "member-shared" in codes
             _check_usable(draft, codes, convert=self._convert)
         named = [
@@ -247,6 +250,8 @@ class _Import:
         when = second(time.time())
         taken = self._present.names()
         kept: set[str] = set()  # places of originals
+        packages = {draft.source.path: draft.source.package for draft in drafts}
+        papers = {path: keep_papers(self._layout, package) for path, package in packages.items() if package is not None}
         for draft in drafts:
             source = draft.source
             compressed = source.compressed or draft.original is not None
@@ -261,7 +266,7 @@ class _Import:
                     name=name,
                     source=str(source.path.absolute()),
                     member=source.member.name if source.member else "",
-                    package=keep_papers(self._layout, source.package) if source.package else "",
+                    package=papers[source.package.path] if source.package else "",
                     sha256=draft.sha256,
                     bytes=draft.size,
                     records=draft.records,

@@ -4,7 +4,6 @@ Everything is looked at before anything is written: what cannot be imported is r
 """
 
 import io
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from archiver.archive.stored import ARCHIVE_ENDINGS, WARC_ENDINGS
 from archiver.errors import ConfigError
 from archiver.importing.frames import MAGICS
 from archiver.importing.joined import ends_inside
-from archiver.importing.packages import Member, Package, open_archive, read_package
+from archiver.importing.packages import Member, Package, bounded_json, open_archive, read_package
 from archiver.warc.arc import DESCRIPTION
 from archiver.warc.members import Source as Bytes
 from archiver.warc.members import Torn
@@ -28,6 +27,7 @@ _ARC = DESCRIPTION.encode()
 _BEGINNING = 64 << 10  # bytes of an archive in a package by which it is known
 _MAGIC = 4  # bytes by which zstd is known
 _LARGEST_LIST = 16 << 20  # bytes of the JSON of a package of several packages
+_MOST_PACKAGES = 10_000
 _ENDINGS = (*ARCHIVE_ENDINGS, *(ending + OPEN for ending in WARC_ENDINGS))
 
 
@@ -185,7 +185,7 @@ def _of_list(path: Path) -> Iterator[Source]:
     with path.open("rb") as file:
         text = file.read(_LARGEST_LIST)
     try:
-        told = json.loads(text)
+        told = bounded_json(text)
         profile = told["profile"]
         names = [str(each.get("path") or each["name"]) for each in told["resources"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -194,8 +194,14 @@ def _of_list(path: Path) -> Iterator[Source]:
         raise ConfigError(f"{path}: its profile is {str(profile)[:40]!r}, that of a multi-WACZ is 'multi-wacz-package'")
     if not names:
         raise ConfigError(f"{path}: a multi-WACZ that names no package")
-    for name in names:
+    seen: set[PurePosixPath] = set()
+    for name in dict.fromkeys(names):
         beside = PurePosixPath(name)
+        if beside in seen:
+            continue
+        seen.add(beside)
+        if len(seen) > _MOST_PACKAGES:
+            raise ConfigError(f"{path}: it names more than {_MOST_PACKAGES} packages, the most that a list may have")
         if "://" in name or beside.is_absolute() or ".." in beside.parts or "\\" in name:
             raise ConfigError(f"{path}: it names {name[:200]!r}, which does not lie beside it; fetch that first")
         place = path.parent / beside

@@ -17,6 +17,7 @@ from archiver.earlier.rounds import STAMP, rounds
 from archiver.errors import ArchiveError
 
 NEXT = "next.toml"  # in the folder of the newest earlier crawl: what crawl.toml is to hold from the turn on
+_LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
 _BESIDE = ("-wal", "-shm", "-journal")  # behind the name of a database that is open, or was not closed
 
 
@@ -30,7 +31,7 @@ class Left:
 
 def stamp_for(layout: Layout, began: float) -> str:
     """The name of the folder for the crawl that *began* then; a later second where there is one of that name."""
-    second = int(began or time.time())
+    second = int(began if 0 < began < _LATEST else time.time())
     taken = {folder.directory.name for folder in rounds(layout)}
     while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:
         second += 1
