@@ -15,8 +15,9 @@ from archiver.adapting import Lesson
 from archiver.blocks import Answer, Step, Watch
 from archiver.crawl.clock import Clock
 from archiver.frontier.port import Frontier, HostRow
-from archiver.model import Hop, Settlement
+from archiver.model import Grade, Hop, Settlement
 from archiver.schedule import Schedule
+from archiver.scope import is_guess
 from archiver.stats import printable
 
 GENTLY = 1.0  # requests a second at most with which the next run begins
@@ -73,6 +74,8 @@ class BlockedHosts:
         for each in settlements:
             if each.capture is None or each.claim.priority < 0 or self.is_paused(each.claim.host):
                 continue
+            if is_guess(each.claim.path) and (each.sign is None or each.sign.grade is not Grade.CERTAIN):
+                continue  # many servers answer 403 where there is nothing
             if 200 <= each.status < 300 and each.claim.hop in PAGES and not each.sign and len(self._gave) < REMEMBERED:
                 self._gave.setdefault(each.claim.host, (each.claim.id, each.status))
             case = self._case(each)

@@ -148,3 +148,14 @@ def test_other_hosts_go_on(tmp_path: Path) -> None:
         ending = crawl(tmp_path, bad.url(), good.url("/p0"))
         assert ending.reason.startswith("blocked: ")
         assert set(names) <= set(good.log.targets())
+
+
+def test_guesses_that_are_forbidden_raise_no_doubt(tmp_path: Path) -> None:
+    """Stores of files answer 403 where there is nothing, and scripts name much that is not there."""
+    script = "\n".join(f'load("/data/{number}.json")' for number in range(30))
+    routes = {"/": ok(page("Home", body='<script src="/app.js"></script>')), "/app.js": ok(script, "text/javascript")}
+    with RawServer(routes, otherwise=FORBIDDEN) as server:
+        assert crawl(tmp_path, server.url()).reason == "done"
+        asked = server.log.targets()
+        assert sum(target.startswith("/data/") for target in asked) > 20
+        assert asked.count("/") == 1
