@@ -77,7 +77,7 @@ def done(ran: Ran) -> None:
 @pytest.fixture(name="case")
 def one_case(tmp_path: Path, forks: Forks) -> Iterator[Case]:
     with RawServer(hosts=HOSTS) as server:
-        site = estate(12, server.url, large=12_000)
+        site = estate(12, server.url, large=12_000, probed=True)
         server.routes = site.routes
         yield Case(tmp_path, server, site, forks)
 

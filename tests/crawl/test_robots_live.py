@@ -68,7 +68,7 @@ def aged(folder: Path, seconds: int) -> None:
 def test_an_error_is_asked_about_again_until_there_are_rules(tmp_path: Path) -> None:
     error, forbids = keep(message("500 Internal Server Error")), rules("User-agent: *\nDisallow: /p1")
     with RawServer({**site(3), "/robots.txt": turns(error, error, forbids)}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0")
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0")
         assert server.log.targets() == ["/robots.txt"] * 3 + ["/", "/p0.html"]
         asked = [row.arrived for row in server.log][:3]
         assert asked[1] - asked[0] >= 1.9
@@ -80,7 +80,7 @@ def test_an_error_is_asked_about_again_until_there_are_rules(tmp_path: Path) -> 
 @pytest.mark.parametrize("status", ["500 Internal Server Error", "429 Too Many Requests"])
 def test_an_error_that_stays_closes_the_host_and_says_so(tmp_path: Path, status: str) -> None:
     with RawServer({**site(3), "/robots.txt": keep(message(status))}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--robots-patience=3", code=6)
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--robots-patience=3", code=6)
         assert server.log.targets() == ["/robots.txt"] * 2
         state, note = notes(tmp_path)[server.url()]
         assert state == "failed"
@@ -91,7 +91,7 @@ def test_rules_of_yesterday_are_asked_for_again_and_hold_until_then(tmp_path: Pa
     old, new = rules("User-agent: *\nDisallow: /p0"), rules("User-agent: *\nDisallow: /p2")
     moved = redirect("/rules.txt")
     with RawServer({**site(4), "/robots.txt": turns(old, moved), "/rules.txt": new}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--max-urls=1", code=5)
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--max-urls=1", code=5)
         aged(tmp_path, DAY - 60)
         run(tmp_path, "resume", "c", "--max-urls=2", code=5)
         assert server.log.targets() == ["/robots.txt", "/", "/p1.html"]
@@ -115,7 +115,7 @@ def test_rules_of_yesterday_are_asked_for_again_and_hold_until_then(tmp_path: Pa
 def test_rules_of_yesterday_hold_while_there_are_no_newer_ones(tmp_path: Path) -> None:
     answers = turns(rules("User-agent: *\nDisallow: /p0"), keep(message("503 Service Unavailable")))
     with RawServer({**site(3), "/robots.txt": answers}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--max-urls=1", code=5)
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--max-urls=1", code=5)
         aged(tmp_path, DAY)
         run(tmp_path, "resume", "c", "--max-urls=0", "--robots-patience=1")
         assert sorted(server.log.targets()) == ["/", "/p1.html", "/robots.txt", "/robots.txt"]
@@ -125,7 +125,7 @@ def test_rules_of_yesterday_hold_while_there_are_no_newer_ones(tmp_path: Path) -
 def test_a_host_that_was_closed_is_asked_again_by_a_later_run(tmp_path: Path) -> None:
     answers = turns(keep(message("500 Internal Server Error")), rules(""))
     with RawServer({**site(3), "/robots.txt": answers}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--robots-patience=1", code=6)
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--robots-patience=1", code=6)
         rows(tmp_path, "UPDATE urls SET state = 'waiting', tries = 0 WHERE priority >= 0")
         run(tmp_path, "resume", "c")
         assert sorted(server.log.targets()) == sorted([*site(3), "/robots.txt", "/robots.txt"])
@@ -133,7 +133,7 @@ def test_a_host_that_was_closed_is_asked_again_by_a_later_run(tmp_path: Path) ->
 
 def test_observe_notes_what_would_have_been_refused(tmp_path: Path) -> None:
     with RawServer({**site(3), "/robots.txt": rules("User-agent: *\nDisallow: /p1")}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--robots=observe")
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--robots=observe")
         assert server.log.targets()[0] == "/robots.txt"
         assert set(server.log.targets()) == {"/robots.txt", *site(3)}
         found = notes(tmp_path)
@@ -146,7 +146,7 @@ def test_observe_notes_what_would_have_been_refused(tmp_path: Path) -> None:
 
 def test_observe_does_not_wait_for_a_robots_txt_that_fails(tmp_path: Path) -> None:
     with RawServer({**site(3), "/robots.txt": keep(message("500 Internal Server Error"))}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--robots=observe")
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--robots=observe")
         assert sorted(server.log.targets()) == sorted([*site(3), "/robots.txt"])
 
 
@@ -162,7 +162,7 @@ def nofollow_site() -> dict[str, Route]:
 
 def test_nofollow_is_a_setting(tmp_path: Path) -> None:
     with RawServer(nofollow_site()) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--nofollow=obey")
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0", "--nofollow=obey")
         assert set(server.log.targets()) == {"/robots.txt", *nofollow_site(), "/c.png", "/d.png"}
         refused = {
             ("/c.html", "nofollow: X-Robots-Tag archiver"),
@@ -180,13 +180,13 @@ def test_nofollow_is_a_setting(tmp_path: Path) -> None:
 
 def test_nofollow_is_ignored_unless_it_is_asked_for(tmp_path: Path) -> None:
     with RawServer(nofollow_site()) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0")
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--rate=0")
         assert set(server.log.targets()) >= {"/c.html", "/d.html", "/r.html"}
 
 
 def test_a_crawl_delay_is_capped(tmp_path: Path) -> None:
     with RawServer({**site(3), "/robots.txt": rules("User-agent: *\nCrawl-delay: 1000")}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--crawl-delay-cap=0.5")
+        run(tmp_path, "crawl", server.url(), "-o", "c", "--probe=off", "--crawl-delay-cap=0.5")
         times = [row.arrived for row in server.log]
         assert len(times) == 4
         assert all(after - before >= 0.48 for before, after in pairwise(times[1:]))
@@ -194,7 +194,16 @@ def test_a_crawl_delay_is_capped(tmp_path: Path) -> None:
 
 def test_a_group_for_the_product_counts_under_any_name(tmp_path: Path) -> None:
     with RawServer({**site(3), "/robots.txt": rules("User-agent: archiver\nDisallow: /p1")}) as server:
-        run(tmp_path, "crawl", server.url(), "-o", "c", "--rate=0", "--user-agent=Mozilla/5.0 (X11) Other/1")
+        run(
+            tmp_path,
+            "crawl",
+            server.url(),
+            "-o",
+            "c",
+            "--probe=off",
+            "--rate=0",
+            "--user-agent=Mozilla/5.0 (X11) Other/1",
+        )
         assert set(server.log.targets()) == {"/robots.txt", "/", "/p0.html"}
 
 
@@ -202,5 +211,5 @@ def test_a_file_of_wildcards_does_not_hold_up_other_hosts(tmp_path: Path) -> Non
     hosts = ("127.0.0.1", "127.0.0.2")
     hostile = "User-agent: *\n" + "".join(f"Disallow: /*{n}*a*b*c*{n}$\n" for n in range(20_000))
     with RawServer({**site(6), f"//{hosts[0]}/robots.txt": rules(hostile)}, hosts=hosts) as server:
-        run(tmp_path, "crawl", *(server.url("/", host) for host in hosts), "-o", "c", "--rate=0")
+        run(tmp_path, "crawl", *(server.url("/", host) for host in hosts), "-o", "c", "--probe=off", "--rate=0")
         assert {row.target for row in server.log if row.host == hosts[0]} == {"/robots.txt", *site(6)}

@@ -19,7 +19,7 @@ from fixtures.running import ended, running, said
 from fixtures.sites import tree
 
 SITE = tree(60)
-FAST = ("--rate", "0", "--host-concurrency", "16")
+FAST = ("--rate", "0", "--probe", "off", "--host-concurrency", "16")
 
 
 @contextmanager

@@ -72,7 +72,19 @@ def whole(directory: Path, server: RawServer) -> None:
 def test_a_full_disk(tmp_path: Path, server: RawServer, kind: str) -> None:
     below, size, named = KINDS[kind]
     directory = tmp_path / "c"
-    begun = archiver("crawl", server.url(), "-o", "c", "--max-urls", "1", "--no-metadata-warc", *NO_FLOOR, cwd=tmp_path)
+    begun = archiver(
+        "crawl",
+        server.url(),
+        "-o",
+        "c",
+        "--probe",
+        "off",
+        "--max-urls",
+        "1",
+        "--no-metadata-warc",
+        *NO_FLOOR,
+        cwd=tmp_path,
+    )
     assert begun.returncode == ExitCode.LIMIT
     with ExitStack() as stack:
         disk = stack.enter_context(mounted(directory / below, size))
@@ -93,7 +105,9 @@ def test_a_disk_that_is_full_from_the_start(tmp_path: Path, server: RawServer) -
     """Nothing can be begun; what a crash left can be looked at, and goes on when its torn end can be set aside."""
     folder = tmp_path / "disk"
     with mounted(folder, "20m"):
-        with running("crawl", server.url(), "-o", "c", "--rate", "15", *NO_FLOOR, cwd=folder) as process:
+        with running(
+            "crawl", server.url(), "-o", "c", "--probe", "off", "--rate", "15", *NO_FLOOR, cwd=folder
+        ) as process:
             server.log.holds(len(server.log) + 20).wait()
             process.kill()
             ended(process)
