@@ -10,10 +10,12 @@ from archiver.cli.changing import retry_held
 from archiver.config.values import Rate
 from archiver.frontier.held import HeldPattern, held_patterns
 from archiver.model import ExitCode
-from fixtures import traps
+from fixtures import drilldown, endless, traps
 from fixtures.archives import rows
+from fixtures.drilldown import Site
 from fixtures.lifetimes import crawl
-from fixtures.rawserver import RawServer, Route
+from fixtures.log import Row
+from fixtures.rawserver import NOT_FOUND, Answer, RawServer, Route, keep
 from fixtures.sites import PIXEL, ok, page, redirect
 
 
@@ -109,6 +111,42 @@ def test_what_is_held_is_released_by_one_command(tmp_path: Path) -> None:
     assert 15 <= sum(target.startswith("/item/") for target in after) <= 25
     assert not set(before) & set(after)
     assert list(_held(tmp_path)) == [held.pattern]
+
+
+def _served(site: Site) -> RawServer:
+    """*site* over HTTP."""
+
+    def answer(row: Row) -> Answer:
+        body = site(row.target)
+        if body is None:
+            return keep(NOT_FOUND)
+        return ok(body, "image/gif" if body.startswith(b"GIF") else "text/html")
+
+    return RawServer({}, otherwise=answer)
+
+
+def test_a_real_site_beside_traps(tmp_path: Path) -> None:
+    """Over HTTP as without: every real page, and no more of the traps than the budget and what was under way."""
+    family = drilldown.family("weather", drilldown.weather(20, 12))
+    names = (
+        "calendar with a page for each day",
+        "search that offers longer queries",
+        "relative links on soft 404 pages",
+    )
+    with _served(endless.beside(family.site, *names)) as server:
+        assert crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=200).code is ExitCode.DONE
+        asked = [target for target in server.log.targets() if target not in {"/robots.txt", "/favicon.ico"}]
+    assert family.real <= set(asked)
+    assert len(asked) - len(family.real) < 500
+    assert _held(tmp_path)
+    assert rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'waiting'") == [(0,)]
+
+
+def test_a_forum_with_a_session_in_every_link(tmp_path: Path) -> None:
+    family = next(each for each in drilldown.families() if "session" in each.name)
+    with _served(family.site) as server:
+        assert crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=300).code is ExitCode.DONE
+        assert family.real <= {drilldown.plain(target) for target in server.log.targets()}
 
 
 def test_budgets(tmp_path: Path) -> None:
