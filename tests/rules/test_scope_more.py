@@ -13,7 +13,7 @@ from archiver.config.settings import ScopeSettings
 from archiver.config.surts import form, prefix
 from archiver.config.values import ENDINGS, PARAMETERS, SETS, SURT
 from archiver.errors import ConfigError
-from archiver.model import Claim, Hop, Link, NewUrl, Refusal
+from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
 from archiver.scope import Scope, hops
 
 HOME = "http://example.org/"
@@ -97,6 +97,39 @@ def test_endings_and_sets() -> None:
     assert judged(judge, HOME + "w?oldid=5") == r"without: wikis: [?&]oldid=\d"
     assert judged(judge, HOME + "w?add-to-cart=5") == "without: shops: [?&]add-to-cart="
     assert judged(judge, HOME + "viewtopic.php?p=1") == ""
+
+
+OUT = LINK_OUTSIDE
+
+
+@pytest.mark.parametrize(
+    ("path", "strays", "hop", "target", "expected"),
+    [
+        ("", 0, Hop.LINK, "http://other.net/", OUT),
+        ("LR", 0, Hop.LINK, "http://other.net/", OUT),
+        ("LE", 0, Hop.LINK, "http://other.net/", OUT),  # a frame of the site
+        ("LE", 1, Hop.LINK, "http://other.net/", None),  # a frame of somebody else
+        ("M", 0, Hop.LINK, "http://other.net/", None),
+        ("X", 0, Hop.LINK, "http://other.net/", None),
+        ("L", OUT, Hop.LINK, "http://other.net/", 2 * OUT),
+        ("LL", 2 * OUT, Hop.LINK, "http://other.net/", None),
+        ("LL", 2 * OUT, Hop.LINK, HOME + "back", 0),
+        ("L", OUT, Hop.REDIRECT, "https://www.other.net/", OUT),
+        ("L", 0, Hop.REDIRECT, "http://other.net/", OUT),
+        ("E", 1, Hop.REDIRECT, "http://other.net/", 1),
+        ("L", OUT, Hop.REQUISITE, "http://cdn.net/a.css", OUT + 1),
+        ("LE", OUT, Hop.REQUISITE, "http://www.other.net/a.css", OUT),  # beside it
+        ("LE", OUT + 2, Hop.REQUISITE, "http://cdn.net/a.css", None),
+        ("L", OUT, Hop.MANIFEST, "http://other.net/sitemap.xml", None),
+        ("L", OUT, Hop.SPECULATIVE, "http://other.net/a.js", None),
+    ],
+)
+def test_extra_hops(path: str, strays: int, hop: Hop, target: str, expected: int | None) -> None:
+    parent = claim(path, "http://other.net/a" if strays else HOME, strays)
+    verdict = scope(extra_hops=2).judge(Link(target, hop), parent)
+    assert (verdict.strays if isinstance(verdict, NewUrl) else None) == expected
+    if strays < OUT and HOME not in target and hop is Hop.LINK:
+        assert judged(scope(), target, hop, parent) == "scope: host"
 
 
 def test_hops_count_everything() -> None:
