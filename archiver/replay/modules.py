@@ -27,6 +27,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _REGEX = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
+_SHEBANG = re.compile(r"#!.*\n?")
 _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _BEFORE_REGEX = frozenset(("return", "typeof", "case", "in", "of", "delete", "void", "instanceof", "new", "do", "else"))
 _BEFORE_REGEX |= {"throw", "await", "yield", "default", "extends"}
@@ -98,6 +99,8 @@ def rewritten(parsed: Parsed, place: Place, others: Iterable[Edit] = ()) -> str:
     edits += [(start, end, f"{RESOLVE}({base},import.meta)") for start, end in parsed.resolves]
     edits += [(start, end, f"{IMPORT}({prefix},{base},") for start, end in parsed.calls]
     edits += [(start, end, place.address(parsed.text[start:end])) for start, end in parsed.specifiers]
+    if shebang := _SHEBANG.match(parsed.text):  # it may stand at the very beginning only
+        return shebang[0] + head(parsed, place) + _applied(parsed.text, [(0, shebang.end(), ""), *edits, *others])
     return head(parsed, place) + _applied(parsed.text, [*edits, *others])
 
 

@@ -93,6 +93,13 @@ def test_the_names_that_a_module_is_given(text: str, names: str) -> None:
     assert head(parse(text), PLACE) == (f"import {{{names}}} {OURS}" if names else "")
 
 
+def test_the_first_line_of_a_program_stays_first() -> None:
+    assert (
+        rewritten(parse("#!/usr/bin/env node\ndocument"), PLACE)
+        == f"#!/usr/bin/env node\nimport {{document}} {OURS}document"
+    )
+
+
 def test_a_location_that_is_set() -> None:
     """What is imported cannot be set; a field of a class is none."""
     assert "let location=" in head(parse("location = '/x'"), PLACE)
