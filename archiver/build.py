@@ -21,6 +21,7 @@ from archiver.archive.layout import DRAFT, Layout, replace_file, storage
 from archiver.archive.lock import Lock
 from archiver.archive.others import OtherIndex, indexes_of
 from archiver.archive.room import Room
+from archiver.archive.vouching import vouch
 from archiver.archive.writer import Archive
 from archiver.background import stand_back
 from archiver.config.settings import (
@@ -85,7 +86,7 @@ async def opened(
     is what that file held when *settings* were made of it; where it has been changed since, nothing is begun.
     """
     clock = Clock()
-    layout = inside.made(directory)
+    layout = _made(directory, settings)
     async with AsyncExitStack() as stack:
         lock = Lock(layout.lock)
         stack.callback(lock.release)
@@ -134,6 +135,13 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
     if memory is not None:
         await frontier.inherit(memory.manners(now))
     return memory
+
+
+def _made(directory: Path, settings: Settings) -> Layout:
+    """The collection in *directory*, which remembers the other archives that were named for it here."""
+    layout = inside.made(directory)
+    vouch(layout, settings.dedup.dedup_from)
+    return layout
 
 
 async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: Terms, now: float) -> None:

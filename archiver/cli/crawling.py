@@ -91,6 +91,7 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: seeds: there is none; right would be seeds = ["https://example.org/"]')
     _check_own(settings, f"{layout.settings}: ")
+    place.check_named_here(directory, settings, given)
     settings = with_places(settings, directory)
     check_room(directory, settings)
     written = toml.render(settings) if given else ""

@@ -5,7 +5,7 @@ Whatever is refused is refused before anything is written.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,14 @@ from archiver.archive import inside
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
 from archiver.archive.stored import ARCHIVE_ENDINGS, maybe_ours
+from archiver.archive.vouching import strangers
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.disk import opened
 from archiver.earlier.rounds import files_of
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import account
+from archiver.stats import printable
 
 COLLECTIONS = Path("collections")  # where pywb, started in the same place, looks for them
 _MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file is some kilobytes, with very many seeds some megabytes
@@ -153,6 +155,18 @@ def _hint(file: Path) -> str:
     if not file.name.lower().endswith(ARCHIVE_ENDINGS):
         return ""
     return f"; make a collection of it with: archiver import {quote(str(file))}"
+
+
+def check_named_here(directory: Path, settings: Settings, given: Mapping[str, Any]) -> None:
+    """Refuse other archives that crawl.toml names, and that nobody at this machine has named for this collection."""
+    if "dedup_from" in given:
+        return
+    if unknown := strangers(Layout(directory), settings.dedup.dedup_from):
+        shown = printable(" ".join(f"--dedup-from {quote(path)}" for path in unknown), 1000)
+        raise ConfigError(
+            f"{Layout(directory).settings}: dedup-from: nobody has named {printable(unknown[0], 1000)} for this "
+            f"collection on this machine; if you trust both, give it again: {shown}; else take it out of the file"
+        )
 
 
 def dedup_from(directory: Path) -> list[Path]:

@@ -29,7 +29,9 @@ def recrawl(directory: Path, wish: Wish) -> ExitCode:
     layout = Layout(directory)
     read = place.settings_text(layout.settings)
     before = toml.parse(read, str(layout.settings))
-    settings = with_places(wished(wish, before), directory)
+    settings = wished(wish, before)
+    place.check_named_here(directory, settings, wish.given)
+    settings = with_places(settings, directory)
     check_room(directory, settings)
     from archiver.succession import set_aside  # noqa: PLC0415 - the network and the database, as in `crawling`
 

@@ -11,6 +11,7 @@ from shlex import quote
 
 from archiver import replay
 from archiver.archive.layout import Layout
+from archiver.archive.vouching import strangers
 from archiver.cli import directory as place
 from archiver.cli.printing import opened as holdings_of
 from archiver.cli.terminal import complain, result, say
@@ -96,10 +97,17 @@ def _referred_to(directories: Sequence[Path]) -> Iterator[Path]:
 
 def _dedup_from(directory: Path) -> list[Path]:
     try:
-        return place.dedup_from(directory)
+        found = place.dedup_from(directory)
     except ConfigError as error:
         complain(f"whether payloads lie elsewhere is not known: {error}")
         return []
+    unknown = strangers(Layout(directory), map(str, found))
+    for path in unknown:
+        complain(
+            f"{printable(path, _LONGEST)} is not shown: {Layout(directory).settings} says that payloads lie there, and "
+            "nobody has named it for this collection on this machine; name it yourself if you trust both"
+        )
+    return [path for path in found if str(path) not in unknown]
 
 
 def _seeds(directory: Path) -> list[str]:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.layout import OPEN
+from archiver.archive.layout import OPEN, Layout
+from archiver.archive.vouching import strangers
 from archiver.model import ExitCode
 from fixtures.forks import Forks
 from fixtures.lifetimes import crawl
@@ -231,3 +232,37 @@ def test_a_pipe_that_is_named_by_hand_makes_nobody_wait(tmp_path: Path) -> None:
         )
         assert done.returncode == ExitCode.USAGE, done.stderr
         assert "pipe.warc.gz" in done.stderr
+
+
+def test_other_archives_are_taken_only_if_they_were_named_here(
+    folder: Path, forks: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As crawl.toml of a received collection names them; then as the person at this machine does."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shutil.copytree(folder / "c", folder / "mine/private")
+    private = folder / "mine/private"
+    with (folder / "c/crawl.toml").open("a") as file:
+        file.write(f'dedup-from = ["{private}"]\n')
+
+    def told(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "archiver", *command],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    for command in ("resume", "recrawl"):
+        refused = told(command, "c")
+        assert refused.returncode == ExitCode.USAGE, refused.stderr
+        assert f"--dedup-from {private}" in refused.stderr
+    assert not (tmp_path / "state").exists()
+    assert told("resume", "c", "--dedup-from", str(private)).returncode == ExitCode.DONE
+    assert told("resume", "c").returncode == ExitCode.DONE
+    assert strangers(Layout(folder / "c"), [str(private)]) == []
+    shutil.copytree(folder / "c", tmp_path / "handed-on")
+    (tmp_path / "state/archiver/key").write_bytes(bytes(32))  # another person's
+    assert told("resume", str(tmp_path / "handed-on")).returncode == ExitCode.USAGE
+    assert strangers(Layout(tmp_path / "handed-on"), [str(private)]) == [str(private)]
