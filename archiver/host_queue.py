@@ -62,6 +62,7 @@ class Queue:
     place: Circle | None = None  # the hosts at its address, where it shares with them
     proven: bool = False  # its latest answer came quickly
     asleep: bool = False  # one request at a time
+    rested: float = float("-inf")  # until then it waits because of our work, not because it wants to
     held: bool = False  # by a limit: what waits is not asked for in this run
     paused: bool = False  # it refuses us: as above
     window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age

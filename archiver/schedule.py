@@ -156,6 +156,13 @@ class Schedule:
         if queue is not None:
             queue.parked = max(queue.parked, until)
 
+    def rest(self, host: int, until: float) -> None:
+        """As `park`, because what *host* has sent gives us so much work."""
+        queue = self._queues.get(host)
+        if queue is not None:
+            queue.rested = until
+            queue.parked = max(queue.parked, until)
+
     def sleep(self, host: int, until: float) -> None:
         """*host* does not answer: one request at a time, and none before *until*."""
         self.park(host, until)

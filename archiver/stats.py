@@ -12,7 +12,16 @@ from typing import Literal
 
 Phase = Literal["recovering", "crawling", "draining", "writing", "waiting", "offline"]
 Why = Literal[
-    "rate", "retry-after", "robots.txt", "retry", "asleep, next probe", "limit reached", "refuses us", "busy", ""
+    "rate",
+    "retry-after",
+    "our own work",
+    "robots.txt",
+    "retry",
+    "asleep, next probe",
+    "limit reached",
+    "refuses us",
+    "busy",
+    "",
 ]
 
 WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls

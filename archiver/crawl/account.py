@@ -92,7 +92,9 @@ def _line(queue: Queue, now: float) -> HostLine:
     elif queue.held:
         why = "limit reached"
     elif queue.parked > now:
-        why, wait = "asleep, next probe" if queue.asleep else "retry-after", queue.parked - now
+        ours = queue.parked <= queue.rested
+        why = "asleep, next probe" if queue.asleep else "our own work" if ours else "retry-after"
+        wait = queue.parked - now
     elif not queue.window and queue.later < float("inf"):
         why, wait = "retry", max(0.0, queue.later - now)
     elif (due := queue.next(now)) > now:

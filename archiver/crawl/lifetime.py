@@ -81,7 +81,7 @@ class Crawl:
         self._spent = 0  # URLs that count for --max-urls
         self._deciding = 0  # batches that are committed, and may still make URLs wait again
         schedule = parts.schedule
-        parts.committer.attach(self._committed, lambda: not schedule.active, schedule.lessons, schedule.park)
+        parts.committer.attach(self._committed, lambda: not schedule.active, schedule.lessons, schedule.rest)
 
     def drain(self) -> None:
         """No new request starts; those under way finish, and everything is committed."""
@@ -232,7 +232,7 @@ class Crawl:
             if visited.exchange is not None:
                 self._feed.received(claim.host, visited.exchange.response.length)
                 if (head := visited.exchange.framing.head_length) > LARGE_HEAD:
-                    self._schedule.park(claim.host, self._clock.now() + REST_AFTER_HEAD * head / LARGE_HEAD)
+                    self._schedule.rest(claim.host, self._clock.now() + REST_AFTER_HEAD * head / LARGE_HEAD)
             await self._committer.put(visited)
 
     async def _is_excused(self, visited: Visited, began: float) -> bool:

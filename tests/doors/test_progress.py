@@ -28,6 +28,8 @@ HOSTILE = "https://x/\x1b[2J\r\n[bold]\u202e"
 
 def test_line() -> None:
     assert line(NOW) == "crawling 12.3 s · 7 done · 4 waiting · 1 failed · 1 active · 3.2/s · 123.5 kB"
+    writing = line(replace(NOW, state="writing", active=0, unwritten=12))
+    assert writing == "writing 12.3 s · 7 done · 4 waiting · 1 failed · 12 left to write · 3.2/s · 123.5 kB"
     assert line(replace(NOW, waiting_for="robots.txt of http://x")).endswith(" · waiting for robots.txt of http://x")
 
 
