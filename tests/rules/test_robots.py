@@ -215,7 +215,8 @@ def test_the_longest_match_decides(group: list[tuple[str, str]], path: str) -> N
 @given(GROUP, PATHS)
 @settings(max_examples=300)
 def test_protego_decides_the_same(group: list[tuple[str, str]], path: str) -> None:
-    """But for asterisks at the end (or before a last `$`), which protego does not count as length, and Google does."""
+    """But for lengths: protego leaves out asterisks at the end (or before a last `$`), and counts `&` as `%26`."""
+    assume("&" not in "".join(pattern for _, pattern in group))
     lines = [f"{word}: {re.sub(r'[*]+(?=[$]?$)', '', pattern)}" for word, pattern in group]
     text = "\n".join(("User-agent: *", *lines))
     assert rules(text).allows(HERE + path) == Protego.parse(text).can_fetch(HERE + path, "x")
