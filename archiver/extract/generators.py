@@ -32,6 +32,7 @@ _BUNDLE_PATH = re.compile(
     r"bundlePath\s*+:\s*+(?:[\"']([^\"'\\\s]{0,200})[\"']\.replace\(/\\/\$/,\s*+[\"']{2}\)\s*+\+\s*+)?"
     r"[\"']([^\"'\\\s]{0,200}/)[\"']"
 )
+_DOCSIFY = re.compile(r"\b(?:load)?([Ss]idebar|[Nn]avbar|coverpage)\s{0,10}:\s{0,10}true")
 _SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
 _COLUMN = re.compile(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
 _FIELD = re.compile(r"\"([A-Z])\":\"([^\"]*+)\"")
@@ -43,12 +44,19 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     """What the *text* of a script in a page names for the script that searches the book."""
     if "path_to_searchindex_js" in text:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
-    yield from ((name, Hop.SPECULATIVE) for name in pagefind(text))
+    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify(text)))
 
 
 def is_table(name: str, text: str) -> bool:
     """Whether only the whole page explains what a script of this *name* with this *text* names."""
     return name == "__NEXT_DATA__" or any(mark in text for mark in _MARKS)
+
+
+def docsify(text: str) -> Iterator[str]:
+    """The texts that Docsify makes the page of: the first one, and those around it if they are wanted."""
+    if "$docsify" in text:
+        yield "README.md"
+        yield from (f"_{name.lower()}.md" for name in _DOCSIFY.findall(text))
 
 
 def pagefind(text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Indexes that are data and no scripts: of Pagefind's search, of MkDocs' in other languages, of a page of Gatsby.
+"""Indexes that are data: of Pagefind's search, of MkDocs' languages, of a page of Gatsby, of Docsify's texts.
 
 Their form is known, so what they name are requisites, but for the languages, which two generators write alike and keep
-in two places. Linear; what has another form names nothing.
+in two places, and for Docsify's. Linear; what has another form names nothing.
 """
 
 import json
@@ -28,6 +28,8 @@ _FILES = {  # where a row of each of them has the hash, and which file that mean
 _SHARED = re.compile(rb"\"staticQueryHashes\"\s*+:\s*+\[([^\[\]]{0,100000})\]")
 _NAME = re.compile(rb"\"([\w-]{1,60})\"")
 _LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
+_MARKDOWN_LINK = re.compile(rb"\]\(([^\s()<>#?]{1,500})")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
 _CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # of words, where no spaces are
 _BYTES, _TEXT, _LIST = 2, 3, 4  # kinds of items in CBOR
 _NUMBERS = frozenset((0, 1, 7))
@@ -43,6 +45,8 @@ def read(document: Document) -> Links:
         names, hop = _of_list(body), Hop.REQUISITE
     elif path.endswith("/page-data.json"):
         names, hop = _of_page(body, path), Hop.REQUISITE
+    elif path.endswith(".md"):
+        names, hop = _of_markdown(body), Hop.SPECULATIVE
     elif path.endswith("/search_index.json"):
         names, hop = _of_languages(body), Hop.SPECULATIVE
     else:
@@ -73,6 +77,17 @@ def _of_page(body: bytes, path: str) -> Iterator[str]:
     hashes = _SHARED.search(body)
     for name in _NAME.findall(hashes[1]) if hashes else ():
         yield f"{root}/page-data/sq/d/{name.decode()}.json"
+
+
+def _of_markdown(body: bytes) -> Iterator[str]:
+    """The texts and files to which a text of Docsify leads: nothing but a script makes pages of them.
+
+    An address from the root means the folder of the site, in which a list of its pages lies.
+    """
+    for written in _MARKDOWN_LINK.finditer(body):
+        name = written[1].decode("utf-8", "replace").lstrip("/")
+        if name.endswith((".md", *_PICTURES)) and ":" not in name:
+            yield name
 
 
 def _of_languages(body: bytes) -> Iterator[str]:

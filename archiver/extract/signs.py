@@ -64,6 +64,8 @@ def word_of(document: Document, head: bytes, *, loose: bool, page: bool) -> Word
         return "SITEMAP" if url.path(document.url).lower().endswith(".xml.gz") else "OTHER"
     if media == "text/uri-list":
         return "TEXT"
+    if document.hop is Hop.SPECULATIVE and not page and url.path(document.url).endswith(".md"):
+        return "INDEX"
     return _json(document, head, loose=loose)
 
 

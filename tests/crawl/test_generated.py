@@ -11,7 +11,14 @@ from fixtures.lifetimes import crawl
 from fixtures.rawserver import NOT_FOUND, RawServer, keep
 from fixtures.sites import ok
 
-TYPES = {"js": "text/javascript", "css": "text/css", "json": "application/json", "html": "text/html", "": "text/html"}
+TYPES = {
+    "js": "text/javascript",
+    "css": "text/css",
+    "json": "application/json",
+    "md": "text/markdown",
+    "html": "text/html",
+    "": "text/html",
+}
 ABOUT_THE_HOST = {"/robots.txt", "/favicon.ico", "/sitemap.xml", "/sitemap_index.xml"}
 
 
