@@ -17,6 +17,7 @@ from archiver.model import LIFE, Capture, Claim, Event, FileState, Hop, NewUrl, 
 from fixtures.waiting import waiting
 
 NEVER = float("inf")
+UNASKED = {Event.FORBID, Event.HOLD, Event.DELAY}
 EVENTS = (Event.RETRY, Event.CAPTURE, Event.RETRY, Event.GIVE_UP, Event.RETRY, Event.FORBID)
 NAMES = [f"http://h{host}.example/{page}" for host in range(3) for page in range(4)]
 
@@ -106,7 +107,10 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.received += 9
             due = self.now + 2
             until = self.now + park if park else 0.0
-            batch.append(Settlement(claim, event, 200, due=due, park=until, found=links, capture=capture))
+            later = row.priority + 5
+            batch.append(
+                Settlement(claim, event, 200, due=due, park=until, priority=later, found=links, capture=capture)
+            )
         if not batch:
             return
         size = 10 * len(self.captures)
@@ -117,7 +121,9 @@ class FrontierMachine(RuleBasedStateMachine):
             if row.state is State.WAITING:
                 row.state = LIFE[State.WAITING, each.event]
                 row.due = each.due if each.event is Event.RETRY else 0.0
-                row.tries += each.event is not Event.FORBID
+                row.tries += each.event not in UNASKED
+                if each.event is Event.DELAY:
+                    row.priority = each.priority
             if park:
                 key = url.origin(each.claim.url)
                 self.parked[key] = max(self.parked[key], each.park)
@@ -136,7 +142,10 @@ class FrontierMachine(RuleBasedStateMachine):
             row = self.known.get(name)
             if row is None:
                 self.known[name] = Row(len(self.known) + 1, State.WAITING, depth, strays, priority)
-            elif row.state is State.WAITING:
+            elif row.state in {State.WAITING, State.HELD}:
+                if row.state is State.HELD:  # whatever names it for certain releases it
+                    row.state, row.due, row.tries = State.WAITING, 0.0, 0
+                    new.append(name)
                 row.depth, row.strays = min((row.depth, row.strays), (depth, strays))
                 row.priority = min(row.priority, priority)
         return new
@@ -158,7 +167,8 @@ class FrontierMachine(RuleBasedStateMachine):
     def counts(self) -> None:
         counts = self.runner.run(self.frontier.counts())
         states = Counter(row.state for row in self.known.values())
-        assert (counts.waiting, counts.archived, counts.failed, counts.excluded) == tuple(states[s] for s in State)
+        told = (counts.waiting, counts.archived, counts.failed, counts.excluded, counts.held)
+        assert told == tuple(states[s] for s in State)
         assert counts.visited == sum(row.tries > 0 for row in self.known.values())
         assert counts.received == self.received
         assert counts.good_seeds == sum(self.known[seed].state is State.ARCHIVED for seed in self.seeds)
