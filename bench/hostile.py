@@ -15,14 +15,19 @@ import argparse
 import asyncio
 import gzip
 import multiprocessing
+import os
 import subprocess
 import sys
 import tempfile
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
+
+import hostile_network
+from hostile_network import PORT, VICTIM
 
 HONEST = 8  # hosts
 PAGES = 100_000  # of each honest host
@@ -135,6 +140,7 @@ ATTACKS: Mapping[str, type[Attack]] = {
     "sitemaps": Sitemaps,
     "broken-xml": BrokenXml,
     "heads": Heads,
+    **hostile_network.ATTACKS,
 }
 
 
@@ -152,18 +158,20 @@ class Servers:
         self._attack = attack
         self.answered: list[float] = []  # when an honest host answered
         self.asked = 0  # requests that the hostile hosts have got
+        self.flooded: list[float] = []  # when the victim, which no seed names, was asked
 
     async def run(self, pipe: Connection) -> None:
         """Serve until something comes through *pipe*; then send the books back."""
         addresses = [f"127.0.1.{n}" for n in range(1, HONEST + 1)]
         hostile = [f"127.0.2.{n}" for n in range(1, (self._attack.hosts if self._attack else 0) + 1)]
-        servers = [await asyncio.start_server(self._honest, address, 8600) for address in addresses]
-        servers += [await asyncio.start_server(self._hostile, address, 8600) for address in hostile]
-        pipe.send([f"http://{address}:8600/" for address in (*addresses, *hostile)])
+        servers = [await asyncio.start_server(self._honest, address, PORT) for address in addresses]
+        servers += [await asyncio.start_server(self._hostile, address, PORT) for address in hostile]
+        servers.append(await asyncio.start_server(self._victim, VICTIM, PORT))
+        pipe.send([f"http://{address}:{PORT}/" for address in (*addresses, *hostile)])
         await asyncio.to_thread(pipe.recv)
         for server in servers:
             server.close()
-        pipe.send((self.answered, self.asked))
+        pipe.send((self.answered, self.asked, most_in_a_second(self.flooded)))
 
     async def _honest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -179,6 +187,16 @@ class Servers:
         finally:
             writer.close()
 
+    async def _victim(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                self.flooded.append(monotonic())
+                writer.write(message(b"GIF89a", "image/gif"))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
     async def _hostile(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert self._attack is not None
         try:
@@ -186,10 +204,15 @@ class Servers:
                 self.asked += 1
                 await self._attack.answer(request.split(b" ")[1].decode("latin-1"), writer)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
+
+
+def most_in_a_second(moments: Sequence[float]) -> int:
+    """How many of *moments*, in order, lie within any second."""
+    return max((bisect_left(moments, at + 1) - place for place, at in enumerate(moments)), default=0)
 
 
 def serve(name: str, pipe: Connection) -> None:
@@ -197,8 +220,8 @@ def serve(name: str, pipe: Connection) -> None:
     asyncio.run(Servers(ATTACKS[name]() if name else None).run(pipe))
 
 
-def measured(name: str, seconds: float) -> tuple[float, int, str]:
-    """Answers of the honest hosts a second beside the attack *name* ("": none), requests that it got, the ending."""
+def measured(name: str, seconds: float) -> tuple[float, str]:
+    """Answers of the honest hosts a second beside the attack *name* ("": none), and what else is to be said."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.Process(target=serve, args=(name, there))
     process.start()
@@ -206,6 +229,7 @@ def measured(name: str, seconds: float) -> tuple[float, int, str]:
         seeds: Sequence[str] = here.recv()
         options = ATTACKS[name].options if name else ()
         with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "sitecustomize.py").write_text(hostile_network.LOOKUPS)
             began = monotonic()
             command = [
                 sys.executable,
@@ -225,16 +249,19 @@ def measured(name: str, seconds: float) -> tuple[float, int, str]:
                 timeout=seconds * 10 + 60,
                 cwd=Path(__file__).parents[1],
                 check=False,
+                env={**os.environ, "PYTHONPATH": folder},
             )
             took = monotonic() - began
         here.send("end")
-        answered, asked = here.recv()
+        answered, asked, flooded = here.recv()
     finally:
         process.join(10)
         process.kill()
     start, end = began + seconds * SETTLING, began + seconds
     count = sum(start <= at < end for at in answered)
-    return count / (end - start), asked, f"exit code {ran.returncode} after {took:.0f} s"
+    victim = f"; at the victim at most {flooded} requests in a second" if flooded else ""
+    ending = f"exit code {ran.returncode} after {took:.0f} s"
+    return count / (end - start), f"{asked} hostile requests{victim}; {ending}"
 
 
 def main() -> None:
@@ -250,15 +277,13 @@ def main() -> None:
         for name, attack in ATTACKS.items():
             print(f"{name:16} {attack.says}")
         return
-    alone, _, ending = measured("", given.seconds)
+    alone, ending = measured("", given.seconds)
     print(f"{'no attack':16} {alone:6.1f} honest answers/s; {ending}", flush=True)
     for name in given.attacks or ATTACKS:
-        rate, asked, ending = measured(name, given.seconds)
+        rate, ending = measured(name, given.seconds)
         verdict = "" if rate >= TARGET * alone else f"  below {TARGET:.0%}"
         share = f"{rate / alone:4.0%}" if alone else "-"
-        print(
-            f"{name:16} {rate:6.1f} honest answers/s = {share}; {asked} hostile requests; {ending}{verdict}", flush=True
-        )
+        print(f"{name:16} {rate:6.1f} honest answers/s = {share}; {ending}{verdict}", flush=True)
 
 
 if __name__ == "__main__":

@@ -157,6 +157,8 @@ class Crawl:
             self._spent += refused is None and claim.counts
             task = group.create_task(self._visit(claim, refused))
             self._visits.add(task)
+            if refused is None:
+                self._requests.expect(task, claim)
             task.add_done_callback(self._visits.discard)
             if self._network.lost and not refused:
                 self._network.probe(now)

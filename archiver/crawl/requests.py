@@ -2,8 +2,8 @@
 
 At most `--concurrency` of them count at once. One that gets next to nothing for a second, because a name server, a
 handshake or a body is slow, counts no longer: there is room for `--slow-concurrency` of that kind, of which no host has
-more than its share. So hosts that drip do not hold up the others, and no answer is cut because of another one. Where
-much of that room is taken, hosts that have not answered quickly yet get half of the requests at most.
+more than its share. So hosts that drip do not hold up the others, and no answer is cut because of another one. As soon
+as half as many are slow, hosts that have not answered quickly yet get half of the requests that count at most.
 """
 
 import asyncio
@@ -50,6 +50,7 @@ class UnderWay:
     at_gate: bool = False  # it waits for its turn, which is not its host's doing
     unsent: bool = True
     slow: bool = False
+    begun: bool = False  # its task runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Requests:
 
     def newcomers(self) -> int:
         """Return how many more may go to hosts that have not answered quickly yet."""
-        if self._slow < self._most_slow / 2:
+        if self._slow < min(self._most, self._most_slow) / 2:
             return self._most
         unproven = sum(not each.slow and not self._proven(each.host) for each in self._under_way.values())
         return max(1, self._most // 2) - unproven
@@ -143,11 +144,16 @@ class Requests:
 
     def cut(self) -> None:
         """Cut off all that are under way."""
-        _cancel(self._under_way)
+        _cancel(task for task, each in self._under_way.items() if each.begun)
 
     def call_back(self) -> None:
         """Call those back that are not out yet."""
-        _cancel(task for task, each in self._under_way.items() if each.unsent)
+        _cancel(task for task, each in self._under_way.items() if each.unsent and each.begun)
+
+    def expect(self, task: Task, claim: Claim) -> None:
+        """Count *task*, which will make the request for *claim*, from now on: it runs only when others pause."""
+        self._under_way[task] = UnderWay(claim.host, self._clock.now(), rules=claim.priority < 0)
+        task.add_done_callback(lambda done: self._under_way.pop(done, None))
 
     async def make(self, claim: Claim) -> Visited | None:
         """Return what came of the request for *claim*; None where it was held back or cut off: its URL waits on."""
@@ -168,7 +174,7 @@ class Requests:
     def _entered(self, claim: Claim) -> Iterator[tuple[Task, UnderWay]]:
         task = asyncio.current_task()
         assert task is not None
-        here = self._under_way[task] = UnderWay(claim.host, self._clock.now(), rules=claim.priority < 0)
+        here = self._under_way[task] = UnderWay(claim.host, self._clock.now(), rules=claim.priority < 0, begun=True)
         try:
             yield task, here
         finally:
