@@ -52,6 +52,11 @@ class Offers:
         for new in links:
             self._keep(new)
 
+    def drop(self, address: str) -> None:
+        """The row of *address* is held from now on: a link to it may release it."""
+        self._young.pop(address, None)
+        self._old.pop(address, None)
+
     def forget(self) -> None:
         """Rows may have been written anew."""
         self._young, self._old, self._weight = {}, {}, 0

@@ -79,6 +79,9 @@ def settle(
         "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
         [(each.park, each.claim.host) for each in settlements if each.park],
     )
+    for each in settlements:
+        if each.event is Event.HOLD:
+            offers.drop(each.claim.url)
     tallies.keep(db, settlements)
     _refuse(db, settlements)
     _name_loops(db, settlements)

@@ -131,3 +131,11 @@ def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert rows(tmp_path, "SELECT waiting, archived, failed, excluded FROM hosts") == [(5, 0, 0, 0), (5, 0, 0, 0)]
+
+
+def test_what_is_held_may_be_released_by_the_same_link() -> None:
+    offers, new = Offers(), NewUrl("http://example.org/a", Hop.LINK, "L", 1, 0, 2)
+    offers.remember([new])
+    assert offers.news([new], 1) == []
+    offers.drop(new.url)
+    assert offers.news([new], 1) == [(new, 1)]
