@@ -50,9 +50,9 @@ def asked(
 
 
 def test_a_site_is_asked_once_and_last_for_what_nothing_names(tmp_path: Path) -> None:
-    names = [f"/{letter * 3}.html" for letter in "abcdefghijkl"]  # no pattern that might turn out to be a trap
+    names = [f"/{letter * 3}.html" for letter in "abcdefghijkl"]
     many: dict[str, Route] = {"/": ok(page("Home", names)), **{name: ok(page(name, ["/"])) for name in names}}
-    found = asked(tmp_path, many, host_concurrency=1)
+    found = asked(tmp_path, many, host_concurrency=1, traps="off")  # they delay pages that look alike
     assert Counter(found).most_common(1)[0][1] == 1
     assert set(found) == many.keys() | UNNAMED
     assert UNNAMED.isdisjoint(found[:-3])
