@@ -10,7 +10,7 @@ from enum import Enum
 from archiver import texts, url
 from archiver.shown import OFTEN, Shown
 
-MANY_DIGITS = 12  # of new numbers: a row of a table; a counter has fewer
+MANY_DIGITS = 6  # of at least two new numbers: a row of a table; a counter is one number
 MOST_ANALYSED = 200  # blocks of a page
 SHORTEST_WORDS = 4  # bytes: less is a label
 LONGEST_NUMBER = 15  # digits; a longer number is a token …
@@ -61,7 +61,7 @@ class Novelty:
         found = texts.blocks(text)
         counts = self._shown.add_all([hash(block) ^ hash(host) for block in found])
         own = texts.own_words(address)
-        digits = 0
+        digits = several = 0
         unseen = [block for block, count in zip(found, counts, strict=True) if not count]
         specific = any(0 < count < OFTEN for count in counts)
         for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long one is most likely to decide
@@ -72,8 +72,9 @@ class Novelty:
                 if len(said.words) >= SHORTEST_WORDS and not self._shown.times(hash((host, said.words))):
                     return Worth.NEW, True
                 if said.numbers:
-                    digits += self._digits(address, shape, host, said)
-            if digits >= MANY_DIGITS:
+                    more = self._digits(address, shape, host, said)
+                    digits, several = digits + more, several + (len(said.numbers) if more else 0)
+            if several > 1 and digits >= MANY_DIGITS:
                 return Worth.NUMBERS, True
         return (Worth.NUMBER if digits else Worth.NOTHING), specific
 

@@ -4,10 +4,11 @@ A page is *barren* if all that it shows beyond its own URL was shown before on i
 like a trap goes to the end of its host's queue, the later the more barren pages its pattern has brought. It is fetched
 all the same, until the site's budget of barren pages is spent; only then is the rest of what is suspicious held.
 
-What answers for a page: text, images, data and numbers that are new. Numbers alone do only where a page of another
-pattern named the URL: else an endless counter would be new for ever. A fruitful page that names several new pages of
-another pattern is a list, and answers for them. Invariant: what is forgotten counts as new, so that a bound of memory
-costs requests and never a page.
+These count as content: text, images, data and numbers that are new. One number alone counts only if a page of another
+pattern named the URL; otherwise an endless counter would be new for ever. A page that names several new pages of
+another pattern is a list, and answers for them, if it brought something or is the first of its own pattern. Variants of
+a known URL (another session id, another order of the query) have tallies of their own, so they cost no real page.
+Invariant: what is forgotten counts as new, so a bound of memory costs requests and never a page.
 """
 
 import re
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 from archiver import url
 from archiver.config.settings import TrapSettings
-from archiver.likeness import is_session, likeness, page_of, variant
+from archiver.likeness import Likeness, is_session, likeness, page_of, variant
 from archiver.model import Hop, PatternTally
 from archiver.novelty import Novelty, Worth
 
@@ -36,6 +37,7 @@ RULES = (
     "traps",
 )  # with what each rule begins, in the words of the settings
 
+VARIANT = "#variant"  # ends the name of the tally of URLs that are variants of others; no URL here has a fragment
 SITE = "site "  # begins the name of the tally of a whole site
 MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
 POOR = 1 << 16  # barren pages: half a megabyte; a power of two, as …
@@ -148,22 +150,22 @@ class Traps:
         """Count a page that was archived; what is to be remembered of its pattern, its family and its site."""
         if self._novelty is None:
             return ()
-        shape, family = likeness(page.url)
-        came_from = likeness(page.via).pattern if page.via else ""
-        worth = self._novelty.worth(page.url, shape, page.text, markup=page.markup)
+        shape, family = self._names(page.url)
+        own = likeness(page.url).pattern
+        same = page.via != "" and likeness(page.via).pattern == own
+        first = shape not in self._tallies and not self.is_poor(page.via)
+        worth = self._novelty.worth(page.url, own, page.text, markup=page.markup)
         known, where = self._known, KNOWN - 1
-        new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead)]  # no page has linked to them
-        if worth in {Worth.NUMBERS, Worth.NUMBER} and came_from == shape:
-            worth = Worth.COUNTER  # it names itself, and shows nothing but numbers
-        if worth is Worth.NUMBER and self.is_poor(page.via):
-            worth = Worth.COUNTER
-        if worth is not Worth.NEW and new and self._leads_on(shape, family, new):
+        new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead) and not self._is_variant(lead)]
+        if worth is Worth.NUMBER and (same or self.is_poor(page.via)):
+            worth = Worth.COUNTER  # one number, and only its own pattern names the page
+        if worth is not Worth.NEW and new and self._leads_on(own, family, new):
             worth = Worth.NEW
         if worth is Worth.NEW and self._in_maze(page, new):
             worth = Worth.NOTHING
         if worth is Worth.NOTHING:
             self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
-        listed = self._listed(shape, new) if worth is Worth.NEW else ()
+        listed = self._listed(own, new) if worth is Worth.NEW or first else ()
         return (*listed, *self._count(page.url, shape, family, worth))
 
     def saw_part(self, via: str, content: int) -> tuple[PatternTally, ...]:
@@ -173,14 +175,14 @@ class Traps:
         """
         if self._novelty is None or not self.is_poor(via):
             return ()
-        shape, family = likeness(via)
+        shape, family = self._names(via)
         if self._novelty.is_new(url.origin(via), content):
             self._poor[hash(via) & (POOR - 1)] = 0
             return self._forgive(via, shape, family)
         return self._count(via, shape, family, Worth.NOTHING)
 
     def _standing(self, address: str, via: str, level: int, rule: str) -> Standing:
-        shape, family = likeness(address)
+        shape, family = self._names(address)
         tally = self._tallies.get(shape)
         if self._has_budgets and (over := self._over_budget(shape, family)):
             return over
@@ -238,6 +240,13 @@ class Traps:
         if _MONTH_OF_YEAR.search(address) and _year(address) > year + settings.max_years_ahead:
             return f"max-years-ahead: {settings.max_years_ahead}"
         return ""
+
+    def _names(self, address: str) -> Likeness:
+        """The pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
+        found = likeness(address)
+        if not self._is_variant(address):
+            return found
+        return Likeness(found.pattern + VARIANT, found.family + VARIANT)
 
     def _is_variant(self, address: str) -> bool:
         """Whether another URL was taken that is this one but for ids of a session, or for the order of its query."""
