@@ -16,23 +16,25 @@ import asyncio
 import gzip
 import multiprocessing
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
 import hostile_network
-from hostile_network import PORT, VICTIM
+from hostile_network import VICTIM
 
 HONEST = 8  # hosts
 PAGES = 100_000  # of each honest host
 TARGET = 0.8  # of what they answer without the attack
 SETTLING = 0.5  # of the time, after which answers are counted
+PORT_TRIES = 20  # a port that is free on one address may be taken on another
 
 
 class Attack(Protocol):
@@ -151,6 +153,25 @@ def honest(number: int) -> bytes:
     return message(f"<!doctype html><title>{number}</title>{text}{links}".encode())
 
 
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def started(handlers: Mapping[str, Handler], tries: int = PORT_TRIES) -> tuple[int, list[asyncio.Server]]:
+    """Start a server on each address; return the port, which is free on all of them, and the servers."""
+    port, servers = 0, list[asyncio.Server]()
+    try:
+        for address, handler in handlers.items():
+            servers.append(await asyncio.start_server(handler, address, port))
+            port = servers[-1].sockets[0].getsockname()[1]
+    except OSError:
+        for server in servers:
+            server.close()
+        if not tries:
+            raise
+        return await started(handlers, tries - 1)
+    return port, servers
+
+
 class Servers:
     """All hosts of one crawl, on addresses of their own."""
 
@@ -164,10 +185,13 @@ class Servers:
         """Serve until something comes through *pipe*; then send the books back."""
         addresses = [f"127.0.1.{n}" for n in range(1, HONEST + 1)]
         hostile = [f"127.0.2.{n}" for n in range(1, (self._attack.hosts if self._attack else 0) + 1)]
-        servers = [await asyncio.start_server(self._honest, address, PORT) for address in addresses]
-        servers += [await asyncio.start_server(self._hostile, address, PORT) for address in hostile]
-        servers.append(await asyncio.start_server(self._victim, VICTIM, PORT))
-        pipe.send([f"http://{address}:{PORT}/" for address in (*addresses, *hostile)])
+        handlers: dict[str, Handler] = {
+            **dict.fromkeys(addresses, self._honest),
+            **dict.fromkeys(hostile, self._hostile),
+            VICTIM: self._victim,
+        }
+        port, servers = await started(handlers)
+        pipe.send([f"http://{address}:{port}/" for address in (*addresses, *hostile)])
         await asyncio.to_thread(pipe.recv)
         for server in servers:
             server.close()
@@ -220,6 +244,12 @@ def serve(name: str, pipe: Connection) -> None:
     asyncio.run(Servers(ATTACKS[name]() if name else None).run(pipe))
 
 
+def processor_time() -> float:
+    """Seconds that all processes took which this one has started, and which have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measured(name: str, seconds: float) -> tuple[float, str]:
     """Answers of the honest hosts a second beside the attack *name* ("": none), and what else is to be said."""
     here, there = multiprocessing.Pipe()
@@ -230,7 +260,7 @@ def measured(name: str, seconds: float) -> tuple[float, str]:
         options = ATTACKS[name].options if name else ()
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "sitecustomize.py").write_text(hostile_network.LOOKUPS)
-            began = monotonic()
+            began, worked = monotonic(), processor_time()
             command = [
                 sys.executable,
                 "-m",
@@ -251,7 +281,7 @@ def measured(name: str, seconds: float) -> tuple[float, str]:
                 check=False,
                 env={**os.environ, "PYTHONPATH": folder},
             )
-            took = monotonic() - began
+            took, worked = monotonic() - began, processor_time() - worked
         here.send("end")
         answered, asked, flooded = here.recv()
     finally:
@@ -260,7 +290,7 @@ def measured(name: str, seconds: float) -> tuple[float, str]:
     start, end = began + seconds * SETTLING, began + seconds
     count = sum(start <= at < end for at in answered)
     victim = f"; at the victim at most {flooded} requests in a second" if flooded else ""
-    ending = f"exit code {ran.returncode} after {took:.0f} s"
+    ending = f"exit code {ran.returncode} after {took:.0f} s, {worked:.0f} s of processor time"
     return count / (end - start), f"{asked} hostile requests{victim}; {ending}"
 
 
@@ -277,6 +307,7 @@ def main() -> None:
         for name, attack in ATTACKS.items():
             print(f"{name:16} {attack.says}")
         return
+    print(f"load {os.getloadavg()[0]:.1f}")
     alone, ending = measured("", given.seconds)
     print(f"{'no attack':16} {alone:6.1f} honest answers/s; {ending}", flush=True)
     for name in given.attacks or ATTACKS:
@@ -284,6 +315,7 @@ def main() -> None:
         verdict = "" if rate >= TARGET * alone else f"  below {TARGET:.0%}"
         share = f"{rate / alone:4.0%}" if alone else "-"
         print(f"{name:16} {rate:6.1f} honest answers/s = {share}; {ending}{verdict}", flush=True)
+    print(f"load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

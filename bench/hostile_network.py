@@ -7,7 +7,6 @@ Names below `.test` are looked up by `LOOKUPS`, which `hostile.py` puts in place
 import asyncio
 
 VICTIM = "127.0.3.1"
-PORT = 8600
 LOOKUPS = f"""
 import socket, time
 system = socket.getaddrinfo
@@ -135,8 +134,9 @@ class Flood:
         if target == "/robots.txt":
             writer.write(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
             return
+        port = writer.get_extra_info("sockname")[1]
         names = [f"i{n}.victim.test" if n % 2 else f"www.victim{n}.test" for n in range(1500)]
-        writer.write(images([f"http://{name}:{PORT}/x.gif" for name in names]))
+        writer.write(images([f"http://{name}:{port}/x.gif" for name in names]))
 
 
 ATTACKS = {

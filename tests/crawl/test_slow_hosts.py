@@ -97,6 +97,18 @@ def test_silent_name_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert sum(state == "waiting" for url, state in states(tmp_path).items() if "mute" in url) == len(silent)
 
 
+def test_requests_count_as_soon_as_they_are_handed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many are handed out in one step, before any of them runs; new hosts still get half of the slots at most."""
+    slots = slow = 8
+    names = Names(lambda name: [HONEST], lambda name: "mute" in name)
+    monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: names)
+    with RawServer(honest(), hosts=(HONEST,)) as server:
+        seeds = [server.url("/p0", "honest.example"), *(f"http://www.mute{n}.example/" for n in range(60))]
+        terms = {"concurrency": slots, "slow_concurrency": slow, "max_time": 5.0}  # no look-up is given up before that
+        crawled(tmp_path, seeds, allow_private=(HONEST,), **terms)
+    assert slots < names.most <= slow + slots // 2
+
+
 def test_look_ups_of_one_domain_are_few_at_once() -> None:
     async def main() -> None:
         names = Names(lambda _: [HONEST], lambda name: "mute" in name)
