@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from archiver import url
 from archiver.errors import Failure
 from archiver.frontier.connection import Connection
-from archiver.frontier.offers import Found, far, no_better
+from archiver.frontier.offers import Found, far
 from archiver.model import NewUrl, State
 from archiver.scope import is_guess
 
@@ -65,7 +65,7 @@ def add(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewU
             nearer.append(((new, via), row))
         if is_sooner := new.priority < priority:
             sooner.append((new.priority, row))
-        if waits or not (is_nearer or is_sooner):
+        if waits or (state != State.HELD and not (is_nearer or is_sooner)):  # the next link may release what is held
             idle.append(new)
     seeds = _seeds(db, {via for _, via in found.values()} | {via for (_, via), _ in nearer})
     db.executemany(REVIVE, [(row,) for row, _ in revived])
@@ -101,13 +101,11 @@ def _life(new: NewUrl) -> tuple[str, str, str]:
 
 def _best(one: Found, other: Found) -> Found:
     """The nearer of two ways to a URL, and the sooner of their priorities; held only where both are."""
-    if bool(one[0].held) != bool(other[0].held):
-        return other if one[0].held else one
-    if no_better(other[0], one[0]):
-        return one
     near = other if far(other[0]) < far(one[0]) else one
     sooner = min(one[0].priority, other[0].priority)
-    return near if near[0].priority == sooner else (near[0]._replace(priority=sooner), near[1])
+    held = near[0].held if one[0].held and other[0].held else ""
+    new = near[0]
+    return near if (new.priority, new.held) == (sooner, held) else (new._replace(priority=sooner, held=held), near[1])
 
 
 def named_meanwhile(db: Connection, rows: Iterable[int]) -> Counter[int]:

@@ -53,7 +53,7 @@ class Offers:
             self._keep(new)
 
     def drop(self, address: str) -> None:
-        """The row of *address* is held from now on: a link to it may release it."""
+        """The row of *address* is held or goes later from now on: the next link to it may change that."""
         self._young.pop(address, None)
         self._old.pop(address, None)
 

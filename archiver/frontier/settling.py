@@ -79,9 +79,10 @@ def settle(
         "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
         [(each.park, each.claim.host) for each in settlements if each.park],
     )
-    for each in settlements:
-        if each.event is Event.HOLD:
-            offers.drop(each.claim.url)
+    later = {each.claim.url for each in settlements if each.event in {Event.HOLD, Event.DELAY}}
+    for address in later:
+        offers.drop(address)
+    idle = [new for new in idle if new.url not in later]
     tallies.keep(db, settlements)
     _refuse(db, settlements)
     _name_loops(db, settlements)

@@ -2,8 +2,10 @@
 
 import asyncio
 import shutil
+import sqlite3
 import tempfile
 from collections import Counter, defaultdict
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,19 +14,33 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from archiver import url
+from archiver.frontier import held
+from archiver.frontier.held import HeldPattern, held_patterns
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import LIFE, Capture, Claim, Event, FileState, Hop, NewUrl, Settlement, Span, State
 from fixtures.waiting import waiting
 
 NEVER = float("inf")
 UNASKED = {Event.FORBID, Event.HOLD, Event.DELAY}
-EVENTS = (Event.RETRY, Event.CAPTURE, Event.RETRY, Event.GIVE_UP, Event.RETRY, Event.FORBID)
+EVENTS = (
+    *(Event.RETRY, Event.CAPTURE, Event.RETRY, Event.GIVE_UP, Event.RETRY, Event.FORBID),
+    *(Event.HOLD, Event.DELAY, Event.HOLD, Event.DELAY),
+)
 NAMES = [f"http://h{host}.example/{page}" for host in range(3) for page in range(4)]
 
 CHOSEN = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(EVENTS)), min_size=1, max_size=3)
 FOUND = st.lists(
-    st.tuples(st.sampled_from(NAMES), st.integers(0, 4), st.integers(0, 2), st.integers(0, 4)), min_size=2, max_size=6
+    st.tuples(st.sampled_from(NAMES), st.integers(0, 4), st.integers(0, 2), st.integers(0, 4), st.booleans()),
+    min_size=2,
+    max_size=6,
 )
+Found = tuple[str, int, int, int, bool]
+RULE = "trap-budget: 5"
+
+
+def pattern_of(name: str) -> str:
+    """Return what a rule would call the pattern of *name*."""
+    return f"{url.origin(name)}/N"
 
 
 @dataclass
@@ -83,17 +99,23 @@ class FrontierMachine(RuleBasedStateMachine):
         self.now += seconds
 
     @rule(chosen=CHOSEN, found=FOUND)
-    def settle_two(self, chosen: list[tuple[int, Event]], found: list[tuple[str, int, int, int]]) -> None:
+    def settle_two(self, chosen: list[tuple[int, Event]], found: list[Found]) -> None:
         """Most of a crawl is settling, and so it should be here."""
         self.settle(chosen, found, 0.0)
         self.settle(chosen[::-1], found[::-1], 0.0)
 
     @rule(chosen=CHOSEN, found=FOUND, park=st.sampled_from([0.0, 3.0]))
-    def settle(self, chosen: list[tuple[int, Event]], found: list[tuple[str, int, int, int]], park: float) -> None:
+    def settle(self, chosen: list[tuple[int, Event]], found: list[Found], park: float) -> None:
         """A batch; what is settled already may come again, as after a crash, and changes nothing but what it found."""
         batch = []
-        links = tuple(NewUrl(name, Hop.LINK, "L", depth, strays, priority) for name, depth, strays, priority in found)
-        names = [name for name, row in self.known.items() if row.state is State.WAITING] + list(self.known)[:2]
+        links = tuple(
+            NewUrl(
+                name, Hop.LINK, "L", depth, strays, priority, held=held.note(RULE, pattern_of(name)) if holds else ""
+            )
+            for name, depth, strays, priority, holds in found
+        )
+        names = [name for name, row in self.known.items() if row.state is State.WAITING]
+        names += [name for name in list(self.known)[:2] if self.known[name].state is not State.HELD]
         for name, event in {names[number % len(names)]: event for number, event in chosen if names}.items():
             row = self.known[name]
             claim = Claim(row.id, name, self.host_id(name), Hop.LINK, "", row.depth, row.strays, row.tries)
@@ -107,10 +129,8 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.received += 9
             due = self.now + 2
             until = self.now + park if park else 0.0
-            later = row.priority + 5
-            batch.append(
-                Settlement(claim, event, 200, due=due, park=until, priority=later, found=links, capture=capture)
-            )
+            settlement = Settlement(claim, event, 200, due=due, park=until, found=links, capture=capture)
+            batch.append(settlement._replace(priority=row.priority + 5, note=held.note(RULE, pattern_of(name))))
         if not batch:
             return
         size = 10 * len(self.captures)
@@ -131,24 +151,50 @@ class FrontierMachine(RuleBasedStateMachine):
         assert settled.hosts == {self.host_id(name) for name in new}
 
     def learn(self, links: tuple[NewUrl, ...]) -> list[str]:
-        """Put *links* into the specification, by the shortest way; which were new."""
-        best: dict[str, tuple[int, int, int]] = {}
+        """Put *links* into the specification, by the shortest way; which of them wait from now on."""
+        best: dict[str, tuple[int, int, int, bool]] = {}
         for link in links:
-            depth, strays, priority = best.get(link.url, (99, 99, 99))
+            depth, strays, priority, holds = best.get(link.url, (99, 99, 99, True))
             depth, strays = min((depth, strays), (link.depth, link.strays))
-            best[link.url] = depth, strays, min(priority, link.priority)
-        new = [name for name in best if name not in self.known]
-        for name, (depth, strays, priority) in best.items():
+            best[link.url] = depth, strays, min(priority, link.priority), holds and bool(link.held)
+        new = []
+        for name, (depth, strays, priority, holds) in best.items():
             row = self.known.get(name)
             if row is None:
-                self.known[name] = Row(len(self.known) + 1, State.WAITING, depth, strays, priority)
-            elif row.state in {State.WAITING, State.HELD}:
-                if row.state is State.HELD:  # whatever names it for certain releases it
-                    row.state, row.due, row.tries = State.WAITING, 0.0, 0
-                    new.append(name)
+                state = State.HELD if holds else State.WAITING
+                self.known[name] = Row(len(self.known) + 1, state, depth, strays, priority)
+            if not holds and (row is None or row.state is State.HELD):  # a link that no rule holds releases the URL
+                new.append(name)
+            if row is not None and row.state is State.HELD and not holds:
+                row.state, row.due, row.tries = State.WAITING, 0.0, 0
+            if row is not None and row.state is State.WAITING:
                 row.depth, row.strays = min((row.depth, row.strays), (depth, strays))
                 row.priority = min(row.priority, priority)
         return new
+
+    @rule(host=st.integers(0, 2), other_process=st.booleans())
+    def release(self, host: int, *, other_process: bool) -> None:
+        """As `archiver retry --held` does: all URLs of one pattern wait."""
+        pattern = f"http://h{host}.example/N"
+        with closing(sqlite3.connect(self.folder / "crawl.db")) as db:
+            there = {each.pattern: each for each in held_patterns(db)}
+        mine = [row for name, row in self.known.items() if row.state is State.HELD and pattern_of(name) == pattern]
+        assert (pattern in there) == bool(mine)
+        if not mine:
+            return
+        assert there[pattern].urls == len(mine)
+        assert self.runner.run(self.released(there[pattern], other_process=other_process)) == len(mine)
+        for row in mine:
+            row.state, row.due, row.tries = State.WAITING, 0.0, 0
+
+    async def released(self, pattern: HeldPattern, *, other_process: bool) -> int:
+        if not other_process:
+            return await self.frontier.release(pattern, 5)
+        other = await SqliteFrontier.open(self.folder / "crawl.db")
+        try:
+            return await other.release(pattern, 5)
+        finally:
+            await other.close()
 
     def host_id(self, name: str) -> int:
         key = url.origin(name)

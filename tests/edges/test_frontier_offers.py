@@ -20,17 +20,18 @@ from archiver.model import Claim, Event, Hop, NewUrl, Settlement
 from fixtures.archives import rows
 from fixtures.waiting import SEEDS, two_hosts
 
-EVENTS = (Event.CAPTURE, Event.FORBID, Event.RETRY, Event.GIVE_UP)
+EVENTS = (Event.CAPTURE, Event.FORBID, Event.RETRY, Event.GIVE_UP, Event.HOLD, Event.DELAY)
 NAMES = [*SEEDS[:2], *(f"http://h0.example/{name}" for name in "abcd"), "http://h0.example/robots.txt"]
 WAYS = [("L", Hop.LINK), ("LX", Hop.SPECULATIVE), ("LXR", Hop.REDIRECT), ("LLE", Hop.REQUISITE)]
 
 LINKS = st.lists(
     st.builds(
-        lambda name, way, depth, priority: NewUrl(name, way[1], way[0], depth, 0, priority),
+        lambda name, way, depth, priority, held: NewUrl(name, way[1], way[0], depth, 0, priority, held),
         st.sampled_from(NAMES),
         st.sampled_from(WAYS),
         st.integers(0, 2),
         st.integers(0, 2),
+        st.sampled_from(["", "trap-budget: 5: http://h0.example/N"]),
     ),
     max_size=4,
 )
@@ -54,7 +55,8 @@ async def lived(folder: Path, life: Sequence[Any], offers: Offers) -> list[tuple
                 row = chosen % rows(folder, "SELECT max(id) FROM urls")[0][0] + 1
                 (found,) = rows(folder, f"SELECT url, host FROM urls WHERE id = {row}")
                 claim = Claim(row, str(found[0]), int(str(found[1])), Hop.LINK, "LX" if chosen % 2 else "L", 1, 0, 0)
-                await frontier.settle([Settlement(claim, event, found=tuple(links), settled=float(number))], [])
+                settlement = Settlement(claim, event, found=tuple(links), settled=float(number), priority=number)
+                await frontier.settle([settlement], [])
             elif act == "again":
                 await frontier.again(Selection(statuses=((0, 999),)))
             elif act == "seeds":
