@@ -4,11 +4,12 @@ A host is in one circle with those that are asked together with it (of one regis
 one, its place, with those that have the same address. The address is known after a look-up, so the place comes later.
 """
 
-from collections.abc import Callable, Iterator
+import heapq
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 
-from archiver.adapting import Temper
+from archiver.adapting import UNTAUGHT, Lesson, Temper
 from archiver.model import Claim
 from archiver.politeness import Pace, Terms
 
@@ -26,12 +27,27 @@ class Circle:
     active: int = 0
     started: int = 0  # of the active ones: requests that have begun
     promised: float = float("-inf")  # when one more may begin, if all that were handed out do
-    blocked: dict[int, None] = field(default_factory=dict)  # members that could go on but for the others
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # heap of (turn, host); may hold outdated entries
+    noted: tuple[float, int, int] | None = None  # when the first of those is looked at, its turn and host
 
     @property
     def full(self) -> bool:
         """Whether no more requests at once may be made."""
         return self.active >= self.temper.width
+
+    def opens(self, now: float) -> float:
+        """When one more request may be handed out, not before *now*; infinity while as many as may be are active."""
+        return float("inf") if self.full else max(self.pace.next(now), self.promised)
+
+    def first(self, queues: Mapping[int, "Queue"]) -> tuple[int, int] | None:
+        """Return the turn and the number of the host that waits longest, and forget those that wait no more."""
+        while self.waiting:
+            turn, host = self.waiting[0]
+            queue = queues.get(host)
+            if queue is not None and queue.waits_for is self and queue.turn == turn:
+                return turn, host
+            heapq.heappop(self.waiting)
+        return None
 
     def promise(self, now: float) -> None:
         """One more request is on its way to its start."""
@@ -60,6 +76,7 @@ class Queue:
     parked: float  # not one request before
     turn: int  # of hosts that are due at the same time the one that waits longest goes first
     place: Circle | None = None  # the hosts at its address, where it shares with them
+    waits_for: Circle | None = None  # the one of its circles that lets it go on, where only that is missing
     proven: bool = False  # its latest answer came quickly
     asleep: bool = False  # one request at a time
     rested: float = float("-inf")  # until then it waits because of our work, not because it wants to
@@ -92,21 +109,60 @@ class Queue:
             circle.pace.heed(circle.temper.rate)
         return self.circle.temper.lesson != before
 
-    def full(self) -> Iterator[Circle]:
-        """The circles in which no more requests at once may be made."""
-        return (circle for circle in self.circles if circle.full)
-
     def next(self, now: float) -> float:
         """The earliest time, not before *now*, at which a request may start by the pace of its circles."""
         return max(circle.pace.next(now) for circle in self.circles)
 
-    def due(self, now: float) -> float:
-        """When the next URL may be handed out; infinity while there is none, or the concurrency is used up."""
-        if (self.asleep and self.active) or any(self.full()):
+    @property
+    def own(self) -> float:
+        """When the next URL may be handed out by its circles' leave; infinity while that takes news of this host."""
+        if self.asleep and self.active:
             return float("inf")
         if not self.window:
             return float("inf") if self.stale else self.later
-        return max(self.parked, self.next(now), *(circle.promised for circle in self.circles))
+        return self.parked
+
+    def last(self, now: float) -> tuple[float, Circle]:
+        """Which of its circles opens last, and when."""
+        opens = self.circle.opens(now)
+        if self.place is None or (near := self.place.opens(now)) < opens:
+            return opens, self.circle
+        return near, self.place
+
+    def due(self, now: float) -> float:
+        """When the next URL may be handed out; infinity while there is none, or the concurrency is used up."""
+        return max(self.own, self.last(now)[0])
+
+
+class Circles:
+    """All circles by their keys, those included that no leased host is in while their pace still counts."""
+
+    def __init__(self, not_before: float) -> None:
+        self._not_before = not_before
+        self._circles: dict[str, Circle] = {}
+
+    def of(self, key: str, lesson: Lesson, terms: Terms) -> Circle:
+        """Return the circle called *key*, made by *terms* if it is not there, which knows *lesson* at least."""
+        circle = self._circles.get(key)
+        if circle is None:
+            pace = Pace(terms.rate, not_before=self._not_before)
+            temper = Temper(terms.rate, terms.concurrency, lesson, first=terms.first)
+            circle = self._circles[key] = Circle(key, pace, temper)
+        elif circle.temper.lesson == UNTAUGHT != lesson:
+            circle.temper = Temper(terms.rate, terms.concurrency, lesson, first=terms.first)
+        circle.pace.heed(circle.temper.rate)
+        return circle
+
+    def get(self, key: str) -> Circle | None:
+        """Return the circle called *key*, if it is there."""
+        return self._circles.get(key)
+
+    def forget(self, most: int, now: float) -> None:
+        """Where there are more than *most*, drop those that have no member and whose pace says nothing any more."""
+        if len(self._circles) > most:
+            for key, each in [*self._circles.items()]:
+                if not each.members and each.pace.forgettable(now):
+                    del self._circles[key]
 
 
 def place_of(address: str) -> str:

@@ -6,16 +6,17 @@ out twice. Memory is bounded by the windows, whatever the size of the frontier.
 Hosts that are asked together are a circle (of one, as a rule): they share pace, concurrency, and what was learned.
 Invariants: a circle never has more active than its concurrency; no request starts before its host may be asked. URLs
 are handed out at the pace at which they may start, so that nothing waits at the gate in another host's place.
+Hosts that wait for the same circle are looked at one by one when it opens: what many of them cost is what one costs.
 """
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from archiver.adapting import UNTAUGHT, Lesson, Temper
 from archiver.config.values import Rate
-from archiver.host_queue import Circle, Queue, place_of
+from archiver.host_queue import Circle, Circles, Queue, place_of
 from archiver.model import Claim
 from archiver.politeness import UNLIMITED, Pace, Terms, Whole
 
@@ -31,11 +32,10 @@ class Schedule:
         self, rate: Rate, concurrency: int, *, first: int = 0, not_before: float = 0.0, whole: Whole = UNLIMITED
     ) -> None:
         self._terms = Terms(rate, concurrency, first)  # of hosts that are leased without any of their own
-        self._not_before = not_before
         self._queues: dict[int, Queue] = {}
-        self._circles: dict[str, Circle] = {}
-        self._ready: list[tuple[float, int, int]] = []  # heap of (when to look, turn, host); may hold outdated entries
-        self._looked: dict[int, tuple[float, int]] = {}  # host: the entry of the heap that counts
+        self._circles = Circles(not_before)
+        self._ready: list[tuple[float, int, int, str]] = []  # heap of (when to look, turn, host, circle it waits for)
+        self._looked: dict[int, tuple[float, int]] = {}  # host: the entry that counts of those without a circle
         self._set_back: dict[int, None] = {}  # hosts that wait for room for newcomers
         self._turn = 0
         self._now = not_before  # of the latest look
@@ -61,7 +61,7 @@ class Schedule:
         if host not in self._queues:
             self._turn += 1
             terms = terms or self._terms
-            circle = self._circle(terms.circle or str(host), self._lessons.get(host, lesson), terms)
+            circle = self._circles.of(terms.circle or str(host), self._lessons.get(host, lesson), terms)
             circle.members += 1
             self._queues[host] = Queue(key, circle, terms, parked, self._turn)
         self.refresh(host)
@@ -72,7 +72,7 @@ class Schedule:
         if queue is None or queue.terms == terms:
             return
         before, queue.terms = queue.circle, terms
-        queue.circle = self._circle(terms.circle or str(host), before.temper.lesson, terms)
+        queue.circle = self._circles.of(terms.circle or str(host), before.temper.lesson, terms)
         queue.circle.pace.inherit(before.pace)
         self._move(host, queue, before, queue.circle)
         place, queue.place = queue.place, None
@@ -87,7 +87,7 @@ class Schedule:
         key = f"{queue.terms.nearby} {at}"
         if not at or (queue.place is not None and queue.place.key == key):
             return False
-        before, queue.place = queue.place, self._circle(key, queue.circle.temper.lesson, queue.terms)
+        before, queue.place = queue.place, self._circles.of(key, queue.circle.temper.lesson, queue.terms)
         self._move(host, queue, before, queue.place)
         return True
 
@@ -99,36 +99,24 @@ class Schedule:
         if before is not None:
             before.active -= queue.active
             before.started = min(before.started, before.active)
-            before.blocked.pop(host, None)
+            if queue.waits_for is before:
+                self._note(host, queue, 0.0)
             self._leave(before)
 
     def _leave(self, circle: Circle) -> None:
         """A member less; an empty circle is kept as long as its pace says something."""
         circle.members -= 1
-        self._unblock(circle)
-        if not circle.members and len(self._circles) > 2 * len(self._queues) + SPARE:
-            for key, each in [*self._circles.items()]:
-                if not each.members and each.pace.forgettable(self._now):
-                    del self._circles[key]
-
-    def _circle(self, key: str, lesson: Lesson, terms: Terms) -> Circle:
-        circle = self._circles.get(key)
-        if circle is None:
-            pace = Pace(terms.rate, not_before=self._not_before)
-            temper = Temper(terms.rate, terms.concurrency, lesson, first=terms.first)
-            circle = self._circles[key] = Circle(key, pace, temper)
-        elif circle.temper.lesson == UNTAUGHT != lesson:
-            circle.temper = Temper(terms.rate, terms.concurrency, lesson, first=terms.first)
-        circle.pace.heed(circle.temper.rate)
-        return circle
+        self._call(self._now, circle)
+        if not circle.members:
+            self._circles.forget(2 * len(self._queues) + SPARE, self._now)
 
     def release(self, host: int) -> None:
         """*host* has nothing more to fetch."""
         queue = self._queues.pop(host)
         self._looked.pop(host, None)
         self._wanting.pop(host, None)
+        self._set_back.pop(host, None)  # or it takes the room of a newcomer
         for circle in queue.circles:
-            circle.blocked.pop(host, None)
             self._leave(circle)
 
     def queue(self, host: int) -> Queue | None:
@@ -195,6 +183,7 @@ class Schedule:
         queue = self._queues[host]
         if queue.teach(lesson):
             self._lessons[host] = queue.circle.temper.lesson
+        self._call(self._now, *queue.circles)
 
     def lessons(self) -> dict[int, Lesson]:
         """What hosts have taught us since this was asked last, for the frontier to keep."""
@@ -245,27 +234,43 @@ class Schedule:
         self._now = now
         for host in [*islice(self._set_back, max(0, int(min(newcomers, len(self._set_back)))))]:
             del self._set_back[host]
-            if host in self._queues and host not in self._looked:
+            if host in self._queues and host not in self._looked and self._queues[host].waits_for is None:
                 self._note(host, self._queues[host], 0.0)
         if max(self._promised, self._open(now)) > now:
             return None
-        while self._ready and self._ready[0][0] <= now:
-            due, turn, host = heapq.heappop(self._ready)
-            queue = self._queues.get(host)
-            if queue is None or self._looked.get(host) != (due, turn):
-                continue
-            del self._looked[host]
+        for host, queue in self._called(now):
             if newcomers <= 0 and not queue.proven:
                 self._set_back[host] = None
-                continue
-            if queue.window and queue.due(now) <= now:
-                return self._hand_out(host, queue, now)
-            if queue.window:
-                self._look(host, queue, now)
-            else:  # what was due later is due now
+            elif not queue.window:  # what was due later is due now
                 self.refresh(host)
-            self._unblock(*queue.circles)
+            elif queue.due(now) <= now:
+                return self._hand_out(host, queue, now)
+            else:
+                self._look(host, queue, now)
         return None
+
+    def _called(self, now: float) -> Iterator[tuple[int, Queue]]:
+        """Hosts to look at now. Of those that wait for a circle the next one comes only if the circle is still open."""
+        while self._ready and self._ready[0][0] <= now:
+            due, turn, host, key = heapq.heappop(self._ready)
+            if key:
+                circle = self._circles.get(key)
+                if circle is None or circle.noted != (due, turn, host):
+                    continue
+                circle.noted = None
+                if circle.opens(now) > now or (first := circle.first(self._queues)) is None:
+                    self._call(now, circle)
+                    continue
+                heapq.heappop(circle.waiting)
+                host = first[1]
+                self._queues[host].waits_for = None
+            elif self._looked.get(host) != (due, turn):
+                continue
+            else:
+                del self._looked[host]
+            queue = self._queues[host]
+            yield host, queue
+            self._call(now, *queue.circles)
 
     def _hand_out(self, host: int, queue: Queue, now: float) -> Claim:
         claim = heapq.heappop(queue.window)[2]
@@ -283,7 +288,7 @@ class Schedule:
         if not queue.window and queue.waiting > 0:
             self.refresh(host)
         self._look(host, queue, now)
-        self._unblock(*queue.circles)
+        self._call(now, *queue.circles)
         return claim
 
     def wake(self) -> float:
@@ -329,7 +334,7 @@ class Schedule:
         if queue.asleep:
             queue.parked = max(queue.parked, now + DOUBT)
         self._look(host, queue, now)
-        self._unblock(*queue.circles)
+        self._call(now, *queue.circles)
 
     def settled(self, host: int, claim_id: int) -> None:
         """The settlement of a URL is committed."""
@@ -359,26 +364,34 @@ class Schedule:
         return max(self._whole.next(now), self._paid - BURST)
 
     def _look(self, host: int, queue: Queue, now: float) -> None:
-        """Note when to look at *host* again."""
-        due, looked = queue.due(now), self._looked.get(host)
-        if due == float("inf"):
-            if queue.window or not queue.stale:
-                for circle in queue.full():
-                    circle.blocked[host] = None
-        elif looked is None or looked != (due, queue.turn):
-            self._note(host, queue, due)
+        """Note when to look at *host* again: when its time has come, or the circle has opened that it waits for."""
+        own = queue.own
+        if own == float("inf"):
+            queue.waits_for = None
+            return
+        opens, circle = queue.last(now) if queue.window else (now, queue.circle)
+        if opens <= own or (circle.members == 1 and not circle.full):
+            due = max(own, opens)
+            if self._looked.get(host) != (due, queue.turn):
+                self._note(host, queue, due)
+        elif queue.waits_for is not circle:
+            self._looked.pop(host, None)
+            queue.waits_for = circle
+            heapq.heappush(circle.waiting, (queue.turn, host))
+            self._call(now, circle)
 
     def _note(self, host: int, queue: Queue, due: float) -> None:
+        queue.waits_for = None
         self._looked[host] = (due, queue.turn)
-        heapq.heappush(self._ready, (due, queue.turn, host))
+        heapq.heappush(self._ready, (due, queue.turn, host, ""))
 
-    def _unblock(self, *circles: Circle) -> None:
-        """There is room in each of *circles*: the member that waits for it longest is to be looked at."""
+    def _call(self, now: float, *circles: Circle) -> None:
+        """Note when the first of those that wait for each of *circles* is to be looked at."""
         for circle in circles:
-            while circle.blocked and not circle.full:
-                host = next(iter(circle.blocked))
-                del circle.blocked[host]
-                queue = self._queues.get(host)
-                if queue is not None and host not in self._looked:
-                    self._note(host, queue, 0.0)
-                    break
+            first, opens = circle.first(self._queues), circle.opens(now)
+            if first is None or opens == float("inf"):
+                continue
+            entry = (opens, *first)
+            if circle.noted is None or entry < circle.noted:
+                circle.noted = entry
+                heapq.heappush(self._ready, (*entry, circle.key))
