@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 
 from archiver.frontier import trust
-from archiver.frontier.migrations import VERSION
+from archiver.frontier.migrations import VERSION, script
 from archiver.model import LIFE, Event, ExitCode, Hop, State
 
 SCHEMA = files("archiver.frontier").joinpath("schema.sql").read_text("utf-8")
@@ -14,6 +14,11 @@ def test_the_database_knows_the_same_states() -> None:
     found = re.search(r"CHECK\(state IN\(([^)]*)\)\)", trust.schema(VERSION)["table", "urls"])
     assert found is not None
     assert re.findall(r"'(\w+)'", found[1]) == [state.value for state in State]
+
+
+def test_no_step_writes_the_text_of_the_schema() -> None:
+    """SQLite refuses that in its defensive mode, which is how some systems build it."""
+    assert not [step for step in range(1, VERSION + 1) if "writable_schema" in script(step)]
 
 
 def test_every_state_and_event_has_its_place_in_life() -> None:
