@@ -171,6 +171,43 @@ def test_a_running_crawl_takes_up_what_is_due_again(tmp_path: Path) -> None:
     sound(tmp_path)
 
 
+def test_a_running_crawl_takes_up_released_urls(tmp_path: Path) -> None:
+    """What is held waits again, and its pattern has another budget, in the process that holds it too."""
+    gate, came = Gate(), Flag()
+    routes: dict[str, Route] = {
+        "/": ok(page("Home", ["/item/0"])),
+        **{f"/item/{n}": ok(page("Nothing", [f"/item/{n + 1}"])) for n in range(60)},
+        f"//{FOREIGN}/": Answer((gate, NOT_FOUND, End.CLOSE)),
+        f"//{FOREIGN}/robots.txt": keep(NOT_FOUND),
+    }
+    routes["/item/25"] = raising(came, routes["/item/25"])
+
+    async def act(wanted: Settings) -> None:
+        async with held(tmp_path, wanted, gate) as running:
+            await found(tmp_path, "SELECT 1 FROM urls WHERE state = 'held'")
+            assert not came.up
+            await asyncio.to_thread(changing.retry_held, tmp_path, ())
+            await came.reached()
+            assert not running.done()
+        assert running.result().code is ExitCode.DONE
+
+    with RawServer(routes, hosts=("127.0.0.1", FOREIGN)) as server:
+        asyncio.run(act(settings(server.url("/", FOREIGN), server.url(), host_concurrency=1, trap_budget=20)))
+        asked = server.log.targets()
+    assert len(asked) == len({*asked}) + 2  # the home page and robots.txt of two hosts
+    assert list(states(tmp_path).values()).count("held") == 1
+    sound(tmp_path)
+
+
+async def found(directory: Path, question: str) -> None:
+    """Wait until *question* finds a row."""
+    async with asyncio.timeout(300):
+        while True:
+            if rows(directory, question):
+                return
+            await asyncio.sleep(0.02)
+
+
 async def settled(directory: Path, most: int) -> None:
     """Wait until so many URLs beside robots.txt are settled."""
     async with asyncio.timeout(300):
