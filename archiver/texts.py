@@ -16,7 +16,7 @@ READ = 8 << 10  # bytes of a page that is read whole …
 PARTS = 3 << 10  # … and of the parts of a larger one …
 READ_ALL = 128 << 10  # … and of one whose parts show nothing new
 MOST_BLOCKS = 2000
-BLOCK = 512  # bytes of a block that are analysed first …
+BLOCK = 256  # bytes of a block that are analysed first …
 LONGEST_BLOCK = 16 << 10  # … and where these bring nothing
 DATED = 256  # bytes of a block in which dates are looked for; what is longer has other words than these
 MOST_DAYS = 64  # in one block: more are no month
@@ -134,13 +134,15 @@ def said(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> Said:
     if _are_days(tokens):
         return NOTHING
     for token in tokens:
-        if token in own or (token.isdigit() and token.lstrip(b"0") in own):
+        if token in own:
             continue
         if token.isdigit():
+            if token.lstrip(b"0") in own:
+                continue
             numbers.append(token)
             if words[-1:] != [b"#"]:
                 words.append(b"#")
-        elif not _is_once(token):
+        elif len(token) < ONCE or not _is_once(token):
             words.append(token)
     return Said(b" ".join(words) if any(word != b"#" for word in words) else b"", tuple(numbers))
 
