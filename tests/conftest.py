@@ -51,6 +51,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [*ordered, *light]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the key of this user (archive/vouching.py) out of their home folder, in started processes too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(name="suites", scope="session")
 def suites_folder() -> Path:
     """The folder of others' cases; the test is skipped where there is none."""

@@ -15,6 +15,7 @@ from archiver.disk import opened
 from archiver.errors import ConfigError
 
 TRIES, PAUSE = 5, 0.02  # seconds
+SIGNING_TRIES = 50  # until the holder must have signed: a second
 
 if sys.platform == "win32":
     import msvcrt
@@ -42,6 +43,19 @@ def _opened(path: Path) -> tuple[IO[str], bool]:
 
 def _text(file: BinaryIO) -> IO[str]:
     return TextIOWrapper(file, encoding="utf-8", errors="replace")
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process *pid* runs here; on Windows, which has no such question, always true."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid > 0
 
 
 class Lock:
@@ -84,12 +98,15 @@ class Lock:
         _take(self._file)
 
     def _holder(self) -> str:
-        try:
-            self._file.seek(0)
-            known = json.load(self._file)
-            return f"process {known['pid']} on {known['host']}"
-        except (OSError, ValueError, KeyError, TypeError):
-            return "another process"
+        """Name the process that holds the lock; one that has just taken it may not have signed yet."""
+        for _ in range(SIGNING_TRIES):
+            with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
+                self._file.seek(0)
+                known = json.load(self._file)
+                if known["host"] != socket.gethostname() or _is_alive(int(known["pid"])):
+                    return f"process {known['pid']} on {known['host']}"
+            time.sleep(PAUSE)
+        return "another process"
 
     def release(self) -> None:
         """Let it go, whatever the disk says: the lock is the open file, its text is for people."""

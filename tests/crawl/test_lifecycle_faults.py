@@ -55,7 +55,9 @@ def test_no_file_may_grow(tmp_path: Path) -> None:
     routes |= {name: ok(random.Random(name).randbytes(20_000), "image/x") for name in names}
     limit = ("bash", "-c", 'ulimit -f 300; exec "$@"', "bash")
     with RawServer(routes) as server:
-        with running("crawl", server.url(), "-o", "c", "--rate", "0", cwd=tmp_path, before=limit) as process:
+        with running(
+            "crawl", server.url(), "-o", "c", "--rate", "0", "--probe", "off", cwd=tmp_path, before=limit
+        ) as process:
             code, err = ended(process)
         assert code == ExitCode.STORAGE, err
         assert "Traceback" not in err

@@ -91,7 +91,7 @@ def test_small_files_and_large_answers(tmp_path: Path) -> None:
     with RawServer(routes) as server:
         ran = archiver(
             *("crawl", server.url(), "-o", "c", "--rate=0", "--warc-size=20000", "--digest=sha1", "--traps=off"),
-            *("--no-metadata-warc", "--dedup=off"),
+            *("--no-metadata-warc", "--dedup=off", "--probe=off"),
             cwd=tmp_path,
         )
         assert ran.returncode == ExitCode.DONE, ran.stderr

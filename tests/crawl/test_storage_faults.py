@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 SITE = tree(30)
 ALL = SITE.reachable | {"/robots.txt"}
-FAST = ("--rate", "0", "-qq")
+FAST = ("--rate", "0", "--probe", "off", "-qq")
 NO_FLOOR = ("--min-free-disk", "0")
 FLOOR = ("--min-free-disk", "10M")
 NEARLY_FULL = re.compile(
@@ -109,9 +109,7 @@ def test_a_read_only_disk(tmp_path: Path, server: RawServer) -> None:
     with mounted(folder, "50m") as disk:
         for name in ("c", "empty", "killed"):
             (folder / name).mkdir()
-        assert archiver(
-            "crawl", server.url(), "-o", "c", "--max-urls", "9", "--probe", "off", *FAST, *NO_FLOOR, cwd=folder
-        ).returncode
+        assert archiver("crawl", server.url(), "-o", "c", "--max-urls", "9", *FAST, *NO_FLOOR, cwd=folder).returncode
         with running(
             "crawl", server.url(), "-o", "killed", "--rate", "9", "--probe", "off", "-v", *NO_FLOOR, cwd=folder
         ) as process:
