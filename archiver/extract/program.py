@@ -1,8 +1,8 @@
 """Documents that are scripts, or data for scripts: what they name, relative to the page that runs them.
 
 The language resolves a string against the page, not against the script. `Document.page` is the page that named the
-script; data may mean their own folder as well, so what is relative in JSON is read both ways. All of it is a guess,
-but for what the data of a generated manual surely name.
+script; data may mean their own folder as well, so a relative path in JSON is read both ways. Markup in JSON is not:
+a script puts it into the page. All of it is a guess, but for what the data of a generated manual surely name.
 """
 
 from itertools import zip_longest
@@ -29,18 +29,22 @@ def read_data(document: Document) -> Links:
 def _read(document: Document, bases: tuple[str, ...]) -> Links:
     encoding = charset.of_xml(document.body, document.charset)
     text = charset.text(document.body[:MOST_BYTES], encoding)
-    own, of_page = Found(), Found()
+    own, of_page, of_folder = Found(), Found(), Found()
     for reference, hop, context in manuals.names(text, document.url):
         own.add(reference, hop, context)
     written(of_page, text)
     for reference, context in script.references(text, near=len(bases) > 1 or bool(document.page)):
-        where = own if context in script.OF_ITSELF or not _is_relative(reference) else of_page
-        where.add(reference, Hop.SPECULATIVE, context)
+        if context in script.OF_ITSELF or not _is_relative(reference):
+            own.add(reference, Hop.SPECULATIVE, context)
+            continue
+        of_page.add(reference, Hop.SPECULATIVE, context)
+        of_folder.add(reference, Hop.SPECULATIVE, context)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     links = own.links(document.url, encoding, note, queries="utf-8")
     if of_page.empty:
         return links
-    readings = [of_page.links(base, encoding, queries="utf-8") for base in bases]
+    pairs = zip((of_page, of_folder), bases, strict=False)
+    readings = [found.links(base, encoding, queries="utf-8") for found, base in pairs]
     return Links(_in_turn(links, readings), encoding, "; ".join(filter(None, (links.note, readings[0].note))))
 
 

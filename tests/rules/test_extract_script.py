@@ -303,6 +303,16 @@ def test_files_that_a_script_loads_for_its_page() -> None:
     assert " ".join(link.url[17:] for link in links(document).links) == expected
 
 
+def test_markup_in_data_means_the_page() -> None:
+    text = r'{"a": {"body": "<a href=\"library/gc.html\">", "path": "b/c.html"}}'
+    document = Document(
+        "http://host.test/_static/data.json", "application/json", None, text.encode(), Hop.SPECULATIVE, PAGE
+    )
+    named = {link.url for link in links(document).links}
+    assert "http://host.test/dir/library/gc.html" in named
+    assert "http://host.test/_static/library/gc.html" not in named
+
+
 def test_data_mean_the_page_or_their_own_folder() -> None:
     document = Document(
         "http://host.test/js/toc.json", "application/json", None, b'["a.html","b.html"]', Hop.REQUISITE, PAGE
