@@ -19,6 +19,7 @@ from archiver.background import stand_back
 from archiver.crawl.clock import Clock
 from archiver.crawl.newer import hurried
 from archiver.earlier import Memory
+from archiver.earlier.memory import is_there
 from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.guesses import MARK
 from archiver.model import Claim, Event, Exchange, FileState, Links, PatternTally, Profile, Resource, Settlement
@@ -126,7 +127,8 @@ class InForce:
 
     def refusal(self, claim: Claim) -> Visited | None:
         """What becomes of *claim* without a request, because of what other pages brought since it was taken."""
-        return refusal(self.terms, claim)
+        visited = refusal(self.terms, claim)
+        return None if visited is not None and visited.event is Event.HOLD and self._had(claim.url) else visited
 
     def learn(self, tallies: Sequence[PatternTally]) -> None:
         """What somebody else allows patterns of URLs to cost."""
@@ -135,10 +137,18 @@ class InForce:
                 self.terms.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
 
     def hurried(self, settlement: Settlement, links: Links) -> Settlement:
-        """*settlement*, in which what a sitemap says is newer than what earlier crawls have goes first."""
+        """*settlement*, in which nothing that earlier crawls have is held, and news of sitemaps go first."""
         if self._memory is None:
             return settlement
+        if any(new.held for new in settlement.found):
+            found = (new._replace(held="") if new.held and self._had(new.url) else new for new in settlement.found)
+            settlement = settlement._replace(found=tuple(found))
         return hurried(settlement, links, self._memory)
+
+    def _had(self, address: str) -> bool:
+        """Return True if earlier crawls have *address*: then no rule against traps holds it."""
+        before = self._memory.newest(address) if self._memory is not None else None
+        return before is not None and is_there(before)
 
 
 class Lane:

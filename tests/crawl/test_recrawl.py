@@ -486,3 +486,24 @@ def test_each_date_replays(tmp_path: Path, forks: Forks) -> None:
                 got = wayback.get(urls[name], f"{date}id_")
                 assert (got.status, got.body) == (200, body)
                 assert got.headers["memento-datetime"]
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_held_urls_are_no_changes(tmp_path: Path, forks: Forks, *, released: bool) -> None:
+    """A site with a trap that has not changed: the same pages are asked for again, and the same ones are held."""
+    routes = {
+        f"/item/{n}": keep(message("200 OK", page("Nothing", [f"/item/{n + 1}"]).encode(), content_type="text/html"))
+        for n in range(60)
+    }
+    routes["/"] = keep(message("200 OK", page("Home", ["/item/0"]).encode(), content_type="text/html"))
+    with RawServer(routes) as server:
+        done(forks.run("crawl", server.url(), "-o", "c", "--trap-budget", "20", *OPTIONS, cwd=tmp_path))
+        if released:
+            done(forks.run("retry", "c", "--held", cwd=tmp_path))
+            done(forks.run("resume", "c", cwd=tmp_path))
+        asked = {target for target in server.log.targets() if target != "/robots.txt"}
+        assert 20 < len(asked) < (25 if not released else 50)
+        held = rows(tmp_path / "c", "SELECT url FROM urls WHERE state = 'held'")
+        done(forks.run("recrawl", "c", cwd=tmp_path))
+        assert changes(tmp_path / "c", server) == {"unchanged": asked}
+        assert rows(tmp_path / "c", "SELECT url FROM urls WHERE state = 'held'") == held
