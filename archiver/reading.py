@@ -112,6 +112,18 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
     )
 
 
+def with_page(claim: Claim, exchange: Exchange, links: Links) -> Links:
+    """Return *links*, which the records of a visit name, with the page as `read_links` would have given it."""
+    status, media_type = exchange.framing.status, exchange.framing.media_type
+    if links.page is not None or not is_page(claim) or is_robots(claim) or not (200 <= status < 300 or status == 0):
+        return links
+    if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
+        beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], claim.hop)
+        if not extract.readable(beginning):
+            return links
+    return replace(links, page=payload(exchange, READ_ALL)[0] or None)
+
+
 def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
     """The Link fields of early hints: a browser loads what they name before the answer itself has come."""
     heads = [read_head(head + b"\r\n\r\n") for head in _HEAD_END.split(interim) if head.strip()]

@@ -25,7 +25,7 @@ from archiver.errors import ArchiveError
 from archiver.frontier.port import FileRow, Frontier
 from archiver.model import Claim, FileState, Hop, Links, Settlement
 from archiver.reader_process import ReaderProcess
-from archiver.reading import UNREAD
+from archiver.reading import UNREAD, with_page
 from archiver.recover import aside
 from archiver.recover.damage import broken, changed, finished
 from archiver.recover.visits import Found, Gap, Single, survey
@@ -199,7 +199,7 @@ class Adoption:
         if found.notes is None:
             return read_links(claim, found.exchange, self._read)
         if found.notes.links_of is None:
-            return found.notes.links
+            return with_page(_as_told(claim, found), found.exchange, found.notes.links)
         name, offset = found.notes.links_of
         original = original_at(folder, name, offset) if is_bare(name) else None
         if original is None or original.digest != found.capture.payload_digest:

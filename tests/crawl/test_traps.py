@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver import build
 from archiver.cli.changing import retry_held
 from archiver.config.values import Rate
 from archiver.frontier import migrations
@@ -17,10 +18,12 @@ from archiver.verify import run as verified
 from fixtures import drilldown, endless, traps
 from fixtures.archives import rows
 from fixtures.drilldown import Site
-from fixtures.lifetimes import crawl
+from fixtures.lifetimes import crawl, settings
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, Answer, RawServer, Route, keep
 from fixtures.sites import PIXEL, ok, page, redirect
+
+HELD = "SELECT url, note FROM urls WHERE state = 'held' ORDER BY url"
 
 
 def _held(directory: Path) -> dict[str, HeldPattern]:
@@ -172,6 +175,23 @@ def test_where_a_seed_redirects_to(tmp_path: Path, kind: str, reached: set[str])
         crawl(tmp_path, server.url(), redirects=kind, robots="ignore", allow_private=("127.0.0.0/8",), max_urls=2)
         crawl(tmp_path, server.url(), redirects=kind, robots="ignore", allow_private=("127.0.0.0/8",), resume=True)
         assert {row.target for row in server.log if row.host == "127.0.0.2"} == reached
+
+
+def test_a_lost_database_brings_held_urls_back(tmp_path: Path) -> None:
+    """Those held when they were found, and those held when their turn came: no request is made for any of them."""
+    routes: dict[str, Route] = {"/": ok('<a href="/item/0">first</a>')}
+    routes |= {f"/item/{n}": ok(page("Item") + _next(n) + _next(n + 1) + _next(n + 2)) for n in range(60)}
+    with RawServer(routes) as server:
+        wanted = settings(server.url(), host_concurrency=1, trap_budget=20)
+        assert crawl(tmp_path, server.url(), host_concurrency=1, trap_budget=20).code is ExitCode.DONE
+        before, asked = rows(tmp_path, HELD), len(server.log)
+        assert len(before) > 1
+        assert rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'held' AND settled > 0") > [(0,)]
+        asyncio.run(build.rebuilt(tmp_path, wanted, lambda *_: None))
+        assert crawl(tmp_path, server.url(), trap_budget=20, resume=True).code is ExitCode.DONE
+        assert len(server.log) == asked
+    assert {url for url, _ in rows(tmp_path, HELD)} == {url for url, _ in before}
+    assert not verified([tmp_path]).faults
 
 
 def _as_version(directory: Path, version: int) -> None:
