@@ -180,7 +180,7 @@ def test_where_a_seed_redirects_to(tmp_path: Path, kind: str, reached: set[str])
 def test_a_lost_database_brings_held_urls_back(tmp_path: Path) -> None:
     """Those held when they were found, and those held when their turn came: no request is made for any of them."""
     routes: dict[str, Route] = {"/": ok('<a href="/item/0">first</a>')}
-    routes |= {f"/item/{n}": ok(page("Item") + _next(n) + _next(n + 1) + _next(n + 2)) for n in range(60)}
+    routes |= {f"/item/{n}": ok(page("Item") + "".join(map(_next, range(n, n + 40)))) for n in range(99)}
     with RawServer(routes) as server:
         wanted = settings(server.url(), host_concurrency=1, trap_budget=20)
         assert crawl(tmp_path, server.url(), host_concurrency=1, trap_budget=20).code is ExitCode.DONE
