@@ -169,13 +169,11 @@ def hash_for(stated: str) -> "hashlib._Hash | None":
     return hashlib.new(algorithm, usedforsecurity=False) if algorithm in _HASHES else None
 
 
-def mismatch(path: Path, member: Member) -> str:
-    """What is wrong with *member*, read to its end: damage, or by its package's list; "" where nothing is."""
-    return next(mismatches(path, [member]))[1]
-
-
 def mismatches(path: Path, members: Iterable[Member]) -> Iterator[tuple[Member, str]]:
-    """The same for each of *members*, with the package opened once."""
+    """Each of *members*, read to its end, and what is wrong with it: damage, or by its package's list; "" for nothing.
+
+    The package is opened once: opening it reads the list of all its members.
+    """
     with _opened(path) as file:
         for member in members:
             state = hash_for(member.stated)

@@ -25,7 +25,7 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.importing.kept import keep_papers
 from archiver.importing.names import file_name
 from archiver.importing.originals import keep_original, place_for
-from archiver.importing.packages import CHUNK, disagreement, hash_for, mismatch
+from archiver.importing.packages import CHUNK, disagreement, hash_for, mismatches
 from archiver.importing.remaking import remake
 from archiver.importing.sources import Form, Source
 from archiver.stats import second, volume
@@ -235,8 +235,8 @@ class _Import:
         doubts = [doubt for draft in drafts for doubt in draft.doubts]
         for package in dict.fromkeys(source.package for source in self._found if source.package is not None):
             doubts += [f"{package.path}: {doubt}" for doubt in package.doubts]
-            found = (mismatch(package.path, member) for member in (*package.kept, *package.others))
-            doubts += [f"{package.path}: {doubt}" for doubt in found if doubt]
+            found = mismatches(package.path, (*package.kept, *package.others))
+            doubts += [f"{package.path}: {doubt}" for _, doubt in found if doubt]
         return tuple(doubts)
 
     def _signatures(self) -> tuple[str, ...]:
