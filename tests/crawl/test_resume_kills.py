@@ -94,7 +94,7 @@ def _check(folder: Path, server: RawServer, wreck: Wreck) -> None:
     assert not list(directory.rglob("*.open"))
 
 
-@pytest.mark.parametrize("when", [60, 100, 150])
+@pytest.mark.parametrize("when", [180, 220, 270])
 def test_kill_in_the_middle_of_a_commit(tmp_path: Path, when: int) -> None:
     """The visits that are synced are orphans then. Every other step is in `test_failpoints.py`."""
     with RawServer(SITE.routes) as server:
@@ -114,7 +114,7 @@ def test_kill_before_there_is_a_schema(tmp_path: Path) -> None:
 def test_kill_twice_and_in_recovery(tmp_path: Path) -> None:
     """A crash while a crash is repaired changes nothing."""
     with RawServer(SITE.routes) as server:
-        wreck = _kill(tmp_path, server, "pwrite64", 140, "crawl.db-wal")
+        wreck = _kill(tmp_path, server, "pwrite64", 230, "crawl.db-wal")
         for call in ("fdatasync", "rename", "ftruncate", "pwrite64"):
             strace = ("strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when=1")
             with running("resume", "c", cwd=tmp_path, before=strace) as process:
