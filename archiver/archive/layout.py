@@ -142,7 +142,7 @@ def replace_file(
 ) -> None:
     """*path* holds what *fill* writes, or what it held before: never a part. What failed takes no room any more.
 
-    *private*: its owner alone may read it. So may nobody else where that was so before.
+    *private*: only its owner may read it. A file that was private before stays private.
 
     *size* says how large the file was to be, and is asked only after an error; where it is not known, what was
     written until then is a lower bound.

@@ -30,7 +30,7 @@ def vouch(layout: Layout, paths: Sequence[str]) -> None:
 
 
 def strangers(layout: Layout, paths: Iterable[str]) -> list[str]:
-    """Return those of *paths* that nobody at this machine has named for this collection."""
+    """Return those of *paths* that this user has not named for this collection."""
     key, marks = _key(make=False), _marks(layout)
     return [path for path in paths if not key or _mark(key, path) not in marks]
 

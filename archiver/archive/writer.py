@@ -61,7 +61,7 @@ class WarcIdentity:
     size: int  # bytes after which a new file begins
     algorithm: str
     info: tuple[tuple[str, str], ...]  # the fields of the warcinfo block
-    private: bool = False  # requests hold secrets, so nobody else may read the files
+    private: bool = False  # requests hold secrets, so only the owner may read the files
 
     def file_name(self, now: int, serial: int, kind: str = "") -> str:
         """The name of the file begun at *now* (microseconds since the epoch)."""

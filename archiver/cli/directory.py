@@ -45,7 +45,7 @@ class Holder:
 def default_for(seed: str) -> Path:
     """Return where a crawl goes by default: a pywb collection named after the host of its first seed.
 
-    A port stands in the name where it is not the usual one, because another port may be another site.
+    The name includes a port that is not the default one, because another port may be another site.
     """
     name = re.sub(r"[^A-Za-z0-9.-]", "_", url.authority(seed)).strip("._")
     return COLLECTIONS / (name or "crawl")
@@ -158,13 +158,13 @@ def _hint(file: Path) -> str:
 
 
 def check_named_here(directory: Path, settings: Settings, given: Mapping[str, Any]) -> None:
-    """Refuse other archives that crawl.toml names, and that nobody at this machine has named for this collection."""
+    """Refuse other archives that crawl.toml names, unless this user has named them for this collection."""
     if "dedup_from" in given:
         return
     if unknown := strangers(Layout(directory), settings.dedup.dedup_from):
         shown = printable(" ".join(f"--dedup-from {quote(path)}" for path in unknown), 1000)
         raise ConfigError(
-            f"{Layout(directory).settings}: dedup-from: nobody has named {printable(unknown[0], 1000)} for this "
+            f"{Layout(directory).settings}: dedup-from: you have not named {printable(unknown[0], 1000)} for this "
             f"collection on this machine; if you trust both, give it again: {shown}; else take it out of the file"
         )
 

@@ -105,7 +105,7 @@ def _dedup_from(directory: Path) -> list[Path]:
     for path in unknown:
         complain(
             f"{printable(path, _LONGEST)} is not shown: {Layout(directory).settings} says that payloads lie there, and "
-            "nobody has named it for this collection on this machine; name it yourself if you trust both"
+            "it was not named for this collection on this machine; name it yourself if you trust both"
         )
     return [path for path in found if str(path) not in unknown]
 
