@@ -133,14 +133,15 @@ class Traps:
         rule = self._odd(address, year)
         again = self._is_variant(address)
         if rule or again or self._levels or self._has_budgets or self.is_poor(via):
-            return self._standing(address, via, 2 if again else int(bool(rule)), rule)
+            alone = Standing(2 if again else int(bool(rule)), rule)
+            return self._standing(address, via, _names(address, varies=again), alone)
         return FREE
 
     def waits(self, address: str, via: str) -> Standing:
         """As `judge`, of a page that waits to be asked for."""
         if not self._on or not (self._levels or self._has_budgets):
             return FREE
-        return self._standing(address, via, 0, "")
+        return self._standing(address, via, self._names(address), FREE)
 
     def is_poor(self, address: str) -> bool:
         """Whether *address* is a page that showed nothing new."""
@@ -181,8 +182,9 @@ class Traps:
             return self._forgive(via, shape, family)
         return self._count(via, shape, family, Worth.NOTHING)
 
-    def _standing(self, address: str, via: str, level: int, rule: str) -> Standing:
-        shape, family = self._names(address)
+    def _standing(self, address: str, via: str, names: Likeness, alone: Standing) -> Standing:
+        """How *address* stands by what its patterns brought; *alone*: by what its URL alone tells."""
+        (shape, family), (level, rule, _) = names, alone
         tally = self._tallies.get(shape)
         if self._has_budgets and (over := self._over_budget(shape, family)):
             return over
@@ -242,11 +244,7 @@ class Traps:
         return ""
 
     def _names(self, address: str) -> Likeness:
-        """The pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
-        found = likeness(address)
-        if not self._is_variant(address):
-            return found
-        return Likeness(found.pattern + VARIANT, found.family + VARIANT)
+        return _names(address, varies=self._is_variant(address))
 
     def _is_variant(self, address: str) -> bool:
         """Whether another URL was taken that is this one but for ids of a session, or for the order of its query."""
@@ -363,6 +361,12 @@ class Traps:
         if tally.streak < patience and tally.fruitful > tally.barren:
             return 0
         return sum(cost >= bound for bound in LEVELS)
+
+
+def _names(address: str, *, varies: bool) -> Likeness:
+    """Return the pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
+    found = likeness(address)
+    return Likeness(found.pattern + VARIANT, found.family + VARIANT) if varies else found
 
 
 def _repeats(address: str, most: int) -> bool:

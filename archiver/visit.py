@@ -34,7 +34,7 @@ from archiver.model import (
     Truncation,
 )
 from archiver.reading import MAX_DOCUMENT, PAGES, UNREAD, is_page, is_robots, payload, read_links
-from archiver.scope import Scope, Scopes, is_guess, redirects_in_a_row
+from archiver.scope import PRIORITY_GUESS, Scope, Scopes, is_guess, redirects_in_a_row
 from archiver.traps import FREE, Page, Standing, Traps
 from archiver.verdicts import Verdicts, remember
 
@@ -63,7 +63,7 @@ _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # He
 
 YEAR = 31_556_952  # seconds
 NOT_THERE = frozenset((404, 410))
-LATER = 1 << 20  # by so much greater is the priority of what is suspicious, for each level of suspicion
+LATER = 2 * PRIORITY_GUESS  # is added to a priority for each level of suspicion; greater than any without suspicion
 PART = 4 << 10  # bytes of an image, a style or a script by which it is told from others
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 

@@ -5,13 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from archiver.config.settings import ScopeSettings
+from archiver.config.settings import ScopeSettings, TrapSettings
 from archiver.errors import Failure, FetchError
 from archiver.fetch.spool import MemoryBlock
 from archiver.http import read_stored
-from archiver.model import Claim, Event, Exchange, Hop, Link, Links, Peer, Robots, Truncation
-from archiver.scope import Scope
+from archiver.likeness import likeness
+from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, PatternTally, Peer, Robots, Truncation
+from archiver.scope import PRIORITY_GUESS, Scope
+from archiver.traps import Traps
 from archiver.visit import (
+    LATER,
     MAX_DOCUMENT,
     Terms,
     Visited,
@@ -19,8 +22,10 @@ from archiver.visit import (
     conclude_failure,
     conclude_unasked,
     is_robots,
+    judged,
     payload,
     read_links,
+    refusal,
 )
 
 NOW = 1_800_000_000.0
@@ -219,3 +224,26 @@ def test_a_page_whose_links_were_not_read_is_settled_and_named() -> None:
     assert settled.event is Event.CAPTURE
     assert settled.note == links.note
     assert settled.annotations == ("linksNotRead",)
+
+
+@pytest.mark.parametrize("barren", [16, 64, 256, 600])
+@pytest.mark.parametrize("priority", [4, PRIORITY_GUESS], ids=["link", "guess"])
+def test_what_becomes_suspicious_is_delayed_once_for_each_level(barren: int, priority: int) -> None:
+    """A guessed page is as late as others of its level, and still after the pages that are named for certain."""
+    page = f"{HOME}/lost/99"
+    names = likeness(page)
+    known = [PatternTally(name, barren, 0, barren, barren) for name in (names.pattern, names.family)]
+    terms = replace(TERMS, traps=Traps(TrapSettings(), known))
+    hop = Hop.SPECULATIVE if priority == PRIORITY_GUESS else Hop.LINK
+    claim = Claim(7, page, 1, hop, hop.value, 2, 0, 0, via=f"{HOME}/", priority=priority)
+    late = refusal(terms, claim)
+    assert late is not None
+    assert late.event is Event.DELAY
+    assert late.priority > PRIORITY_GUESS
+    assert refusal(terms, replace(claim, priority=late.priority)) is None
+    level = terms.traps.waits(page, "").level if terms.traps is not None else 0
+    assert late.priority % LATER == priority
+    assert late.priority // LATER == level > 0
+    found = judged(terms, Link(page, hop, "script"), _claim(), NOW)
+    assert isinstance(found, NewUrl)
+    assert (found.priority // LATER, found.priority % LATER >= PRIORITY_GUESS) == (level, hop is Hop.SPECULATIVE)
