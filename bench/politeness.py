@@ -1,6 +1,6 @@
 """What a crawl takes of servers whose capacity is known, and what it leaves them: figures, and a plot as SVG.
 
-    python bench/politeness.py --seconds 45 --plot docs/politeness.svg
+    python bench/politeness.py --seconds 45 --plot docs/explanation/politeness.svg
 
 One crawl, without a configured rate, of three servers on loopback: one does four requests at once and lets the others
 wait, one answers 429 with Retry-After beyond ten a second, one dies and comes back. The servers keep the books.
