@@ -21,47 +21,91 @@ def getaddrinfo(host, port, *rest, **terms):
 socket.getaddrinfo = getaddrinfo
 """
 
+NO_RULES = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"  # to robots.txt
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def links(count: int) -> bytes:
-    """A page of so many links."""
-    body = b"<!doctype html>" + b"".join(b'<a href="/%d">x</a>' % n for n in range(count))
+def page(*elements: str) -> bytes:
+    """Return a page of *elements*."""
+    body = "".join(("<!doctype html>", *elements)).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
-def images(addresses: list[str]) -> bytes:
-    """A page that shows the images at *addresses*."""
-    body = b"<!doctype html>" + "".join(f'<img src="{address}">' for address in addresses).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+class Attack:
+    """A host without rules, with a quick front page of a hundred links. `answer_page` answers everything else."""
+
+    says = ""
+    hosts = 20
+    options: tuple[str, ...] = ()
+
+    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
+        """Answer the request for *target*."""
+        if target == "/robots.txt":
+            writer.write(NO_RULES)
+        elif target == "/":
+            writer.write(self.front(writer))
+        else:
+            await self.answer_page(writer)
+
+    def front(self, writer: asyncio.StreamWriter) -> bytes:
+        """Return the answer to `/`."""
+        del writer
+        return page(*(f'<a href="/{n}">x</a>' for n in range(100)))
+
+    async def answer_page(self, writer: asyncio.StreamWriter) -> None:
+        """Answer any other page like the front page."""
+        writer.write(self.front(writer))
 
 
-class Drip:
+class Stream(Attack):
+    """Sends `head`, then `piece` up to `count` times, one each `pause` seconds."""
+
+    head = HEAD
+    piece = b"x"
+    count = 3600
+    pause = 1.0
+
+    async def answer_page(self, writer: asyncio.StreamWriter) -> None:
+        """Send the stream, as fast as it is taken."""
+        writer.write(self.head)
+        for _ in range(self.count):
+            writer.write(self.piece)
+            await writer.drain()
+            await asyncio.sleep(self.pause)
+
+
+class Drip(Stream):
     """Hosts whose every answer drips."""
 
     says = "40 hosts that drip 33 bytes a second"
     hosts = 40
-    options = ()
-
-    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """Quick rules and a quick front page; all else takes for ever."""
-        if target in ("/", "/robots.txt"):
-            writer.write(links(100) if target == "/" else b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
-            return
-        writer.write(HEAD)
-        for _ in range(3600):
-            writer.write(b"x" * 33)
-            await writer.drain()
-            await asyncio.sleep(1)
+    piece = b"x" * 33
 
 
-class Silence:
+class Chunks(Stream):
+    """Hosts whose endless answers come in chunks of one byte each, up to 20 MB a second from all of them."""
+
+    says = "20 hosts that send chunks of one byte"
+    head = CHUNKED
+    piece = b"1\r\nx\r\n" * 1000
+    count = 10_000
+    pause = 0.006
+
+
+class Segments(Stream):
+    """Hosts that send each byte in a segment of its own."""
+
+    says = "20 hosts that send segments of one byte, 100 a second"
+    count = 100_000
+    pause = 0.01
+
+
+class Silence(Attack):
     """Hosts that take a connection and never say anything."""
 
     says = "40 hosts that never answer"
     hosts = 40
-    options = ()
 
     async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
         """Nothing."""
@@ -69,77 +113,34 @@ class Silence:
         await asyncio.sleep(3600)
 
 
-class Chunks:
-    """Hosts whose endless answers come in chunks of one byte each."""
-
-    says = "20 hosts that send chunks of one byte"
-    hosts = 20
-    options = ()
-
-    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """Chunks, as fast as they are taken, up to 20 MB a second for all."""
-        if target in ("/", "/robots.txt"):
-            writer.write(links(100) if target == "/" else b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
-            return
-        writer.write(CHUNKED)
-        for _ in range(10_000):
-            writer.write(b"1\r\nx\r\n" * 1000)
-            await writer.drain()
-            await asyncio.sleep(0.006)
-
-
-class Segments:
-    """Hosts that send each byte in a segment of its own."""
-
-    says = "20 hosts that send segments of one byte, 100 a second"
-    hosts = 20
-    options = ()
-
-    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """A long body, byte by byte."""
-        if target in ("/", "/robots.txt"):
-            writer.write(links(100) if target == "/" else b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
-            return
-        writer.write(HEAD)
-        for _ in range(100_000):
-            writer.write(b"x")
-            await writer.drain()
-            await asyncio.sleep(0.01)
-
-
-class MuteNames:
+class MuteNames(Attack):
     """A page of images on names whose name servers are silent."""
 
     says = "300 names of 300 domains, whose name servers are silent"
     hosts = 1
     options = ("--allow-private", "127.0.0.0/8")
 
-    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """The page, whatever is asked for."""
-        if target == "/robots.txt":
-            writer.write(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
-            return
-        writer.write(images([f"http://www.mute{n}.test/x.gif" for n in range(300)]))
+    def front(self, writer: asyncio.StreamWriter) -> bytes:
+        """Return the page of images."""
+        del writer
+        return page(*(f'<img src="http://www.mute{n}.test/x.gif">' for n in range(300)))
 
 
-class Flood:
+class Flood(Attack):
     """A page of images on wildcard names, which all lead to a server of somebody else."""
 
     says = "1,500 images on wildcard names of one address"
     hosts = 1
     options = ("--allow-private", "127.0.0.0/8")
 
-    async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """The page: half of the names are of one domain, half of many."""
-        if target == "/robots.txt":
-            writer.write(b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n")
-            return
+    def front(self, writer: asyncio.StreamWriter) -> bytes:
+        """Return the page of images: half of the names are of one domain, half of many."""
         port = writer.get_extra_info("sockname")[1]
-        names = [f"i{n}.victim.test" if n % 2 else f"www.victim{n}.test" for n in range(1500)]
-        writer.write(images([f"http://{name}:{port}/x.gif" for name in names]))
+        names = (f"i{n}.victim.test" if n % 2 else f"www.victim{n}.test" for n in range(1500))
+        return page(*(f'<img src="http://{name}:{port}/x.gif">' for name in names))
 
 
-ATTACKS = {
+ATTACKS: dict[str, type[Attack]] = {
     "drip": Drip,
     "silence": Silence,
     "chunks": Chunks,

@@ -3,6 +3,7 @@
 A definition is light: what a command does is imported when it is called, so that `archiver --help` answers at once.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 from archiver.cli.options import HELP_WIDTH, Example, GroupedCommand
 
 EACH_LINE = "As JSON, an object on each line."  # the text for `json_option` of a list
+Check = Callable[[click.Context, click.Parameter, Any], Any]
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 
 
@@ -47,6 +49,19 @@ def output(metavar: str, text: str, *also: str) -> click.Option:
 def json_option(text: str = "As JSON.") -> click.Option:
     """The option for programs."""
     return click.Option(["--json"], is_flag=True, help=text)
+
+
+def host_option(*, several: bool = True, check: Check | None = None) -> click.Option:
+    """Return the option that names a host. *check* gets the value, as a callback of click."""
+    more = " May be given more than once." if several else ""
+    text = f"Only those of this host: example.org, example.org:8443.{more}"
+    return click.Option(["--host"], multiple=several, metavar="HOST", callback=check, help=text)
+
+
+def last_status() -> click.Option:
+    """Return the option that names statuses of the last answer."""
+    text = "Only those whose last answer had this status: 404, 4xx for a class, or several: 404,5xx."
+    return click.Option(["--status"], multiple=True, metavar="N", help=text)
 
 
 def voices() -> list[click.Parameter]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import command, directory, lists, output, verbosity, voices
+from archiver.cli.command import command, directory, host_option, last_status, lists, output, verbosity, voices
 from archiver.cli.options import given_settings, setting_options
 from archiver.errors import ConfigError, Failure
 
@@ -136,18 +136,8 @@ _RETRY = command(
         click.Option(
             ["--held"], is_flag=True, help="Those that were held as a suspected trap, of these PATTERNs or all."
         ),
-        click.Option(
-            ["--host"],
-            multiple=True,
-            metavar="HOST",
-            help="Only those of this host: example.org, example.org:8443. May be given more than once.",
-        ),
-        click.Option(
-            ["--status"],
-            multiple=True,
-            metavar="N",
-            help="Only those whose last answer had this status: 404, 5xx for a class, or several: 404,5xx.",
-        ),
+        host_option(),
+        last_status(),
         click.Option(
             ["--failure"],
             multiple=True,

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import EACH_LINE, command, directory, json_option, output
+from archiver.cli.command import EACH_LINE, command, directory, host_option, json_option, last_status, output
 
 
 def _status(directory: Path, *, json: bool) -> int:
@@ -115,19 +115,14 @@ _URLS = command(
             type=click.Choice(["waiting", "archived", "failed", "excluded", "held", "refused"]),
             help="Only those in this state. May be given more than once. Default: all but the refused.",
         ),
-        click.Option(
-            ["--status"],
-            multiple=True,
-            metavar="N",
-            help="Only those whose last answer had this status: 404, 4xx for a class, or several: 404,5xx.",
-        ),
+        last_status(),
         click.Option(
             ["--missing"],
             is_flag=True,
             help="Only images, styles and scripts that archived pages need and that could not be had.",
         ),
         click.Option(["--blocked"], is_flag=True, help="Only those whose last answer is a challenge or block page."),
-        click.Option(["--host"], metavar="HOST", help="Only those of this host: example.org, example.org:8443."),
+        host_option(several=False),
         click.Option(["--why"], is_flag=True, help="With the state and its reason, after a tab."),
         json_option(EACH_LINE),
         click.Option(["--limit"], type=click.IntRange(0), metavar="N", help="At most N."),

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import EACH_LINE, command, directory, json_option, output
+from archiver.cli.command import EACH_LINE, command, directory, host_option, json_option, output
 from archiver.errors import ConfigError
 
 
@@ -35,13 +35,7 @@ def _hosts(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     return given
 
 
-_HOSTS = click.Option(
-    ["--host"],
-    multiple=True,
-    metavar="HOST",
-    callback=_hosts,
-    help="Only those of this host: example.org, example.org:8443. May be given more than once.",
-)
+_HOSTS = host_option(check=_hosts)
 _GET = command(
     "get",
     _get,

@@ -4,7 +4,6 @@ A statement costs some microseconds, going to the thread and back costs ten time
 busy a hundred times. So a verb of the frontier is one function that is called there, however many statements it has.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -13,13 +12,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 
+from archiver.frontier.trust import Bounded
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 AT_ONCE = 64  # rows in one statement
 
 
-class Connection(sqlite3.Connection):
+class Connection(Bounded):
     """To be used in its own thread alone."""
 
     def rows(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:

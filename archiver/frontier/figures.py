@@ -269,7 +269,7 @@ def largest_hosts(db: sqlite3.Connection, most: int) -> list[HostFigures]:
 
 def host_count(db: sqlite3.Connection) -> int:
     """How many hosts were met."""
-    return int(db.execute("SELECT count(*) FROM hosts").fetchone()[0])
+    return int(db.execute("SELECT count(id) FROM hosts").fetchone()[0])
 
 
 def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:

@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from archiver.disk import regular
+from archiver.frontier.trust import Bounded
 
 WAYS_SINCE = 3  # schema version: each host has the way in which it is asked
 COUNTED_SINCE = 4  # … and the numbers of its URLs
@@ -18,7 +19,9 @@ def connected(path: Path, *, at_rest: bool = False, more: str = "") -> sqlite3.C
     """A connection to the database at *path*; *at_rest*: nobody writes it, so nothing is made beside it."""
     regular(path)
     where = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if at_rest else ''}{more}"
-    return sqlite3.connect(where, uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+    return sqlite3.connect(
+        where, uri=True, timeout=_BUSY, isolation_level=None, check_same_thread=False, factory=Bounded
+    )
 
 
 def version_of(db: sqlite3.Connection) -> int:

@@ -14,7 +14,7 @@ ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, strays = 0, pri
 WHERE state = 'waiting' AND priority >= 0 AND (hop, path, depth, strays, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
 """  # what is so already is not written: at a resume nothing is to be synced for it
 HEAD_ITSELF = "UPDATE urls SET seed = id WHERE url = ? AND path = '' AND seed IS NOT id"
-COUNT = "SELECT count(*) FROM seeds"
+COUNT = "SELECT count(url) FROM seeds"
 STAND = "INSERT OR IGNORE INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?)"
 
 

@@ -81,6 +81,7 @@ class SqliteFrontier:
                 await migrations.prepare(path, writer)
                 await migrations.check(path, writer)
                 reader = await stack.enter_async_context(connect(path))
+                await inside(reader, trust.guard, path)
                 await reader.execute("PRAGMA query_only = 1")
                 stack.pop_all()
         return cls(path, writer, reader)

@@ -22,6 +22,8 @@ def words(error: sqlite3.Error, path: Path) -> str:
             return f"{error} ({error.sqlite_errorname})"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return damaged(str(error), path)
+        case sqlite3.SQLITE_INTERRUPT:
+            return damaged("a query took longer than the size of the file can explain", path)
     return str(error)
 
 

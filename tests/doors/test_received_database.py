@@ -2,21 +2,26 @@
 
 import shutil
 import sqlite3
+import sys
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from archiver.frontier import trust
 from archiver.frontier.migrations import VERSION, script
+from archiver.frontier.readonly import connected
 from archiver.frontier.trust import check, schema
 from archiver.model import ExitCode
+from fixtures.endless_table import endless_table
 from fixtures.forks import Forks
 from fixtures.lifetimes import crawl
 from fixtures.rawserver import RawServer
 from fixtures.sites import tree
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+NAMED_LIKE = "CREATE TRIGGER sqlite_evil AFTER UPDATE ON urls BEGIN DELETE FROM seeds; END"
 HOSTILE: dict[str, tuple[str, ...]] = {
     "a trigger": (f"CREATE TRIGGER evil AFTER UPDATE ON urls BEGIN DELETE FROM urls WHERE ({ENDLESS}); END",),
     "another trigger of one of our names": (
@@ -31,6 +36,19 @@ HOSTILE: dict[str, tuple[str, ...]] = {
     ),
     "a column that is made up": ("ALTER TABLE hosts ADD COLUMN more INTEGER AS (length(zeroblob(1000000000)))",),
     "an index": ("CREATE INDEX evil ON urls (length(zeroblob(900000000)))",),
+    "a trigger that is named like those of SQLite": (
+        "PRAGMA writable_schema = 1",
+        f"INSERT INTO sqlite_master VALUES ('trigger', 'sqlite_evil', 'urls', 0, '{NAMED_LIKE}')",
+    ),
+    "a view that is named like those of SQLite": (
+        "PRAGMA writable_schema = 1",
+        (
+            "INSERT INTO sqlite_master VALUES"
+            " ('view', 'sqlite_stat1', 'sqlite_stat1', 0, 'CREATE VIEW sqlite_stat1 AS SELECT zeroblob(1000000000)')"
+        ),
+    ),
+    "a virtual table": ("CREATE VIRTUAL TABLE evil USING fts5(x)",),
+    "a virtual table in the place of a table": ("DROP TABLE refusals", "CREATE VIRTUAL TABLE refusals USING fts5(x)"),
     "a version below all": ("PRAGMA user_version = -1",),
 }
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -110,6 +128,35 @@ def test_values_of_other_types_are_told_in_one_line(folder: Path, forks: Forks, 
     done = forks.archiver(*COMMANDS[command], cwd=folder)
     assert done.returncode in (ExitCode.DONE, ExitCode.USAGE, ExitCode.STORAGE), done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "report", "retry", "resume"])
+def test_a_table_without_end_is_named_as_damage(folder: Path, forks: Forks, command: str) -> None:
+    """Pages that refer to each other hold more rows than anyone can count, in a file of some kilobytes."""
+    endless_table(folder / "c/crawl.db", "hosts")
+    done = forks.archiver(*COMMANDS[command], cwd=folder)
+    assert done.returncode == ExitCode.STORAGE, (done.stdout, done.stderr)
+    assert "it is damaged (" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_connections_to_a_received_database_are_guarded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values are bounded, and so is each query, but not all queries of a connection together."""
+    path = folder / "c/crawl.db"
+    monkeypatch.setattr(trust, "STEPS", 3_000_000)
+    monkeypatch.setattr(trust, "STEPS_PER_BYTE", 1)
+    rows = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT ?) SELECT count(*) FROM n"
+    with closing(connected(path)) as db:
+        check(db, path)
+        assert db.execute("PRAGMA trusted_schema").fetchone() == (0,)
+        assert db.execute("PRAGMA cell_size_check").fetchone() == (1,)
+        assert db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == trust.LARGEST
+        if sys.version_info >= (3, 12):
+            assert db.getconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            db.execute(rows, (10_000_000,)).fetchone()
+        for _ in range(10):
+            assert db.execute(rows, (100_000,)).fetchone() == (100_000,)
 
 
 @pytest.mark.parametrize("version", range(1, VERSION + 1))

@@ -3,7 +3,7 @@
 import json
 import logging
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -11,14 +11,17 @@ import pytest
 from archiver.archive.others import indexes_of
 from archiver.crawl.dedup import Earlier, Like
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import elsewhere
+from archiver.frontier import elsewhere, trust
 from archiver.frontier.elsewhere import Elsewhere, gather
+from archiver.frontier.readonly import connected
 from archiver.model import Profile, Revisit
+from fixtures.endless_table import endless_table
 
 SHA1 = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 SHA256 = "sha256:" + "a" * 64
 URL = "http://old.test/a"
 DATE = "2020-02-29T12:00:01Z"
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
 
 def line(digest: str = SHA256, *, key: str = "test,old)/a", stamp: str = "20200229120001", **said: object) -> str:
@@ -32,8 +35,13 @@ def wanted(digest: str = SHA256, length: int = 9, status: int = 200) -> Like:
 
 def found(folder: Path, text: str, *likes: Like) -> dict[Like, Revisit]:
     """What a revisit says of each of *likes*, by an index of which *text* is all that there is."""
+    (folder / "some.cdxj").write_text(text, "utf-8")
+    return asked(folder, *likes)
+
+
+def asked(folder: Path, *likes: Like) -> dict[Like, Revisit]:
+    """The same of the index that is there."""
     index = folder / "some.cdxj"
-    index.write_text(text, "utf-8")
     gather(folder / "dedup.db", folder / "dedup.db.tmp", [index])
     earlier = Earlier(Elsewhere(folder / "dedup.db", [index]), [(folder,)])
     try:
@@ -170,3 +178,114 @@ def test_what_is_no_archive_is_refused_in_one_line(tmp_path: Path, given: str, s
     with pytest.raises(ConfigError, match=said) as refused:
         indexes_of([str(tmp_path / given)], tmp_path / "own")
     assert "\n" not in str(refused.value)
+
+
+def objects(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT type, name FROM sqlite_master ORDER BY name").fetchall()
+
+
+def do(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+HOSTILE: dict[str, tuple[str, ...]] = {
+    "a trigger": ("CREATE TRIGGER evil BEFORE INSERT ON lines BEGIN SELECT 1; END",),
+    "a trigger that is named like those of SQLite": (
+        "PRAGMA writable_schema = 1",
+        (
+            "INSERT INTO sqlite_master VALUES ('trigger', 'sqlite_evil', 'lines', 0, "
+            "'CREATE TRIGGER sqlite_evil BEFORE INSERT ON lines BEGIN SELECT 1; END')"
+        ),
+    ),
+    "a view in the place of a table": (
+        "ALTER TABLE lines RENAME TO others",
+        f"CREATE VIEW lines AS SELECT short, source, ({ENDLESS}) AS offset FROM others",
+    ),
+    "a virtual table": (
+        "DROP TABLE lines",
+        "CREATE VIRTUAL TABLE lines USING fts5(short, source, offset)",
+    ),
+    "a column that is made up": (
+        "DROP TABLE indexes",
+        f"CREATE TABLE indexes (id INTEGER PRIMARY KEY, path, size AS (length(hex(zeroblob({1 << 28})))), modified)",
+    ),
+    "one index more": ("CREATE INDEX evil ON lines (length(zeroblob(900000000)))",),
+    "no index": ("DROP INDEX lines_short",),
+    "a table of no types": ("DROP TABLE lines", "CREATE TABLE lines (short, source, offset)"),
+}
+
+
+@pytest.mark.parametrize("how", HOSTILE)
+def test_a_foreign_schema_is_not_obeyed_and_the_database_is_made_again(tmp_path: Path, how: str) -> None:
+    target = tmp_path / "dedup.db"
+    expected = found(tmp_path, line(), wanted())
+    ours = objects(target)
+    do(target, *HOSTILE[how])
+    lines = Elsewhere(target, [tmp_path / "some.cdxj"])
+    with pytest.raises(ArchiveError, match=r"dedup.db: .*; delete it"):
+        list(lines.find([SHA256]))
+    lines.close()
+    assert asked(tmp_path, wanted()) == expected
+    assert objects(target) == ours
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("source", "7"),
+        ("source", "-1"),
+        ("source", "'some'"),
+        ("source", "9e999"),
+        ("source", "x'00'"),
+        ("offset", "-1"),
+        ("offset", "9223372036854775807"),
+        ("offset", "1.5"),
+        ("offset", "NULL"),
+    ],
+)
+def test_values_that_name_no_line_find_nothing(tmp_path: Path, column: str, value: str) -> None:
+    """They are of types that the table does not take, as a file that somebody else has made can hold them."""
+    target = tmp_path / "dedup.db"
+    expected = found(tmp_path, line(), wanted())
+    with closing(sqlite3.connect(target, isolation_level=None)) as db:
+        (sql,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'lines'").fetchone()
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute("UPDATE sqlite_master SET sql = 'CREATE TABLE lines (short, source, offset)' WHERE name = 'lines'")
+        db.execute("PRAGMA writable_schema = RESET")
+        db.execute(f"UPDATE lines SET {column} = {value}")
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'lines'", (sql,))
+    lines = Elsewhere(target, [tmp_path / "some.cdxj"])
+    with suppress(ArchiveError):
+        assert not list(lines.find([SHA256]))
+    lines.close()
+    sound = value in ("7", "-1", "9223372036854775807")  # of the right type: it counts until an index changes
+    assert asked(tmp_path, wanted()) == ({} if sound else expected)
+
+
+def test_a_query_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages that refer to each other hold more rows than anyone can count, in a file of some kilobytes."""
+    monkeypatch.setattr(trust, "STEPS", 2_000_000)
+    monkeypatch.setattr(elsewhere, "CHECKED", 0)  # as if the file were too large to be looked through
+    target = tmp_path / "dedup.db"
+    expected = found(tmp_path, line(), wanted())
+    endless_table(target, "indexes")
+    with closing(connected(target)) as db:
+        trust.guard(db, target)
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            db.execute("SELECT count(path) FROM indexes").fetchone()
+    assert asked(tmp_path, wanted()) == expected
+
+
+def test_journals_beside_it_are_not_used(tmp_path: Path) -> None:
+    """A received one would be played back into the database, or bar it for good."""
+    target = tmp_path / "dedup.db"
+    expected = found(tmp_path, line(), wanted())
+    for ending in ("-journal", "-wal"):
+        target.with_name(f"{target.name}{ending}").write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    before = target.stat().st_ino
+    assert asked(tmp_path, wanted()) == expected
+    assert target.stat().st_ino == before
