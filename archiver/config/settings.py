@@ -1,7 +1,7 @@
 """The settings: frozen slices, each for one part of the program, every field with its own help text.
 
-Pure. A field's help is what `--help`, `docs/settings.md` and an error about the key say. The command line, the
-keys of crawl.toml and the documents are all made from this one list, so they cannot disagree.
+Pure. `--help`, docs/reference/settings.md and errors about a key show the help of its field. The command line, the keys
+of crawl.toml and the documents are all made from this one list, so they cannot disagree.
 """
 
 from collections.abc import Iterator, Mapping

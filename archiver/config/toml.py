@@ -118,7 +118,9 @@ def _unknown(key: str, given: Any, known: list[str]) -> str:
     near = get_close_matches(key[:MAX_SHOWN].lower().replace("_", "-").lstrip("-"), known, n=1)
     if isinstance(given, dict) and not near:
         return f"[{shown}]: there are no tables; write each key at the top level, as max-depth = 3"
-    return f"{shown}: unknown key; " + (f"did you mean {near[0]}?" if near else "docs/settings.md names them all")
+    return f"{shown}: unknown key; " + (
+        f"did you mean {near[0]}?" if near else "docs/reference/settings.md names them all"
+    )
 
 
 def _table_fault(key: str) -> str:

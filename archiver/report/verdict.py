@@ -31,7 +31,7 @@ MAX_HOSTS, MAX_SCRIPTED = 5, 3
 MAX_HELD, MOST_HELD = 5, 1000  # patterns: in words, in JSON
 MAX_AGAIN = 3  # seeds named in one command …
 LONGEST_AGAIN = 300  # … and their characters
-GENTLE = "--rate 0.2"  # requests a second for a site that refused us
+GENTLE = "--rate 1/5"  # one request in 5 seconds, for a site that refused us
 
 BOLD, RED, CYAN, DIM = "1", "1;31", "36", "2"  # as terminals have them
 _GOOD = range(200, 400)

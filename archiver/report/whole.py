@@ -30,24 +30,31 @@ Row = tuple[object, ...]
 Tables = dict[str, tuple[Row, Callable[[sqlite3.Connection, Summary], Iterable[Row]]]]  # name → names of columns, rows
 Part = tuple[str, Row, Iterable[Row]]  # name, names of columns, and the rows of one crawl, to be read once
 
-TITLES = {  # what a person reads above a table
-    "verdict": ("Verdict", "What became of the crawl, and the command that goes on from each finding."),
-    "seeds": ("Seeds", "What became of each seed, and how many URLs were found behind it."),
-    "hosts": ("Hosts", "URLs by state, captures, bytes received."),
-    "status-codes": ("Response codes", "0 stands for an answer without a status line."),
-    "media-types": ("Media types", "As the servers named them; an empty name stands for none, or for what is no type."),
-    "failure-reasons": ("Failures by reason", "URLs of which no answer came, or that were not asked for."),
-    "failures": ("Failures", "Each such URL, why, and the page that led to it."),
-    "broken-pages": ("Broken pages", "Pages that answered 4xx or 5xx, and the pages that link to them."),
-    "missing-requisites": ("Missing requisites", "What archived pages need to be shown and is not there."),
-    "truncated": ("Truncated captures", "Answers that are not whole, and what ended them."),
-    "slowest-hosts": ("Slowest hosts", "By the mean time of an answer."),
-    "revisits": ("Revisits", "Captures whose payload was not stored once more, and what that saved."),
+TITLES = {  # heading of a table, and what it shows
+    "verdict": ("Verdict", "How complete the archive is, and which command to run next."),
+    "seeds": ("Seeds", "Each seed: its state and status, the number of URLs found from it, and what went wrong."),
+    "hosts": ("Hosts", "URLs by state, captures and bytes received per host, most captures first."),
+    "status-codes": ("Response codes", "Captures per HTTP status. 0 is a response without a status line."),
+    "media-types": (
+        "Media types",
+        "Captures and bytes by media type as the servers named it; empty where none is valid.",
+    ),
+    "failure-reasons": ("Failures by reason", "URLs that failed or were excluded, by reason."),
+    "failures": ("Failures", "Each of these URLs, the reason, and the page that linked to it."),
+    "broken-pages": ("Broken pages", "Pages that answered 4xx or 5xx, and up to 10 pages that link to each."),
+    "missing-requisites": (
+        "Missing requisites",
+        "Images, styles, scripts and frames that an archived page needs and the archive lacks.",
+    ),
+    "truncated": ("Truncated captures", "Incomplete captures, with the reason from WARC-Truncated."),
+    "slowest-hosts": ("Slowest hosts", "The 50 hosts with the slowest responses on average."),
+    "revisits": ("Revisits", "Captures whose payload was not stored again, and the bytes that this saved."),
     "held": (
         "Held patterns",
-        "URLs that were not fetched, for their pattern looks endless. archiver retry DIR --held PATTERN fetches them.",
+        "URLs held as a suspected trap, by pattern. archiver retry DIR --held PATTERN fetches them.",
     ),
-    "refusals": ("Refusals", "Links that the scope did not take, by rule."),
+    "refusals": ("Refusals", "Links that the scope refused, by rule."),
+    "changes": ("Changes", "What is new, changed, moved, gone or unchanged since the earlier crawls."),
 }
 
 

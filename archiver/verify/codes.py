@@ -2,7 +2,7 @@
 
 The words are stable: scripts depend on them. A *fault* means that bytes, places or statements are wrong, and
 makes the command fail. A *warning* is a known weakness of writers, or a breach of something that is only
-recommended. A *note* is worth knowing and nothing more. `docs/verify.md` holds the same list, by a test.
+recommended. A *note* is worth knowing and nothing more. `docs/reference/verify.md` holds the same list, by a test.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Which records an index lists, and its line for each: of any writer's WARC, as cdxj-indexer makes it.
 
 Listed are responses, revisits, and what resource and metadata records hold that is no warc-fields. What differs from
-cdxj-indexer stands in docs/replay.md. Pure; never raises for what a record says.
+cdxj-indexer stands in docs/explanation/replay.md. Pure; never raises for what a record says.
 """
 
 import json

@@ -53,7 +53,7 @@ def test_a_site_that_challenges_every_link(tmp_path: Path) -> None:
         assert f"blocked {server.url().rstrip('/')} began to refuse us at " in words
         assert " UTC after 1 page (403 on " in words
         assert "Cloudflare); it is paused, and " in words
-        assert "archiver retry o --blocked && archiver resume o --rate 0.2" in ran.stderr
+        assert "archiver retry o --blocked && archiver resume o --rate 1/5" in ran.stderr
         log = (tmp_path / "o" / "logs" / "crawl.log").read_text()
         assert log.count(" blocked:Cloudflare") == sum(name in names for name in asked)
         told = json.loads(archiver("report", "o", "--json", cwd=tmp_path).stdout)["verdict"]

@@ -44,7 +44,7 @@ BEYOND_PYWB = {
     "chunk-too-long",
     "huge-chunk-size",
 }
-"""What docs/replay.md says of these: they are in the archive to the byte, but pywb 2.10 does not show them so."""
+"""Responses that are archived to the byte but that pywb 2.10 does not show as sent: see docs/explanation/replay.md."""
 
 Serve = Callable[[Path], AbstractContextManager[Wayback]]
 

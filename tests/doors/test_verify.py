@@ -16,7 +16,7 @@ from archiver.verify import CODES, Progress, Report, Severity, run
 from archiver.verify.report import MAX_EACH, Fault, Findings
 from fixtures.handmade import Collection, member, record, sha256
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "verify.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "verify.md"
 
 
 @pytest.fixture(name="collection")

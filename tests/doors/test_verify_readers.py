@@ -16,7 +16,7 @@ from warcio.archiveiterator import ArchiveIterator
 from archiver.archive.reindex import rebuild
 from archiver.verify import run
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "verify.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "validators.md"
 
 pytestmark = [
     pytest.mark.suites,

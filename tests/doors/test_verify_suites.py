@@ -9,7 +9,7 @@ import pytest
 
 from archiver.verify import run
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "verify.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "validators.md"
 
 BRACKETS = "wget's brackets around URLs are what the grammar of WARC/1.0 says: a warning"
 ONE_ID = "wget gave two records one id, which only looking at all of them shows"

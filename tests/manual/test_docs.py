@@ -1,7 +1,10 @@
-"""The manual is complete, and what is generated in it is what the program says now."""
+"""The documents are complete: generated pages are up to date, links and commands are right."""
 
 import importlib.util
+import inspect
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -10,12 +13,19 @@ import pytest
 
 from archiver.archive.layout import Layout
 from archiver.cli.entry import archiver
+from archiver.cli.options import SettingOption
 from archiver.config.settings import every_setting, key_of
-from archiver.model import ExitCode
+from archiver.errors import ConfigError, Failure
+from archiver.http import framer, head
+from archiver.model import ExitCode, Hop
+from archiver.report import changes, heritrix, verdict, whole
 from archiver.report.files import TABLES
+from archiver.warc.records import VisitNotes
+from fixtures import reference
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
 
 
 def _writer() -> ModuleType:
@@ -28,23 +38,24 @@ def _writer() -> ModuleType:
 
 
 WRITER = _writer()
-REMEDY = "write the manual anew with: python tests/manual/write_docs.py"
+REMEDY = "write the reference again with: python tests/manual/write_docs.py"
 
 
 @pytest.mark.parametrize("name", WRITER.PAGES)
 def test_generated_pages_are_up_to_date(name: str) -> None:
     """Word for word; where click breaks a line is click's business."""
-    assert (DOCS / name).read_text("utf-8").split() == WRITER.PAGES[name]().split(), REMEDY
+    assert (REFERENCE / name).read_text("utf-8").split() == WRITER.PAGES[name]().split(), REMEDY
 
 
 def test_every_command_and_option_is_there() -> None:
-    text = (DOCS / "commands.md").read_text("utf-8")
+    text = (REFERENCE / "commands.md").read_text("utf-8")
+    settings = (REFERENCE / "settings.md").read_text("utf-8")
     for name, command in archiver.commands.items():
         assert f"## archiver {name}\n" in text
         chapter = text.partition(f"## archiver {name}\n")[2].partition("\n## ")[0]
         for param in command.params:
             for option in (*param.opts, *param.secondary_opts) if isinstance(param, click.Option) else ():
-                assert option in chapter, f"{name} {option}"
+                assert option in (settings if isinstance(param, SettingOption) else chapter), f"{name} {option}"
 
 
 def test_every_command_and_option_has_help_and_examples() -> None:
@@ -57,43 +68,115 @@ def test_every_command_and_option_has_help_and_examples() -> None:
 
 
 def test_every_example_is_a_command_that_is_understood() -> None:
-    for name, command in archiver.commands.items():
+    for command in archiver.commands.values():
         for line, _ in getattr(command, "examples", ()):
-            words = re.findall(r"'[^']*'|\S+", line.partition(" | ")[0])
-            assert words[:2] == ["archiver", name]
-            command.make_context(name, [word.strip("'") for word in words[2:]])
+            assert list(_commands_in(line))
+            for words in _commands_in(line):
+                _parse(words)
+
+
+def _commands_in(line: str) -> Iterator[list[str]]:
+    """Yield the words of each call of archiver in *line* of shell."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in (*lexer, ";"):
+        if re.fullmatch(r"[|&;<>]+", word):
+            if words[:1] == ["archiver"]:
+                yield words
+            words = []
+        else:
+            words.append(word)
+
+
+def _parse(words: list[str]) -> None:
+    """Fail unless archiver understands *words*."""
+    _, name, *rest = words
+    assert name in archiver.commands, words
+    archiver.commands[name].make_context(name, rest)
+
+
+def _shown() -> Iterator[tuple[str, str, bool]]:
+    """Yield page and text of each piece of code that calls archiver, and whether it is in a sentence."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))):
+        text, name = page.read_text("utf-8"), str(page.relative_to(ROOT))
+        for block in re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            for line in block.replace("\\\n", " ").splitlines():
+                yield name, line, False
+        for span in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
+            if re.match(r"archiver (?!-)", span):
+                yield name, span, True
+
+
+def test_every_command_shown_in_a_document_is_understood() -> None:
+    shown = [(page, words, short) for page, line, short in _shown() for words in _commands_in(line)]
+    assert len(shown) > 50
+    for page, words, in_sentence in shown:
+        try:
+            _parse(words)
+        except click.exceptions.Exit:
+            assert words[-1] == "--help"
+        except click.MissingParameter:
+            assert in_sentence, f"{page}: {words}"
+        except (click.ClickException, ConfigError) as error:
+            pytest.fail(f"{page}: {words}: {error}")
 
 
 def test_every_setting_is_there() -> None:
-    text = (DOCS / "settings.md").read_text("utf-8")
+    text = (REFERENCE / "settings.md").read_text("utf-8")
     for _, entry in every_setting():
         assert f"### `{key_of(entry)}`" in text
         assert entry.metadata["help"] in text
 
 
 def test_every_exit_code_is_there() -> None:
-    text = (DOCS / "exit-codes.md").read_text("utf-8")
+    text = (REFERENCE / "exit-codes.md").read_text("utf-8")
     for code in ExitCode:
         assert f"| {int(code)} | {code.name} | " in text
 
 
 def test_every_place_is_there() -> None:
-    text = (DOCS / "directory.md").read_text("utf-8")
     layout = Layout(Path("DIR"))
-    places = [name for name, value in vars(Layout).items() if isinstance(value, property)]
-    for name in places:
-        place = Path(getattr(layout, name))
-        assert place.name in text
-        assert f"| `{place.relative_to('DIR').parts[0]}" in text, place
+    named = {place.path.rstrip("/") for place in reference.PLACES}
+    for name, value in vars(Layout).items():
+        if isinstance(value, property):
+            assert Path(getattr(layout, name)).relative_to("DIR").parts[0] in named
 
 
 def test_every_report_is_there() -> None:
-    text = (DOCS / "directory.md").read_text("utf-8")
-    for name in ("summary.txt", "summary.json", *(f"{table}.tsv" for table in TABLES)):
-        assert f"| `{name}` |" in text
+    assert {*TABLES, "changes"} == set(whole.TITLES)
+    text = inspect.getsource(heritrix)
+    assert {name for name, _ in reference.HERITRIX_REPORTS} == set(re.findall(r'yield "([a-z-]+\.txt)"', text))
+    assert set(reference.CHANGES) == {what.value for what in changes.What}
+    assert set(reference.VERDICT) == set(re.findall(r'Finding\("(\w+)"', inspect.getsource(verdict)))
 
 
-def test_links_in_the_manual_lead_somewhere() -> None:
-    for page in DOCS.rglob("*.md"):
+def test_every_word_in_records_and_logs_is_there() -> None:
+    assert set(reference.FAILURES) == set(Failure)
+    assert set(reference.HOPS) == {hop.value for hop in Hop}
+    notes = inspect.getsource(VisitNotes.block)
+    named = set(re.findall(r'"(\w+): \{', notes)) | set(re.findall(r'\("(\w+)", self', notes))
+    assert set(reference.VISIT_FIELDS) == named
+    source = inspect.getsource(framer) + inspect.getsource(head)
+    faults = re.findall(r'fault\("([a-z-]+)"\)|faults? ?\+?=? ?\("([a-z-]+)",', source)
+    assert {*filter(None, (word for pair in faults for word in pair))} <= set(reference.FAULTS)
+    assert all(f'"{word}"' in source for word in reference.FAULTS if word != "content-coding")
+
+
+def test_links_in_the_documents_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_headings_that_are_linked_exist() -> None:
+    for page in (ROOT / "README.md", *DOCS.rglob("*.md")):
+        for target, heading in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text("utf-8")):
+            text = (page.parent / target if target else page).read_text("utf-8")
+            anchors = {_anchor(line) for line in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+            assert heading in anchors, f"{page.name}: {target}#{heading}"
+
+
+def _anchor(heading: str) -> str:
+    """Return the name by which a link reaches *heading*, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")

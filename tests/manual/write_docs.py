@@ -1,13 +1,14 @@
-"""Writes the generated pages of the manual anew: `python tests/manual/write_docs.py`.
+"""Write the generated pages of docs/reference: `python tests/manual/write_docs.py`.
 
-`docs/settings.md`, `docs/exit-codes.md` and `docs/commands.md` are made from the program itself; test_docs.py
-compares them with what this module would write.
+They are made from the program itself and from the tables in fixtures/reference.py. test_docs.py compares the files with
+what this module would write.
 """
 
+import copy
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,114 +18,43 @@ if __name__ == "__main__":
 import click  # noqa: E402
 
 from archiver.cli.entry import archiver  # noqa: E402
-from archiver.cli.options import HELP_WIDTH  # noqa: E402
+from archiver.cli.options import HELP_WIDTH, SettingOption  # noqa: E402
 from archiver.config.settings import TITLES, Settings, every_setting, key_of  # noqa: E402
 from archiver.config.toml import toml_value  # noqa: E402
 from archiver.config.values import BOOLEAN  # noqa: E402
+from archiver.errors import Failure  # noqa: E402
 from archiver.model import ExitCode  # noqa: E402
+from archiver.report import changes, whole  # noqa: E402
+from archiver.report.files import TABLES  # noqa: E402
+from archiver.verify.codes import CODES  # noqa: E402
+from fixtures import reference  # noqa: E402
 
-DOCS = ROOT / "docs"
-
-
-def settings_page() -> str:
-    """Each setting: key, option, what its value may be, default, help."""
-    lines = [
-        "# Settings",
-        "",
-        "Every setting is an option of `archiver crawl` and `archiver resume`, and a key of `crawl.toml`. A later one",
-        "of these goes before an earlier one:",
-        "",
-        "1. the default;",
-        "2. for `crawl`, the file that `--config FILE` names; for `resume`, `DIR/crawl.toml`;",
-        "3. an option.",
-        "",
-        "What is then in force is written to `DIR/crawl.toml`, each setting below its help. That file can be edited",
-        "between two runs, or given to another crawl by `--config`. An unknown key or a bad value is refused with its",
-        "line.",
-        "",
-        '`seeds` is a key too: a list of URLs, `seeds = ["https://example.org/"]`. Seeds given to `archiver crawl` as',
-        "arguments or by `--seeds FILE` go before it.",
-    ]
-    chapter = ""
-    for name, entry in every_setting():
-        part = getattr(Settings(), name)
-        if name != chapter:
-            chapter = name
-            lines += ["", f"## {TITLES[name]}", "", f"{type(part).__doc__}"]
-        kind, key = entry.metadata["kind"], key_of(entry)
-        option = f"--{key} / --no-{key}" if kind is BOOLEAN else f"--{key} {kind.metavar}"
-        many = entry.metadata["many"]
-        default = [] if many else kind.write(entry.default)
-        lines += [
-            "",
-            f"### `{key}`",
-            "",
-            entry.metadata["help"],
-            "",
-            f"- option: `{option}`" + (", any number of times" if many else ""),
-            f"- in crawl.toml: {'a list, of which each is ' if many else ''}{kind.right}",
-            f"- default: `{key} = {toml_value(default)}`",
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def exit_codes() -> Iterator[tuple[ExitCode, str]]:
-    """Each exit code with the comment that stands beside it in the code."""
-    said = dict(re.findall(r"^    ([A-Z_]+) = \d+  # (.+)$", inspect.getsource(ExitCode), re.MULTILINE))
-    for code in ExitCode:
-        yield code, said[code.name]
-
-
-def exit_codes_page() -> str:
-    """The exit codes."""
-    rows = [f"| {int(code)} | {code.name} | {meaning[0].upper()}{meaning[1:]}. |" for code, meaning in exit_codes()]
-    return "\n".join(
-        [
-            "# Exit codes",
-            "",
-            "Every command ends with one of these. What went wrong is said in one line on stderr; only 1 comes with a",
-            "traceback, which we would like to see.",
-            "",
-            "| code | name | meaning |",
-            "|-----:|------|---------|",
-            *rows,
-            "",
-            "A crawl that ended with 4 or 5 is whole as far as it went: it can be replayed, verified, and resumed.",
-            "A script that must finish a crawl can call `archiver resume DIR` for as long as it ends with 4 or 5.",
-            "After 3 its line says which path it was and, where the disk is full, how much is missing; what was",
-            "committed is safe. When the disk has room again, or can be written again, `archiver resume DIR` goes on.",
-            "",
-            "**6** means that the archive holds nothing you asked for: every seed answered with an error (403,",
-            "404, 500, or 429 and 503 until its retries were used up), showed a challenge page, or did not answer",
-            "at all. Answers that came are archived all the same. Where only some seeds fail, the code is 0, and",
-            "the verdict names them.",
-            "",
-            "**8** is for scripts that want to know about trouble. Give `--strict` to `crawl`, `resume` or",
-            "`recrawl`; it is kept in crawl.toml. The code is then 8 instead of 0 if a seed failed, a page of the",
-            "site answered 4xx or 5xx or not at all, a site refused us, or URLs are held as a suspected trap.",
-            "Without `--strict` the code stays 0, and the [verdict](reports.md#the-verdict) says the same in",
-            "words.",
-            "",
-        ]
-    )
+DOCS = ROOT / "docs" / "reference"
 
 
 def commands_page() -> str:
-    """Each command with its help."""
+    """Return each command with its help; options that are settings are left to the page of settings."""
     lines = [
         "# Commands",
         "",
-        "What `--help` says. Results go to stdout, everything else to stderr, so that every command can be piped; how",
-        "a command ended stands in its [exit code](exit-codes.md). The settings are explained in",
-        "[settings](settings.md), the directory in [directory](directory.md).",
+        "The output of `--help`. Results go to stdout and messages to stderr, so you can pipe any command.",
+        "The [exit code](exit-codes.md) says how a command ended. `crawl`, `resume` and `recrawl` also take every",
+        "[setting](settings.md) as an option.",
         "",
         "## archiver",
         "",
         *_help(archiver, "archiver"),
     ]
     for name in archiver.list_commands(click.Context(archiver)):
-        lines += ["", f"## archiver {name}", "", *_help(archiver.commands[name], f"archiver {name}")]
+        lines += ["", f"## archiver {name}", "", *_help(_without_settings(archiver.commands[name]), f"archiver {name}")]
     return "\n".join(lines) + "\n"
+
+
+def _without_settings(command: click.Command) -> click.Command:
+    """Return *command* with its own options only."""
+    shorter = copy.copy(command)
+    shorter.params = [param for param in command.params if not isinstance(param, SettingOption)]
+    return shorter
 
 
 def _help(command: click.Command, name: str) -> list[str]:
@@ -132,7 +62,244 @@ def _help(command: click.Command, name: str) -> list[str]:
     return ["```text", *(line.rstrip() for line in command.get_help(context).splitlines()), "```"]
 
 
-PAGES = {"settings.md": settings_page, "exit-codes.md": exit_codes_page, "commands.md": commands_page}
+def settings_page() -> str:
+    """Return each setting with its option, possible values, default and help."""
+    lines = [
+        "# Settings",
+        "",
+        "Every setting is an option of `archiver crawl`, `archiver resume` and `archiver recrawl`, and a key of",
+        "`crawl.toml`. Options override the settings file; the file overrides the defaults. The settings file is",
+        "`DIR/crawl.toml`, or for `crawl` the one that you give with `--config FILE`.",
+        "",
+        "The settings in force are written to `DIR/crawl.toml`, each below its help. You can edit that file between",
+        "two runs. An unknown key or a bad value is refused with its line number.",
+        "",
+        '`seeds` is also a key: `seeds = ["https://example.org/"]`. Seeds that you give as arguments or with',
+        "`--seeds FILE` replace it.",
+    ]
+    chapter = ""
+    for name, entry in every_setting():
+        if name != chapter:
+            chapter = name
+            lines += ["", f"## {TITLES[name]}", "", f"{type(getattr(Settings(), name)).__doc__}"]
+        kind, key, many = entry.metadata["kind"], key_of(entry), entry.metadata["many"]
+        option = f"--{key} / --no-{key}" if kind is BOOLEAN else f"--{key} {kind.metavar}"
+        default = toml_value([] if many else kind.write(entry.default))
+        lines += [
+            "",
+            f"### `{key}`",
+            "",
+            entry.metadata["help"],
+            "",
+            f"- option: `{option}`" + (" (repeatable)" if many else ""),
+            f"- in crawl.toml: {'a list; each item is ' if many else ''}{kind.right}",
+            f"- default: `{key} = {default}`",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def exit_codes() -> Iterator[tuple[ExitCode, str]]:
+    """Yield each exit code with its comment in the code."""
+    said = dict(re.findall(r"^    ([A-Z_]+) = \d+  # (.+)$", inspect.getsource(ExitCode), re.MULTILINE))
+    for code in ExitCode:
+        yield code, said[code.name]
+
+
+def exit_codes_page() -> str:
+    """Return the exit codes."""
+    rows = [(str(int(code)), code.name, f"{text[0].upper()}{text[1:]}.") for code, text in exit_codes()]
+    return _page(
+        "Exit codes",
+        "A command prints one line on stderr when something goes wrong. Only code 1 comes with a traceback: report it,",
+        "please.",
+        "",
+        *_table(("code", "name", "meaning"), rows),
+        "",
+        "After **4** and **5** the archive is complete as far as the crawl went. You can replay, verify and resume it.",
+        "A script may call `archiver resume DIR` as long as it exits with 4 or 5.",
+        "",
+        "After **3** everything committed is safe. Free disk space or make the path writable, then run",
+        "`archiver resume DIR`.",
+        "",
+        "**6** means that every seed failed: an error status, a challenge page, or no response. Received responses are",
+        "archived all the same. If only some seeds fail, the code is 0 and the [verdict](reports.md#the-verdict) names",
+        "them.",
+        "",
+        "**8** replaces 0 when you set `--strict` and a seed failed, a page of the site answered 4xx or 5xx or not at",
+        "all, a site refused us, or URLs are held as a suspected trap.",
+    )
+
+
+def directory_page() -> str:
+    """Return what each file and folder of a collection is."""
+    rows = [(f"`{place.path}`", place.holds, place.advice) for place in reference.PLACES]
+    return _page(
+        "The directory of a crawl",
+        "`archiver crawl` writes everything into one directory DIR: the one that you name with `-o`, or",
+        "`collections/HOST` after the host of the first seed. DIR is a pywb collection.",
+        "",
+        *_table(("path", "content", "what you may do"), rows),
+        "",
+        "Only `archive/` is needed. `archiver rebuild DIR` makes the rest again from it. URLs without a response and",
+        "URLs that robots.txt forbids are in no WARC file, so the crawl tries them again.",
+        "",
+        "WARC files are named `PREFIX-YYYYMMDDhhmmssmmm-SERIAL-HOST.warc.gz`. The [records page](records.md) describes",
+        "their content, the [reports page](reports.md) the files in `reports/` and `logs/`.",
+    )
+
+
+def reports_page() -> str:
+    """Return the reports, their columns, and the fields of crawl.log."""
+    heads = {name: head for name, (head, _) in TABLES.items()} | {"changes": changes.HEAD}
+    tables = [(f"`{name}.tsv`", ", ".join(map(str, heads[name])), whole.TITLES[name][1]) for name in heads]
+    failures = [(f"`{each.value}`", str(each.heritrix_code), reference.FAILURES[each]) for each in Failure]
+    return _page(
+        "Logs and reports",
+        "When a run ends, it writes `DIR/reports/`. `archiver report DIR` prints the same at any time, also during a",
+        "crawl, and `archiver status DIR` prints the summary.",
+        "",
+        *_definitions("file", reference.REPORTS),
+        "",
+        "## The verdict",
+        "",
+        "The last lines of a run say how complete the archive is, and which command to run next:",
+        "",
+        *_definitions("about", reference.VERDICT),
+        "",
+        "robots.txt and its redirects do not count as URLs of the site, nor for `--max-urls`.",
+        "",
+        "## Tables",
+        "",
+        "The `.tsv` files are tab-separated with a header line and hold every row. Control characters are written as",
+        "escapes such as `\\x09`.",
+        "",
+        *_table(("file", "columns", "content"), tables),
+        "",
+        "## Changes",
+        "",
+        "The values of `what` in `changes.tsv`. Earlier errors that may pass do not count: the newest capture with a",
+        "status below 400, 404 or 410 is compared.",
+        "",
+        *_definitions("what", reference.CHANGES),
+        "",
+        "## Heritrix's reports",
+        "",
+        "In the columns and the order of Heritrix. A URL counts once per capture; bytes are those received.",
+        "",
+        *_table(("file", "columns"), ((f"`{name}`", text) for name, text in reference.HERITRIX_REPORTS)),
+        "",
+        "## crawl.log",
+        "",
+        "One line per visit with twelve fields, separated by spaces. Inside a field, a space is written as `%20`. The",
+        "log is synced at the end of a run, so a crash may take its last lines.",
+        "",
+        *_table(("field", "content"), reference.LOG_FIELDS),
+        "",
+        "### Annotations",
+        "",
+        *_definitions("annotation", reference.ANNOTATIONS),
+        "",
+        "[Faults and remarks](records.md#faults) of a response are annotations too.",
+        "",
+        "### Hops",
+        "",
+        *_definitions("letter", reference.HOPS),
+        "",
+        "### Failures",
+        "",
+        *_table(("reason", "status in crawl.log", "meaning"), failures),
+    )
+
+
+def records_page() -> str:
+    """Return the WARC records, their fields, and the words in the metadata records."""
+    fields = [(f"`{name}`", where, text) for name, (where, text) in reference.RECORD_FIELDS.items()]
+    return _page(
+        "WARC records",
+        "Files are WARC 1.1 with one gzip member per record. [Fidelity](../explanation/fidelity.md) says why.",
+        "",
+        *_table(("record", "block", "where"), ((f"`{name}`", *rest) for name, *rest in reference.RECORDS)),
+        "",
+        "## Header fields",
+        "",
+        *_table(("field", "records", "content"), fields),
+        "",
+        "## warcinfo",
+        "",
+        "Empty values are left out.",
+        "",
+        *_definitions("line", reference.WARCINFO_FIELDS),
+        "",
+        "## Metadata of a visit",
+        "",
+        "Lines of `application/warc-fields`. The first names are Heritrix's. `archiver rebuild` reads these records.",
+        "",
+        *_definitions("line", reference.VISIT_FIELDS),
+        "",
+        "## Faults",
+        "",
+        "What is malformed in a response. Every response is archived whatever its faults.",
+        "",
+        *_definitions("fault", reference.FAULTS),
+        "",
+        "## Remarks",
+        "",
+        *_definitions("remark", reference.REMARKS),
+        "",
+        "## Files of the crawl",
+        "",
+        "At the end of a run, the file `…-meta.warc.gz` stores the crawl's own files as records with the URI",
+        "`metadata://archiver.invalid/crawl/` and the name:",
+        "",
+        *_table(
+            ("record", "name", "content"), ((kind, f"`{name}`", text) for kind, name, text in reference.CRAWL_FILES)
+        ),
+    )
+
+
+def verify_page() -> str:
+    """Return the codes that verify prints."""
+    rows = [(f"`{word}`", code.severity.value, code.meaning) for word, code in CODES.items()]
+    return _page(
+        "Verify codes",
+        "The codes that `archiver verify` prints. A *fault* is wrong and makes the command exit with 7. A *warning* is",
+        "a weakness of many writers, or a breach of a recommendation. A *note* is worth knowing. The codes are stable.",
+        "At most 100 findings of one code are listed per file; all are counted.",
+        "",
+        *_table(("code", "severity", "meaning"), rows),
+        "",
+        "## JSON",
+        "",
+        "`archiver verify --json` prints one object:",
+        "",
+        *_definitions("key", reference.VERIFY_JSON),
+    )
+
+
+def _page(title: str, *lines: str) -> str:
+    return "\n".join((f"# {title}", "", *lines, ""))
+
+
+def _definitions(name: str, meanings: dict[str, str]) -> Iterator[str]:
+    return _table((name, "meaning"), ((f"`{word}`", text) for word, text in meanings.items()))
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+PAGES = {
+    "commands.md": commands_page,
+    "settings.md": settings_page,
+    "exit-codes.md": exit_codes_page,
+    "directory.md": directory_page,
+    "reports.md": reports_page,
+    "records.md": records_page,
+    "verify.md": verify_page,
+}
 
 
 def main() -> None:

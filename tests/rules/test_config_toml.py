@@ -21,7 +21,7 @@ from archiver.errors import ConfigError
         ("max-depht = 3", "f:1: max-depht: unknown key; did you mean max-depth?"),
         ("max_depth = 3", "f:1: max_depth: unknown key; did you mean max-depth?"),
         ('"--rate" = 3', "f:1: --rate: unknown key; did you mean rate?"),
-        ("\n\nzzzzzz = 3", "f:3: zzzzzz: unknown key; docs/settings.md names them all"),
+        ("\n\nzzzzzz = 3", "f:3: zzzzzz: unknown key; docs/reference/settings.md names them all"),
         ("# max-depth\n\nmax-depth = -1", 'f:3: max-depth: -1 is not a whole number of 0 or more, or "none"'),
         ('operator = "a"\n"rate" = true', "f:2: rate: True is not a number of requests"),
         ("rate = 2.5", "f:1: rate: 2.5 is not a number of requests"),
