@@ -266,6 +266,9 @@ class Span(NamedTuple):
     length: int
 
 
+NOWHERE = Span(0, 0)  # of a record that a visit does not have
+
+
 class Capture(NamedTuple):
     """Where an exchange lies on disk, and what an index says of it."""
 

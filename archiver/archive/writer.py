@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from archiver.archive.warcfile import WarcFile
 from archiver.http import Digester, digest_of, digests_of
-from archiver.model import Capture, Claim, Digests, Exchange, FileState, Links, Lookup, Resource, Revisit
+from archiver.model import NOWHERE, Capture, Claim, Digests, Exchange, FileState, Links, Lookup, Resource, Revisit
 from archiver.warc.records import (
     FIELDS_TYPE,
     Blocks,
@@ -33,7 +33,7 @@ from archiver.warc.resources import DNS_TYPE, Content, lookup_block, lookup_uri,
 class Deposit(NamedTuple):
     """One visit, ready to be stored; with *revisit* only the head of its answer is.
 
-    Where that says that nothing has changed, it is kept in the metadata record: see `VisitNotes`.
+    Where that says that nothing has changed, it is kept in the notes of the visit: see `VisitNotes`.
     """
 
     claim: Claim
@@ -170,15 +170,17 @@ class Archive:
     def _store(self, file: WarcFile, deposit: Deposit) -> Capture:
         claim, exchange, links, revisit, _, links_of = deposit
         algorithm = self._identity.algorithm
-        notes = VisitNotes.of(claim, exchange, links, revisit, links_of).block()
+        told = VisitNotes.of(claim, exchange, links, revisit, links_of)
+        fields = told.fields() if is_unmodified(revisit) else ""
+        notes = b"" if fields else told.block()
         block, length, digests = self._block(deposit)
         request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
-        blocks = Blocks(digests, length, request, metadata, len(notes), revisit)
+        blocks = Blocks(digests, length, request, metadata, len(notes), revisit, fields)
         headers = capture_headers(claim.url, exchange, blocks, self._file_id, self._new_id)
         spans = (
             file.append(headers.response, block, length),
             file.append(headers.request, (exchange.request,), len(exchange.request)),
-            file.append(headers.metadata, (notes,), len(notes)),
+            NOWHERE if fields else file.append(headers.metadata, (notes,), len(notes)),
         )
         return Capture(
             url=claim.url,

@@ -42,13 +42,15 @@ def _links(folder: Path, name: str, offset: int, *, follow: bool = True) -> Link
     with suppress(ArchiveError, OSError, Torn, ValueError), opened(folder, name)[1] as file:
         target = ""
         for record in islice(read(file, offset), RECORDS):
+            notes = VisitNotes.of_revisit(record) if not target else None
             target = target or record.first("WARC-Record-ID") or ""
-            if record.type == "metadata" and (record.size or 0) <= LONGEST_NOTES:
+            if notes is None and record.type == "metadata" and (record.size or 0) <= LONGEST_NOTES:
                 block = b"".join(record.pieces())
                 if target in (record.first("WARC-Refers-To"), record.first("WARC-Concurrent-To")):
                     notes = VisitNotes.read(block)
-                    if notes.links_of is None:
-                        return notes.links
-                    stored, place = notes.links_of
-                    return _links(folder, stored, place, follow=False) if follow and is_bare(stored) else Links()
+            if notes is not None:
+                if notes.links_of is None:
+                    return notes.links
+                stored, place = notes.links_of
+                return _links(folder, stored, place, follow=False) if follow and is_bare(stored) else Links()
     return Links()

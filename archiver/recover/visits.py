@@ -1,8 +1,9 @@
 """The whole visits of one WARC file, in the order in which they lie, and the gaps between them.
 
-A visit is whole when its response (or revisit), request and metadata record are. Some records stand for themselves: the
-warcinfo, each resource, metadata that speaks of no other record. What is not whole, and what else belongs to no visit
-of ours, is a gap. Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
+A visit is whole when its response (or revisit), request and metadata record are; a revisit with the notes of its visit
+in its header has no metadata record. Some records stand for themselves: the warcinfo, each resource, metadata that
+speaks of no other record. What is not whole, and what else belongs to no visit of ours, is a gap.
+Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
 """
 
 from collections.abc import Iterator
@@ -12,14 +13,25 @@ from typing import BinaryIO
 
 from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
 from archiver.http import Digester, read_beginning
-from archiver.model import Block, Capture, Digests, Exchange, Framing, Peer, Profile, Resource, Span, Truncation
+from archiver.model import (
+    NOWHERE,
+    Block,
+    Capture,
+    Digests,
+    Exchange,
+    Framing,
+    Peer,
+    Profile,
+    Resource,
+    Span,
+    Truncation,
+)
 from archiver.warc.reader import Record, Torn, scan
-from archiver.warc.records import VisitNotes, parse_date, profile_of, target_of
+from archiver.warc.records import VisitNotes, parse_date, profile_of, says_all, target_of
 from archiver.warc.resources import resource_of
 from archiver.warc.warcinfo import Membership, block_of, membership
 
 IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
-NOWHERE = Span(0, 0)
 ALGORITHMS = frozenset(("sha1", "sha256"))
 
 NO_VISIT = "records that belong to no visit"
@@ -151,14 +163,18 @@ class _Visits:
 
     def _with_others(self, response: Record, block: MemoryBlock | FileBlock) -> Found | None:
         request, request_block = self._next("request")
-        metadata, notes_block = self._next("metadata") if request is not None or self._lenient else (None, b"")
-        if response.length is None or not ((request and metadata) or self._may_lack()):
+        is_complete = says_all(response)
+        goes_on = not is_complete and (request is not None or self._lenient)
+        metadata, notes_block = self._next("metadata") if goes_on else (None, b"")
+        if response.length is None or not ((request and (metadata or is_complete)) or self._may_lack()):
             self.why = CUT_SHORT
             return None
         try:
-            notes = VisitNotes.read(notes_block) if metadata is not None else None
+            notes = VisitNotes.of_revisit(response)
+            if metadata is not None:
+                notes = VisitNotes.read(notes_block)
         except ValueError as error:
-            self.why = f"its metadata record cannot be read: {error}"
+            self.why = f"what is said of the visit cannot be read: {error}"
             if not self._lenient:
                 return None
             notes = None

@@ -19,6 +19,7 @@ from archiver.verify.inventory import Shelf, connect, text
 from archiver.verify.report import Fault, Findings
 from archiver.verify.uncovered import begins_as_written, uncovered_findings
 from archiver.warc.reader import Record, Torn, read, scan
+from archiver.warc.records import says_all
 from archiver.warc.warcinfo import Strays
 
 STEP = 1 << 20  # bytes of blocks between two signs of life
@@ -107,7 +108,8 @@ class _Reading:
         self._pending: Torn | None = None  # not yet reported: what it means depends on whether anything follows it
         self._shared = -1
         self._ours = False
-        self._last = ""  # the type of the last whole record
+        self._last = ""  # the type of the last whole record, if more of its visit must follow
+        self._says_all = ""  # the Record-ID of the last revisit whose visit has no metadata record
         self.records = 0
         self.unhashed = 0
         self.whole_to = 0
@@ -170,14 +172,17 @@ class _Reading:
         if record.length is None and self._shared != record.offset:
             self._shared = record.offset
             self._add(record, "member-shared", "several records share the gzip member that begins here")
-        self._last = record.type
+        if says_all(record):
+            self._says_all = record.first("WARC-Record-ID") or ""
+        is_last = record.type == "request" and record.first("WARC-Concurrent-To") == self._says_all
+        self._last = "" if is_last or record.type in _VISIT_ENDS else record.type
         self.whole_to = record.offset + (record.length or 0)
         self.unhashed += record.first("WARC-Block-Digest") is None
         self._shelf.add(record, check.framing)
 
     def _end(self) -> None:
         alone = not (self._name.endswith(OPEN) or self._job.summed)  # else crawl.db knows where it ends
-        if self.ended is None and alone and self._ours and self._pending is None and self._last not in _VISIT_ENDS:
+        if self.ended is None and alone and self._ours and self._pending is None and self._last:
             sentence = f"the file ends with a {text(self._last)[:40]}: the rest of its visit is missing"
             self._findings.add(Fault(self._name, "visit-cut", sentence, self.whole_to))
         self._report_torn(last=True)

@@ -2,7 +2,9 @@
 
 A capture is three records that share one date: response (or revisit), request, metadata, in this order, because
 indexers join a request to the record right before it. The metadata record holds all that the frontier needs
-to know of the visit, so that a crawl can be made whole again from its WARCs alone. Pure: dates and ids come in.
+to know of the visit, so that a crawl can be made whole again from its WARCs alone. Of a page that was not modified
+that is so little that it stands in the header of the revisit, and there is no metadata record.
+Pure: dates and ids come in.
 Source: WARC 1.1 (ISO 28500:2017) §5 and §6; WARC-Protocol and WARC-Cipher-Suite as the IIPC's drafts have them.
 """
 
@@ -28,6 +30,8 @@ PROFILES = "http://netpreserve.org/warc/1.1/revisit/"  # and a word of `Profile`
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII
 _SHOWN = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")  # in a line as they are; others as %0D
 _BYTES = re.compile(r"[0-9]{1,18}")
+_PATH = "hopsFromSeed"  # stands in the notes of each visit
+_LONGEST_FIELDS = 8 << 10  # bytes of notes in the header of a revisit; longer ones get a metadata record
 
 
 def warc_date(microseconds: int) -> str:
@@ -112,10 +116,11 @@ class Blocks(NamedTuple):
     metadata: str  # digest
     metadata_length: int
     revisit: Revisit | None = None
+    notes: str = ""  # lines in the header of the revisit, in place of a metadata record
 
 
 class Headers(NamedTuple):
-    """The headers of the three records of one capture, their empty lines included."""
+    """The headers of the records of one capture, their empty lines included; that of the metadata may be empty."""
 
     response: bytes
     request: bytes
@@ -142,7 +147,7 @@ def capture_headers(address: str, exchange: Exchange, blocks: Blocks, file_id: s
     response = (
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {response_id}\r\n{common}{came_from}"
         f"WARC-Protocol: {exchange.framing.protocol}\r\n{tls}{cipher}{refers}"
-        f"WARC-Block-Digest: {blocks.response.block}\r\n{digest}{truncated}"
+        f"WARC-Block-Digest: {blocks.response.block}\r\n{digest}{truncated}{blocks.notes}"
         f"Content-Type: {RESPONSE_TYPE}\r\nContent-Length: {blocks.response_length}\r\n\r\n"
     )
     request = (
@@ -150,6 +155,8 @@ def capture_headers(address: str, exchange: Exchange, blocks: Blocks, file_id: s
         f"{common}{came_from}WARC-Block-Digest: {blocks.request}\r\n"
         f"Content-Type: {REQUEST_TYPE}\r\nContent-Length: {len(exchange.request)}\r\n\r\n"
     )
+    if blocks.notes:
+        return Headers(response.encode(), request.encode(), b"")
     metadata = (
         f"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: {new_id()}\r\nWARC-Concurrent-To: {response_id}\r\n"
         f"{common}WARC-Block-Digest: {blocks.metadata}\r\n"
@@ -253,6 +260,22 @@ class VisitNotes(NamedTuple):
             links_of=links_of,
         )
 
+    def fields(self) -> str:
+        """The same as `block`, as lines in the header of a revisit, without what `of_revisit` knows without them.
+
+        "" where that has no place for them: nearly all visits without links need less.
+        """
+        known = {
+            f"hop: {_last_hop(self.path).value}",
+            "strays: 0",
+            "tries: 0",
+            f"receivedLength: {len(self.unmodified)}",
+        }
+        block = self.block()
+        if len(block) > _LONGEST_FIELDS or self.links != Links():
+            return ""
+        return "".join(f"{line}\r\n" for line in block.decode().split("\r\n")[:-1] if line not in known)
+
     def block(self) -> bytes:
         """The metadata record's block. The first names are Heritrix's, so that its readers understand them."""
         lines = [f"via: {self.via}"] if self.via else []
@@ -287,12 +310,25 @@ class VisitNotes(NamedTuple):
 
     @classmethod
     def read(cls, block: bytes) -> "VisitNotes":
-        """The notes that stand in *block*; ValueError where it is not ours."""
+        """Return the notes in *block*; ValueError if it is not ours."""
+        return cls._of(line.partition(": ")[::2] for line in block.decode().split("\r\n"))
+
+    @classmethod
+    def of_revisit(cls, record: Record) -> "VisitNotes | None":
+        """Return the notes in the header of *record*, None if it has none; ValueError if they are not ours."""
+        if not says_all(record):
+            return None
+        path = record.first(_PATH) or ""
+        known = [("hop", _last_hop(path).value), ("strays", "0"), ("tries", "0")]
+        notes = cls._of([*known, *record.fields])
+        return notes if notes.received is not None else notes._replace(received=len(notes.unmodified))
+
+    @classmethod
+    def _of(cls, fields: Iterable[tuple[str, str]]) -> "VisitNotes":
         single: dict[str, str] = {}
         repeated: dict[str, list[str]] = {"fault": [], "remark": [], "nofollow": []}
         links: list[Link] = []
-        for line in block.decode().split("\r\n"):
-            name, _, value = line.partition(": ")
+        for name, value in fields:
             if name == "outlink":
                 address, hop, context = value.split(" ", 2)
                 links.append(Link(address, Hop(hop), "" if context == "-" else context))
@@ -323,7 +359,17 @@ class VisitNotes(NamedTuple):
                 links_of=_place(single.get("outlinksOf")),
             )
         except KeyError as missing:
-            raise ValueError(f"a metadata record without {missing}") from None
+            raise ValueError(f"notes of a visit without {missing}") from None
+
+
+def _last_hop(path: str) -> Hop:
+    """Return the hop at the end of *path*; that of a seed is a link."""
+    return Hop(path[-1:] or Hop.LINK)
+
+
+def says_all(record: Record) -> bool:
+    """Return True if *record* is a revisit with the notes of its visit in its header, and without a metadata record."""
+    return record.type == "revisit" and record.first(_PATH) is not None
 
 
 def is_unmodified(revisit: Revisit | None) -> bool:

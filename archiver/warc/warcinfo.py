@@ -10,11 +10,12 @@ from itertools import islice
 from typing import BinaryIO
 
 from archiver.warc.reader import Record, Torn, scan
+from archiver.warc.records import says_all
 
 LOOK = 12  # records looked at to tell whether this program wrote a file
 
 _SOFTWARE = b"software: archiver/"
-_NOTES = (b"hopsFromSeed: ", b"\r\nstrays: ")  # in the metadata record of each of our visits
+_NOTES = (b"hopsFromSeed: ", b"\r\nstrays: ")  # in the metadata record of each of our visits that has one
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ def written_by_archiver(file: BinaryIO) -> bool:
         if record.type == "warcinfo" and _SOFTWARE in block:
             return True
         if record.type == "metadata" and all(word in block for word in _NOTES):
+            return True
+        if says_all(record):
             return True
     return False
 

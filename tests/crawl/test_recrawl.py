@@ -17,6 +17,7 @@ from archiver.archive.layout import Layout
 from archiver.archive.lock import Lock
 from archiver.earlier import remembered
 from archiver.model import ExitCode
+from archiver.warc.reader import Record, scan
 from archiver.warc.records import VisitNotes
 from fixtures.archives import rows, warcs
 from fixtures.conditional import MONDAY, TUESDAY, Page, fields, served
@@ -240,14 +241,20 @@ def _check_revisits(directory: Path, server: RawServer) -> None:
         assert each["WARC-Refers-To-Target-URI"] == original["WARC-Target-URI"] == each["WARC-Target-URI"]
         assert each["WARC-Refers-To-Date"] == original["WARC-Date"]
         assert each["WARC-Payload-Digest"] == original["WARC-Payload-Digest"]
-    notes = [block for block in blocks(directory, "metadata") if b"hopsFromSeed: " in block]
-    unmodified = [found for found in map(VisitNotes.read, notes) if found.unmodified]
+    unmodified = [notes for path in warcs(directory) for notes in _in_headers(path)]
     assert all(found.links_of is not None and not found.links.links for found in unmodified)
     answers = [found.unmodified for found in unmodified]
     assert sum(answer.startswith(b"HTTP/1.1 304 Not Modified\r\n") for answer in answers) == len(UNMODIFIED)
     paths: dict[object, object] = {row[0]: row[1] for row in rows(directory, "SELECT url, path FROM urls")}
     assert paths[server.url("/behind-etag")] == "LL"  # found in the stored page, which did not come again
     assert paths[server.url("/behind-gzip")] == "LL"
+
+
+def _in_headers(path: Path) -> list[VisitNotes]:
+    """The notes of visits that have no metadata record."""
+    with path.open("rb") as file:
+        found = [VisitNotes.of_revisit(item) for item in scan(file) if isinstance(item, Record)]
+    return [notes for notes in found if notes is not None]
 
 
 def _check_third(directory: Path, server: RawServer, forks: Forks) -> None:

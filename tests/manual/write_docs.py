@@ -233,6 +233,7 @@ def records_page() -> str:
         "## Metadata of a visit",
         "",
         "Lines of `application/warc-fields`. The first names are Heritrix's. `archiver rebuild` reads these records.",
+        "After a 304 they are in the header of the revisit instead, without those that have the usual value.",
         "",
         *_definitions("line", reference.VISIT_FIELDS),
         "",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from archiver.fetch.spool import MemoryBlock
 from archiver.model import Claim, Digests, Exchange, Framing, Hop, Link, Links, Peer, Profile, Revisit, Truncation
-from archiver.warc.reader import read
+from archiver.warc.reader import Record, read
 from archiver.warc.records import (
     FIELDS_TYPE,
     REQUEST_TYPE,
@@ -297,6 +297,60 @@ def test_notes_of_a_revisit_hold_what_its_block_does_not(profile: Profile) -> No
     notes = VisitNotes.of(claim, exchange, Links(), Revisit(profile, URL, "2020-01-01T00:00:00Z", "", "sha1:P", 4096))
     assert (notes.payload_length, notes.received) == (4096, exchange.response.length)
     assert VisitNotes.read(notes.block()) == notes
+
+
+UNMODIFIED = b'HTTP/1.1 304 Not Modified\r\nETag: "50% \xe9"\r\n\r\n'
+
+
+def _revisit(notes: VisitNotes) -> Record:
+    """A revisit with *notes* in its header, as the reader has it."""
+    fields = notes.fields().encode()
+    head = b"WARC/1.1\r\nWARC-Type: revisit\r\n" + fields + b"Content-Length: 0\r\n\r\n"
+    (record,) = read(io.BytesIO(head + b"\r\n\r\n"))
+    assert record.faults == ()
+    return record
+
+
+@given(
+    st.lists(WORD, max_size=3),
+    st.binary(max_size=40),
+    st.sampled_from([None, "http://site.test/"]),
+    st.sampled_from(["", "L", "PR", "12+LLE"]),
+    st.sampled_from(Hop),
+    st.integers(0, 3),
+)
+def test_notes_come_back_from_the_header_of_a_revisit(
+    words: list[str], surplus: bytes, via: str | None, path: str, hop: Hop, number: int
+) -> None:
+    notes = _notes(
+        remarks=tuple(words),
+        surplus=surplus,
+        via=via,
+        path=path,
+        hop=hop,
+        strays=number,
+        tries=number,
+        payload_length=7,
+        received=len(UNMODIFIED) + number,
+        unmodified=UNMODIFIED,
+        links_of=("a.warc.gz", 12),
+    )
+    assert VisitNotes.of_revisit(_revisit(notes)) == notes
+
+
+def test_what_has_no_place_in_a_header_gets_a_metadata_record() -> None:
+    assert _notes(unmodified=UNMODIFIED).fields()
+    assert not _notes(unmodified=UNMODIFIED, links=Links((Link(URL, Hop.LINK),))).fields()
+    assert not _notes(unmodified=b"a" * 10_000).fields()
+    assert not _notes(surplus=b"a" * 10_000).fields()
+
+
+@pytest.mark.parametrize("field", [b"fetchTimeMs", b"depth"])
+def test_notes_in_a_header_that_lack_something_are_refused(field: bytes) -> None:
+    record = _revisit(_notes(unmodified=UNMODIFIED))
+    broken = record.header.replace(field, b"other") + b"\r\n\r\n"
+    with pytest.raises(ValueError, match="without"):
+        VisitNotes.of_revisit(next(read(io.BytesIO(broken))))
 
 
 @pytest.mark.parametrize("number", ["-1", "1" * 19, "1e3", "٣"])
