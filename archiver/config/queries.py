@@ -28,17 +28,17 @@ class Preset:
 
 PRESETS = {
     "sessions": Preset(
-        "ids of a visit, where a replay does not look at them either",
+        "Session IDs that replay ignores too",
         ("PHPSESSID", "jsessionid", "sid"),
         r"[0-9a-zA-Z]{32}",
         r"/\([a-z]\([0-9a-z]{24}\)\)(?=/[^?]+\.aspx)",
         replayed=True,
     ),
     "session-paths": Preset(
-        "ids of a visit as Java servers put them into paths (;jsessionid=…)", (), "", r";jsessionid=[0-9A-Za-z._!-]+"
+        "Session IDs in paths, as Java servers write them", (), "", r";jsessionid=[0-9A-Za-z._!-]+"
     ),
     "trackers": Preset(
-        "where a visitor came from, which the page does not depend on",
+        "Where a visitor came from; the page does not depend on it",
         (
             "utm_*",
             "fbclid",

@@ -57,7 +57,7 @@ class ScopeSettings:
     )
     exclude_ext: tuple[str, ...] = setting((), ENDINGS, "Refuse URLs whose path ends so (zip,iso).", many=True)
     without: tuple[str, ...] = setting(
-        (), SETS, "Leave out what ready-made sets name; docs/scope.md lists them with their reasons.", many=True
+        (), SETS, "Leave out what these ready-made lists match; see docs/reference/exclude-lists.md.", many=True
     )
     max_depth: int | None = setting(
         None, NUMBER_OR_NONE, "Follow at most N links from a seed; 0 takes the seeds alone, none has no limit."
@@ -113,8 +113,8 @@ class ScopeSettings:
     drop_query: tuple[str, ...] = setting(
         ("sessions",),
         PARAMETERS,
-        "Ask for links without these query parameters (utm_*), or those of a preset; docs/scope.md lists them. "
-        "none: drop nothing.",
+        "Drop these query parameters (utm_*), or those of a preset, from links. none: drop nothing. "
+        "docs/reference/exclude-lists.md has the presets.",
         many=True,
     )
 

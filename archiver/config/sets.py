@@ -44,20 +44,20 @@ SETS = {
         (
             Entry("google-analytics.com", _HOST + r"google-analytics\.com[:/]", "Google Analytics"),
             Entry("googletagmanager.com", _HOST + r"googletagmanager\.com[:/]", "Google Tag Manager"),
-            Entry("doubleclick.net", _HOST + r"doubleclick\.net[:/]", "advertisements of Google"),
-            Entry("googlesyndication.com", _HOST + r"googlesyndication\.com[:/]", "advertisements of Google"),
-            Entry("facebook.com/tr", _HOST + r"facebook\.com/tr(?:[/?]|$)", "the pixel of Facebook"),
+            Entry("doubleclick.net", _HOST + r"doubleclick\.net[:/]", "Google ads"),
+            Entry("googlesyndication.com", _HOST + r"googlesyndication\.com[:/]", "Google ads"),
+            Entry("facebook.com/tr", _HOST + r"facebook\.com/tr(?:[/?]|$)", "Facebook pixel"),
             Entry("scorecardresearch.com", _HOST + r"scorecardresearch\.com[:/]", "Scorecard"),
             Entry("quantserve.com", _HOST + r"quantserve\.com[:/]", "Quantcast"),
             Entry("hotjar.com", _HOST + r"hotjar\.com[:/]", "Hotjar"),
             Entry("mc.yandex.ru", _HOST + r"mc\.yandex\.ru[:/]", "Yandex Metrica"),
-            Entry("pixel.wp.com", _HOST + r"pixel\.wp\.com[:/]", "statistics of WordPress"),
-            Entry("/piwik.php", r"/piwik\.php\?", "Piwik, which counts each visit under another URL"),
-            Entry("/matomo.php", r"/matomo\.php\?", "Matomo, likewise"),
+            Entry("pixel.wp.com", _HOST + r"pixel\.wp\.com[:/]", "WordPress statistics"),
+            Entry("/piwik.php", r"/piwik\.php\?", "Piwik, a new URL for each visit"),
+            Entry("/matomo.php", r"/matomo\.php\?", "Matomo, a new URL for each visit"),
         ),
     ),
     "share-links": ExcludeSet(
-        "Each page has its own link to each network; behind it lies a form to log in.",
+        "Each page has its own link to each network, which leads to a login form.",
         (
             Entry("/sharer", _HOST + r"facebook\.com/(?:sharer|share\.php|dialog/)", "Facebook"),
             Entry("/intent/", _HOST + r"(?:twitter|x)\.com/intent/", "Twitter"),
@@ -73,24 +73,24 @@ SETS = {
             Entry(
                 "share=",
                 r"[?&]share=(?:facebook|twitter|x|linkedin|pinterest|reddit|tumblr|email|mastodon)\b",
-                "buttons of WordPress, on the site's own address",
+                "WordPress buttons, on the site's own address",
             ),
         ),
     ),
     "comments": ExcludeSet(
-        "The comments stand on the page itself; these are forms to reply, and the same page once for each comment.",
+        "The comments are on the page itself. These are reply forms, and the same page once per comment.",
         (
             Entry("replytocom=", r"[?&]replytocom=", "WordPress: reply to one comment"),
-            Entry("unapproved=", r"[?&]unapproved=\d", "WordPress: a comment that waits"),
-            Entry("wp-comments-post.php", r"/wp-comments-post\.php", "WordPress: where the form is sent"),
+            Entry("unapproved=", r"[?&]unapproved=\d", "WordPress: a comment awaiting approval"),
+            Entry("wp-comments-post.php", r"/wp-comments-post\.php", "WordPress: target of the form"),
             Entry("/comment/reply/", r"/comment/reply/", "Drupal: reply"),
-            Entry("showcomment=", r"[?&]showComment=", "Blogger: the page again, at one comment"),
+            Entry("showcomment=", r"[?&]showComment=", "Blogger: the page again at one comment"),
             Entry("/comment.g", _HOST + r"blogger\.com/comment\.g", "Blogger: the form"),
-            Entry("comment-page-", r"/comment-page-\d+/?(?:[?#]|$)", "WordPress: the page again, with older comments"),
+            Entry("comment-page-", r"/comment-page-\d+/?(?:[?#]|$)", "WordPress: the page again with older comments"),
         ),
     ),
     "wikis": ExcludeSet(
-        "Forms to edit, and every version of every page compared with every other; the pages themselves stay.",
+        "Edit forms, and differences between all versions of all pages. The pages themselves stay.",
         (
             Entry(
                 "action=",
@@ -105,7 +105,7 @@ SETS = {
                 "special",
                 r"[/=:]Special(?::|%3A)(?:RecentChanges|WhatLinksHere|Log|UserLogin|CreateAccount|Contributions"
                 r"|MovePage|Upload|Book|Export|MobileDiff|EmailUser|Block|Undelete)",
-                "MediaWiki: reports without end",
+                "MediaWiki: endless reports",
             ),
             Entry(
                 "do=", r"[?&]do=(?:edit|diff|revisions|backlink|login|media|recent|register|export_\w+)\b", "DokuWiki"
@@ -115,14 +115,14 @@ SETS = {
         ),
     ),
     "forums": ExcludeSet(
-        "Forms, and each thread once for each of its posts and in every order; the threads themselves stay.",
+        "Forms, and each thread once per post and in every order. The threads themselves stay.",
         (
-            Entry("posting.php", r"/posting\.php\?", "phpBB: forms to write"),
-            Entry("ucp.php", r"/ucp\.php\?", "phpBB: one's own settings"),
+            Entry("posting.php", r"/posting\.php\?", "phpBB: post forms"),
+            Entry("ucp.php", r"/ucp\.php\?", "phpBB: user settings"),
             Entry(
                 "memberlist.php",
                 r"/memberlist\.php\?(?:.*&)?(?:sk|sd|mode=(?:contact|email))\b",
-                "phpBB: members, by each column",
+                "phpBB: members sorted by each column",
             ),
             Entry(
                 "viewtopic.php",
@@ -144,12 +144,12 @@ SETS = {
         ),
     ),
     "blogs": ExcludeSet(
-        "Every post stands on its own page; these are forms, and the same posts again by date and as feeds.",
+        "Each post has its own page. These are forms, and the same posts again by date and as feeds.",
         (
             Entry("/feed", r"/\d{4}/\d{2}/.+/feed/?(?:[?#]|$)", "WordPress: a feed for each post"),
             Entry("like_comment=", r"[?&](?:like_comment|_wpnonce)=", "WordPress: likes"),
-            Entry("/wp-login.php", r"/wp-login\.php", "WordPress: the form to log in"),
-            Entry("/wp-json/oembed", r"/wp-json/oembed/", "WordPress: each post once more, for embedding"),
+            Entry("/wp-login.php", r"/wp-login\.php", "WordPress: login form"),
+            Entry("/wp-json/oembed", r"/wp-json/oembed/", "WordPress: each post again, for embedding"),
             Entry("updated-m", r"[?&]updated-m(?:in|ax)=", "Blogger: pages between any two dates"),
             Entry("/feeds/", r"/feeds/\d+/comments/", "Blogger: a feed for each post"),
             Entry(
@@ -157,12 +157,12 @@ SETS = {
                 r"/search/label/[^?]*\?(?:.*&)?(?:start|max-results)=",
                 "Blogger: labels, from any post on",
             ),
-            Entry("m=", _HOST + r"blogspot\.[a-z.]+/.*[?&]m=[01]\b", "Blogger: each page for telephones"),
+            Entry("m=", _HOST + r"blogspot\.[a-z.]+/.*[?&]m=[01]\b", "Blogger: each page again for phones"),
             Entry("/trackback", r"/trackback/?(?:[?#]|$)", "trackbacks"),
         ),
     ),
     "calendars": ExcludeSet(
-        "They go on for ever in both directions, mostly empty; events that pages link to stay.",
+        "They are endless in both directions and mostly empty. Events that pages link to stay.",
         (
             Entry("tribe-bar-date=", r"[?&]tribe-bar-date=", "The Events Calendar"),
             Entry(
@@ -170,7 +170,7 @@ SETS = {
                 r"[?&](?:tribe_event_display|eventDisplay)=(?:day|week|month|past)\b",
                 "The Events Calendar",
             ),
-            Entry("ical=", r"[?&](?:outlook-)?ical=", "each view once more, as a file"),
+            Entry("ical=", r"[?&](?:outlook-)?ical=", "each view again as a file"),
             Entry(
                 "/events/", r"/events/(?:month/|week/|day/|today/)?\d{4}-\d{2}(?:-\d{2})?/?(?:[?#]|$)", "views by date"
             ),
@@ -181,31 +181,31 @@ SETS = {
         ),
     ),
     "shops": ExcludeSet(
-        "Baskets, accounts, and every list of goods by every choice and order; the goods themselves stay.",
+        "Carts, accounts, and every product list in every filter and order. The products themselves stay.",
         (
-            Entry("add-to-cart=", r"[?&]add-to-cart=", "WooCommerce: into the basket"),
-            Entry("add_to_wishlist=", r"[?&]add_to_wishlist=", "WooCommerce: onto a list of wishes"),
-            Entry("orderby=", r"[?&]orderby=(?:price|popularity|rating|date)", "WooCommerce: orders of a list"),
-            Entry("filter_", r"[?&](?:filter_\w+|query_type_\w+|min_price|max_price)=", "WooCommerce: choices"),
-            Entry("product_list_", r"[?&]product_list_(?:order|dir|mode|limit)=", "Magento: orders of a list"),
+            Entry("add-to-cart=", r"[?&]add-to-cart=", "WooCommerce: add to cart"),
+            Entry("add_to_wishlist=", r"[?&]add_to_wishlist=", "WooCommerce: add to wish list"),
+            Entry("orderby=", r"[?&]orderby=(?:price|popularity|rating|date)", "WooCommerce: sort orders"),
+            Entry("filter_", r"[?&](?:filter_\w+|query_type_\w+|min_price|max_price)=", "WooCommerce: filters"),
+            Entry("product_list_", r"[?&]product_list_(?:order|dir|mode|limit)=", "Magento: sort orders"),
             Entry("/catalog/product_compare/", r"/catalog/product_compare/", "Magento: comparisons"),
-            Entry("/checkout/", r"/checkout/(?:cart|onepage)\b", "Magento: the basket"),
-            Entry("/wishlist/", r"/wishlist/index/(?:add|configure)/", "Magento: wishes"),
-            Entry("sort_by=", r"/collections/[^?]*\?(?:.*&)?(?:sort_by|filter\.[pv]\.)", "Shopify: orders and choices"),
-            Entry("/cart/", r"/cart/(?:add|change|update)\b", "Shopify: the basket"),
+            Entry("/checkout/", r"/checkout/(?:cart|onepage)\b", "Magento: cart"),
+            Entry("/wishlist/", r"/wishlist/index/(?:add|configure)/", "Magento: wish list"),
+            Entry("sort_by=", r"/collections/[^?]*\?(?:.*&)?(?:sort_by|filter\.[pv]\.)", "Shopify: orders and filters"),
+            Entry("/cart/", r"/cart/(?:add|change|update)\b", "Shopify: cart"),
             Entry("controller=", r"[?&]controller=(?:cart|authentication|password|my-account|order)\b", "PrestaShop"),
             Entry("route=", r"[?&]route=(?:checkout|account|product/compare)\b", "OpenCart"),
         ),
     ),
     "streams": ExcludeSet(
-        "Radio and cameras that are live have no end; each would be read until a limit cuts it.",
+        "Live radio and cameras have no end. Each would be read until a limit cuts it.",
         (
             Entry("/;stream", r"/;stream", "SHOUTcast"),
-            Entry(":8000/", r"^http://[^/]+:8000/(?:stream|live|radio|listen)\b", "Icecast, where it is by default"),
-            Entry("mjpg", r"/(?:axis-cgi/mjpg/|mjpg/video\.)", "cameras of Axis"),
+            Entry(":8000/", r"^http://[^/]+:8000/(?:stream|live|radio|listen)\b", "Icecast at its default port"),
+            Entry("mjpg", r"/(?:axis-cgi/mjpg/|mjpg/video\.)", "Axis cameras"),
             Entry("action=stream", r"[?&]action=stream\b", "mjpg-streamer"),
-            Entry("/videostream.cgi", r"/videostream\.cgi", "cameras of Foscam"),
-            Entry(".m3u", r"/(?:stream|live|radio|listen)[^?]*\.(?:m3u|pls)(?:[?#]|$)", "lists that lead to a stream"),
+            Entry("/videostream.cgi", r"/videostream\.cgi", "Foscam cameras"),
+            Entry(".m3u", r"/(?:stream|live|radio|listen)[^?]*\.(?:m3u|pls)(?:[?#]|$)", "playlists of a stream"),
         ),
     ),
 }

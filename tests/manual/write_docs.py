@@ -19,6 +19,8 @@ import click  # noqa: E402
 
 from archiver.cli.entry import archiver  # noqa: E402
 from archiver.cli.options import HELP_WIDTH, SettingOption  # noqa: E402
+from archiver.config.queries import PRESETS, Preset  # noqa: E402
+from archiver.config.sets import SETS  # noqa: E402
 from archiver.config.settings import TITLES, Settings, every_setting, key_of  # noqa: E402
 from archiver.config.toml import toml_value  # noqa: E402
 from archiver.config.values import BOOLEAN  # noqa: E402
@@ -277,6 +279,24 @@ def verify_page() -> str:
     )
 
 
+def exclude_lists_page() -> str:
+    """Return the lists that `without` takes by name, and the presets of `drop-query`."""
+    presets = ((f"`{name}`", preset.why, _parameters(preset)) for name, preset in PRESETS.items())
+    lines = [
+        "`--without wikis,forums` leaves out all URLs that the patterns of these lists match. A pattern may match",
+        "anywhere in the URL, in upper or lower case.",
+    ]
+    for name, listed in SETS.items():
+        rows = ((entry.what, f"`{entry.pattern}`") for entry in listed.entries)
+        lines += ["", f"## {name}", "", listed.why, "", *_table(("URLs", "pattern"), rows)]
+    lines += ["", "## Presets of drop-query", "", *_table(("preset", "drops", "names"), presets)]
+    return _page("Exclude lists and query presets", *lines)
+
+
+def _parameters(preset: Preset) -> str:
+    return ", ".join(f"`{name}`" for name in preset.names) or f"`{preset.path}`"
+
+
 def _page(title: str, *lines: str) -> str:
     return "\n".join((f"# {title}", "", *lines, ""))
 
@@ -300,6 +320,7 @@ PAGES = {
     "reports.md": reports_page,
     "records.md": records_page,
     "verify.md": verify_page,
+    "exclude-lists.md": exclude_lists_page,
 }
 
 
