@@ -36,8 +36,15 @@ SECONDS = 4.0  # of processor time for one document, whatever it is …
 SECONDS_PER_MB = 1.0  # … and for each of its megabytes; most take a twentieth of this
 PATIENCE = 20.0  # times as long by the clock: the machine may be busy with other things
 START = 60.0  # seconds for the process to begin
+ENDING = 10.0  # … and to end, once it has closed its pipes
 MEMORY = 4 << 30  # bytes of address space
-_PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from archiver.reader_process import serve; serve()"
+OUT_OF_MEMORY = 77  # the exit code of a process that needs more
+_PROGRAM = """
+import sys, json
+sys.path[:], memory = json.loads(sys.argv[1])
+from archiver.reader_process import serve
+serve(memory)
+"""
 MARK = "reading-{}"  # the name of a mark; each lane has one
 _LONGEST_MARK = 4096
 _READY = b"r"
@@ -119,14 +126,24 @@ class ReaderProcess:
         seconds = self._seconds + SECONDS_PER_MB * len(document.body) / 1e6
         try:
             return _ask(process, document, seconds)
-        except (OSError, EOFError, TimeoutError):
-            process.kill()
-            ended = process.wait()
-            self._forget(process)
-            timed_out = -ended in (signal.SIGPROF, signal.SIGKILL)
-            why = f"it took more than {seconds:.3g} s" if timed_out else f"it ended the reading process ({ended})"
+        except (OSError, EOFError) as error:
+            why = self._given_up(process, seconds, timed_out=isinstance(error, TimeoutError))
             log.warning("the links of %s are not read: %s", document.url, why)
             return Links(note=f"{UNREAD}: {why}")
+
+    def _given_up(self, process: "subprocess.Popen[bytes]", seconds: float, *, timed_out: bool) -> str:
+        """End *process*, which has not read a document, and return why it has not."""
+        if not timed_out:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDING)
+        process.kill()
+        ended = process.wait()
+        self._forget(process)
+        if ended == OUT_OF_MEMORY:
+            return f"it took more memory than {MEMORY / (1 << 30):.3g} GiB"
+        if timed_out or -ended == signal.SIGPROF:
+            return f"it took more than {seconds:.3g} s"
+        return f"it ended the reading process ({ended})"
 
     def _at_once(self, document: Document) -> Links:
         if self._mark is None:
@@ -170,9 +187,9 @@ class ReaderProcess:
 
 def _begun() -> "subprocess.Popen[bytes]":
     """A new process that waits for documents; OSError where it cannot be had."""
-    paths = json.dumps([path or str(Path.cwd()) for path in sys.path])
+    given = json.dumps([[path or str(Path.cwd()) for path in sys.path], MEMORY])
     process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-P", "-c", _PROGRAM, paths],
+        [sys.executable, "-P", "-c", _PROGRAM, given],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
@@ -219,7 +236,7 @@ def _whole(pipe: IO[bytes] | FileIO, size: int) -> bytes:
     return bytes(found)
 
 
-def serve() -> None:
+def serve(memory: int) -> None:
     """Read documents from standard input until it ends. The kernel ends this process at its limits."""
     import resource  # noqa: PLC0415 - Unix alone has it, and this process alone needs it
 
@@ -227,24 +244,32 @@ def serve() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY if most < 0 else min(MEMORY, most), most))
+        resource.setrlimit(resource.RLIMIT_AS, (memory if most < 0 else min(memory, most), most))
     questions, answers = FileIO(0), FileIO(1, "w")
     with suppress(EOFError, BrokenPipeError):
         answers.write(_READY)
         while True:
-            document, seconds = pickle.loads(_message(questions))  # noqa: S301 - from our own process
-            signal.setitimer(signal.ITIMER_PROF, seconds)
-            links = _read(document)
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            answer = pickle.dumps(links, pickle.HIGHEST_PROTOCOL)
-            _send(answers.fileno(), answer)
+            _answer(questions, answers)
+
+
+def _answer(questions: FileIO, answers: FileIO) -> None:
+    """Read one document. Without memory end the process at once: nothing in it can be relied on, and all is freed."""
+    try:
+        document, seconds = pickle.loads(_message(questions))  # noqa: S301 - from our own process
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        links = _read(document)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        answer = pickle.dumps(links, pickle.HIGHEST_PROTOCOL)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    _send(answers.fileno(), answer)
 
 
 def _read(document: Document) -> Links:
     try:
         return extract.links(document)
     except MemoryError:
-        return Links(note=f"{UNREAD}: it took more memory than {MEMORY >> 30} GiB")
+        raise
     except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
         log.exception("links of %s could not be read", document.url)
         return Links(note=FAULT)

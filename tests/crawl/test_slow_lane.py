@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from archiver import reader_process
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver, environment
+from fixtures.lifetimes import crawl
 from fixtures.rawserver import RawServer
-from fixtures.running import ended, running
+from fixtures.running import ended, running, said
 from fixtures.sites import ok, page
 from fixtures.steps import PORTIONS
 
@@ -24,6 +26,12 @@ STATES = "SELECT state, count(*) FROM urls WHERE url NOT LIKE '%robots.txt' GROU
 
 def asked(server: RawServer, target: str) -> int:
     return sum(row.target == target for row in server.log)
+
+
+def number(folder: Path, sql: str) -> int:
+    ((found,),) = rows(folder, sql)
+    assert isinstance(found, int)
+    return found
 
 
 def check(folder: Path, server: RawServer) -> None:
@@ -94,3 +102,46 @@ def test_a_stop_does_not_wait_for_answers_that_are_to_be_read(tmp_path: Path) ->
         urls = [each.url for each in stored(tmp_path / "c")]
         assert sorted(urls) == sorted({*urls})
         assert {server.url(target, host) for host in hosts for target in ("/", *parts)} <= {*urls}
+
+
+def test_a_document_that_takes_too_much_memory_is_stored_noted_and_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit of the reading process is smaller here, so that the test does not need gigabytes."""
+    monkeypatch.setattr(reader_process, "MEMORY", 80 << 20)
+    hungry = b"<a " + b"".join(b"a%d " % number for number in range(3_000_000)) + b"><a href=/never>"
+    packed = gzip.compress(hungry, 1)
+    names = ["/hungry", "/large"]
+    routes = {"/": ok(page("first", names)), "/hungry": ok(packed, content_encoding="gzip"), "/large": ok(MANY)}
+    with RawServer(routes) as server:
+        assert crawl(tmp_path, server.url(), traps="off", max_depth=1).code is ExitCode.DONE
+        assert [asked(server, name) for name in names] == [1, 1]
+        assert asked(server, "/never") == 0
+        known = rows(tmp_path, "SELECT state, note FROM urls WHERE url LIKE '%/hungry'")
+        assert known == [("archived", "the links were not read: it took more memory than 0.0781 GiB")]
+        assert crawl(tmp_path, server.url(), traps="off", max_depth=1, resume=True).code is ExitCode.DONE
+        assert asked(server, "/hungry") == 1
+        assert {each.url: each.body for each in stored(tmp_path)}[server.url("/hungry")] == packed
+    assert archiver("verify", ".", cwd=tmp_path).returncode == ExitCode.DONE
+
+
+def test_a_stop_writes_no_more_than_the_page_at_hand(tmp_path: Path) -> None:
+    """Six pages of 50,000 links are there when the stop comes. Those that no lane has begun wait for the next run."""
+    hosts = tuple(f"127.0.0.{number}" for number in range(1, 7))
+    body = b"<!doctype html>" + b"".join(b"<a href=/%d>x</a>" % number for number in range(50_000))
+    settled = "SELECT count(*) FROM urls WHERE state = 'archived' AND path = '' AND url NOT LIKE '%robots.txt'"
+    options = ("-o", "c", "--rate", "0", "--traps", "off", "--drain-timeout", "0.1")
+    with RawServer({"/": ok(gzip.compress(body, 1), content_encoding="gzip")}, hosts=hosts) as server:
+        seeds = [server.url(host=host) for host in hosts]
+        with running("crawl", *seeds, *options, cwd=tmp_path) as process:
+            server.log.holds(len(hosts) * 2).wait()  # each robots.txt and each page
+            process.send_signal(signal.SIGINT)
+            said(process, "stopping")
+            before = number(tmp_path / "c", settled)
+            code, _ = ended(process)
+        assert code == ExitCode.STOPPED
+    after = number(tmp_path / "c", settled)
+    links = number(tmp_path / "c", "SELECT count(*) FROM urls WHERE path = 'L'")
+    assert after - before <= 2  # one page in each lane
+    assert links <= 50_000 * (after + 1)
+    assert archiver("verify", "c", cwd=tmp_path).returncode == ExitCode.DONE

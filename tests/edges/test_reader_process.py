@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import threading
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from archiver import extract
+from archiver import extract, reader_process
 from archiver.extract import Document
+from archiver.model import Links
 from archiver.reader_process import MARK, NEAR, Mark, ReaderProcess, suspects
 from archiver.reading import UNREAD
 
@@ -75,6 +77,37 @@ def test_a_document_that_ends_the_process_is_given_up_and_the_next_one_is_read(r
     assert given_up.links == ()
     assert given_up.note == f"{UNREAD}: it ended the reading process (-11)"
     assert len(read(page(PAGE)).links) == 8000
+
+
+HUNGRY = {
+    "while it is read": lambda: b"<a " + b"".join(b"a%d " % number for number in range(3_000_000)) + b">",
+    "before it is read": lambda: b"<p>" + b"x y " * (25 << 20),
+}
+
+
+@pytest.mark.parametrize("when", HUNGRY)
+def test_a_document_that_takes_too_much_memory_ends_the_process_and_the_next_one_is_read(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], when: str
+) -> None:
+    """The kernel refuses it more than its limit, which is smaller here so that the test does not need gigabytes."""
+    monkeypatch.setattr(reader_process, "MEMORY", 80 << 20)
+    before, read = children(), ReaderProcess()
+    try:
+        given_up = read(page(HUNGRY[when]()))
+        assert given_up == Links(note=f"{UNREAD}: it took more memory than 0.0781 GiB")
+        assert children() == before
+        assert len(read(page(PAGE)).links) == 8000
+    finally:
+        read.close()
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_process_has_the_limit_that_is_documented(read: ReaderProcess) -> None:
+    before = children()
+    read(page(PAGE))
+    (process,) = children() - before
+    assert resource.prlimit(process, resource.RLIMIT_AS)[0] == 4 << 30
+    assert resource.prlimit(process, resource.RLIMIT_CORE) == (0, 0)
 
 
 def test_a_suspected_document_is_read_in_the_process_however_small(tmp_path: Path) -> None:
