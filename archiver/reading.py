@@ -23,7 +23,7 @@ PROBED = 1 << 20  # bytes, without its coding, of a body that nobody looks into:
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
-_SCRIPTS = (".js", ".mjs", ".json")
+_SCRIPTS = (".js", ".mjs", ".json", ".md")  # a text of Docsify, too, is shown in the page
 _OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
 
 _BROKEN = re.compile(r"\b(?:broken \w+ data|data is cut|not \w+, as the header says|unknown content coding)")

@@ -28,11 +28,16 @@ _BUILD = re.compile(r"\"buildId\"\s*+:\s*+\"([\w.~-]{1,100})\"")
 _HAS_DATA = re.compile(r"\"gs{1,2}p\"\s*+:\s*+true")
 _LOCALE = re.compile(r"\"locale\"\s*+:\s*+\"([\w-]{1,20})\"")
 _WORKER = re.compile(r"\"search\"\s*+:\s*+\"([^\"\\\s<>]{1,500}\.js)\"")
+_SEARCHED = re.compile(
+    r"\"[\w-]{0,40}?(?:path|search|index|url)[\w-]{0,40}\"\s*+:\s*+\"(/(?!/)[^\"\\\s<>{}]{1,300}+)(?<=\.xml|\.txt)\"",
+    re.IGNORECASE,
+)
 _BUNDLE_PATH = re.compile(
     r"bundlePath\s*+:\s*+(?:[\"']([^\"'\\\s]{0,200})[\"']\.replace\(/\\/\$/,\s*+[\"']{2}\)\s*+\+\s*+)?"
     r"[\"']([^\"'\\\s]{0,200}/)[\"']"
 )
 _DOCSIFY = re.compile(r"\b(?:load)?([Ss]idebar|[Nn]avbar|coverpage)\s{0,10}:\s{0,10}true")
+_DOCSIFY_TEXT = re.compile(r"[\"']/?+([\w@./-]{4,300}+)(?<=\.md)[\"']", re.ASCII)
 _SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
 _COLUMN = re.compile(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
 _FIELD = re.compile(r"\"([A-Z])\":\"([^\"]*+)\"")
@@ -57,6 +62,7 @@ def docsify(text: str) -> Iterator[str]:
     if "$docsify" in text:
         yield "README.md"
         yield from (f"_{name.lower()}.md" for name in _DOCSIFY.findall(text))
+        yield from _DOCSIFY_TEXT.findall(text)
 
 
 def pagefind(text: str) -> Iterator[str]:
@@ -68,9 +74,13 @@ def pagefind(text: str) -> Iterator[str]:
 
 
 def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
-    """The worker that searches, in what a page of MkDocs' theme Material or of Zensical tells its scripts by *name*."""
+    """What the JSON *text* in a page, whose id is *name*, says of the search.
+
+    Material and Zensical name the worker that searches. Others, as Hexo's themes, name the text that is searched.
+    """
     if name == "__config" and (worker := _WORKER.search(text)):
         yield worker[1], Hop.REQUISITE
+    yield from ((found[1], Hop.SPECULATIVE) for found in _SEARCHED.finditer(text))
 
 
 def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:

@@ -1,12 +1,14 @@
-"""Indexes that are data: of Pagefind's search, of MkDocs' languages, of a page of Gatsby, of Docsify's texts.
+"""Indexes that are data: Pagefind's search, MkDocs' languages, pages of Gatsby, texts of Docsify, stories of Storybook.
 
-Their form is known, so what they name are requisites, but for the languages, which two generators write alike and keep
-in two places, and for Docsify's. Linear; what has another form names nothing.
+Their form is known, so most of what they name are requisites. Guesses are MkDocs' languages, which two generators write
+alike and keep in two places, Docsify's texts, and the address of each story. Linear; any other form names nothing.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
+from urllib.parse import urljoin
 
 from archiver import url
 from archiver.extract.coding import decoded
@@ -28,8 +30,11 @@ _FILES = {  # where a row of each of them has the hash, and which file that mean
 _SHARED = re.compile(rb"\"staticQueryHashes\"\s*+:\s*+\[([^\[\]]{0,100000})\]")
 _NAME = re.compile(rb"\"([\w-]{1,60})\"")
 _LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
+_PREVIEW = "iframe.html?id=*&viewMode=story"  # what Storybook's frame shows until a story is chosen
+_MOST_STORIES = 2000
 _MARKDOWN_LINK = re.compile(rb"\]\(([^\s()<>#?]{1,500})")
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
+_LISTS = ("_sidebar.md", "_navbar.md")
 _CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # of words, where no spaces are
 _BYTES, _TEXT, _LIST = 2, 3, 4  # kinds of items in CBOR
 _NUMBERS = frozenset((0, 1, 7))
@@ -46,11 +51,13 @@ def read(document: Document) -> Links:
     elif path.endswith("/page-data.json"):
         names, hop = _of_page(body, path), Hop.REQUISITE
     elif path.endswith(".md"):
-        names, hop = _of_markdown(body), Hop.SPECULATIVE
+        names, hop = _of_markdown(body, document.url, document.page or document.url), Hop.SPECULATIVE
     elif path.endswith("/search_index.json"):
         names, hop = _of_languages(body), Hop.SPECULATIVE
-    else:
+    elif path.endswith("/pagefind-entry.json"):
         names, hop = _of_entry(body), Hop.REQUISITE
+    else:
+        names, hop = _of_stories(body), Hop.SPECULATIVE
     for name in names:
         found.add(name, hop, LOADED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
@@ -79,15 +86,48 @@ def _of_page(body: bytes, path: str) -> Iterator[str]:
         yield f"{root}/page-data/sq/d/{name.decode()}.json"
 
 
-def _of_markdown(body: bytes) -> Iterator[str]:
-    """The texts and files to which a text of Docsify leads: nothing but a script makes pages of them.
+def _of_stories(body: bytes) -> Iterator[str]:
+    """The address of each story and each text of Storybook, and what its frame shows for it."""
+    try:
+        index = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    index = index if isinstance(index, dict) else {}
+    entries = index.get("entries", index.get("stories"))
+    stories = entries.items() if isinstance(entries, dict) else ()
+    for name, story in itertools.islice(stories, _MOST_STORIES):
+        if _is_plain(name) and isinstance(story, dict) and story.get("id") == name:
+            view = "docs" if story.get("type") == "docs" else "story"
+            yield _PREVIEW
+            yield f"iframe.html?id={name}&viewMode={view}"
+            yield f"./?path=/{view}/{name}"
 
-    An address from the root means the folder of the site, in which a list of its pages lies.
+
+def _of_markdown(body: bytes, address: str, page: str) -> Iterator[str]:
+    """The texts and pictures to which a text of Docsify at *address* leads: only a script makes pages of them.
+
+    A link starts at the folder of *page*, also with a slash, or at the text if the site says so. One without an ending
+    means a text, one to a folder its README.md; folders may have a list of pages of their own.
     """
+    folders = dict[str, None]()
     for written in _MARKDOWN_LINK.finditer(body):
-        name = written[1].decode("utf-8", "replace").lstrip("/")
-        if name.endswith((".md", *_PICTURES)) and ":" not in name:
-            yield name
+        name = written[1].decode("utf-8", "replace")
+        if ":" in name or name.startswith(("//", "<")):
+            continue
+        rooted, name = name.startswith("/"), name.lstrip("/")
+        last = name.rpartition("/")[2]
+        if not last:
+            name += "README.md"
+        elif "." not in last:
+            name += ".md"
+        if name.endswith((".md", *_PICTURES)):
+            yield urljoin(page, name)
+            if not rooted:
+                yield name
+            folders[name.rpartition("/")[0]] = None
+    own = url.path(address).rpartition("/")[2]
+    if own in _LISTS and urljoin(page, own) == address:
+        yield from (urljoin(page, f"{folder}/{own}") for folder in folders if folder and ".." not in folder)
 
 
 def _of_languages(body: bytes) -> Iterator[str]:

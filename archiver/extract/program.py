@@ -18,7 +18,8 @@ MOST_BYTES = 16 << 20
 
 def read(document: Document) -> Links:
     """What the script names."""
-    return _read(document, (document.page or document.url,))
+    head = document.body[: manuals.BEGINNING].decode("utf-8", "replace")
+    return _read(document, ((not manuals.means_itself(head) and document.page) or document.url,))
 
 
 def read_data(document: Document) -> Links:

@@ -38,6 +38,8 @@ _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
 _MANIFESTS = (".webmanifest", "/manifest.json")
 _INDEXES = ("/pagefind-entry.json", "/page-data.json", "/search_index.json")
+_LISTS_OF_STORIES = ("/index.json", "/stories.json")
+_STORIES = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{\s*+\"v\"\s*+:\s*+\d{1,9}\s*+,\s*+\"(?:entries|stories)\"\s*+:\s*+\{")
 _FEED = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
 
 
@@ -81,7 +83,8 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Word | None:
         return None
     if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
         return "MANIFEST"
-    if url.path(document.url).endswith(_INDEXES):
+    path = url.path(document.url)
+    if path.endswith(_INDEXES) or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head)):
         return "INDEX"
     if _FEED.search(head):
         return "JSON_FEED"

@@ -7,6 +7,7 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import stored
 from fixtures.generated import SITES, Built
+from fixtures.generated_docs import DOCUMENTATION
 from fixtures.lifetimes import crawl
 from fixtures.rawserver import NOT_FOUND, RawServer, keep
 from fixtures.sites import ok
@@ -19,16 +20,18 @@ TYPES = {
     "html": "text/html",
     "": "text/html",
 }
+BUILT = {**SITES, **DOCUMENTATION}
 ABOUT_THE_HOST = {"/robots.txt", "/favicon.ico", "/sitemap.xml", "/sitemap_index.xml"}
 
 
 def served(target: str) -> str:
-    return TYPES.get(target.rpartition("/")[2].rpartition(".")[2], "application/octet-stream")
+    name = target.partition("?")[0].rpartition("/")[2]
+    return TYPES.get(name.rpartition(".")[2] if "." in name else "", "application/octet-stream")
 
 
-@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize("name", BUILT)
 def test_a_built_site_is_captured_with_what_its_scripts_ask_for(name: str, tmp_path: Path) -> None:
-    site: Built = SITES[name]
+    site: Built = BUILT[name]
     routes = {target: ok(body, served(target)) for target, body in site.files.items()}
     with RawServer(routes, keep(NOT_FOUND)) as server:
         assert crawl(tmp_path, server.url(site.seed)).code is ExitCode.DONE

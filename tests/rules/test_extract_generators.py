@@ -93,3 +93,97 @@ def test_what_is_no_index_of_pagefind_names_nothing() -> None:
 @given(st.binary())
 def test_any_list_of_pagefind(body: bytes) -> None:
     named(b"pagefind_dcd" + body, META, "application/octet-stream", Hop.REQUISITE)
+
+
+STORY = '"a--b":{"id":"a--b","title":"A","importPath":"./a.stories.js"}'
+
+
+@pytest.mark.parametrize(
+    ("at", "body", "expected"),
+    [
+        ("/ui/stories.json", f'{{"v": 3, "stories": {{{STORY}}}}}', {"a--b": "story"}),
+        ("/ui/index.json", f'{{"v":4,"entries":{{{STORY[:-1]},"type":"docs"}}}}}}', {"a--b": "docs"}),
+        ("/ui/index.json", '{"v":4,"entries":{"a--b":{"id":"other"},"../x":{"id":"../x"},"c":1}}', {}),
+        ("/ui/index.json", '{"v":4,"entries":{"a":', {}),
+        ("/ui/index.json", f'{{"entries":{{{STORY}}}}}', {}),
+        ("/ui/data.json", f'{{"v":4,"entries":{{{STORY}}}}}', {}),
+    ],
+)
+def test_the_stories_of_storybook(at: str, body: str, expected: dict[str, str]) -> None:
+    frames = {f"/ui/iframe.html?id={name}&viewMode={view} X" for name, view in expected.items()}
+    pages = {f"/ui/?path=/{view}/{name} X" for name, view in expected.items()}
+    first = {"/ui/iframe.html?id=*&viewMode=story X"} if expected else set()
+    assert named(body, at, "application/json", Hop.SPECULATIVE) == frames | pages | first
+
+
+def manual(body: str, at: str) -> set[str]:
+    """What the script names as that of a generated manual, below the host."""
+    found = links(Document(ROOT + at, "text/javascript", "utf-8", body.encode(), Hop.REQUISITE, f"{ROOT}/page/")).links
+    return {link.url.removeprefix(ROOT) for link in found if link.context == "script/manual"}
+
+
+def sections(characters: str, names: str = '0: "all"') -> str:
+    return f"var indexSectionsWithContent =\n{{\n  {characters}\n}};\n\nvar indexSectionNames =\n{{\n  {names}\n}};\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (sections('0: "ab\\"}\\\\"'), {f"all_{part}" for part in range(5)}),
+        (sections('0: "a",\n  2: "b"', '0: "all",\n  2: "pages"'), {"all_0", "pages_0"}),
+        (sections(f'0: "{"x" * 18}"'), {f"all_{part:x}" for part in range(18)}),
+        (sections('0: "a"', '0: "../x"'), set()),
+        (sections('0: "a"', '1: "all"'), set()),
+        ('var indexSectionsWithContent =\n{\n  0: "a', set()),
+    ],
+)
+def test_the_results_of_doxygens_search(script: str, expected: set[str]) -> None:
+    assert manual(script, "/d/search/searchdata.js") == {f"/d/search/{name}.js" for name in expected}
+
+
+def test_results_of_doxygens_search_name_no_pages_beside_the_page_that_loads_them() -> None:
+    results = "var searchData=\n[\n  ['a_0',['A',['../a.html',1,''],['../b.html',0,'']]],\n"
+    found = links(
+        Document(f"{ROOT}/d/search/all_0.js", "text/javascript", "utf-8", results.encode(), page=f"{ROOT}/x/y/z/")
+    )
+    assert {link.url for link in found.links} == {f"{ROOT}/d/a.html", f"{ROOT}/d/b.html"}
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ("/gitbook/gitbook.js", {"/search_index.json"}),
+        ("/gitbook/gitbook/gitbook-plugin-lunr/search-lunr.js", {"/gitbook/search_index.json"}),
+        ("/a/gitbook/@honkit/honkit-plugin-lunr/search-lunr.js", {"/a/search_index.json"}),
+        ("/a/other/search-lunr.js", set()),
+    ],
+)
+def test_the_search_index_of_gitbook(at: str, expected: set[str]) -> None:
+    for written in (
+        "$.getJSON(gitbook.state.basePath+'/search_index.json')",
+        'f(gitbook.state.root + "search_index.json")',
+    ):
+        assert manual(written, at) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "expected"),
+    [
+        ("[a](a) [b](/b.md) [c](c/) [d](d.html) [e](mailto:e@x) [f](#f) [g](?id=g)", "/s/x.md", {"a", "b", "c/README"}),
+        ("[a](a.md)", "/s/deep/x.md", {"a", "deep/a"}),
+        ("[a](/a) [b](//other/b) [c](https://other/c.md)", "/s/deep/x.md", {"a"}),
+        ("* [a](deep/a)\n* [b](deep/b)\n* [c](../c)", "/s/_sidebar.md", {"deep/a", "deep/b", "deep/_sidebar", "../c"}),
+        ("* [a](deeper/a)", "/s/deep/_sidebar.md", {"deeper/a", "deep/deeper/a"}),
+    ],
+)
+def test_the_texts_of_docsify(text: str, at: str, expected: set[str]) -> None:
+    document = Document(ROOT + at, "text/markdown", "utf-8", text.encode(), Hop.SPECULATIVE, f"{ROOT}/s/")
+    assert {link.url.removeprefix(ROOT) for link in links(document).links} == {
+        f"/s/{name}.md".replace("/s/..", "") for name in expected
+    }
+
+
+@given(st.text(alphabet='{}"\\:,0123 \nabc=_', max_size=300))
+def test_any_table_of_doxygens_search(text: str) -> None:
+    manual("var indexSectionsWithContent =\n{" + text, "/d/search/searchdata.js")
+    manual(sections(text, text), "/d/search/searchdata.js")
