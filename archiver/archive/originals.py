@@ -4,15 +4,19 @@ Reading costs less than storing the payload once more, and naming a record that 
 """
 
 import re
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from archiver.archive.stored import record_at
+from archiver.archive.stored import opened, record_at
 from archiver.errors import ArchiveError
 from archiver.http import Digester, content_codings, read_beginning
-from archiver.model import Framing, Profile, Revisit
-from archiver.warc.reader import Record, Torn
-from archiver.warc.records import parse_date, target_of
+from archiver.model import Framing, Links, Profile, Revisit
+from archiver.warc.reader import Record, Torn, read
+from archiver.warc.records import VisitNotes, parse_date, target_of
+
+LONGEST_NOTES = 8 << 20  # bytes of a metadata record
 
 _ALGORITHMS = frozenset(("sha1", "sha256"))
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # what may stand in a field
@@ -42,6 +46,21 @@ def original_at(folder: Path, name: str, offset: int) -> Original | None:
             return _original(record)
     except (ArchiveError, Torn, ValueError, OverflowError):  # of an offset that a foreign index names, too
         return None
+
+
+def links_at(folder: Path, name: str, offset: int) -> Links | None:
+    """Return what the metadata record says that the response at *offset* of the WARC *name* links to; None without one.
+
+    Its links stand there themselves: they are not those of another response.
+    """
+    with suppress(ArchiveError, OSError, Torn, ValueError, OverflowError), opened(folder, name)[1] as file:
+        response, *others = islice(read(file, offset), 3)  # with request and metadata, which follow at once
+        for record in others:
+            named = record.first("WARC-Concurrent-To") == response.first("WARC-Record-ID")
+            if named and record.type == "metadata" and (record.size or 0) <= LONGEST_NOTES:
+                notes = VisitNotes.read(b"".join(record.pieces()))
+                return notes.links if notes.links_of is None else None
+    return None
 
 
 def codings(framing: Framing) -> tuple[str, ...]:

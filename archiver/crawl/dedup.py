@@ -9,16 +9,17 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from archiver.archive.originals import Original, codings, is_target, original_at, revisit_of
+from archiver.archive.originals import Original, codings, is_target, links_at, original_at, revisit_of
 from archiver.archive.stored import is_stored
 from archiver.archive.writer import Archive, Deposit, Receipt
 from archiver.frontier.elsewhere import Elsewhere
 from archiver.frontier.payloads import Payloads
-from archiver.model import Claim, Digests, Exchange, FileState, Profile, Revisit
+from archiver.model import Claim, Digests, Exchange, FileState, Links, Profile, Revisit
 from archiver.reading import is_robots
 from archiver.warc.cdxj import Entry, iso_date
 
 REMEMBERED = 2048  # originals that were read and found sound, of which the next duplicates need no reading
+FEW_LINKS = 4  # as many take no more room than the name of the record that has them
 LAST_CHUNK = b"\r\n0\r\n\r\n"  # with nothing behind it that belongs to this answer alone
 
 
@@ -29,6 +30,13 @@ class Like(NamedTuple):
     length: int
     status: int
     codings: tuple[str, ...]
+
+
+class Known(NamedTuple):
+    """What a revisit says of a payload that is stored, and where that lies, if it is in this archive."""
+
+    revisit: Revisit
+    place: tuple[str, int] | None = None  # the file and the offset
 
 
 class Earlier:
@@ -74,7 +82,7 @@ class Deduplicated:
         self._payloads = payloads  # of this crawl, and of earlier ones into the same archive
         self._smallest = max(1, smallest)
         self._earlier = earlier
-        self._known: dict[Like, Revisit] = {}
+        self._known: dict[Like, Known] = {}
 
     def append(self, deposits: Sequence[Deposit]) -> Receipt:
         """As `Archive.append`. What is new is stored first, and then what of the batch has the same payload."""
@@ -92,7 +100,7 @@ class Deduplicated:
                 if each is not None:
                     new.setdefault(each, number)
             elif each in self._known:
-                first[number] = deposit._replace(revisit=self._known[each])
+                first[number] = self._as_revisit(deposit, self._known[each])
             elif twin is not None:
                 later[number] = each, twin
         receipt = self._archive.append(tuple(first.values()))
@@ -103,7 +111,10 @@ class Deduplicated:
             stored = captures[twin]
             self._read(each, stored.warc, stored.response.offset)
         more = self._archive.extend(
-            [hashed[number]._replace(revisit=self._known.get(each)) for number, (each, _) in later.items()]
+            [
+                self._as_revisit(hashed[number], self._known[each]) if each in self._known else hashed[number]
+                for number, (each, _) in later.items()
+            ]
         )
         captures.update(zip(later, more.captures, strict=True))
         return Receipt(
@@ -145,13 +156,25 @@ class Deduplicated:
                     if each not in self._known and each[:3] == place[:3]:
                         self._read(each, place.warc, place.offset)
         if self._earlier is not None and (unknown := wanted - self._known.keys()):
-            self._known.update(self._earlier.find(unknown))
+            self._known.update((each, Known(revisit)) for each, revisit in self._earlier.find(unknown).items())
 
     def _read(self, each: Like, warc: str, offset: int) -> None:
         """Know the record at that place, if it is whole and *each* is like it."""
         original = original_at(self._archive.folder, warc, offset)
         if original is not None and fits(original, each):
-            self._known[each] = revisit_of(original)
+            self._known[each] = Known(revisit_of(original), (warc, offset))
+
+    def _as_revisit(self, deposit: Deposit, known: Known) -> Deposit:
+        """Return *deposit* as a revisit. A page that has the links of its original does not repeat them."""
+        revisit, place = known
+        deposit = deposit._replace(revisit=revisit)
+        links = deposit.links
+        if place is None or revisit.url != deposit.claim.url or len(links.links) <= FEW_LINKS:
+            return deposit
+        told = links_at(self._archive.folder, *place)
+        if told is None or told != Links(links.links, links.charset, links.note, links.nofollow):
+            return deposit
+        return deposit._replace(links_of=place)
 
     def _forget(self) -> None:
         while len(self._known) > REMEMBERED:

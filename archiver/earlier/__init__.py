@@ -5,7 +5,7 @@ DIR/archive. `rounds` finds them, `memory` answers what they hold, `validators` 
 Nothing here writes.
 """
 
-from archiver.earlier.memory import Memory, Version, remembered, stored_links
+from archiver.earlier.memory import Memory, Version, remembered, stored_answer, stored_links
 from archiver.earlier.rounds import files_of, rounds
 
-__all__ = ["Memory", "Version", "files_of", "remembered", "rounds", "stored_links"]
+__all__ = ["Memory", "Version", "files_of", "remembered", "rounds", "stored_answer", "stored_links"]

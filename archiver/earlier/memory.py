@@ -62,7 +62,7 @@ class Version:
 def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: Read) -> Links:
     """What the response at *offset* of *file* names, read as if it had come now for *claim*; a note where it cannot."""
     try:
-        with _answer(file, offset, spool) as exchange:
+        with stored_answer(file, offset, spool) as exchange:
             return read_links(claim, exchange, read)
     except ArchiveError as error:
         log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
@@ -70,7 +70,8 @@ def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: Read)
 
 
 @contextmanager
-def _answer(file: Path, offset: int, spool: Path) -> Iterator[Exchange]:
+def stored_answer(file: Path, offset: int, spool: Path) -> Iterator[Exchange]:
+    """Give the answer that is stored at *offset* of *file*. Raises `ArchiveError` if it cannot be read."""
     block: MemoryBlock | FileBlock
     try:
         with record_at(file.parent, file.name, offset) as record:
@@ -195,7 +196,9 @@ class Memory:
         try:
             with ExitStack() as stack:
                 answers = [
-                    stack.enter_context(_answer(self._layout.archive / place.file, place.offset, self._layout.spool))
+                    stack.enter_context(
+                        stored_answer(self._layout.archive / place.file, place.offset, self._layout.spool)
+                    )
                     for place in places
                     if place is not None and not place.truncated
                 ]

@@ -22,6 +22,7 @@ from archiver.disk import opened
 from archiver.earlier import files_of
 from archiver.frontier.port import Frontier
 from archiver.recover.damage import finished
+from archiver.recover.payloads import payloads_before
 from archiver.recover.recovery import Adoption, mended, named, ours
 from archiver.visit import Terms
 from archiver.warc.warcinfo import described
@@ -52,7 +53,7 @@ class Rebuilding:
 
     async def run(self) -> Rebuilt:
         """Read every file; afterwards each of them has its final name, and the frontier knows it as closed."""
-        adoption = Adoption(self._frontier, self._terms)
+        adoption = Adoption(self._frontier, self._terms, payloads_before(self._layout))
         cut, foreign = [], []
         paths = own_files(self._layout)
         for number, path in enumerate(paths):

@@ -8,7 +8,7 @@ visit is set aside. Then the file gets its final name. Finished files that are n
 
 import logging
 import tomllib
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,17 +17,19 @@ from shlex import quote
 from archiver import scope
 from archiver.archive.imports import imported_names
 from archiver.archive.layout import OPEN, Layout, storage, sync_folder
-from archiver.archive.originals import original_at
+from archiver.archive.originals import links_at, original_at
 from archiver.archive.stored import maybe_ours
 from archiver.disk import is_bare, opened
 from archiver.earlier import files_of, stored_links
 from archiver.errors import ArchiveError
+from archiver.frontier.payloads import Payloads
 from archiver.frontier.port import FileRow, Frontier
-from archiver.model import Claim, FileState, Hop, Links, Settlement
+from archiver.model import Claim, Exchange, FileState, Hop, Links, Profile, Settlement
 from archiver.reader_process import ReaderProcess
-from archiver.reading import UNREAD, with_page
+from archiver.reading import UNREAD, is_page, is_robots, with_page
 from archiver.recover import aside
 from archiver.recover.damage import broken, changed, finished
+from archiver.recover.payloads import Originals, payloads_before, whole
 from archiver.recover.visits import Found, Gap, Single, survey
 from archiver.visit import Terms, conclude, read_links
 from archiver.warc.warcinfo import described, written_by_archiver
@@ -53,7 +55,7 @@ class Recovery:
     def __init__(self, layout: Layout, frontier: Frontier, terms: Terms) -> None:
         self._layout = layout
         self._frontier = frontier
-        self._adoption = Adoption(frontier, terms)
+        self._adoption = Adoption(frontier, terms, (Payloads(layout.database), *payloads_before(layout)))
         self._cut: list[str] = []
         self._damaged: list[str] = []
 
@@ -151,8 +153,9 @@ def _tells(path: Path, seeds: frozenset[str]) -> bool:
 class Adoption:
     """Settles the visits that are found in files."""
 
-    def __init__(self, frontier: Frontier, terms: Terms) -> None:
+    def __init__(self, frontier: Frontier, terms: Terms, payloads: Sequence[Payloads]) -> None:
         self.adopted = 0
+        self._originals = Originals(payloads)
         self._frontier = frontier
         self._terms = terms
         self._read = ReaderProcess(near=0)  # this may be what ended the process before
@@ -175,6 +178,7 @@ class Adoption:
                 await self._settle(batch, path, spool)
             finally:
                 self._read.close()
+                self._originals.close()
                 for unit in batch:
                     _close(unit)
 
@@ -185,8 +189,11 @@ class Adoption:
         visits = [unit for unit in batch if isinstance(unit, Found)]
         resources = [unit.resource for unit in batch if isinstance(unit, Single) and unit.resource is not None]
         claims = await self._frontier.learn([_claim(found) for found in visits]) if visits else []
-        links = [self._links(claim, found, path.parent, spool) for claim, found in zip(claims, visits, strict=True)]
-        settlements = list(map(self._settlement, claims, visits, links))
+        for found in visits:
+            self._originals.saw(found)
+        settlements = [
+            self._settlement(claim, found, path.parent, spool) for claim, found in zip(claims, visits, strict=True)
+        ]
         state = FileState(path.name.removesuffix(OPEN), batch[-1].end, closed=False)
         await self._frontier.settle(settlements, (state,), resources=resources)
         self.adopted += len(visits)
@@ -194,25 +201,40 @@ class Adoption:
             _close(unit)
         batch.clear()
 
-    def _links(self, claim: Claim, found: Found, folder: Path, spool: Path) -> Links:
-        """What the visit named: as its notes say, or by reading the answer again."""
+    def _settlement(self, claim: Claim, found: Found, folder: Path, spool: Path) -> Settlement:
+        """As it was when it happened: the same words, at the same time."""
+        told = _as_told(claim, found)
+        exchange = self._whole(told, found, folder, spool) or found.exchange
+        now = exchange.started / 1e6 + exchange.took
+        try:
+            links = self._links(told, found, exchange, folder, spool)
+            return conclude(self._terms, told, exchange, links, now)._replace(capture=found.capture)
+        finally:
+            if exchange is not found.exchange:
+                exchange.response.close()
+
+    def _whole(self, told: Claim, found: Found, folder: Path, spool: Path) -> Exchange | None:
+        """Return the answer that is stored as a revisit, with its payload; None where nothing is to be read there."""
+        reads = found.notes is None or found.notes.links_of is not None or is_page(told)
+        if found.capture.revisit is not Profile.IDENTICAL or not reads or is_robots(told):
+            return None
+        return whole(found, self._originals.place(found), folder, spool)
+
+    def _links(self, told: Claim, found: Found, exchange: Exchange, folder: Path, spool: Path) -> Links:
+        """What the visit named: as its notes or those of its original say, or by reading the answer again."""
         if found.notes is None:
-            return read_links(claim, found.exchange, self._read)
+            return read_links(told, exchange, self._read)
         if found.notes.links_of is None:
-            return with_page(_as_told(claim, found), found.exchange, found.notes.links)
+            return with_page(told, exchange, found.notes.links)
         name, offset = found.notes.links_of
         original = original_at(folder, name, offset) if is_bare(name) else None
         if original is None or original.digest != found.capture.payload_digest:
-            log.warning("links of %s, which had not changed, cannot be read: %s lacks its record", claim.url, name)
+            log.warning("links of %s, which had not changed, cannot be read: %s lacks its record", told.url, name)
             return Links(note=f"{UNREAD}: not modified, and the stored answer is not there")
-        return stored_links(folder / name, offset, spool, _as_told(claim, found), self._read)
-
-    def _settlement(self, claim: Claim, found: Found, links: Links) -> Settlement:
-        """As it was when it happened: the same words, at the same time."""
-        exchange = found.exchange
-        now = exchange.started / 1e6 + exchange.took
-        settlement = conclude(self._terms, _as_told(claim, found), exchange, links, now)
-        return settlement._replace(capture=found.capture)
+        if found.capture.revisit is Profile.NOT_MODIFIED:
+            return stored_links(folder / name, offset, spool, told, self._read)
+        links = links_at(folder, name, offset)
+        return read_links(told, exchange, self._read) if links is None else with_page(told, exchange, links)
 
 
 def _as_told(claim: Claim, found: Found) -> Claim:

@@ -11,10 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from archiver.archive.layout import Layout
+from archiver.archive.originals import links_at
 from archiver.archive.stored import record_at
 from archiver.errors import ArchiveError
 from archiver.frontier import figures
+from archiver.model import Hop
 from archiver.warc.members import Torn
+from archiver.warc.records import VisitNotes
 
 HEAD = ("url", "status", "linked_from")
 PAGES_READ = 5000  # about a second
@@ -22,6 +25,7 @@ MOST = 10_000  # broken pages for which more than the first link is looked for
 LINKS_KEPT = 10  # for each broken page
 LARGEST = 8 << 20  # bytes of a metadata record
 
+_ELSEWHERE = b"\r\noutlinksOf: "  # of a page that came again as it was
 _LINK = re.compile(rb"^outlink: (\S+) L ", re.MULTILINE)
 
 
@@ -57,3 +61,6 @@ def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
         if record.type == "metadata" and (record.size or 0) <= LARGEST:
             block = b"".join(record.pieces())
             yield from (found[1].decode() for found in _LINK.finditer(block))
+            links_of = VisitNotes.read(block).links_of if _ELSEWHERE in block else None
+            links = links_at(folder, *links_of) if links_of is not None else None
+            yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)

@@ -228,7 +228,7 @@ class VisitNotes(NamedTuple):
     payload_length: int | None = None  # of a revisit: bytes of the payload that it stands for
     received: int | None = None  # of a revisit: bytes of the response as they crossed the wire
     unmodified: bytes = b""  # the head by which a server said so; a revisit record with it would replay as a bare 304
-    links_of: tuple[str, int] | None = None  # the file and offset of the stored answer that names the links instead
+    links_of: tuple[str, int] | None = None  # the file and offset of the stored answer that has the links instead
 
     @classmethod
     def of(
