@@ -34,6 +34,7 @@ HONEST = 8  # hosts
 PAGES = 100_000  # of each honest host
 TARGET = 0.8  # of what they answer without the attack
 SETTLING = 0.5  # of the time, after which answers are counted
+TRIES = 2  # of an attack below the target: then both it and what there is without it are measured once more
 PORT_TRIES = 20  # a port that is free on one address may be taken on another
 
 
@@ -311,10 +312,17 @@ def main() -> None:
     alone, ending = measured("", given.seconds)
     print(f"{'no attack':16} {alone:6.1f} honest answers/s; {ending}", flush=True)
     for name in given.attacks or ATTACKS:
-        rate, ending = measured(name, given.seconds)
-        verdict = "" if rate >= TARGET * alone else f"  below {TARGET:.0%}"
-        share = f"{rate / alone:4.0%}" if alone else "-"
-        print(f"{name:16} {rate:6.1f} honest answers/s = {share}; {ending}{verdict}", flush=True)
+        for _ in range(TRIES):
+            load = os.getloadavg()[0]
+            rate, ending = measured(name, given.seconds)
+            below = rate < TARGET * alone
+            share = f"{rate / alone:4.0%}" if alone else "-"
+            verdict = f"  below {TARGET:.0%}" if below else ""
+            print(f"{name:16} {rate:6.1f} honest answers/s = {share}; {ending}; load {load:.1f}{verdict}", flush=True)
+            if not below:
+                break
+            alone, ending = measured("", given.seconds)  # the machine may have become busier
+            print(f"{'no attack':16} {alone:6.1f} honest answers/s; {ending}", flush=True)
     print(f"load {os.getloadavg()[0]:.1f}")
 
 

@@ -19,10 +19,12 @@ from archiver.model import Grade, Hop, Settlement
 from archiver.schedule import Schedule
 from archiver.scope import is_guess
 from archiver.stats import printable
+from archiver.visit import Visited
 
 GENTLY = 1.0  # requests a second at most with which the next run begins
 SLOWED = "refusals"  # why a host is slowed down
 PAGES = (Hop.LINK, Hop.REDIRECT)
+LAG = 0.5  # seconds that a host rests when it refuses more quickly than its answers are committed
 REMEMBERED = 10_000  # hosts whose answers are watched
 
 log = logging.getLogger(__name__)
@@ -49,6 +51,7 @@ class BlockedHosts:
         self._clock = clock
         self._cases: dict[int, Case] = {}
         self._gave: dict[int, tuple[int, int]] = {}  # host: the first page that it gave in this run, and its status
+        self._unseen: Counter[int] = Counter()  # host: refusals since its answers were committed last
         self._paused: dict[int, str] = {}  # host: its name
 
     def recall(self, row: HostRow) -> None:
@@ -68,10 +71,23 @@ class BlockedHosts:
         does = "refuses us, and its" if len(names) == 1 else "refuse us, and their"
         return f"blocked: {', '.join(names[:3])}{more} {does} URLs wait" if names else ""
 
+    def received(self, visited: Visited) -> None:
+        """Let the host rest if it refused us several times, and no rule has seen it because no commit has come between.
+
+        Otherwise a quick server would get dozens of requests that it refuses before it is asked more slowly.
+        """
+        host, exchange = visited.claim.host, visited.exchange
+        if exchange is None or exchange.framing.status not in blocks.REFUSING or is_guess(visited.claim.path):
+            return
+        self._unseen[host] += 1
+        if self._unseen[host] >= blocks.SLOWER_AT:
+            self._schedule.park(host, self._clock.now() + LAG)
+
     async def committed(self, settlements: Sequence[Settlement]) -> bool:
         """A batch is in the frontier; whether counts of URLs have changed."""
         changed = False
         for each in settlements:
+            self._unseen.pop(each.claim.host, None)
             if each.capture is None or each.claim.priority < 0 or self.is_paused(each.claim.host):
                 continue
             if is_guess(each.claim.path) and (each.sign is None or each.sign.grade is not Grade.CERTAIN):

@@ -14,6 +14,7 @@ from archiver.config.values import Rate
 from archiver.frontier.port import HostRow
 from archiver.politeness import Terms
 
+RESERVE = 0.03  # of the interval of strangers: on a busy machine requests arrive closer to each other than they left
 FIRST = 1  # request at once on a host of which nothing is known, so that it is seen how long its answers take unhurried
 
 
@@ -61,6 +62,7 @@ class Circles:
             stranger = domain not in map(self._domain_of, self._names)
         if stranger and not pattern:
             rate = slower(rate, self._shared)
+            rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
         circle = f"domain {domain} {pattern}" if stranger or settings.polite_by == "domain" else ""
         nearby = f"ip {pattern}" if stranger or settings.polite_by == "ip" else ""
         return Terms(rate, concurrency, FIRST, circle, nearby)

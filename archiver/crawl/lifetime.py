@@ -220,6 +220,7 @@ class Crawl:
             visited = refused or self._feed.observed(await self._requests.make(claim))
             if visited is not None and not refused:
                 self._requests.heed(visited, began)
+                self._blocked.received(visited)
         finally:
             self._schedule.fetched(claim.host, self._clock.now())
             self._news.set()

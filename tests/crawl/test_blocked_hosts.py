@@ -1,12 +1,15 @@
 """Sites that refuse us, and sites that only look so: real crawls, the verdict, and what a resume does."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from archiver import blocks
 from archiver.config import toml
+from archiver.config.values import Rate
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
 from fixtures.command import archiver
@@ -15,6 +18,7 @@ from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Route, keep
 from fixtures.sites import message, ok, page
 
+AT_ONCE = 2  # requests that may be under way when a site begins to refuse them
 FORBIDDEN = keep(message("403 Forbidden", b"<title>403 Forbidden</title>no", content_type="text/html"))
 CHALLENGE = keep(
     message(
@@ -95,6 +99,48 @@ def test_a_site_that_begins_to_refuse_us_goes_on_when_it_lets_us(tmp_path: Path)
         assert ran.returncode == ExitCode.DONE
         assert crawl(tmp_path, server.url(), resume=True).reason == "done"
         assert rows(tmp_path, "SELECT refuses, paused FROM hosts") == [(0, 0)]
+    assert rows(tmp_path, "SELECT DISTINCT state, status FROM urls WHERE priority >= 0") == [("archived", 200)]
+    assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
+
+
+def test_a_quick_site_is_asked_for_little_once_it_refuses(tmp_path: Path) -> None:
+    """Without a rate: a refusal counts before it is committed, or dozens of requests would come in between."""
+    with RawServer(turning(200, 20, FORBIDDEN)) as server:
+        ran = archiver("crawl", server.url(), "-o", "o", "--rate", "0", "--probe", "off", cwd=tmp_path)
+        asked = server.log.targets()
+    assert ran.returncode == ExitCode.DONE
+    assert " and is paused; its URLs wait for archiver resume" in ran.stderr
+    assert "archiver retry o --blocked && archiver resume o --rate 1/5" in ran.stderr
+    assert len(asked) - 1 - 20 <= blocks.ENOUGH_PLAIN + blocks.SLOWER_AT + 1  # robots.txt aside
+
+
+@pytest.mark.parametrize("fields", [{}, {"retry_after": "3"}], ids=["429", "429 with Retry-After"])
+def test_a_site_that_wants_fewer_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str]
+) -> None:
+    """Slowed down by each refusal, paused when they do not end, and complete when the site gives its pages again."""
+    monkeypatch.setattr(blocks, "OVERLOAD", 4.0)  # seconds that 429 must last; a minute is long for a test
+    limit = keep(message("429 Too Many Requests", b"slow down", content_type="text/html", **fields))
+    routes = turning(80, 20, limit)
+    with RawServer(routes) as server:
+        ending = crawl(tmp_path, server.url(), rate=Rate(0), host_concurrency=AT_ONCE, probe="off")
+        assert ending.reason == f"blocked: {server.url().rstrip('/')} refuses us, and its URLs wait"
+        arrived = [row.arrived for row in server.log][21:]  # after robots.txt and 20 pages
+        assert len(arrived) <= 2 * blocks.ENOUGH_OVERLOADED + AT_ONCE
+        at_once = sum(later - arrived[0] < (2.9 if fields else 0.9) for later in arrived)
+        assert at_once <= AT_ONCE
+        (tmp_path / "crawl.toml").write_text(toml.render(settings(server.url())))
+        status = " ".join(archiver("status", str(tmp_path), cwd=tmp_path).stdout.split())
+        assert "after 20 pages (429 on " in status
+        assert re.search(r"it is paused, and \d+ URLs wait", status)
+        assert "--blocked && archiver resume " in status
+        before = len(server.log.targets())
+        assert crawl(tmp_path, server.url(), resume=True).reason.startswith("blocked: ")
+        assert len(server.log.targets()) - before < 10
+        for name in [*routes]:
+            routes[name] = ok(page(name))
+        assert archiver("retry", str(tmp_path), "--blocked", cwd=tmp_path).returncode == ExitCode.DONE
+        assert crawl(tmp_path, server.url(), resume=True).reason == "done"
     assert rows(tmp_path, "SELECT DISTINCT state, status FROM urls WHERE priority >= 0") == [("archived", 200)]
     assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
 
