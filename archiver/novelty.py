@@ -1,17 +1,21 @@
 """Novelty: whether a page shows what its site has not shown yet. Pure, and bounded in memory.
 
-Blocks of text are compared as they stand; only those that are new are analysed, and no more of them than are needed to
-know. So a page that brings something costs little, and one that brings nothing is looked at whole.
+Blocks of text are compared as raw bytes. Only new blocks are analysed, and only as many as the answer needs. A large
+page whose opening shows something new costs least: the rest is neither read nor remembered, so that it can be new once
+more later. A site has only so much of it, so a trap still ends. Pages that may come again under another URL (a query, a
+session, a view to print) are remembered from end to end of their samples. A page that brings nothing is read whole.
 """
 
 from collections import OrderedDict
 from enum import Enum
+from typing import NamedTuple
 
 from archiver import texts, url
-from archiver.shown import OFTEN, Shown
+from archiver.shown import Shown
 
 MANY_DIGITS = 6  # of at least two new numbers: a row of a table; a counter is one number
 MOST_ANALYSED = 200  # blocks of a page
+LONGEST_OF_OPENING = 2  # blocks, besides the heading
 SHORTEST_WORDS = 4  # bytes: less is a label
 LONGEST_NUMBER = 15  # digits; a longer number is a token …
 _CLOCK = range(1_500_000_000, 2_500_000_000)  # … and such a one the time of the answer, in seconds
@@ -34,6 +38,15 @@ class Worth(Enum):
     NOTHING = "nothing"
 
 
+class Place(NamedTuple):
+    """Where a page is."""
+
+    address: str
+    shape: str  # its pattern
+    host: str
+    salt: int  # keeps blocks of one host apart from those of another
+
+
 class Novelty:
     """What the pages of a crawl have shown."""
 
@@ -45,51 +58,79 @@ class Novelty:
         """Whether *content* comes for the first time on *host*."""
         return not self._shown.times(hash((host, content)))
 
-    def worth(self, address: str, shape: str, page: bytes, *, markup: bool) -> Worth:
-        """What *page* brings, whose URL is *address*, of the pattern *shape*."""
+    def worth(self, address: str, shape: str, page: bytes, *, markup: bool, varied: bool = False) -> Worth:
+        """What *page* brings, whose URL is *address*, of the pattern *shape*; *varied* if it may have variants."""
         host = url.origin(address)
-        text, whole = texts.parts(page)
         if not markup:
-            return Worth.NEW if page and self.is_new(host, hash((len(page), text))) else Worth.NOTHING
-        found, specific = self._look(address, shape, host, text)
-        if found is Worth.NOTHING and not whole and not specific:
-            found, _ = self._look(address, shape, host, page[: texts.READ_ALL])
+            return Worth.NEW if page and self.is_new(host, _fingerprint(page)) else Worth.NOTHING
+        at = Place(address, shape, host, hash(host))
+        if len(page) > texts.READ:
+            return self._worth_of_large(page, at, varied=varied)
+        unseen, _ = self._shown.unseen(texts.blocks(page), at.salt)
+        return self._judge(unseen, at)
+
+    def _worth_of_large(self, page: bytes, at: Place, *, varied: bool) -> Worth:
+        """What a large *page* brings. If its opening has news, no more of it is read, unless it is *varied*."""
+        start = texts.heading(page)
+        first, opened = texts.opening(page, start)
+        unseen, specific = self._shown.unseen(first, at.salt)
+        brings = self._opens_with_news(unseen, at)
+        if brings and not varied:
+            return Worth.NEW
+        more, few = self._shown.unseen(texts.others(page, start, opened), at.salt)
+        found = Worth.NEW if brings else self._judge(unseen + more, at)
+        if found is Worth.NOTHING and not specific and not few:
+            unseen, _ = self._shown.unseen(texts.blocks(page[: texts.READ_ALL]), at.salt)
+            found = self._judge(unseen, at)
         return found
 
-    def _look(self, address: str, shape: str, host: str, text: bytes) -> tuple[Worth, bool]:
-        """What *text* brings, and whether it shows what few pages have shown."""
-        found = texts.blocks(text)
-        counts = self._shown.add_all([hash(block) ^ hash(host) for block in found])
-        own = texts.own_words(address)
+    def _opens_with_news(self, unseen: list[bytes], at: Place) -> bool:
+        """Whether the heading, which is the first of the *unseen* blocks, or a long one of them has new words."""
+        if not unseen:
+            return False
+        own = texts.own_words(at.address)
+        if self._has_news(unseen[0], own, at):
+            return True
+        longest = sorted(unseen[1:], key=len, reverse=True)[:LONGEST_OF_OPENING]
+        return any(self._has_news(block, own, at) for block in longest)
+
+    def _has_news(self, block: bytes, own: frozenset[bytes], at: Place) -> bool:
+        """Whether the beginning of *block* has new words."""
+        if texts.is_link(block):
+            return False
+        words = texts.said(block, own).words
+        return len(words) >= SHORTEST_WORDS and not self._shown.times(hash((at.host, words)))
+
+    def _judge(self, unseen: list[bytes], at: Place) -> Worth:
+        """What the *unseen* blocks of a page bring."""
+        own = texts.own_words(at.address) if unseen else frozenset()
         digits = several = 0
-        unseen = [block for block, count in zip(found, counts, strict=True) if not count]
-        specific = any(0 < count < OFTEN for count in counts)
         for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long one is most likely to decide
             if texts.is_link(block):
                 continue
             for most in (texts.BLOCK, texts.LONGEST_BLOCK) if len(block) > texts.BLOCK else (texts.BLOCK,):
                 said = texts.said(block, own, most)
-                if len(said.words) >= SHORTEST_WORDS and not self._shown.times(hash((host, said.words))):
-                    return Worth.NEW, True
+                if len(said.words) >= SHORTEST_WORDS and not self._shown.times(hash((at.host, said.words))):
+                    return Worth.NEW
                 if said.numbers:
-                    more = self._digits(address, shape, host, said)
+                    more = self._digits(at, said)
                     digits, several = digits + more, several + (len(said.numbers) if more else 0)
             if several > 1 and digits >= MANY_DIGITS:
-                return Worth.NUMBERS, True
-        return (Worth.NUMBER if digits else Worth.NOTHING), specific
+                return Worth.NUMBERS
+        return Worth.NUMBER if digits else Worth.NOTHING
 
-    def _digits(self, address: str, shape: str, host: str, said: texts.Said) -> int:
+    def _digits(self, at: Place, said: texts.Said) -> int:
         """How many digits of new numbers stand in a block whose words are known."""
         if not OF_THE_ANSWER.isdisjoint(said.words.split()):
             return 0
         numbers = [number for number in said.numbers if not _is_of_the_answer(number)]
         if not numbers:
             return 0
-        if self._shown.times(hash((host, said.words, tuple(numbers)))):
+        if self._shown.times(hash((at.host, said.words, tuple(numbers)))):
             return 0
-        if said.words and self._is_everywhere(host, shape, said.words):
+        if said.words and self._is_everywhere(at.host, at.shape, said.words):
             return 0
-        if self._follows(address, shape, said.words, numbers):
+        if self._follows(at.address, at.shape, said.words, numbers):
             return 0
         return sum(map(len, numbers))
 
@@ -124,3 +165,10 @@ def _is_on_line(a: int, b: int, x: int, y: int, u: int, v: int) -> bool:
 def _is_of_the_answer(number: bytes) -> bool:
     """Whether *number* is most likely a clock or a token."""
     return len(number) > LONGEST_NUMBER or len(number) == _MILLISECONDS or (len(number) == 10 and int(number) in _CLOCK)
+
+
+def _fingerprint(page: bytes) -> int:
+    """Return what a *page* that is no markup is known by."""
+    third = texts.READ // 3
+    middle = len(page) // 2
+    return hash((len(page), page[:third], page[middle : middle + third], page[-third:]))

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 READ = 8 << 10  # bytes of a page that is read whole …
-PARTS = 3 << 10  # … and of the parts of a larger one …
+OPENING = 768  # … of a larger one below its heading, which is enough if it shows something new …
+PARTS = 3 << 10  # … and of its parts …
 READ_ALL = 128 << 10  # … and of one whose parts show nothing new
 MOST_BLOCKS = 2000
 BLOCK = 256  # bytes of a block that are analysed first …
@@ -27,9 +28,10 @@ SHORTEST = 4  # bytes; a shorter block is a number or a mark
 ONCE = 16  # letters and digits mixed: a session, a nonce
 ONCE_LONG = 40  # letters alone
 
-_BLOCK = re.compile(rb"<(?:/?+(?:p|tr|li|d[dti]|h[1-6]|title|option|pre|script|section)|br)[\s>v/]")
+_BLOCK = re.compile(rb"</?+(?:d[dti]|h[1-6]|p(?:re)?|li|t(?:r|itle)|br|s(?:cript|ection)|option)[\s>v/]")
 _UPPER = re.compile(rb"</?(?:P|TR|LI|D[DTI]|H[1-6]|BR)[\s>V/]")
-_HEADINGS = (b"<h1", b"<main", b"<article", b"<H1")
+_HEADING = b"<h1"
+_OTHER_HEADING = re.compile(rb"<(?:main|article|H1)")
 _HIDDEN = re.compile(
     rb"<(?:(a|style|svg|button|time)\b[^>]*+>[^<]*+(?:<(?!/\1)[^<]*+)*+(?:</\1|\Z)"
     rb"|!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z))"
@@ -38,6 +40,7 @@ _HIDDEN = re.compile(
 _ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,10});")
 _TOKEN = re.compile(rb"[0-9a-z\x80-\xff]++")
 _DIGITS = re.compile(rb"[0-9]++")
+_DIGIT = re.compile(rb"[0-9]")  # is found sooner than several
 _NAMES = (
     rb"jan(?:uary?|vier)?|feb(?:ruary?)?|m\xc3\xa4rz|mar(?:ch|s|zo)?|apr(?:il)?|avril|ma[iy]|june?|jui(?:n|llet)|jul[iy]?"
     rb"|aug(?:ust)?|ao\xc3\xbbt|sep(?:t(?:ember)?)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
@@ -70,21 +73,34 @@ class Said(NamedTuple):
 NOTHING = Said(b"", ())
 
 
-def parts(page: bytes) -> tuple[bytes, bool]:
-    """What is read of *page*, and whether that is all of it."""
-    if len(page) <= READ:
-        return page, True
-    start = max(0, next((at for name in _HEADINGS if (at := page.find(name, 0, MENUS)) >= 0), 0))
+def heading(page: bytes) -> int:
+    """Return where the heading of *page* is, or else its text; 0 if neither is near its beginning."""
+    at = page.find(_HEADING, 0, MENUS)
+    if at < 0:
+        found = _OTHER_HEADING.search(page, 0, MENUS)
+        at = found.start() if found is not None else 0
+    return at
+
+
+def opening(page: bytes, start: int) -> tuple[list[bytes], int]:
+    """Return the blocks of a large *page* that follow its heading at *start*, and where the next one begins."""
+    *found, cut = _BLOCK.split(page[start : start + OPENING])
+    return [block for block in found if len(block) > SHORTEST], min(start + OPENING, len(page)) - len(cut)
+
+
+def others(page: bytes, start: int, opened: int) -> list[bytes]:
+    """Return the other blocks that are read of a large *page*: from *opened* on, of its middle and of its end."""
     half, quarter = PARTS // 2, PARTS // 4
     middle = max(start + half, (start + len(page)) // 2)
     end = max(middle + quarter, len(page) - quarter)
-    ranges = ((start, start + half), (middle, middle + quarter), (end, len(page)))
-    return b"<p>".join(_whole_tags(page[first:last]) for first, last in ranges), False
+    below = page[opened : page.rfind(b"<", opened, start + half) + 1 or start + half]
+    return blocks(b"<p>".join((below, _whole_tags(page, middle, middle + quarter), _whole_tags(page, end, len(page)))))
 
 
-def _whole_tags(text: bytes) -> bytes:
-    """*text* without a block that was cut at its beginning or its end."""
-    return text[max(0, text.find(b"<")) : text.rfind(b"<") + 1 or None]
+def _whole_tags(page: bytes, first: int, last: int) -> bytes:
+    """Return what is between *first* and *last*, without the blocks that these cut."""
+    begin, end = page.find(b"<", first, last), page.rfind(b"<", first, last)
+    return page[begin : end + 1] if end >= 0 else page[first:last]
 
 
 def blocks(text: bytes) -> list[bytes]:
@@ -97,8 +113,8 @@ def blocks(text: bytes) -> list[bytes]:
 
 def is_link(block: bytes) -> bool:
     """Whether *block* is certainly nothing but one link, as most items of lists are."""
-    text = block.strip(b"> \t\r\n")
-    return text[:3] == b"<a " and text[-4:] == b"</a>" and text.count(b"<a ") == 1
+    text = block.strip(b"> \t\r\n")  # the end of the tag before it, and of its own
+    return text[:3] == b"<a " and text[-3:] == b"</a" and text.count(b"<a ") == 1
 
 
 def numbers(address: str) -> list[str]:
@@ -114,7 +130,7 @@ def own_words(address: str) -> frozenset[bytes]:
         text = unquote_to_bytes(unquote_to_bytes(text))
     found = set(_TOKEN.findall(text.lower()))
     for token in tuple(found):
-        if not token.isalpha():
+        if not token.isalpha() and not token.isdigit():
             found.update(_DIGITS.findall(token))
             found.update(_apart(token))
     found.update(token.lstrip(b"0") for token in tuple(found) if token[:1] == b"0")
@@ -126,13 +142,14 @@ def said(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> Said:
     text = _HIDDEN.sub(b" ", block[:most].lower())
     if b"&" in text:
         text = _ENTITY.sub(b" ", text)
-    if len(text) < DATED and _DIGITS.search(text) is not None:
+    if len(text) < DATED and _DIGIT.search(text) is not None:
         text = _DATE.sub(b" ", text)
+    tokens = _TOKEN.findall(text)
+    if not tokens or (tokens[-1].isdigit() and _are_days(tokens)):
+        return NOTHING
     words: list[bytes] = []
     numbers: list[bytes] = []
-    tokens = _TOKEN.findall(text)
-    if _are_days(tokens):
-        return NOTHING
+    last, told = b"", False
     for token in tokens:
         if token in own:
             continue
@@ -140,11 +157,13 @@ def said(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> Said:
             if token.lstrip(b"0") in own:
                 continue
             numbers.append(token)
-            if words[-1:] != [b"#"]:
+            if last != b"#":
                 words.append(b"#")
+                last = b"#"
         elif len(token) < ONCE or not _is_once(token):
             words.append(token)
-    return Said(b" ".join(words) if any(word != b"#" for word in words) else b"", tuple(numbers))
+            last, told = token, True
+    return Said(b" ".join(words) if told else b"", tuple(numbers))
 
 
 def _are_days(tokens: Sequence[bytes]) -> bool:

@@ -155,9 +155,9 @@ class Traps:
         own = likeness(page.url).pattern
         same = page.via != "" and likeness(page.via).pattern == own
         first = shape not in self._tallies and not self.is_poor(page.via)
-        worth = self._novelty.worth(page.url, own, page.text, markup=page.markup)
         known, where = self._known, KNOWN - 1
         new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead) and not self._is_variant(lead)]
+        worth = self._novelty.worth(page.url, own, page.text, markup=page.markup, varied=_is_varied(page.url, new))
         if worth is Worth.NUMBER and (same or self.is_poor(page.via)):
             worth = Worth.COUNTER  # one number, and only its own pattern names the page
         if worth is not Worth.NEW and new and self._leads_on(own, family, new):
@@ -367,6 +367,11 @@ def _names(address: str, *, varies: bool) -> Likeness:
     """Return the pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
     found = likeness(address)
     return Likeness(found.pattern + VARIANT, found.family + VARIANT) if varies else found
+
+
+def _is_varied(address: str, new: Iterable[str]) -> bool:
+    """Whether the page of *address* is likely to come again: with another query or session, to print, or to reply."""
+    return "?" in address or bool(variant(address)) or any(lead.startswith(address) for lead in new)
 
 
 def _repeats(address: str, most: int) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from archiver.config.settings import TrapSettings
+from archiver.texts import READ
 from fixtures import drilldown, endless
 from fixtures.drilldown import Family
 from fixtures.simulation import Simulation
@@ -31,6 +32,24 @@ def test_a_trap_beside_a_real_site_costs_none_of_its_pages(name: str) -> None:
     simulation = Simulation(endless.beside(family.site, name), TrapSettings(trap_budget=200)).run(MOST)
     assert family.real <= set(simulation.asked)
     assert len(simulation.asked) - len(family.real) < 500  # a budget of 200, and what is seen before it counts
+
+
+@pytest.mark.parametrize("name", ["reply, share and print links", "facets in every order", "session ids in the path"])
+def test_a_trap_of_large_pages_ends_by_itself(name: str) -> None:
+    """Of large pages only samples are read, and of most of them only the opening is remembered."""
+    trap = endless.alone(name)
+    menu, foot = (
+        b"".join(b"<li>%b %d of all pages</li>" % (word, n) for n in range(300)) for word in (b"Menu", b"Foot")
+    )
+
+    def site(target: str) -> bytes | None:
+        body = trap(target)
+        return None if body is None else menu + body + foot
+
+    assert len(site("/") or b"") > 2 * READ
+    simulation = Simulation(site, TrapSettings(trap_budget=200)).run(MOST)
+    assert len(simulation.asked) < 300
+    assert simulation.held
 
 
 def test_several_traps_on_one_site_share_one_budget() -> None:

@@ -7,23 +7,37 @@ from hypothesis import strategies as st
 
 from archiver.shown import OFTEN, Shown
 
-THINGS = [hash(f"thing {number}") & ~OFTEN for number in range(12)]
+THINGS = [hash(f"thing {number}") for number in range(12)]
+BLOCKS = [b"block %d" % number for number in range(12)]
 
 
 @settings(max_examples=60)
-@given(st.lists(st.lists(st.sampled_from(THINGS), max_size=9), max_size=30))
-def test_how_often_a_thing_was_shown(pages: list[list[int]]) -> None:
+@given(st.lists(st.sampled_from(THINGS), max_size=60))
+def test_how_often_a_thing_was_shown(things: list[int]) -> None:
     shown, counts = Shown(1 << 16), Counter[int]()
-    for things in pages:
-        found = shown.add_all(things)
-        for thing, times in zip(things, found, strict=True):
-            assert times == min(counts[thing], OFTEN)
-            counts[thing] += 1
+    for thing in things:
+        assert shown.times(thing) == min(counts[thing], OFTEN)
+        counts[thing] += 1
     assert all(shown.look(thing) == min(counts[thing], OFTEN) for thing in THINGS)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.sampled_from(BLOCKS), max_size=40), max_size=30))
+def test_the_blocks_that_were_not_shown(pages: list[list[bytes]]) -> None:
+    shown, counts = Shown(1 << 16), Counter[bytes]()
+    for page in pages:
+        expected, expected_few = [], False
+        for block in page:
+            if not counts[block]:
+                expected.append(block)
+            expected_few |= 0 < counts[block] < OFTEN
+            counts[block] += 1
+        assert shown.unseen(page, 7) == (expected, expected_few)
+    assert shown.unseen(BLOCKS, 8)[0] == BLOCKS  # of another host
 
 
 def test_what_does_not_fit_is_new_again() -> None:
     """Two things that lie in one place: the later one drives the other out."""
-    shown, one, other = Shown(16), 5 << 4, (5 + 16) << 4
+    shown, one, other = Shown(16), 5, 5 | 1 << 60
     assert [shown.times(thing) for thing in (one, other, one, other)] == [0, 0, 0, 0]
     assert shown.times(other) == 1

@@ -6,7 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.texts import MOST_BLOCKS, PARTS, READ, blocks, own_words, parts, said
+from archiver.texts import (
+    MOST_BLOCKS,
+    NOTHING,
+    OPENING,
+    PARTS,
+    READ,
+    blocks,
+    heading,
+    is_link,
+    opening,
+    others,
+    own_words,
+    said,
+)
 
 HERE = "http://example.org/obs.php?station=12&year=2024&q=red+chairs%2Fgreen"
 SOUP = st.lists(
@@ -58,15 +71,65 @@ def test_blocks_end_where_paragraphs_rows_and_items_do() -> None:
 
 
 def test_of_a_large_page_parts_are_read() -> None:
-    small = b"<p>x" * 100
-    assert parts(small) == (small, True)
-    large = b"<li>menu</li>" * 2000 + b"<h1>Heading</h1><p>Text</p>" + b"<p>more</p>" * 2000 + b"<p>the end</p>"
-    text, whole = parts(large)
-    assert not whole
-    assert len(text) <= PARTS + 10
-    assert text.startswith(b"<h1>Heading")
-    assert text.endswith(b"<p>the end<")
+    large = b"<li>menu</li>" * 2000 + b"<h1>Heading</h1><p>Text</p>" + b"<p>and more</p>" * 2000 + b"<p>the end</p>"
+    start = heading(large)
+    first, opened = opening(large, start)
+    rest = others(large, start, opened)
+    assert first[:2] == [b"Heading", b"and more"]
+    assert rest[0] == b"and more"
+    assert rest[-1] == b"the end<"
+    assert sum(map(len, first)) <= OPENING
+    assert sum(map(len, rest)) <= PARTS
     assert len(blocks(b"<p>abcdef" * 9 * MOST_BLOCKS)) == MOST_BLOCKS
+
+
+@pytest.mark.parametrize("text", [b"x", b"<b>x</b>", b"<P>Some words</P>"])
+def test_a_large_page_without_blocks_is_read_too(text: bytes) -> None:
+    page = text * READ
+    first, opened = opening(page, 0)
+    assert (first, opened) == ([], 0)
+    assert others(page, 0, opened)
+
+
+@pytest.mark.parametrize("length", range(1, 60))
+def test_no_block_is_lost_between_the_opening_and_the_rest(length: int) -> None:
+    paragraphs = [b"number %d %b" % (number, b"x" * length) for number in range(5000)]
+    page = b"<h1>Title</h1>" + b"".join(b"<p>%b</p>" % each for each in paragraphs)
+    first, opened = opening(page, 0)
+    found = first[1:] + others(page, 0, opened)
+    below = PARTS // 2 // (length + 22)  # paragraphs, with their tags, in the part below the heading
+    assert found[:below] == paragraphs[:below]
+
+
+@pytest.mark.parametrize(
+    ("page", "at"),
+    [
+        (b"<p><main><h1>A", 9),
+        (b"<p><article><main>", 3),
+        (b"<p>a<article>", 4),
+        (b"<H1>A", 0),
+        (b"<p>a", 0),
+        (b"x" * (32 << 10) + b"<h1>", 0),
+    ],
+)
+def test_where_the_heading_is(page: bytes, at: int) -> None:
+    assert heading(page) == at
+
+
+@pytest.mark.parametrize(
+    ("block", "link"),
+    [
+        (b'<a href="/x">some words</a>', True),
+        (b'>\n <a href="/x"><b>some</b> words</a>\n', True),
+        (b'<a href="/x">some</a> words', False),
+        (b'some <a href="/x">words</a>', False),
+        (b'<a href="/x">some</a> more <a href="/y">words</a>', False),
+        (b"<abbr>some words</abbr>", False),
+    ],
+)
+def test_a_block_that_is_one_link(block: bytes, *, link: bool) -> None:
+    assert is_link(block) is link
+    assert not link or said(block, frozenset()) == NOTHING
 
 
 @given(SOUP)

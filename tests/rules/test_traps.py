@@ -9,6 +9,7 @@ from archiver.config.settings import TrapSettings
 from archiver.likeness import family, pattern, variant
 from archiver.model import Hop, PatternTally
 from archiver.novelty import Novelty, Worth
+from archiver.texts import READ
 from archiver.traps import FREE, Page, Standing, Traps
 
 HOME = "http://example.org"
@@ -319,6 +320,45 @@ def test_of_a_large_page_the_rest_is_read_where_its_parts_bring_nothing() -> Non
         body = menu + f"<p>About the {_words(n)} of things</p><p>and of {_words(n)} others</p>".encode() + menu * 2
         found = novelty.worth(f"{HOME}/a/{n}", f"{HOME}/a/N", body, markup=True)
     assert found is Worth.NEW
+
+
+def _large(n: int) -> bytes:
+    """A page of few, long paragraphs: so few places of the table are taken that two things hardly meet in one."""
+    text = b"".join(f"<p>{_words(100 * n + k)} {f'{_words(n)} ' * 100}</p>".encode() for k in range(60))
+    return b"<ul>" + b"<li>menu</li>" * 90 + b"<h1>About " + _words(n).encode() + b"</h1>" + text
+
+
+@pytest.mark.parametrize(("varied", "new"), [(True, 0), (False, 20)])
+def test_a_large_page_that_may_have_variants_is_remembered_beyond_its_opening(*, varied: bool, new: int) -> None:
+    novelty, shape = Novelty(), f"{HOME}/post/N"
+    assert len(_large(1)) > READ
+    for n in range(20):
+        assert novelty.worth(f"{HOME}/post/{n}", shape, _large(n), markup=True, varied=varied) is Worth.NEW
+    for k, expected in enumerate((new, 0, 0)):  # what was not remembered is new once
+        found = [
+            novelty.worth(f"{HOME}/post/{n}?to={k}", f"{shape}?to", _large(n), markup=True, varied=True)
+            for n in range(20)
+        ]
+        assert abs(found.count(Worth.NEW) - expected) <= 2  # two things may have met in one place of the table
+
+
+@pytest.mark.parametrize(
+    ("address", "leads", "varied"),
+    [
+        ("/post/7", ["/post/7/print"], True),
+        ("/post/7", ["/post/7?reply=3"], True),
+        ("/post/7", ["/post/8", "/"], False),
+        ("/show?id=7", [], True),
+        ("/s/0123456789abcdef0123/home", [], True),
+    ],
+)
+def test_which_pages_may_have_variants(address: str, leads: list[str], *, varied: bool) -> None:
+    """Seen by what the first variant of a large page costs: nothing that is remembered is new."""
+    traps = Traps(SMALL)
+    traps.saw(Page(HOME + address, _large(7), [HOME + lead for lead in leads], f"{HOME}/"))
+    again = f"{HOME}/copy-of-the-same"
+    traps.saw(Page(again, _large(7), (), f"{HOME}/"))
+    assert traps.is_poor(again) is varied
 
 
 @given(st.text(max_size=60), st.sampled_from(Hop))
