@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
 from archiver import url
+from archiver.extract import stringdex as trees
 from archiver.model import Hop
 
 LOADED = "script/loader"
@@ -164,7 +165,7 @@ def rustdoc(attributes: Mapping[str, str]) -> Iterator[str]:
 
 
 def stringdex(text: str) -> Iterator[str]:
-    """The columns of rustdoc's search, which the root of its index names by their hashes.
+    """The columns of rustdoc's search, which the root of its index names by their hashes, and branches of its trees.
 
     A count stands for each part of a column, and as many bytes of the hashes; their lengths differ between versions.
     """
@@ -178,6 +179,7 @@ def stringdex(text: str) -> Iterator[str]:
         if parts and not len(hashes) % parts and len(hashes) // parts in _HASH_LENGTHS:
             width = len(hashes) // parts
             yield from (f"{column[1]}/{hashes[at : at + width].hex()}.js" for at in range(0, len(hashes), width))
+            yield from trees.of_tree(fields.get("I", "")) if width == trees.WIDTH else ()
 
 
 def _is_lean(reference: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from archiver import url
-from archiver.extract import generators
+from archiver.extract import generators, stringdex
 from archiver.model import Hop
 
 MOST_PARTS = 10_000  # of the index of one tree
@@ -103,6 +103,8 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
             yield loaded[1], Hop.REQUISITE, generators.LOADED
     if head.startswith("rr_("):
         yield from ((name, Hop.REQUISITE, generators.LOADED) for name in generators.stringdex(text))
+    if head.startswith("rn_("):
+        yield from ((name, Hop.REQUISITE, generators.LOADED) for name in stringdex.branches(text, address))
     if _MATERIAL.search(address):
         found = next((name for name in _OF_MATERIAL if f'new URL("{name}"' in text), "")
         yield from ((f"../../{name}", Hop.SPECULATIVE, generators.LOADED) for name in ("sitemap.xml", found) if name)

@@ -1,10 +1,12 @@
 """What the pages and indexes of site generators name, where a crawl of a built site does not show each case."""
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.extract import Document, links
+from archiver.extract import Document, links, stringdex
 from archiver.model import Hop
 
 ROOT = "http://host.test"
@@ -76,6 +78,44 @@ def test_the_columns_of_rustdocs_search_have_hashes_of_any_length() -> None:
     assert named(root, "/d/search.index/root.js", "text/javascript") == {
         f"/d/search.index/{name}.js E" for name in expected
     }
+
+
+BRANCH = (  # of the manuals of Rust 1.95
+    "UUAAADuAPIBfgmCCk5SUlFFBAAC/kcCREZQSlASzBbNRQQAAvZG+kQ+UEJQCswOzcwAEDqoppamrMTM4ZeK2aQAA"
+)
+BRANCH_AT = "/search.index/5f797e61b0af.js"
+
+
+def test_a_branch_of_rustdocs_search_names_those_below_it() -> None:
+    expected = {"/search.index/0eaa29a5a9ab.js E"}
+    assert named(f'rn_("{BRANCH}")', BRANCH_AT, "text/javascript", Hop.REQUISITE) == expected
+
+
+@pytest.mark.parametrize(
+    ("at", "packed"),
+    [
+        (f"/search.index/00{BRANCH_AT[-13:]}", BRANCH),
+        ("/search.index/5f797e61b0.js", BRANCH),
+        (BRANCH_AT, BRANCH[:-4]),
+        (BRANCH_AT, "AAAA" + BRANCH),
+        (BRANCH_AT, BRANCH + "AAAA"),
+        (BRANCH_AT, ""),
+        (BRANCH_AT, "A"),
+    ],
+)
+def test_a_branch_of_rustdocs_search_with_another_hash_names_nothing(at: str, packed: str) -> None:
+    assert named(f'rn_("{packed}")', at, "text/javascript", Hop.REQUISITE) == set()
+
+
+def test_a_branch_that_repeats_its_text_without_end_names_nothing() -> None:
+    first, again = b"\x00\xbf" + b"x" * 63 + b"\x00\x00", b"\x08\x80\x00\x00"
+    assert stringdex.of_tree(base64.b64encode(first + again).decode()) == []
+    assert stringdex.of_tree(base64.b64encode(first + again * (stringdex.MOST_WRITTEN // 60)).decode()) == []
+
+
+@given(st.binary(max_size=400))
+def test_any_branch_of_rustdocs_search(data: bytes) -> None:
+    assert all(len(name) == 15 for name in stringdex.of_tree(base64.b64encode(data).decode()))
 
 
 ENTRY = "/pagefind/pagefind-entry.json"
