@@ -191,7 +191,7 @@ LATE = re.compile(
 )
 LATE_FILE = re.compile(  # these hold other things as well
     r"data-[\w-]*?(?:file|full|large|hires|hi-res|retina|at2x|rjs|[123]x|cover|avatar|logo|icon|photo|zoom|sprite|svg"
-    r"|mp4|webm|og[gva]|mp3|video|audio|sound|media|background-\w+)"
+    r"|stylesheet|mp4|webm|og[gva]|mp3|video|audio|sound|media|background-\w+)"
 )
 LATE_ON_IMAGES = frozenset(("lazy-src", "lazysrc", "lazy", "lazyload", "original", "ng-src", "loadlate", "real-src"))
 LATE_ON_IMAGES |= {"_src", "file", "zoomfile", "hisrc", "longsrc", "src2x", "data", "rel:animated_src"}
