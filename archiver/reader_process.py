@@ -18,11 +18,11 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar
 
 from archiver import extract
 from archiver.disk import opened
@@ -49,6 +49,8 @@ MARK = "reading-{}"  # the name of a mark; each lane has one
 _LONGEST_MARK = 4096
 _READY = b"r"
 _LENGTH = struct.Struct(">Q")
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -123,13 +125,29 @@ class ReaderProcess:
         process = self._running()
         if process is None:
             return self._at_once(document)
-        seconds = self._seconds + SECONDS_PER_MB * len(document.body) / 1e6
-        try:
-            return _ask(process, document, seconds)
-        except (OSError, EOFError) as error:
-            why = self._given_up(process, seconds, timed_out=isinstance(error, TimeoutError))
+        links, why = self._asked(process, extract.links, document)
+        if why:
             log.warning("the links of %s are not read: %s", document.url, why)
             return Links(note=f"{UNREAD}: {why}")
+        return Links(note=FAULT) if links is None else links
+
+    def apply(self, read: Callable[[Document], T], document: Document) -> tuple[T | None, str]:
+        """Return what *read*, a function of a module, makes of *document*; None and why, if it was given up.
+
+        Small documents are read at once; *read* bounds by itself what it makes of those.
+        """
+        process = self._running() if len(document.body) > self._near else None
+        return (read(document), "") if process is None else self._asked(process, read, document)
+
+    def _asked(
+        self, process: "subprocess.Popen[bytes]", read: Callable[[Document], T], document: Document
+    ) -> tuple[T | None, str]:
+        """Return what *read* makes of *document* in *process*; None on a fault of *read*, and if given up why."""
+        seconds = self._seconds + SECONDS_PER_MB * len(document.body) / 1e6
+        try:
+            return _ask(process, (read, document, seconds), seconds), ""
+        except (OSError, EOFError) as error:
+            return None, self._given_up(process, seconds, timed_out=isinstance(error, TimeoutError))
 
     def _given_up(self, process: "subprocess.Popen[bytes]", seconds: float, *, timed_out: bool) -> str:
         """End *process*, which has not read a document, and return why it has not."""
@@ -203,16 +221,14 @@ def _begun() -> "subprocess.Popen[bytes]":
     return process
 
 
-def _ask(process: "subprocess.Popen[bytes]", document: Document, seconds: float) -> Links:
-    """What *process* reads; an error where it has not read it in so many *seconds* of its time, or has ended."""
+def _ask(process: "subprocess.Popen[bytes]", question: Any, seconds: float) -> Any:
+    """What *process* answers; an error where it has not done so in so many *seconds* of its time, or has ended."""
     assert process.stdin is not None
     assert process.stdout is not None
-    _send(process.stdin.fileno(), pickle.dumps((document, seconds), pickle.HIGHEST_PROTOCOL))
+    _send(process.stdin.fileno(), pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
     if not select.select([process.stdout], [], [], PATIENCE * seconds)[0]:
         raise TimeoutError
-    answer = pickle.loads(_message(process.stdout))  # noqa: S301 - from our own process
-    assert isinstance(answer, Links)
-    return answer
+    return pickle.loads(_message(process.stdout))  # noqa: S301 - from our own process
 
 
 def _send(pipe: int, message: bytes) -> None:
@@ -255,21 +271,21 @@ def serve(memory: int) -> None:
 def _answer(questions: FileIO, answers: FileIO) -> None:
     """Read one document. Without memory end the process at once: nothing in it can be relied on, and all is freed."""
     try:
-        document, seconds = pickle.loads(_message(questions))  # noqa: S301 - from our own process
+        read, document, seconds = pickle.loads(_message(questions))  # noqa: S301 - from our own process
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        links = _read(document)
+        found = _read(read, document)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        answer = pickle.dumps(links, pickle.HIGHEST_PROTOCOL)
+        answer = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     _send(answers.fileno(), answer)
 
 
-def _read(document: Document) -> Links:
+def _read(read: Callable[[Document], T], document: Document) -> T | None:
     try:
-        return extract.links(document)
+        return read(document)
     except MemoryError:
         raise
     except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
-        log.exception("links of %s could not be read", document.url)
-        return Links(note=FAULT)
+        log.exception("%s could not be read", document.url)
+        return None

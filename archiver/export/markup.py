@@ -34,6 +34,7 @@ _MORE = {
 _FOLLOWED = frozenset(("action", "formaction", "cite", "longdesc"))
 _LATE = 1 << 16  # bytes in which a document says its encoding
 _DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
+_BASE = re.compile("<base", re.IGNORECASE)
 _PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # of elements that are nobody's, or a script's
 
 Edit = tuple[int, int, str]  # from, to, and what stands there then
@@ -42,18 +43,25 @@ Meaning = Callable[[str], str]
 
 def rewritten(text: str, page: Page, meaning: Meaning, *, xml: bool = False, depth: int = 0) -> str:
     """*text* with the references that *page* wants otherwise."""
-    found = list(tags(text, xml=xml))
-    href = next((tag.attributes["href"] for tag in found if tag.name == "base" and "href" in tag.attributes), None)
-    if href is not None and not xml:
+    href = None if xml else _base(text)
+    if href is not None:
         page = page.based(base_of(page.base, unescaped(meaning(text[slice(*href.value)])).strip()))
     rewriter = _Rewriter(text, page, meaning, depth)
     parts: list[str] = []
     kept = 0
-    for start, end, new in (edit for tag in found for edit in sorted(rewriter.edits(tag))):
+    for start, end, new in (edit for tag in tags(text, xml=xml) for edit in sorted(rewriter.edits(tag))):
         if start >= kept:
             parts += (text[kept:start], new)
             kept = end
     return "".join((*parts, text[kept:])) if parts else text
+
+
+def _base(text: str) -> Attribute | None:
+    """Return the href of the first <base> of *text*. Tags are not kept: a hostile page has ten millions of them."""
+    if _BASE.search(text) is None:
+        return None
+    bases = (tag for tag in tags(text, xml=False) if tag.name == "base" and "href" in tag.attributes)
+    return next((tag.attributes["href"] for tag in bases), None)
 
 
 def labelled(body: bytes, text: str, encoding: str, *, xml: bool) -> str:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 
 from archiver.archive.layout import DRAFT, replace_file, storage, sync_folder
 from archiver.errors import ArchiveError, ConfigError
+from archiver.reader_process import ReaderProcess
 from archiver.wacz import listing, rows, splitting
 from archiver.wacz.listing import Blocks, Listing
 from archiver.wacz.package import Member, Package, Sign
@@ -124,6 +125,8 @@ def pack(wish: Wish, stock: Stock, tell: Tell = lambda _: None) -> list[Packed]:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         raise
+    finally:
+        packing.close()
     if parts:
         text = described(parts, wish.title, wish.created, wish.software)
         replace_file(paths[-1], lambda file: cast("None", file.write(text)))
@@ -153,11 +156,15 @@ class _Packing:
         self._wish = wish
         self._stock = stock
         self._tell = tell
-        self._finder = Finder(text=wish.text)
+        self._finder = Finder(text=wish.text, reader=ReaderProcess())
         self._total = sum(warc.size for warc in stock.warcs)
         self._done = 0
         self._told = 0
         self._file = 0
+
+    def close(self) -> None:
+        """End what reads pages."""
+        self._finder.close()
 
     def left(self) -> int:
         """Bytes that are still to be written, at least."""

@@ -4,13 +4,16 @@ The hop path in the metadata record of a capture tells a page from a part of one
 there is none, in archives of others, each HTML answer is a page, and each HTML resource, a file without an answer; the
 first one of each host is taken for a seed. Text is read from what is stored, decoded; bounded for each page. A record
 that is damaged is no page. What is remembered is bounded too.
+Large pages are read in a process of their own, which is ended when one takes too long.
 """
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -19,6 +22,7 @@ from archiver.extract import prose
 from archiver.fetch.spool import MemoryBlock
 from archiver.http import beginning, read_beginning
 from archiver.model import Exchange, Framing, Hop, Peer
+from archiver.reader_process import ReaderProcess
 from archiver.reading import PAGES, charset, charset_of, payload
 from archiver.warc.members import Torn
 from archiver.warc.reader import Record
@@ -34,6 +38,8 @@ _NOTES = 64 << 10  # bytes of a metadata record in which the hop path stands
 _NO_CONTENT = frozenset((204, 205, 206))  # a part is no page
 _HOST = re.compile(r"(?i:https?)://[^/?#]*")
 _PATH = re.compile(rb"^hopsFromSeed:[ \t]*([^\s]{0,2000})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,14 @@ def moment(timestamp: int) -> str:
 
 
 class Finder:
-    """Finds the pages in one WARC file after the other; `text` says whether their text is wanted."""
+    """Finds the pages in one WARC file after the other; *text* says whether their text is wanted.
 
-    def __init__(self, *, text: bool) -> None:
-        self._text = text
+    No page takes longer than *reader* allows, whatever it holds. `close` ends the process of the reader.
+    """
+
+    def __init__(self, *, text: bool, reader: ReaderProcess) -> None:
+        self._prose = partial(prose.read, text=text)
+        self._reader = reader
         self._waiting: dict[str, Page] = {}
         self._titles: dict[str, str] = {}
         self._hosts: set[str] = set()
@@ -96,6 +106,10 @@ class Finder:
             self._waiting[record.first("WARC-Record-ID") or f"{len(self._waiting)} {record.offset}"] = page
             while len(self._waiting) > WAITING:
                 yield from self._untold(next(iter(self._waiting)))
+
+    def close(self) -> None:
+        """End the process that reads large pages."""
+        self._reader.close()
 
     def rest(self) -> Iterator[Page]:
         """The pages of which no metadata record has come; the file is over."""
@@ -155,7 +169,10 @@ class Finder:
         """*page* with what its *document* says."""
         if document.media_type != "application/xhtml+xml" and not extract.is_page(document):
             return replace(page, html=False)
-        read = prose.read(document, text=self._text)
+        read, why = self._reader.apply(self._prose, document)
+        if read is None:
+            log.warning("the title and the text of %s are not read: %s", document.url, why or "a fault of archiver")
+            read = prose.Prose("", "")
         digest = record.first("WARC-Payload-Digest")
         if digest and read.title and len(self._titles) < REMEMBERED:
             self._titles[digest] = read.title

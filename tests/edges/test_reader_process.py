@@ -1,5 +1,6 @@
 """Large documents are read in a process of their own, which one that takes too long cannot outlive."""
 
+import io
 import os
 import re
 import resource
@@ -16,6 +17,10 @@ from archiver.extract import Document
 from archiver.model import Links
 from archiver.reader_process import MARK, NEAR, Mark, ReaderProcess, suspects
 from archiver.reading import UNREAD
+from archiver.wacz.pages import Finder
+from archiver.warc.reader import Record, scan
+from fixtures import quadratic
+from fixtures.handmade import record
 
 PAGE = b"".join(b"<p><a href=/%d>x</a></p>" % number for number in range(8000))
 
@@ -108,6 +113,42 @@ def test_the_process_has_the_limit_that_is_documented(read: ReaderProcess) -> No
     (process,) = children() - before
     assert resource.prlimit(process, resource.RLIMIT_AS)[0] == 4 << 30
     assert resource.prlimit(process, resource.RLIMIT_CORE) == (0, 0)
+
+
+def test_any_reader_is_given_up_when_it_takes_too_long() -> None:
+    """A document of 1 MB, and a reader that is quadratic: it would take minutes."""
+    read = ReaderProcess(seconds=0.3 - 1.0)
+    before = children()
+    try:
+        found, why = read.apply(quadratic.read, page(bytes(1_000_000)))
+        assert (found, why) == (None, "it took more than 0.3 s")
+        assert children() == before
+        assert read.apply(quadratic.read, page(bytes(1000))) == (1_000_000, "")  # small ones are read at once
+    finally:
+        read.close()
+
+
+def test_pack_lists_a_page_that_takes_too_long_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
+    """The reader of titles and texts is killed, and the page and those behind it are listed."""
+    costly = b"<title>Costly</title>" + b"<b><i><p>words</b>" * 100_000
+    reader = ReaderProcess(seconds=0.001 - len(costly) / 1e6)
+    finder = Finder(text=True, reader=reader)
+    bodies = {"http://e.org/costly": costly, "http://e.org/": b"<title>Plain</title>plain words"}
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    whole = b"".join(
+        record("response", head + body, ("WARC-Target-URI", address), number=number)
+        for number, (address, body) in enumerate(bodies.items())
+    )
+    try:
+        found = [found for item in scan(io.BytesIO(whole)) if isinstance(item, Record) for found in finder.take(item)]
+        found += finder.rest()
+    finally:
+        finder.close()
+    assert [(each.url, each.title, each.text) for each in found] == [
+        ("http://e.org/costly", "", ""),
+        ("http://e.org/", "Plain", "plain words"),
+    ]
+    assert "the title and the text of http://e.org/costly are not read: it took more than" in caplog.text
 
 
 def test_a_suspected_document_is_read_in_the_process_however_small(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What exporting changes in documents, and that it changes nothing else."""
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -283,3 +285,14 @@ def test_sheet_labelled() -> None:
     assert sheets.labelled(b"\xc3\xa9", "é", "utf-8") == "\ufeffé"
     assert sheets.labelled(b"\xe9", "é", "koi8-u") == '@charset "koi8-u";é'
     assert sheets.labelled(b"e", "e", "koi8-u") == "e"
+
+
+@pytest.mark.parametrize("text", ["<p>" * 100_000, "<base href=x>" + "<p a>" * 60_000, "<a name=x>" * 30_000])
+def test_memory_does_not_grow_with_the_number_of_tags(text: str) -> None:
+    """A page of 32 MB may have ten million of them."""
+    tracemalloc.start()
+    try:
+        markup.rewritten(text, PAGE, str)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
+    finally:
+        tracemalloc.stop()
