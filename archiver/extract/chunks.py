@@ -1,19 +1,24 @@
-"""The files that bundlers' loaders put together from tables: webpack's chunks, and what Vite loads before a chunk.
+"""The files that bundlers' loaders load: webpack's, Rspack's and Parcel's chunks, and what Vite loads before a chunk.
 
 webpack writes a function from a chunk's number to its file, `e => "js/" + ({1:"a"}[e]||e) + "." + {1:"f0"}[e] + ".js"`,
-and what all of them stand below; both are read here, and put together for every number that the tables hold. What is
-not written so names nothing. Linear, and bounded, on any text.
+and the folder of all files; this module joins both for every number that the tables hold and, where no table is
+needed, that the script asks for. Pictures and fonts are written as `r.p + "a.png"`, where `r.p` is that folder.
+Anything else names nothing. Linear, and bounded, on any text.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import islice
+
+from archiver import url
 
 MOST = 1000  # files of one script
 MOST_FUNCTIONS = 20  # that are looked at; a loader has two
 MOST_TERMS = 40
 LONGEST = 1000  # characters of a file's name
 
-_HINT = re.compile(r"webpack(?:Chunk|Jsonp|_require__)")
+_HINT = re.compile(r"(?:web|rs)pack(?:Chunk|Jsonp|_require__)")
+_HINTS = ("webpack", "rspack")
 _FUNCTION = re.compile(
     r"\.(?:u|miniCssF)\s*=\s*(?:function\s*\(\s*(?P<old>[\w$]{1,40})\s*\)\s*\{|\(?\s*(?P<new>[\w$]{1,40})\s*\)?\s*=>\s*\{?)"
     r"|function\s*[\w$]{0,40}\(\s*(?P<older>[\w$]{1,40})\s*\)\s*\{(?=\s*return\s+[\w$]{1,40}\.p\s*\+)"
@@ -29,8 +34,22 @@ _TERM = re.compile(
 )
 _PAIR = re.compile(rf"([\w$]++|{_STRING})\s*+:\s*+({_STRING})")
 _PLACE = re.compile(r"\.p\s*=\s*(?:\"([^\"\\\n\r]{0,300})\"|'([^'\\\n\r]{0,300})')\s*(?:[;,})\n]|\Z)")
-_PLACE_OF_SCRIPT = re.compile(r"\.p\s*=\s*[\w$]{1,40}\s*(?:\+\s*[\"']((?:\.\./){0,20})[\"']\s*)?(?:[;,})\n]|\Z)")
+_PLACE_OF_SCRIPT = re.compile(
+    r"\.p\s*=\s*(?:[\w$]{1,40}|\([\w$]{1,40}\s*=\s*[\w$]{1,40}(?:\s*\.replace\([^()\n]{1,40}\)){1,5}\s*\))\s*"
+    r"(?:\+\s*[\"']((?:\.\./){0,20})[\"']\s*)?(?:[;,})\n]|\Z)"
+)
+_CALLED = re.compile(rf"\.[eu]\(\s*([0-9]{{1,9}}|{_STRING})\s*\)")  # chunks that the script asks for
+_STYLED = re.compile(rf"\{{((?:\s*+(?:[\w$]++|{_STRING})\s*+:\s*+1\s*+,?)++)\}}\)?\s*\[")  # the chunks with styles
+_KEY = re.compile(rf"([\w$]++|{_STRING})\s*+:")
+_ASSET = re.compile(rf"\.p\s*\+\s*({_STRING})(?!\s*[+(\[])")
+_OF_SCRIPTS = re.compile(
+    r"(?:(?:js|javascripts?|scripts?|chunks?|static)/)++\Z"
+)  # folders that loaders' names begin with
 
+_OF_NEXT = re.compile(r"\"(static/(?:chunks|css|media)/[^\"\\\s]{1,300})\"")
+_PARCEL = re.compile(
+    r"[{,]\s*+(?:\\?\"[\w$]{5,6}\\?\"|[\w$]{5,6})\s*+:\s*+\\?\"([\w~@+.-]{1,200}\.[0-9a-f]{8}\.[a-z]{2,5})\\?\""
+)
 _VITE = re.compile(r"__vite__mapDeps\s*=\s*\(.{0,200}?=\s*\[", re.DOTALL)
 _LISTED = re.compile(rf"\s*+({_STRING})\s*+,?")
 
@@ -38,11 +57,50 @@ _LISTED = re.compile(rf"\s*+({_STRING})\s*+,?")
 def names(text: str) -> Iterator[str]:
     """The files, as the script's own address, or its host, leads to them; at most `MOST`."""
     found: dict[str, None] = {}
-    if "webpack" in text and _HINT.search(text):
+    if _is_packed(text):
         _webpack(text, found)
     if "__vite__mapDeps" in text:
         _vite(text, found)
+    if "parcelRequire" in text:
+        for written in _PARCEL.finditer(text):  # the manifest of its loader, in the folder of the script
+            if len(found) < MOST:
+                found[f"./{written[1]}"] = None
     yield from found
+
+
+def assets(text: str, address: str) -> Iterator[str]:
+    """Yield the files that the packed script at *address* names below the folder of all files."""
+    found = dict[str, None]()
+    root, below, _ = url.path(address).partition("/_next/")
+    if below:  # Next.js with Turbopack: chunks, and the scripts of each page
+        found |= {f"{root}{below}{name[1]}": None for name in islice(_OF_NEXT.finditer(text), MOST)}
+    yield from found
+    if ".p" in text and _is_packed(text):
+        yield from _assets(text, address)
+
+
+def _assets(text: str, address: str) -> Iterator[str]:
+    place, found = _place(text), dict[str, None]()
+    for written in _ASSET.finditer(text):
+        name = _bare(written[1])
+        if len(found) < MOST and 0 < len(name) <= LONGEST:
+            found[(_probable_place(address, name) if place is None else place) + name] = None
+    yield from found
+
+
+def _probable_place(address: str, name: str) -> str:
+    """Return the folder of all files, which only the loader in another script states, as a path.
+
+    The script and *name* lie below it. So it ends before a folder that both have, or else before those of scripts.
+    """
+    folder = url.path(address).rpartition("/")[0] + "/"
+    first, slash, _ = name.partition("/")
+    before, shared, _ = folder.rpartition(f"/{first}/") if slash else ("", "", "")
+    return f"{before}/" if shared else _OF_SCRIPTS.sub("", folder)
+
+
+def _is_packed(text: str) -> bool:
+    return any(hint in text for hint in _HINTS) and _HINT.search(text) is not None
 
 
 def _webpack(text: str, found: dict[str, None]) -> None:
@@ -57,7 +115,7 @@ def _webpack(text: str, found: dict[str, None]) -> None:
         while (choice := _CHOICE.match(text, position)) and len(found) < MOST:
             found[place + choice[1][1:-1]] = None
             position = choice.end()
-        _tabled(_terms(text, position), place, found)
+        _joined(_terms(text, position), text, place, found)
 
 
 def _place(text: str) -> str | None:
@@ -95,11 +153,16 @@ def _terms(text: str, position: int) -> list[Term]:
     return []
 
 
-def _tabled(terms: list[Term], place: str, found: dict[str, None]) -> None:
-    """Add to *found* the files that the sum of *terms* makes of every number in its tables."""
+def _joined(terms: list[Term], text: str, place: str, found: dict[str, None]) -> None:
+    """Add to *found* the files that the sum of *terms* makes of every number that it has an answer for."""
     tables = [term for term in terms if isinstance(term, tuple)]
-    strict = [table for table, otherwise in tables if not otherwise]
-    for key in strict[0] if strict else {key: None for table, _ in tables for key in table}:
+    strict = next((table for table, otherwise in tables if not otherwise), None)
+    numbers = dict.fromkeys(strict if strict is not None else (key for table, _ in tables for key in table))
+    if strict is None and (tables or None in terms):
+        numbers |= _asked(text, styles=str(terms[-1]).endswith(".css"))
+    if terms and not tables and None not in terms:
+        numbers = {"": None}  # there is one chunk only, and its file is written out
+    for key in numbers:
         parts = [
             term if isinstance(term, str) else key if term is None else term[0].get(key, key if term[1] else None)
             for term in terms
@@ -110,15 +173,27 @@ def _tabled(terms: list[Term], place: str, found: dict[str, None]) -> None:
                 found[name] = None
 
 
+def _asked(text: str, *, styles: bool) -> dict[str, None]:
+    """Return the numbers of the chunks that the script asks for; *styles*: of those that have a style sheet."""
+    if not styles:
+        return dict.fromkeys(_bare(called[1]) for called in islice(_CALLED.finditer(text), MOST))
+    table = _STYLED.search(text)
+    return dict.fromkeys(_bare(key[1]) for key in _KEY.finditer(table[1])) if table else {}
+
+
 def _vite(text: str, found: dict[str, None]) -> None:
-    """Vite keeps the list of files below its base; a script that has it lies as deep below the base as they do."""
+    """Add to *found* the files in Vite's list: from the script, where its base is relative, else from the base.
+
+    A script that has such a list lies as deep below the base as the files do.
+    """
     start = _VITE.search(text)
     position = start.end() if start else len(text)
     while len(found) < MOST and (listed := _LISTED.match(text, position)):
         position = listed.end()
         name = _bare(listed[1])
-        if 0 < len(name) <= LONGEST and not name.startswith(("/", ".", "http")):
-            found["../" * name.count("/") + name] = None
+        if not 0 < len(name) <= LONGEST or name.startswith(("/", "http")):
+            continue
+        found[name if name.startswith(("./", "../")) else "../" * name.count("/") + name] = None
 
 
 def _bare(word: str) -> str:

@@ -76,8 +76,7 @@ class Elements:
         if not attributes.keys() <= _COMMON:
             self._everywhere(tag, attributes, mark)
             if "data-root-path" in attributes:
-                for reference in generators.rustdoc(attributes):
-                    self.found.add(reference, Hop.REQUISITE, generators.LOADED)
+                self._all(generators.rustdoc(attributes), generators.LOADED)
         if "content" in attributes and tag != "meta":
             self._described(tag, attributes)
 
@@ -150,6 +149,7 @@ class Elements:
                 self.found.add(value, Hop.SPECULATIVE, f"{tag}/@{name}")
         if own:
             self.candidates(attributes.get("srcset"), f"{tag}/@srcset")
+            self._all(late.of_component(attributes), f"{tag}/@*")
         for name in ("href", "xlink:href"):
             value = attributes.get(name, "")
             if value and (tag in MATHML or like_a_url(value)):

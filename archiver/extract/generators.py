@@ -5,9 +5,10 @@ has names in lower case, is a guess. Linear on any text.
 """
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 from archiver import url
 from archiver.extract import stringdex as trees
@@ -15,7 +16,7 @@ from archiver.model import Hop
 
 LOADED = "script/loader"
 HASHES = "__VP_HASH_MAP__"
-_MARKS = (HASHES, "kit.start(", "window.pagePath")
+_MARKS = (HASHES, "kit.start(", "window.pagePath", "__reactRouterContext", "__remixContext")
 MOST_PAGES = 20_000  # of one table
 _TABLE = re.compile(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
@@ -27,6 +28,13 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # what Vite's n
 _PAGE_PATH = re.compile(r"window\.pagePath\s*+=\s*+[\"'](/[^\"'\\\s<>]{0,500})[\"']")
 _BUILD = re.compile(r"\"buildId\"\s*+:\s*+\"([\w.~-]{1,100})\"")
 _HAS_DATA = re.compile(r"\"gs{1,2}p\"\s*+:\s*+true")
+_QUERY = re.compile(r"\"query\"\s*+:\s*+(\{[^{}]{1,2000}\})")
+_HAS_LOADED = re.compile(r"Context\.streamController\.enqueue\(\"\[\{[^{}]{1,200}\},\\\"loaderData\\\",\{\\\"_")
+_BASENAME = re.compile(r"__(?:reactRouter|remix)Context\s*+=\s*+\{\"basename\":\"(/[^\"\\\s<>]{0,300})\"")
+_NUXT_BUILD = re.compile(
+    r"baseURL:\"([^\"\\\s<>]{1,300})\",buildId:\"([\w-]{1,100})\",buildAssetsDir:\"([^\"\\\s<>]{1,300})\""
+    r"(?:,cdnURL:\"([^\"\\\s<>]{0,300})\")?"
+)
 _LOCALE = re.compile(r"\"locale\"\s*+:\s*+\"([\w-]{1,20})\"")
 _WORKER = re.compile(r"\"search\"\s*+:\s*+\"([^\"\\\s<>]{1,500}\.js)\"")
 _SEARCHED = re.compile(
@@ -50,7 +58,7 @@ def inline(text: str) -> Iterator[tuple[str, Hop]]:
     """What the *text* of a script in a page names for the script that searches the book."""
     if "path_to_searchindex_js" in text:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
-    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify(text)))
+    yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify(text), *nuxt(text)))
 
 
 def is_table(name: str, text: str) -> bool:
@@ -74,6 +82,13 @@ def pagefind(text: str) -> Iterator[str]:
         )
 
 
+def nuxt(text: str) -> Iterator[str]:
+    """Yield the list of prerendered pages that the configuration of Nuxt leads to: a click waits for it."""
+    if "buildAssetsDir" in text and (found := _NUXT_BUILD.search(text.replace("\\u002F", "/"))):
+        root = (found[4] or found[1]).rstrip("/")
+        yield f"{root}/{found[3].strip('/')}/builds/meta/{found[2]}.json"
+
+
 def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
     """What the JSON *text* in a page, whose id is *name*, says of the search.
 
@@ -85,7 +100,7 @@ def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
 
 
 def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
-    """What a script with this *text* loads in the page at *address*, which has *named* these references."""
+    """Yield what scripts with this *text* load in the page at *address*, which has *named* these references."""
     if HASHES in text:
         yield from vitepress(text, named)
     if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit: the data of this page, for a click that leads here
@@ -99,10 +114,21 @@ def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> It
         yield f"{prefix}/page-data/app-data.json"
     if "buildId" in text and (build := _BUILD.search(text)) and _HAS_DATA.search(text):
         yield _next_data(text, build[1], named, address)
+    if "streamController" in text and _HAS_LOADED.search(text):
+        yield _route_data(text, address)
+
+
+def _route_data(text: str, address: str) -> str:
+    """Return the data of this page, which React Router and Remix load for a click that leads here."""
+    path, base = url.path(address).rstrip("/"), _BASENAME.search(text)
+    return f"{path}/_root.data" if path == (base[1].rstrip("/") if base else "") else f"{path}.data"
 
 
 def _next_data(text: str, build: str, named: Mapping[tuple[str, Hop], str], address: str) -> str:
-    """The data of this page, which Next.js loads for a click that leads here."""
+    """Return the data of this page, which Next.js loads for a click that leads here.
+
+    The query holds the words in the path that the route has names for.
+    """
     static = next((reference for reference, _ in named if "/_next/static/" in reference), "")
     prefix = url.path(static) if static.startswith("http") else static
     prefix = prefix[: prefix.find("/_next/static/")] if static.startswith(("/", "http")) else ""
@@ -110,7 +136,16 @@ def _next_data(text: str, build: str, named: Mapping[tuple[str, Hop], str], addr
     locale = _LOCALE.search(text)
     if locale and not f"{path}/".startswith(f"/{locale[1]}/"):
         path = f"/{locale[1]}{path}"
-    return f"{prefix}/_next/data/{build}{path or '/index'}.json"
+    return f"{prefix}/_next/data/{build}{path or '/index'}.json{_next_query(text)}"
+
+
+def _next_query(text: str) -> str:
+    written = _QUERY.search(text)
+    try:
+        query = json.loads(written[1]) if written else {}
+    except (ValueError, RecursionError):
+        return ""
+    return f"?{urlencode(query, doseq=True, errors='replace')}" if query else ""
 
 
 def whole_page(lean: str) -> str:
@@ -142,8 +177,8 @@ def vitepress(text: str, named: Iterable[tuple[str, Hop]]) -> Iterator[str]:
             yield f"{folder}{name or key}.{hashes[key]}.js"
 
 
-def rustdoc(attributes: Mapping[str, str]) -> Iterator[str]:
-    """The search, the settings and the themes that *attributes* of an element keep for rustdoc's scripts.
+def rustdoc(attributes: Mapping[str, str]) -> Iterator[tuple[str, Hop]]:
+    """Yield the search, the settings and the themes that *attributes* of an element keep for rustdoc's scripts.
 
     Older versions write addresses where newer ones have the names of files in a folder of their own.
     """
@@ -152,6 +187,10 @@ def rustdoc(attributes: Mapping[str, str]) -> Iterator[str]:
     known = "data-resource-suffix" in attributes or "data-search-index-js" in attributes
     if not known or not _RESOURCE.fullmatch(root + suffix + static):
         return
+    yield from ((reference, Hop.REQUISITE) for reference in _of_rustdoc(attributes, root, suffix, static))
+
+
+def _of_rustdoc(attributes: Mapping[str, str], root: str, suffix: str, static: str) -> Iterator[str]:
     for name in ("search", "settings"):
         file = attributes.get(f"data-{name}-js")
         yield static + file if file else f"{root}{name}{suffix}.js"

@@ -56,9 +56,9 @@ def read(document: Document) -> Links:
         for source, address in pages:
             elements = _elements(source)
             base = base_of(address, elements.base)
-            for table in elements.tables[:_MOST_TABLES]:
-                for reference in list(generators.of_page(table, elements.found.references, address)):
-                    elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
+            tables = "\n".join(elements.tables[:_MOST_TABLES])
+            for reference in list(generators.of_page(tables, elements.found.references, address)):
+                elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
             links = elements.found.links(base, encoding)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, Joiner(address, encoding)))

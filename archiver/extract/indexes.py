@@ -28,6 +28,8 @@ _FILES = {  # where a row of each of them has the hash, and which file that mean
 }
 
 _SHARED = re.compile(rb"\"staticQueryHashes\"\s*+:\s*+\[([^\[\]]{0,100000})\]")
+_SLICES = re.compile(rb"\"slicesMap\"\s*+:\s*+\{([^{}]{0,100000})\}")
+_SLICE = re.compile(rb":\s*+\"([\w-]{1,100})\"")
 _NAME = re.compile(rb"\"([\w-]{1,60})\"")
 _LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
 _PREVIEW = "iframe.html?id=*&viewMode=story"  # what Storybook's frame shows until a story is chosen
@@ -79,11 +81,14 @@ def _of_entry(body: bytes) -> Iterator[str]:
 
 
 def _of_page(body: bytes, path: str) -> Iterator[str]:
-    """The results of queries that a page of Gatsby shares with others."""
+    """Yield the results of queries and the slices that a page of Gatsby shares with others."""
     root, _, _ = path.partition("/page-data/")
     hashes = _SHARED.search(body)
     for name in _NAME.findall(hashes[1]) if hashes else ():
         yield f"{root}/page-data/sq/d/{name.decode()}.json"
+    slices = _SLICES.search(body)
+    for name in _SLICE.findall(slices[1]) if slices else ():
+        yield f"{root}/slice-data/{name.decode()}.json"
 
 
 def _of_stories(body: bytes) -> Iterator[str]:

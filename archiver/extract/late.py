@@ -5,7 +5,7 @@ what is surely a file counts, and that is a guess.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from archiver.extract import css, srcset, state
 from archiver.extract.guess import a_file, like_a_url, surely_a_url
@@ -16,6 +16,7 @@ Kept = Iterator[tuple[str, Hop]]
 
 _LONGEST_NAME = 60
 _MOST_LISTED = 500
+_READ_ALREADY = frozenset(("src", "poster", "srcset", "href", "xlink:href"))  # of custom elements
 _APART = tuple(re.compile(sign) for sign in (r"\s*[,|;]\s*", r"\s+"))
 _CHOICE = re.compile(r"\[\s*([^\[\],\s]{1,2000})\s*,")  # [small.png, (only screen)], [large.png, (large)]
 
@@ -34,6 +35,17 @@ def kept(tag: str, name: str, value: str) -> Kept:
     if name == "data-main" and tag == "script":  # of RequireJS, which adds the extension
         return iter(((bare if bare.endswith(".js") else f"{bare}.js", Hop.SPECULATIVE),))
     return _files(name, bare)
+
+
+def of_component(attributes: Mapping[str, str]) -> Kept:
+    """Yield the files that a custom element names: the scripts of an island of Astro (`component-url`), and guesses."""
+    for name, value in attributes.items():
+        if name.startswith("data-") or name in _READ_ALREADY:
+            continue
+        if name.endswith("-url") and a_file(value, near=True):
+            yield value, Hop.REQUISITE
+        elif a_file(value):
+            yield value, Hop.SPECULATIVE
 
 
 def _listed(bare: str) -> list[str]:

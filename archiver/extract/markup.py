@@ -58,7 +58,7 @@ Tag = tuple[str, dict[str, str], str]
 
 
 class Scanner:
-    """Finds the start tags with these *names*, and all whose attributes have a meaning on any element.
+    """Finds the start tags with these *names*, all whose attributes have a meaning on any element, and custom elements.
 
     Anchors that lead nowhere, or only within their page, are left out.
     """
@@ -67,7 +67,7 @@ class Scanner:
         told = alternatives({*names, *_RAW, *HARD})
         passed = (
             rf"/{_TAG}{_S}*+>",
-            rf"(?!(?:{told}){_ENDS})[a-z][a-z0-9:-]{{0,60}}+{_ENDS}{_dull(f'{_EVERYWHERE}|{_ELSEWHERE}')}{_CLOSE}",
+            rf"(?!(?:{told}){_ENDS})[a-z][a-z0-9:]{{0,60}}+{_ENDS}{_dull(f'{_EVERYWHERE}|{_ELSEWHERE}')}{_CLOSE}",
             rf"a{_ENDS}{_dull(f'{_EVERYWHERE}|{_LEADS}')}{_CLOSE}",
             rf"!--(?!{_CONDITION}){_COMMENT}-->",
             r"(?:\?|!(?i:doctype|\[(?:if|endif)\b))[^<>]*+>",

@@ -33,6 +33,8 @@ def _read(document: Document, bases: tuple[str, ...]) -> Links:
     own, of_page, of_folder = Found(), Found(), Found()
     for reference, hop, context in manuals.names(text, document.url):
         own.add(reference, hop, context)
+    for reference in script.assets(text, document.url):
+        own.add(reference, Hop.SPECULATIVE, script.CHUNK)
     written(of_page, text)
     for reference, context in script.references(text, near=len(bases) > 1 or bool(document.page)):
         if context in script.OF_ITSELF or not _is_relative(reference):

@@ -58,7 +58,7 @@ _MAP = re.compile(r"//[#@][ \t]sourceMappingURL=([^\s'\"]{1,1000})\s*\Z")
 _IMPORT = re.compile(r"(?:\A|[^\w$.])(?:import\s*\(|import|from)\Z")
 _IMPORT_SCRIPTS = re.compile(r"(?:\A|[^\w$])importScripts\s*\(\Z")
 _NEW_URL = re.compile(r"(?:\A|[^\w$.])new\s+URL\s*\(\Z")
-_OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|'')\s*\+\s*)?import\.meta\.url\s*[,)]")
+_OF_MODULE = re.compile(r"\s*,\s*(?:(?:\"\"|''|``)\s*\+\s*)?import\.meta\.url\s*[,)]")
 _ASSIGNED = re.compile(
     r"(?:\.(?:src|href|poster)\s*=|(?:\A|[^\w$.])(?:fetch|new\s+(?:Worker|SharedWorker|Audio))\s*\("
     r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript|load)\s*\(|\.open\s*\(\s*[\"']GET[\"']\s*,"
@@ -118,6 +118,13 @@ def _chunks(text: str, *, inline: bool) -> Iterator[tuple[str, str]]:
         own = chunk.startswith(".")  # relative to the script, if that stands in a file
         if not (own and inline) and _is_file(chunk, _SCRIPTS, relative=own):
             yield chunk, IMPORT if own else CHUNK
+
+
+def assets(text: str, address: str) -> Iterator[str]:
+    """Yield the pictures, fonts and other files that the packed script at *address* loads from where its chunks lie."""
+    for name in chunks.assets(text, address):
+        if _is_file(name, _FILES, relative=True):
+            yield name
 
 
 class _Use(Enum):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
+from fixtures import bundled
 from fixtures.archives import stored
 from fixtures.generated import SITES, Built
 from fixtures.generated_docs import DOCUMENTATION
@@ -20,13 +21,14 @@ TYPES = {
     "html": "text/html",
     "": "text/html",
 }
-BUILT = {**SITES, **DOCUMENTATION}
+BUILT = {**SITES, **DOCUMENTATION, **bundled.SITES}
 ABOUT_THE_HOST = {"/robots.txt", "/favicon.ico", "/sitemap.xml", "/sitemap_index.xml"}
 
 
 def served(target: str) -> str:
-    name = target.partition("?")[0].rpartition("/")[2]
-    return TYPES.get(name.rpartition(".")[2] if "." in name else "", "application/octet-stream")
+    """Return the media type of the file at *target*; pages may have no ending."""
+    _, dot, ending = target.partition("?")[0].rpartition("/")[2].rpartition(".")
+    return TYPES.get(ending if dot else "", "application/octet-stream")
 
 
 @pytest.mark.parametrize("name", BUILT)

@@ -227,3 +227,56 @@ def test_the_texts_of_docsify(text: str, at: str, expected: set[str]) -> None:
 def test_any_table_of_doxygens_search(text: str) -> None:
     manual("var indexSectionsWithContent =\n{" + text, "/d/search/searchdata.js")
     manual(sections(text, text), "/d/search/searchdata.js")
+
+
+NUXT = (
+    r'<script>__NUXT__.config={app:{baseURL:"\u002Fa\u002F",buildId:"b-1",'
+    'buildAssetsDir:"/_nuxt/",cdnURL:"CDN"}}</script>'
+)
+ROUTER = '<script>window.__reactRouterContext = {"basename":"/b","ssr":true};</script>'
+LOADED = (
+    "<script>window.__reactRouterContext.streamController.enqueue("
+    r'"[{\"_1\":2,\"_3\":-5},\"loaderData\",{DATA}]");</script>'
+)
+WITH_DATA, WITHOUT = ROUTER + LOADED.replace("DATA", r"\"_5\":6"), ROUTER + LOADED.replace("DATA", "")
+
+
+def of_next(route: str) -> str:
+    return f'<script id=__NEXT_DATA__ type=application/json>{{{route},"buildId":"b","gsp":true}}</script>'
+
+
+@pytest.mark.parametrize(
+    ("at", "page", "expected"),
+    [
+        ("/a/x", NUXT.replace("CDN", ""), {"/a/_nuxt/builds/meta/b-1.json"}),
+        ("/a/x", NUXT.replace("CDN", "/cdn"), {"/cdn/_nuxt/builds/meta/b-1.json"}),
+        ("/b", WITH_DATA, {"/b/_root.data"}),
+        ("/b/c/", WITH_DATA, {"/b/c.data"}),
+        ("/", WITH_DATA.replace('"/b"', '"/"'), {"/_root.data"}),
+        ("/b/c", WITHOUT, set()),
+        ("/b/c", WITH_DATA.replace("reactRouter", "remix"), {"/b/c.data"}),
+        ("/c/d", of_next('"query":{"s":["c","d e"]},"page":"/[...s]"'), {"/_next/data/b/c/d.json?s=c&s=d+e"}),
+        ("/c", of_next('"query":{},"page":"/c"'), {"/_next/data/b/c.json"}),
+        ("/c", of_next('"query":{broken}'), {"/_next/data/b/c.json"}),
+        ("/c", of_next(r'"query":{"s":"\ud800"}'), {"/_next/data/b/c.json?s=%3F"}),
+    ],
+)
+def test_the_data_of_a_page_that_a_click_loads(at: str, page: str, expected: set[str]) -> None:
+    assert named(page, at) == {f"{name} X" for name in expected}
+
+
+def test_the_scripts_of_islands() -> None:
+    attributes = 'component-url="/_astro/A.1.js" renderer-url=b/client.js props="/p" opts=/x.png'
+    page = f"<astro-island {attributes} ssr></astro-island>"
+    found = links(Document(ROOT + "/a/", "text/html", "utf-8", page.encode(), Hop.LINK)).links
+    assert {(link.url.removeprefix(ROOT), link.hop) for link in found} == {
+        ("/_astro/A.1.js", Hop.REQUISITE),
+        ("/a/b/client.js", Hop.REQUISITE),
+        ("/x.png", Hop.SPECULATIVE),
+    }
+
+
+def test_the_slices_of_gatsby() -> None:
+    data = '{"path":"/","staticQueryHashes":[],"slicesMap":{"foot":"foot--main","head":"head","x":"../y"}}'
+    expected = {"/g/slice-data/foot--main.json E", "/g/slice-data/head.json E"}
+    assert named(data, "/g/page-data/index/page-data.json", "application/json", Hop.REQUISITE) == expected

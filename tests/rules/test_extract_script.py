@@ -158,6 +158,25 @@ def test_in_a_page_relative_strings_mean_the_page() -> None:
             __webpack_require__.p = s + '../';""",
             "../x1.js",
         ),
+        (  # Rspack: more brackets, another name, and a style sheet of one chunk
+            """self.rspackChunk=[];i.u=e=>"js/"+(({1:"a"})[e]||e)+"."+({1:"f0"})[e]+".js",i.miniCssF=e=>"css/a.e1.css",
+            document.currentScript;if(i.p=(l=l.replace(/^blob:/,"").replace(/#.*$/,""))+"../","u">typeof document){}""",
+            "../js/a.f0.js ../css/a.e1.css",
+        ),
+        (  # no table is needed: what the script asks for, and of style sheets the chunks that have one
+            """webpackChunk;n.u=e=>({1:"a"}[e]||e)+".js",n.miniCssF=e=>e+".9f.css",n.p="/",0!==e[t]&&{1:1}[t]&&f();
+            n.e(1),n.e(22).then(n.bind(n,"x")),new URL(n.p+n.u("late"))""",
+            "/a.js /22.js /late.js /1.9f.css",
+        ),
+        (
+            """parcelRequire1;Object.assign(a.i??={},{kf1V9:"deep.87f9ba98.js"});r("x").register(
+            JSON.parse('{"5xQz1":"index.2f4c6a8b.js","6Wv4c":"a.b.js"}'))""",
+            "./deep.87f9ba98.js ./index.2f4c6a8b.js",
+        ),
+        (
+            'const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=["./a.js","./b.css","/c.js"])))=>i',
+            "./a.js ./b.css /c.js",
+        ),
         (
             'const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=["assets/a.js","assets/b.css"])))=>i',
             "../assets/a.js ../assets/b.css",
@@ -166,6 +185,24 @@ def test_in_a_page_relative_strings_mean_the_page() -> None:
 )
 def test_files_that_loaders_put_together(text: str, expected: str) -> None:
     assert named(text) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("address", "text", "expected"),
+    [
+        ("/app/js/1.js", 'r.p+"a.png",r.p+"fonts/b.woff2"', "/app/a.png /app/fonts/b.woff2"),
+        ("/app/static/js/1.js", 'r.p+"static/media/a.png"', "/app/static/media/a.png"),
+        ("/app/1.js", 'r.p+"img/a.png";r.p+"b";r.p+"c.png"+d', "/app/img/a.png"),
+        ("/js/main.js", 'r.p+"a.png",r.p="/cdn/",f()', "/cdn/a.png"),
+        ("/js/main.js", 'currentScript;r.p+"a.png",r.p=e+"../",f()', "/a.png"),
+        ("/shop/_next/static/chunks/1.js", '["static/chunks/2.js","static/chunks/3.css","chunks/4.js"]', "2.js 3.css"),
+    ],
+)
+def test_files_below_the_folder_that_the_loader_states(address: str, text: str, expected: str) -> None:
+    body = f"(self.webpackChunk=self.webpackChunk||[]).push({text})".encode()
+    found = links(Document(f"http://h.test{address}", "text/javascript", "", body, Hop.REQUISITE)).links
+    folder = "/shop/_next/static/chunks/" if "_next" in address else ""
+    assert [link.url for link in found] == [f"http://h.test{folder}{name}" for name in expected.split()]
 
 
 TREE = """var branch =
