@@ -39,7 +39,7 @@ SQLITE = ("/arch.html", "/atomiccommit.html", "/fasterthanfs.html", "/lang_selec
 
 
 def test_the_manual_tells_people_to_host_it_as_the_tests_do() -> None:
-    assert replayweb.PAGE in (ROOT / "docs" / "how-to" / "share.md").read_text("utf-8")
+    assert replayweb.PAGE in (ROOT / "docs" / "how-to" / "replay-and-share.md").read_text("utf-8")
 
 
 def test_the_fixtures_look_as_live(tmp_path: Path) -> None:

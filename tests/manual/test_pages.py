@@ -1,0 +1,67 @@
+"""Every command of the guide and of the how-to pages does what they say, in the order of reading, in one folder."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from archiver.warc.reader import read
+from fixtures import reference
+from fixtures.pages import GUIDE, HOW_TO, ExampleSite, Reader, steps
+
+TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
+
+
+def follow(reader: Reader, path: Path) -> None:
+    for step in steps(path):
+        code, said = reader.types(step)
+        assert code == step.code, f"{step.page}: {step.line}\n{said}"
+        assert "Traceback" not in said or step.code < 0, f"{step.page}: {step.line}\n{said}"
+
+
+@pytest.mark.replay
+@pytest.mark.slow
+def test_the_guide_works(tmp_path: Path) -> None:
+    site = ExampleSite()
+    with site.server:
+        reader = Reader(tmp_path, site)
+        for path in GUIDE:
+            follow(reader, path)
+        assert b"newer" in (tmp_path / "newest.html").read_bytes()
+        assert b"newer" not in (tmp_path / "first.html").read_bytes()
+        collection = tmp_path / f"collections/localhost_{site.server.port}"
+    fields: set[str] = set()
+    for warc in (collection / "archive").iterdir():
+        with warc.open("rb") as file:
+            fields |= {name for record in read(file) for name, _ in record.fields}
+    assert fields - {"WARC-Type"} == set(reference.RECORD_FIELDS) - TLS
+    reports = {path.name for path in (collection / "reports").iterdir() if path.suffix != ".tsv"}
+    assert reports == {*reference.REPORTS, *(name for name, _ in reference.HERITRIX_REPORTS)}
+
+
+@pytest.fixture(name="prepared", scope="module")
+def a_folder_with_archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ExampleSite]]:
+    site = ExampleSite()
+    folder = tmp_path_factory.mktemp("pages")
+    with site.server:
+        Reader(folder, site).prepare()
+        shutil.rmtree(folder / "bin")
+        yield folder, site
+
+
+@pytest.mark.replay
+@pytest.mark.slow
+@pytest.mark.parametrize("path", HOW_TO, ids=lambda path: path.stem)
+def test_the_commands_of_a_how_to_page_work(path: Path, prepared: tuple[Path, ExampleSite], tmp_path: Path) -> None:
+    folder, site = prepared
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    follow(Reader(tmp_path, site), path)
+
+
+def test_notes_to_the_tests_are_understood() -> None:
+    known = {
+        *("", "exits with 5", "the site has changed", "Ctrl+C in the middle, exits with 4"),
+        *("Ctrl+C once it serves", "Ctrl+C once it serves, exits with -2"),
+    }
+    assert {step.note for path in (*GUIDE, *HOW_TO) for step in steps(path)} == known
