@@ -1,4 +1,4 @@
-"""Every command of the guide and of the how-to pages does what they say, in the order of reading, in one folder."""
+"""The commands of the guide, the how-to pages and the README work, in the order of reading, in one folder."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ import pytest
 
 from archiver.warc.reader import read
 from fixtures import reference
+from fixtures.forks import Forks
 from fixtures.pages import GUIDE, HOW_TO, ExampleSite, Reader, steps
 
 TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
@@ -21,11 +22,10 @@ def follow(reader: Reader, path: Path) -> None:
 
 
 @pytest.mark.replay
-@pytest.mark.slow
-def test_the_guide_works(tmp_path: Path) -> None:
+def test_the_guide_works(tmp_path: Path, forks: Forks) -> None:
     site = ExampleSite()
     with site.server:
-        reader = Reader(tmp_path, site)
+        reader = Reader(tmp_path, site, forks)
         for path in GUIDE:
             follow(reader, path)
         assert b"newer" in (tmp_path / "newest.html").read_bytes()
@@ -41,22 +41,25 @@ def test_the_guide_works(tmp_path: Path) -> None:
 
 
 @pytest.fixture(name="prepared", scope="module")
-def a_folder_with_archives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ExampleSite]]:
+def a_folder_with_archives(
+    tmp_path_factory: pytest.TempPathFactory, forks: Forks
+) -> Iterator[tuple[Path, ExampleSite]]:
     site = ExampleSite()
     folder = tmp_path_factory.mktemp("pages")
     with site.server:
-        Reader(folder, site).prepare()
+        Reader(folder, site, forks).prepare()
         shutil.rmtree(folder / "bin")
         yield folder, site
 
 
 @pytest.mark.replay
-@pytest.mark.slow
 @pytest.mark.parametrize("path", HOW_TO, ids=lambda path: path.stem)
-def test_the_commands_of_a_how_to_page_work(path: Path, prepared: tuple[Path, ExampleSite], tmp_path: Path) -> None:
+def test_the_commands_of_a_page_work(
+    path: Path, prepared: tuple[Path, ExampleSite], tmp_path: Path, forks: Forks
+) -> None:
     folder, site = prepared
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    follow(Reader(tmp_path, site), path)
+    follow(Reader(tmp_path, site, forks), path)
 
 
 def test_notes_to_the_tests_are_understood() -> None:
