@@ -80,7 +80,7 @@ def samples(suites: Path) -> Iterator[tuple[str, Path]]:
 DIFFERENCES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Several records share a gzip member": (
         (
-            "warcio and cdxj-indexer stop at the second record. The standard only recommends a member for each: "
+            "warcio and cdxj-indexer stop at the second record. The standard only recommends one member each: "
             "`verify` and fastwarc read all, `verify` with a warning"
         ),
         (
@@ -94,7 +94,7 @@ DIFFERENCES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "The file is an ARC": (
-        "fastwarc does not read ARC; the others do",
+        "fastwarc does not read ARC",
         (
             "warcio/bad.arc",
             "warcio/example.arc",
@@ -105,9 +105,9 @@ DIFFERENCES: dict[str, tuple[str, tuple[str, ...]]] = {
             "webarchive-commons/IAH-20080430204825-00000-blackbook-truncated.arc",
         ),
     ),
-    "A field goes on over several lines": (
+    "A field is folded over several lines": (
         (
-            "fastwarc loses a Content-Length that stands on a line of its own; the grammar of WARC/1.0 allows it, "
+            "fastwarc loses a Content-Length on a continuation line; the grammar of WARC/1.0 allows it, "
             "and `verify` and warcio read it"
         ),
         (
@@ -119,15 +119,15 @@ DIFFERENCES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "The version line is in lower case": (
-        "fastwarc stops; strings in the grammar have no case, so `verify` and warcio are right to read on",
+        "fastwarc stops; the grammar ignores case, so `verify` and warcio read on",
         ("jwat/valid-warcfile-upper-lower-case.warc",),
     ),
-    "Content-Length stands there twice": (
+    "Content-Length is repeated": (
         "fastwarc loses its place; `verify` and warcio take the first, and `verify` names the fault",
         ("jwat/invalid-warcfile-duplicate-fields.warc",),
     ),
     "Content-Length is missing": (
-        "the readers take it for zero, so records run together or vanish; the standard demands it, a fault",
+        "the readers assume zero, so records merge or vanish; the field is mandatory: a fault",
         (
             "jwat/invalid-warcfile-fields-missing.warc",
             "jwat/invalid-warcfile-lonely-continuation.warc",
@@ -139,8 +139,8 @@ DIFFERENCES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "Content-Length is wrong": (
         (
-            "fastwarc stops, or says nothing of a block that ends early; warcio warns, or stops; "
-            "`verify` names the record and goes on at the next"
+            "fastwarc stops, or ignores a block that ends early; warcio warns or stops; "
+            "`verify` names the record and continues at the next"
         ),
         (
             "warcio/example-trunc.warc",
@@ -149,15 +149,15 @@ DIFFERENCES: dict[str, tuple[str, tuple[str, ...]]] = {
             "webarchive-commons/link-extraction-test.warc",
         ),
     ),
-    "The two CRLF behind the last record are missing": (
-        "the readers do not look; the standard demands them, a fault",
+    "The two CRLF after the last record are missing": (
+        "the readers do not check; the standard requires them: a fault",
         (
             "warc-specifications/20141124-heritrix-server-not-modified.warc.gz",
             "warcio.js/example-url-agnostic-revisit.warc.gz",
         ),
     ),
     "The file is a CDX": (
-        "warcio takes its lines for ARC records; it is no WARC",
+        "warcio reads its lines as ARC records",
         ("warc-specifications/hello-world.warc.cdx",),
     ),
 }

@@ -11,23 +11,23 @@ from archiver.verify import run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "validators.md"
 
-BRACKETS = "wget's brackets around URLs are what the grammar of WARC/1.0 says: a warning"
-ONE_ID = "wget gave two records one id, which only looking at all of them shows"
-ONLY_RECOMMENDED = "what is wrong is recommended, not demanded: a warning"
-CUT = "the file ends without the two CRLF that the standard demands after a record"
+BRACKETS = "the grammar of WARC/1.0 allows wget's brackets around URLs: a warning"
+ONE_ID = "wget gave two records one ID; only a check of all records shows that"
+ONLY_RECOMMENDED = "the standard only recommends otherwise: a warning"
+CUT = "the file ends without the two CRLF that must follow a record"
 
 DISAGREEMENTS = {
     "warcio/example-bad.warc.gz.bad": f"several records share one gzip member; {ONLY_RECOMMENDED}",
     "warcio/example-wget-bad-target-uri.warc.gz": BRACKETS,
     "warcio.js/example-wget-bad-target-uri.warc.gz": BRACKETS,
-    "jwat/invalid-warcfile-contenttype-warcinfo-recommended.warc": f"a warcinfo of another type; {ONLY_RECOMMENDED}",
-    "jwat/invalid-warcfile-encoding-headers.warc.gz": "odd characters in the site's own HTTP heads",
+    "jwat/invalid-warcfile-contenttype-warcinfo-recommended.warc": f"a warcinfo with another type; {ONLY_RECOMMENDED}",
+    "jwat/invalid-warcfile-encoding-headers.warc.gz": "only the HTTP heads of the site hold odd characters",
     "warc-specifications/20141124-heritrix-server-not-modified.warc.gz": CUT,
     "warcio.js/example-url-agnostic-revisit.warc.gz": CUT,
-    "cdxj-indexer/example.warc.gz": "two blocks are not what their digests say; five of eight validators see it",
+    "cdxj-indexer/example.warc.gz": "two block digests are wrong; five of eight validators see it",
     "webarchive-commons/IAH-urls-wget.warc.gz": ONE_ID,
     "webarchive-commons/IAH-urls-wget.warc": ONE_ID,
-    "webarchive-commons/link-extraction-test.warc": "written by hand: records without id and date, wrong lengths",
+    "webarchive-commons/link-extraction-test.warc": "written by hand: records without ID and date, wrong lengths",
 }
 
 VALIDATORS = {
