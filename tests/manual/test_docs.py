@@ -26,6 +26,7 @@ from fixtures import reference
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
+MOST_WORDS = 600  # of a how-to page
 
 
 def _writer() -> ModuleType:
@@ -120,6 +121,15 @@ def test_every_command_shown_in_a_document_is_understood() -> None:
             assert in_sentence, f"{page}: {words}"
         except (click.ClickException, ConfigError) as error:
             pytest.fail(f"{page}: {words}: {error}")
+
+
+def test_the_rate_that_the_verdict_suggests_is_understood() -> None:
+    _parse(["archiver", "resume", "DIR", *verdict.GENTLE.split()])
+
+
+def test_how_to_pages_are_short() -> None:
+    for page in (DOCS / "how-to").glob("*.md"):
+        assert len(page.read_text("utf-8").split()) <= MOST_WORDS, page.name
 
 
 def test_every_setting_is_there() -> None:
