@@ -3,12 +3,18 @@
 Canonical: absolute http or https, no fragment, no user and password, default port dropped, host in
 lower case and punycode, dot segments resolved, percent escapes in upper case. Two spellings that
 differ only in these are one URL. Pure; never raises on any text.
+
+SURT prefixes: parts of the web named by host names turned round, as `(org,example,` for all of example.org. Pure.
+
+A prefix is kept in one spelling, without a scheme: http and https count as one, as everywhere in the scope.
 """
 
 import re
 from functools import lru_cache
 
 import ada_url
+
+from archiver.errors import ConfigError
 
 PAGE_ENDINGS = frozenset(
     (
@@ -150,3 +156,42 @@ def surt(url: str) -> str:
     import surt as ia_surt  # noqa: PLC0415 - brings an HTTP client with it, which takes a fifth of a second
 
     return str(ia_surt.surt(url))
+
+
+_TURNED = re.compile(r"(?:[a-z]+://)?(\([^\s()/?#]*\)?(?:/\S*)?)", re.IGNORECASE)
+_NO_PATH = re.compile(r"(?:https?://)?[^/?#]+", re.IGNORECASE)
+
+
+def form(address: str) -> str:
+    """The canonical URL *address* turned round: `(org,example,www,)/path?query`, with a port `(org,example,:8080)/`."""
+    name, colon, port = authority(address).rpartition(":")
+    if not colon or not port.isdigit():
+        name, port = authority(address), ""
+    return f"({_turned(name)},{f':{port}' if port else ''}){target(address)}"
+
+
+def prefix(text: str) -> str:
+    """The prefix that *text* means; `ConfigError` where it is none.
+
+    A SURT is taken as it stands; a URL stands for what begins with it; a bare host for itself and all below it.
+    """
+    turned = _TURNED.fullmatch(text)
+    if turned is not None:
+        return _lower_host(turned[1])
+    address = canonical(text if "://" in text else f"http://{text}")
+    if address is None or "(" in text:
+        raise ConfigError(f"{text!r} is neither a SURT prefix, as http://(org,example, nor a URL or a host")
+    if _NO_PATH.fullmatch(text):
+        return form(address).partition(")")[0]
+    return form(address)
+
+
+def _lower_host(text: str) -> str:
+    host, close, rest = text.partition(")")
+    return host.lower() + close + rest
+
+
+def _turned(name: str) -> str:
+    if name.startswith("[") or name.replace(".", "").isdigit():
+        return name  # an address has no part that stands for the whole
+    return ",".join(reversed(name.split(".")))

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
-from archiver.archive.compressing import member, member_in_pieces
-from archiver.config.values import SIZE
-from archiver.warc.cdxj import key
+from archiver.config.option_types import SIZE
+from archiver.warc.cdxj import lookup_key
+from archiver.warc.writer import member, member_in_pieces
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
 FILE = 1_000_000_000  # bytes of a WARC file
@@ -79,7 +79,7 @@ def make(directory: Path, size: int, length: int) -> None:
             def listed(address: str, mime: str, offset: int) -> None:
                 said = {"url": address, "mime": mime, "status": "200", "digest": "-"}
                 said |= {"length": str(file.tell() - offset), "offset": str(offset), "filename": name}  # noqa: B023
-                lines.append(f"{key(address)} 20260102030405 {json.dumps(said)}\n")
+                lines.append(f"{lookup_key(address)} 20260102030405 {json.dumps(said)}\n")
 
             while file.tell() < min(FILE, size - total) * SMALL:
                 for address, mime, data in small(pages, chance):

@@ -18,9 +18,9 @@ from time import monotonic
 
 import svg  # bench/svg.py: this folder is first on the path
 
-from archiver.build import opened
+from archiver.config.option_types import Rate
 from archiver.config.settings import Settings, with_values
-from archiver.config.values import Rate
+from archiver.crawl.build import open_crawl
 
 WORKERS, NEEDS = 4, 0.1  # requests at once, and seconds for each: 40 a second
 FLIGHT = 0.05  # seconds in which a request may have been on its way when the rest was asked for
@@ -155,7 +155,7 @@ async def measured(seconds: float) -> list[Site]:
     with tempfile.TemporaryDirectory() as folder:
         values = {"rate": Rate(0), "host_concurrency": 16, "max_time": seconds, "traps": "off"}
         seeds = tuple(f"http://127.0.0.1:{site.port}/" for site in sites)
-        async with opened(Path(folder), with_values(Settings(), {**values, "seeds": seeds}), resume=False) as crawl:
+        async with open_crawl(Path(folder), with_values(Settings(), {**values, "seeds": seeds}), resume=False) as crawl:
             crawling = asyncio.create_task(crawl.run())
             await asyncio.sleep(seconds * DIES)
             sites[2].die()

@@ -15,8 +15,8 @@ from pathlib import Path
 TOP = Path(__file__).parents[1]
 sys.path.insert(0, str(TOP))
 
-from archiver.likeness import pattern  # noqa: E402 - the project need not be installed
-from archiver.novelty import Novelty  # noqa: E402
+from archiver.policy.novelty import Novelty  # noqa: E402
+from archiver.policy.url_patterns import pattern  # noqa: E402 - the project need not be installed
 from fixtures import drilldown, endless  # noqa: E402
 from fixtures.simulation import Simulation  # noqa: E402
 

@@ -5,34 +5,42 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import command, directory, host_option, last_status, lists, output, verbosity, voices
-from archiver.cli.options import given_settings, setting_options
+from archiver.cli.options import (
+    command,
+    directory,
+    given_settings,
+    host_option,
+    last_status,
+    lists,
+    output,
+    setting_options,
+    verbosity,
+    voices,
+)
 from archiver.errors import ConfigError, Failure
 
 
 def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
-    from archiver.cli.crawling import Wish, crawl  # noqa: PLC0415 - see `command`
-    from archiver.cli.recrawling import recrawl  # noqa: PLC0415 - see `command`
+    from archiver.cli.crawl import CrawlRequest, crawl, recrawl  # noqa: PLC0415 - see `command`
 
-    wish = Wish(urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest))
+    wish = CrawlRequest(urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest))
     return crawl(wish) if since is None else recrawl(since, wish)
 
 
 def _recrawl(directory: Path, **rest: Any) -> int:
-    from archiver.cli.crawling import Wish  # noqa: PLC0415 - see `command`
-    from archiver.cli.recrawling import recrawl  # noqa: PLC0415 - see `command`
+    from archiver.cli.crawl import CrawlRequest, recrawl  # noqa: PLC0415 - see `command`
 
-    return recrawl(directory, Wish((), (), None, None, given_settings(rest), verbosity(rest)))
+    return recrawl(directory, CrawlRequest((), (), None, None, given_settings(rest), verbosity(rest)))
 
 
 def _resume(directory: Path, **rest: Any) -> int:
-    from archiver.cli.crawling import resume  # noqa: PLC0415 - see `command`
+    from archiver.cli.crawl import resume  # noqa: PLC0415 - see `command`
 
     return resume(directory, given_settings(rest), verbosity(rest))
 
 
 def _retry(directory: Path, urls: tuple[str, ...], *, blocked: bool, held: bool, **chosen: tuple[str, ...]) -> int:
-    from archiver.cli.changing import Retry, retry, retry_held  # noqa: PLC0415 - see `command`
+    from archiver.cli.retry import Retry, retry, retry_held  # noqa: PLC0415 - see `command`
 
     if held:
         if blocked or any(chosen.values()):
@@ -45,13 +53,13 @@ def _retry(directory: Path, urls: tuple[str, ...], *, blocked: bool, held: bool,
 
 
 def _add_seeds(directory: Path, urls: tuple[str, ...], seeds: tuple[str, ...]) -> int:
-    from archiver.cli.changing import add  # noqa: PLC0415 - see `command`
+    from archiver.cli.retry import add  # noqa: PLC0415 - see `command`
 
     return add(directory, urls, seeds)
 
 
 def _rebuild(directory: Path) -> int:
-    from archiver.cli.rebuilding import rebuild  # noqa: PLC0415 - see `command`
+    from archiver.cli.rebuild import rebuild  # noqa: PLC0415 - see `command`
 
     return rebuild(directory)
 

@@ -3,43 +3,30 @@
 Whatever is refused is refused before anything is written.
 """
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Any, BinaryIO
+from typing import Any
 
 from archiver import url
-from archiver.allowance import FREE, Allowance
-from archiver.archive import inside
-from archiver.archive.imports import imported_names
-from archiver.archive.layout import OPEN, Layout, storage, sync_folder
-from archiver.archive.stored import ARCHIVE_ENDINGS, maybe_ours
-from archiver.archive.vouching import strangers
+from archiver.collection import safe_paths
+from archiver.collection.dedup_sources import strangers
+from archiver.collection.earlier_crawls import files_of
+from archiver.collection.imports import imported_names
+from archiver.collection.layout import Layout
+from archiver.collection.lock import holder
+from archiver.collection.records import ARCHIVE_ENDINGS, maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
-from archiver.disk import opened
-from archiver.earlier.rounds import files_of
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import account
-from archiver.stats import printable
+from archiver.frontier import totals
+from archiver.humanize import printable
+from archiver.policy.limits import FREE, Allowance
+from archiver.storage import OPEN, open_file, storage, sync_folder
 
 COLLECTIONS = Path("collections")  # where pywb, started in the same place, looks for them
 _MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file is some kilobytes, with very many seeds some megabytes
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """The process that works in a directory; pid 0 where it does not say."""
-
-    pid: int = 0
-    host: str = ""
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}" if self.pid else "another process"
 
 
 def default_for(seed: str) -> Path:
@@ -57,7 +44,7 @@ def check_free(directory: Path) -> None:
         return
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory; name another one with -o")
-    inside.check(directory)
+    safe_paths.check_files(directory)
     check_idle(directory)
     if holds_crawl(directory):
         name = quote(str(directory))
@@ -100,7 +87,7 @@ def check_begun(directory: Path) -> None:
             f"archiver rebuild {quote(str(directory))}"
         )
     there = layout.database.exists()
-    if not (there and account.begun(directory)) and _has_files(layout):
+    if not (there and totals.begun(directory)) and _has_files(layout):
         raise ArchiveError(
             f"{layout.database} is {'empty' if there else 'missing'}, though there are WARC files; put it back from a "
             f"copy, or make it anew: archiver rebuild {quote(str(directory))}"
@@ -116,11 +103,11 @@ def _has_files(layout: Layout) -> bool:
 
 def finish_turn(directory: Path) -> None:
     """Where crawling again was cut off while the crawl before was set aside, do the rest of that."""
-    inside.check(directory)
+    safe_paths.check_files(directory)
     if Layout(directory).earlier.is_dir():
-        from archiver import succession  # noqa: PLC0415 - the network and the database; few collections need it
+        from archiver.crawl import switch_over  # noqa: PLC0415 - the network and the database; few collections need it
 
-        succession.finish_turn(directory)
+        switch_over.finish_turn(directory)
 
 
 def check_idle(directory: Path) -> None:
@@ -136,7 +123,7 @@ def check_is_directory(directory: Path) -> None:
         raise ConfigError(f"{directory} does not exist{_meant(directory)}")
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
-    inside.check(directory)
+    safe_paths.check_files(directory)
 
 
 def _meant(directory: Path) -> str:
@@ -177,7 +164,7 @@ def dedup_from(directory: Path) -> list[Path]:
     return [Path(path).resolve() for path in read_settings(settings).get("dedup_from", ())]
 
 
-def made(directory: Path) -> None:
+def make_directory(directory: Path) -> None:
     """Make *directory* and those above it, so that a power cut cannot take them away again."""
     try:
         with storage(directory):
@@ -207,7 +194,7 @@ def allowance(directory: Path) -> Allowance:
 def settings_text(path: Path) -> str:
     """What stands in a settings file."""
     try:
-        with opened(path) as file:
+        with open_file(path) as file:
             content = file.read(_MAX_SETTINGS + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
@@ -218,38 +205,3 @@ def settings_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: not UTF-8, as TOML has to be") from None
-
-
-def holder(directory: Path) -> Holder | None:
-    """Who works in *directory* now; None where nobody does, or where this system cannot tell."""
-    try:
-        with opened(Layout(directory).lock) as file, _free(file) as free:
-            return None if free else _named(file.read(4096).decode(errors="replace"))
-    except OSError:
-        return None
-
-
-@contextmanager
-def _free(file: BinaryIO) -> Iterator[bool]:
-    """Whether nobody holds the lock on *file*."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        yield True
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def _named(text: str) -> Holder:
-    with suppress(ValueError, TypeError, KeyError):
-        found = json.loads(text)
-        return Holder(int(found["pid"]), str(found["host"]))
-    return Holder()

@@ -12,9 +12,8 @@ from typing import NoReturn
 import click
 
 from archiver import __version__
-from archiver.cli import crawl_commands, garbage, look_commands, mistyped, read_commands, share_commands
-from archiver.cli.command import CONTEXT
-from archiver.cli.options import write_examples
+from archiver.cli import crawl_commands, garbage, look_commands, read_commands, share_commands, suggest
+from archiver.cli.options import CONTEXT, write_examples
 from archiver.cli.terminal import complain
 from archiver.errors import ArchiveError, ConfigError
 from archiver.model import ExitCode
@@ -25,7 +24,7 @@ ORDER = (
 )
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """The command `archiver`, whose help begins with what a person does first."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -39,7 +38,7 @@ class Commands(click.Group):
         """Find the command, or say which one was probably meant."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            raise ConfigError(mistyped.command(name, self.list_commands(ctx)))
+            raise ConfigError(suggest.command(name, self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -55,7 +54,7 @@ class Commands(click.Group):
         )
 
 
-@click.group(cls=Commands, context_settings=CONTEXT)
+@click.group(cls=CommandGroup, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="archiver", message="%(prog)s %(version)s")
 def archiver() -> None:
     """Archive web sites: every byte as it crossed the wire, into WARC files that replay.
@@ -85,7 +84,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         complain(f"{error.format_message().rstrip('.')}; how it is called is told by: {called} --help")
         return ExitCode.USAGE
     except (click.ClickException, ConfigError) as error:
-        complain(mistyped.refused(error) if isinstance(error, click.UsageError) else _told(error))
+        complain(suggest.refused(error) if isinstance(error, click.UsageError) else _told(error))
         return ExitCode.USAGE
     except ArchiveError as error:
         complain(str(error))

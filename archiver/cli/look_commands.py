@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import EACH_LINE, command, directory, host_option, json_option, last_status, output
+from archiver.cli.options import EACH_LINE, command, directory, host_option, json_option, last_status, output
 
 
 def _status(directory: Path, *, json: bool) -> int:
@@ -15,38 +15,38 @@ def _status(directory: Path, *, json: bool) -> int:
 
 
 def _report(directory: Path, form: str, output: Path | None) -> int:
-    from archiver.cli.reporting import report  # noqa: PLC0415 - see `command`
+    from archiver.cli.report import report  # noqa: PLC0415 - see `command`
 
     return report(directory, form, output)
 
 
 def _explain(directory: Path, url: str, *, json: bool) -> int:
-    from archiver.cli.explaining import explain  # noqa: PLC0415 - see `command`
+    from archiver.cli.explain import explain  # noqa: PLC0415 - see `command`
 
     return explain(directory, url, as_json=json)
 
 
 def _urls(directory: Path, **chosen: Any) -> int:
-    from archiver.cli.listing import Wish, urls  # noqa: PLC0415 - see `command`
+    from archiver.cli.urls import UrlsQuery, urls  # noqa: PLC0415 - see `command`
 
     given = {"states": chosen.pop("state"), "statuses": chosen.pop("status"), "as_json": chosen.pop("json")}
-    return urls(directory, Wish(**given, **chosen))
+    return urls(directory, UrlsQuery(**given, **chosen))
 
 
 def _verify(paths: tuple[Path, ...], *, json: bool) -> int:
-    from archiver.cli.checking import verify  # noqa: PLC0415 - see `command`
+    from archiver.cli.verify import verify  # noqa: PLC0415 - see `command`
 
     return verify(paths, as_json=json)
 
 
 def _replay(paths: tuple[Path, ...], port: int, *, open: bool) -> int:  # noqa: A002 - the name of the option
-    from archiver.cli.replaying import serve  # noqa: PLC0415 - see `command`
+    from archiver.cli.replay import serve  # noqa: PLC0415 - see `command`
 
     return serve(paths, port, opened=open)
 
 
 def _index(directory: Path) -> int:
-    from archiver.cli.checking import index  # noqa: PLC0415 - see `command`
+    from archiver.cli.verify import index  # noqa: PLC0415 - see `command`
 
     return index(directory)
 

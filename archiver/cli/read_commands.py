@@ -5,27 +5,27 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import EACH_LINE, command, directory, host_option, json_option, output
+from archiver.cli.options import EACH_LINE, command, directory, host_option, json_option, output
 from archiver.errors import ConfigError
 
 
 def _get(directory: Path, *, url: str, at: str | None, part: Any, output: Path | None) -> int:
-    from archiver.cli.printing import Wish, get  # noqa: PLC0415 - see `command`
+    from archiver.cli.get import GetQuery, get  # noqa: PLC0415 - see `command`
 
-    return get(directory, Wish(url, at, part or "payload", output))
+    return get(directory, GetQuery(url, at, part or "payload", output))
 
 
 def _ls(directory: Path, *, url: str | None, json: bool, **chosen: Any) -> int:
-    from archiver.cli.captures import Wish, ls  # noqa: PLC0415 - see `command`
+    from archiver.cli.ls import LsQuery, ls  # noqa: PLC0415 - see `command`
 
     names = {"from_": chosen.pop("from"), "to": chosen.pop("to")}
-    return ls(directory, Wish(url, as_json=json, **names, **chosen))
+    return ls(directory, LsQuery(url, as_json=json, **names, **chosen))
 
 
 def _export(directory: Path, *, to: Path, at: str | None, host: tuple[str, ...], missing: Any) -> int:
-    from archiver.cli.exporting import Wish, export  # noqa: PLC0415 - see `command`
+    from archiver.cli.export import ExportOptions, export  # noqa: PLC0415 - see `command`
 
-    return export(directory, Wish(to, at, host, missing))
+    return export(directory, ExportOptions(to, at, host, missing))
 
 
 def _hosts(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.cli.terminal import say
-from archiver.config.own import SeedSetting, listed, read
-from archiver.config.seeds import lacks_scheme
+from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
 from archiver.errors import ConfigError
 
 STDIN = "-"
@@ -17,14 +16,14 @@ _MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class SeedList:
     """Canonical seeds, each once, in the order given, and the settings that some of them have for themselves."""
 
     urls: tuple[str, ...]
     own: tuple[SeedSetting, ...]
 
 
-def gathered(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> Gathered:
+def gathered(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> SeedList:
     """The seeds that are given; those of the settings file, which has their settings too, only where none is."""
     found: dict[str, None] = {}
     own: dict[str, SeedSetting] = {}
@@ -34,9 +33,9 @@ def gathered(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, .
         if theirs is not None and own.setdefault(address, theirs) != theirs:
             raise ConfigError(f"{address}: given with other settings too; right would be one set of settings for it")
     if found:
-        return Gathered(tuple(found), tuple(own.values()))
+        return SeedList(tuple(found), tuple(own.values()))
     if configured:
-        return Gathered(configured, ())
+        return SeedList(configured, ())
     raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
 
 
@@ -64,7 +63,7 @@ def _listed(name: str) -> list[tuple[str, SeedSetting | None]]:
 def _argument(text: str) -> tuple[str, SeedSetting | None]:
     if lacks_scheme(text) and _is_file(text):
         raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
-    address, own = read(text)
+    address, own = read_seed(text)
     if lacks_scheme(text):
         say(f"archiver: {text} has no scheme; taken as {address}")
     return address, own

@@ -5,17 +5,17 @@ from typing import Any
 
 import click
 
-from archiver.cli.command import command, directory, output
+from archiver.cli.options import command, directory, output
 
 
 def _pack(directory: Path, **asked: Any) -> int:
-    from archiver.cli.packing import Asked, pack_collection  # noqa: PLC0415 - see `command`
+    from archiver.cli.pack import PackArguments, pack_collection  # noqa: PLC0415 - see `command`
 
-    return pack_collection(directory, Asked(**asked))
+    return pack_collection(directory, PackArguments(**asked))
 
 
 def _import(files: tuple[Path, ...], output: Path | None, *, strict: bool, convert: bool) -> int:
-    from archiver.cli.importing import bring_in  # noqa: PLC0415 - see `command`
+    from archiver.cli.ingest import bring_in  # noqa: PLC0415 - see `command`
 
     return bring_in(files, output, strict=strict, convert=convert)
 

@@ -9,18 +9,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from archiver.archive.layout import Layout
 from archiver.cli import directory as place
-from archiver.cli.directory import Holder
 from archiver.cli.terminal import WIDTH, colours, result
-from archiver.earlier.rounds import rounds, stamp_of
-from archiver.frontier import account
-from archiver.frontier.account import HostAccount
+from archiver.collection import lock
+from archiver.collection.earlier_crawls import rounds, stamp_of
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Holder
+from archiver.frontier import totals
+from archiver.frontier.totals import HostAccount
+from archiver.humanize import duration, printable
 from archiver.model import ExitCode
-from archiver.report import summary, verdict
-from archiver.report.summary import Summary
-from archiver.report.verdict import View
-from archiver.stats import duration, printable
+from archiver.tools.report import summary, verdict
+from archiver.tools.report.summary import Summary
+from archiver.tools.report.verdict import FindingStyle
 
 HOSTS_SHOWN = 15
 HOSTS_IN_JSON = 1000
@@ -28,7 +29,7 @@ LONGEST = 4000  # characters of a path
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CrawlStatus:
     """A crawl at one moment, seen from outside."""
 
     now: float
@@ -50,30 +51,30 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
     """Show how the crawl in *directory* stands."""
     place.check_is_directory(directory)
     now = time.time()
-    holder = place.holder(directory)
+    holder = lock.holder(directory)
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
-    with account.opened(directory) as db:
+    with totals.open_totals(directory) as db:
         found = summary.gathered(db)
-        standing = Standing(
+        standing = CrawlStatus(
             now,
             holder,
             found if holder else replace(found, ending=verdict.ending(found.verdict.run)),
-            account.recent_rate(db, now),
-            tuple(account.hosts(db, now, shown, allowance=place.allowance(directory))),
+            totals.recent_rate(db, now),
+            tuple(totals.hosts(db, now, shown, allowance=place.allowance(directory))),
             tuple(map(stamp_of, rounds(Layout(directory)))),
         )
     result(_json(standing, directory) if as_json else "\n".join(_lines(standing, _view(directory, holder))))
     return ExitCode.DONE
 
 
-def _view(directory: Path, holder: Holder | None) -> View:
+def _view(directory: Path, holder: Holder | None) -> FindingStyle:
     """For a terminal where stdout is one; what waits is no finding while a process works on it."""
     columns = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     without = ("waiting",) if holder else ()
-    return View(quote(printable(str(directory), LONGEST)), columns, without, colours(sys.stdout))
+    return FindingStyle(quote(printable(str(directory), LONGEST)), columns, without, colours(sys.stdout))
 
 
-def _lines(standing: Standing, view: View) -> Iterator[str]:
+def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
     by = f" ({printable(str(standing.holder))})" if standing.holder else ""
     yield f"{'state':<9} {standing.state}{by}, {standing.rate:.1f}/s in the last minute"
     if standing.earlier:
@@ -86,12 +87,12 @@ def _lines(standing: Standing, view: View) -> Iterator[str]:
         yield f"{label:<9} {printable(host.key)}: {counts}{_wait(host, standing)}"
 
 
-def _wait(host: HostAccount, standing: Standing) -> str:
+def _wait(host: HostAccount, standing: CrawlStatus) -> str:
     pause = f" in {duration(host.until - standing.now)}" if host.why and host.until > standing.now else ""
     return "".join(f", {words}" for words in (f"{host.why}{pause}", host.slowed) if words)
 
 
-def _json(standing: Standing, directory: Path) -> str:
+def _json(standing: CrawlStatus, directory: Path) -> str:
     holder = standing.holder
     return json.dumps(
         {

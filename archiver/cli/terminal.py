@@ -1,6 +1,8 @@
 """Where words go: results to stdout, so that they can be piped; everything else to stderr.
 
 A closed terminal or a broken pipe only ends the talking; a result that cannot be written otherwise is an error.
+
+How far a long reading is, on a terminal; nothing in a pipe.
 """
 
 import math
@@ -10,10 +12,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TextIO
+from typing import Self, TextIO
 
 from archiver.errors import ArchiveError
-from archiver.stats import printable
+from archiver.humanize import printable
 
 WIDTH = 100  # columns where there is no terminal
 _HELD_BACK = 0.1  # seconds for which a result may wait for more of them
@@ -92,3 +94,32 @@ def _write_error(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+
+
+_ERASE = "\r\x1b[K"  # to the start of the line, which is cleared
+
+
+class ProgressLine:
+    """One line, which is gone at the end."""
+
+    def __init__(self) -> None:
+        self._shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            self._write(_ERASE)
+
+    def show(self, text: str) -> None:
+        """Show *text* in the place of what was shown before."""
+        if sys.stderr.isatty():
+            self._shown = True
+            self._write(f"{_ERASE}{text}")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        with suppress(OSError, ValueError):  # the terminal is gone
+            sys.stderr.write(text)
+            sys.stderr.flush()

@@ -6,8 +6,8 @@ A header with a secret stands in crawl.toml, which its owner alone may read, and
 import re
 from dataclasses import replace
 
+from archiver.config.option_types import LEFT_OUT
 from archiver.config.settings import Settings
-from archiver.config.values import LEFT_OUT
 
 _NAME = "auth|cookie|token|key|secret|session|password|csrf"
 SECRET = re.compile(_NAME, re.IGNORECASE)  # in the name of a header

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from typing import Any
 
-from archiver.config.reach import ScopeSettings, TrapSettings, setting
-from archiver.config.values import (
+from archiver.config.option_types import (
     ARCHIVE,
     BOOLEAN,
     COUNT,
@@ -29,23 +28,7 @@ from archiver.config.values import (
     Rate,
     choice,
 )
-
-__all__ = [
-    "SLICES",
-    "TITLES",
-    "DedupSettings",
-    "FetchSettings",
-    "LimitSettings",
-    "PolitenessSettings",
-    "ScopeSettings",
-    "Settings",
-    "TrapSettings",
-    "WarcSettings",
-    "every_setting",
-    "key_of",
-    "setting",
-    "with_values",
-]
+from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
 
 
 @dataclass(frozen=True, slots=True)

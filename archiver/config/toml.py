@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from textwrap import wrap
 from typing import Any
 
-from archiver.config.own import read
+from archiver.config.option_types import OptionType
+from archiver.config.seeds import read_seed
 from archiver.config.settings import TITLES, Settings, every_setting, key_of
-from archiver.config.values import Kind
 from archiver.errors import ConfigError
 
 SEEDS = "seeds"
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*+")  # ASCII in which nothing is to be escape
 
 
 def _seed(text: str) -> str:
-    address, own = read(text)
+    address, own = read_seed(text)
     if own is not None:
         raise ConfigError(
             f"settings of a seed have a key of their own; right would be seed-setting = [{toml_value(str(own))}]"
@@ -33,7 +33,7 @@ def _seed(text: str) -> str:
     return address
 
 
-_SEEDS_KIND = Kind("URL", "a URL", _seed)
+_SEEDS_KIND = OptionType("URL", "a URL", _seed)
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def render(settings: Settings) -> str:
         if name != chapter:
             chapter = name
             lines += ["", f"# -- {TITLES[name]}. {type(part).__doc__} --"]
-        kind: Kind = entry.metadata["kind"]
+        kind: OptionType = entry.metadata["kind"]
         value = getattr(part, entry.name)
         written = [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
         lines += ["", *(f"# {line}" for line in wrap(explained(entry), _COMMENT_WIDTH))]
@@ -79,7 +79,7 @@ def render(settings: Settings) -> str:
 
 def explained(entry: Field[Any]) -> str:
     """What a setting does and what its value may be, in one paragraph."""
-    kind: Kind = entry.metadata["kind"]
+    kind: OptionType = entry.metadata["kind"]
     right = f"a list, of which each is {kind.right}" if entry.metadata["many"] else kind.right
     return f"{entry.metadata['help']} ({right[0].upper()}{right[1:]}.)"
 
@@ -91,7 +91,7 @@ def _known(key: str, given: Any, known: dict[str, Field[Any]]) -> Field[Any]:
 
 
 def _value(entry: Field[Any], given: Any) -> Any:
-    kind: Kind = entry.metadata["kind"]
+    kind: OptionType = entry.metadata["kind"]
     key = key_of(entry)
     if isinstance(given, dict):
         raise ConfigError(_table_fault(key))
@@ -103,7 +103,7 @@ def _value(entry: Field[Any], given: Any) -> Any:
         raise ConfigError(f"{key}: {error}") from None
 
 
-def _listed(key: str, given: Any, kind: Kind) -> Iterator[Any]:
+def _listed(key: str, given: Any, kind: OptionType) -> Iterator[Any]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise ConfigError(f'{key}: the value is not a list of strings; right would be {key} = ["…", "…"]')
     for one in given:

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from archiver.adapting import Lesson
-from archiver.crawl.clock import Clock
-from archiver.crawl.lane import Lane, Stored
-from archiver.crawl.shares import Shares
+from archiver.clock import Clock
+from archiver.crawl.batch_writer import BatchWriter, StoredBatch
+from archiver.crawl.fair_queue import FairShares
+from archiver.crawl.visit import Visited
 from archiver.frontier.port import NOTHING_NEW, Frontier, Settled
 from archiver.model import Claim, Settlement
-from archiver.visit import Visited
+from archiver.policy.throttle import ThrottleState
 
 LARGE = 8 << 20  # bytes of a response that goes to the slow lane at once
 MOST_LINKS = 100_000  # that wait for the slow lane in memory; beyond, they are read once more when their turn comes
@@ -37,15 +37,15 @@ Report = Callable[[Sequence[Settlement], Settled], Awaitable[None]]
 class Committer:
     """Takes visits, commits them in batches, and reports what each batch changed."""
 
-    def __init__(self, frontier: Frontier, quick: Lane, slow: Lane, clock: Clock) -> None:
+    def __init__(self, frontier: Frontier, quick: BatchWriter, slow: BatchWriter, clock: Clock) -> None:
         self._frontier = frontier
         self._quick = quick
         self._slow = slow
         self._clock = clock
-        self._shares = Shares()
+        self._shares = FairShares()
         self._report: Report | None = None
         self._hurry: Callable[[], bool] = lambda: True
-        self._lessons: Callable[[], Mapping[int, Lesson]] = lambda: NOTHING_NEW
+        self._lessons: Callable[[], Mapping[int, ThrottleState]] = lambda: NOTHING_NEW
         self._park: Callable[[int, float], None] = lambda _host, _until: None
         self._waiting: tuple[Waiting, Waiting] = (deque(), deque())  # for room: small ones, large ones; in turn
         self._bytes = 0
@@ -59,7 +59,7 @@ class Committer:
         self,
         report: Report,
         hurry: Callable[[], bool],
-        lessons: Callable[[], Mapping[int, Lesson]],
+        lessons: Callable[[], Mapping[int, ThrottleState]],
         park: Callable[[int, float], None],
     ) -> None:
         """Whom to tell of each batch, whether it need not wait for more, and what hosts have taught us by then.
@@ -165,7 +165,7 @@ class Committer:
             and self._large_ones + large <= ROOM_LARGE
         )
 
-    async def _serve(self, lane: Lane) -> None:
+    async def _serve(self, lane: BatchWriter) -> None:
         while True:
             await self._arrival(lane)
             if not lane.queue and self._closing:
@@ -180,14 +180,14 @@ class Committer:
             if batch:
                 await self._commit(lane, batch)
 
-    def _batch(self, lane: Lane) -> list[Visited]:
+    def _batch(self, lane: BatchWriter) -> list[Visited]:
         """What the lane does next."""
         if lane is self._slow:
             return self._shares.next(lane.queue, [bool(_weight(visited)[1]) for visited in lane.queue])
         batch, lane.queue[:] = lane.queue[:LONGEST_BATCH], lane.queue[LONGEST_BATCH:]
         return batch
 
-    async def _arrival(self, lane: Lane) -> None:
+    async def _arrival(self, lane: BatchWriter) -> None:
         """Wait for a visit; an index that is behind catches up meanwhile."""
         if not lane.arrived.is_set() and lane.behind:
             try:
@@ -197,7 +197,7 @@ class Committer:
                 await lane.flush()
         await lane.arrived.wait()
 
-    async def _gather(self, lane: Lane) -> None:
+    async def _gather(self, lane: BatchWriter) -> None:
         """An idle crawl does not wait for a batch to fill, a busy one a moment."""
         lane.enough.clear()
         if lane is self._slow or len(lane.queue) >= BATCH or self._closing or self._hurry():
@@ -208,7 +208,7 @@ class Committer:
         finally:
             timer.cancel()
 
-    async def _commit(self, lane: Lane, batch: Sequence[Visited]) -> None:
+    async def _commit(self, lane: BatchWriter, batch: Sequence[Visited]) -> None:
         stored = await lane.store(batch)
         self._requeue(lane, stored)
         began = self._clock.now()
@@ -220,7 +220,7 @@ class Committer:
         if self._report is not None:
             await self._report(stored.settlements, settled)
 
-    def _requeue(self, lane: Lane, stored: Stored) -> None:
+    def _requeue(self, lane: BatchWriter, stored: StoredBatch) -> None:
         """What was not stored waits for another turn."""
         lane.queue[:0] = stored.left
         if lane.queue:
@@ -236,7 +236,7 @@ class Committer:
                 self._shares.expect(visited.claim.host, seconds)
                 self._hold_back(visited.claim.host)
 
-    def _charge(self, lane: Lane, stored: Stored, seconds: float) -> None:
+    def _charge(self, lane: BatchWriter, stored: StoredBatch, seconds: float) -> None:
         """Each host pays for its visits; to settle them took so many *seconds* together, most of it for their links."""
         links = [1 + len(each.found) + len(each.refused) for each in stored.settlements]
         whole = sum(links)

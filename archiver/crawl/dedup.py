@@ -9,21 +9,27 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from archiver.archive.originals import Original, codings, is_target, links_at, original_at, revisit_of
-from archiver.archive.stored import is_stored
-from archiver.archive.writer import Archive, Deposit, Receipt
-from archiver.frontier.elsewhere import Elsewhere
-from archiver.frontier.payloads import Payloads
+from archiver.collection.records import (
+    RevisitOriginal,
+    codings,
+    is_stored,
+    is_target,
+    links_at,
+    original_at,
+    revisit_of,
+)
+from archiver.collection.writer import Archive, PendingVisit, WriteResult
+from archiver.extract.exchange import is_robots
+from archiver.frontier.dedup import ExternalIndex, Payloads
 from archiver.model import Claim, Digests, Exchange, FileState, Links, Profile, Revisit
-from archiver.reading import is_robots
-from archiver.warc.cdxj import Entry, iso_date
+from archiver.warc.cdxj import IndexEntry, iso_date
 
 REMEMBERED = 2048  # originals that were read and found sound, of which the next duplicates need no reading
 FEW_LINKS = 4  # as many take no more room than the name of the record that has them
 LAST_CHUNK = b"\r\n0\r\n\r\n"  # with nothing behind it that belongs to this answer alone
 
 
-class Like(NamedTuple):
+class DedupKey(NamedTuple):
     """What a stored answer must have in common with one that is to be its revisit."""
 
     digest: str
@@ -39,16 +45,16 @@ class Known(NamedTuple):
     place: tuple[str, int] | None = None  # the file and the offset
 
 
-class Earlier:
+class ExternalArchives:
     """What earlier archives hold, of which there are indexes, and perhaps the WARC files."""
 
-    def __init__(self, lines: Elsewhere, folders: Sequence[Sequence[Path]]) -> None:
+    def __init__(self, lines: ExternalIndex, folders: Sequence[Sequence[Path]]) -> None:
         self._lines = lines
         self._folders = folders  # of the WARC files that each index names
 
-    def find(self, wanted: Collection[Like]) -> Mapping[Like, Revisit]:
+    def find(self, wanted: Collection[DedupKey]) -> Mapping[DedupKey, Revisit]:
         """For those of *wanted* that are stored there, what a revisit says of it."""
-        found: dict[Like, Revisit] = {}
+        found: dict[DedupKey, Revisit] = {}
         by_digest = _by_digest(wanted)
         for line in self._lines.find(by_digest):
             for each in by_digest[line.digest]:
@@ -60,7 +66,7 @@ class Earlier:
         """No more questions."""
         self._lines.close()
 
-    def _revisit(self, entry: Entry, folders: Sequence[Path], each: Like) -> Revisit | None:
+    def _revisit(self, entry: IndexEntry, folders: Sequence[Path], each: DedupKey) -> Revisit | None:
         name = PurePosixPath(entry.filename).name
         for folder in folders:
             if is_stored(folder, name):
@@ -72,27 +78,27 @@ class Earlier:
         return Revisit(Profile.IDENTICAL, entry.url, date, "", each.digest, each.length)
 
 
-class Deduplicated:
+class DedupWriter:
     """An archive in which each payload is stored once. To be used by one thread at a time, as the archive itself."""
 
     def __init__(
-        self, archive: Archive, payloads: Sequence[Payloads], smallest: int, earlier: Earlier | None = None
+        self, archive: Archive, payloads: Sequence[Payloads], smallest: int, earlier: ExternalArchives | None = None
     ) -> None:
         self._archive = archive
         self._payloads = payloads  # of this crawl, and of earlier ones into the same archive
         self._smallest = max(1, smallest)
         self._earlier = earlier
-        self._known: dict[Like, Known] = {}
+        self._known: dict[DedupKey, Known] = {}
 
-    def append(self, deposits: Sequence[Deposit]) -> Receipt:
+    def append(self, deposits: Sequence[PendingVisit]) -> WriteResult:
         """As `Archive.append`. What is new is stored first, and then what of the batch has the same payload."""
         self._forget()
         hashed = [self._hashed(deposit) for deposit in deposits]
         likes = [like(each.exchange, each.digests, self._smallest) if each.digests else None for each in hashed]
         self._look_up({each for each in likes if each is not None})
-        first: dict[int, Deposit] = {}
-        later: dict[int, tuple[Like, int]] = {}
-        new: dict[Like, int] = {}
+        first: dict[int, PendingVisit] = {}
+        later: dict[int, tuple[DedupKey, int]] = {}
+        new: dict[DedupKey, int] = {}
         for number, (deposit, each) in enumerate(zip(hashed, likes, strict=True)):
             twin = None if each is None else _twin(each, new)
             if each is None or not (each in self._known or twin is not None) or has_trailers(deposit.exchange):
@@ -117,7 +123,7 @@ class Deduplicated:
             ]
         )
         captures.update(zip(later, more.captures, strict=True))
-        return Receipt(
+        return WriteResult(
             tuple(captures[number] for number in range(len(deposits))),
             (*receipt.files, *more.files),
             (*receipt.resources, *more.resources),
@@ -139,13 +145,13 @@ class Deduplicated:
         if self._earlier is not None:
             self._earlier.close()
 
-    def _hashed(self, deposit: Deposit) -> Deposit:
+    def _hashed(self, deposit: PendingVisit) -> PendingVisit:
         """*deposit*, with its digests where they may matter."""
         if deposit.revisit is not None or not may_refer(deposit.claim, deposit.exchange, self._smallest):
             return deposit
         return deposit._replace(digests=self._archive.digests(deposit.exchange))
 
-    def _look_up(self, wanted: set[Like]) -> None:
+    def _look_up(self, wanted: set[DedupKey]) -> None:
         """Know what of *wanted* is stored."""
         for payloads in self._payloads:
             if not (unknown := wanted - self._known.keys()):
@@ -158,13 +164,13 @@ class Deduplicated:
         if self._earlier is not None and (unknown := wanted - self._known.keys()):
             self._known.update((each, Known(revisit)) for each, revisit in self._earlier.find(unknown).items())
 
-    def _read(self, each: Like, warc: str, offset: int) -> None:
+    def _read(self, each: DedupKey, warc: str, offset: int) -> None:
         """Know the record at that place, if it is whole and *each* is like it."""
         original = original_at(self._archive.folder, warc, offset)
         if original is not None and fits(original, each):
             self._known[each] = Known(revisit_of(original), (warc, offset))
 
-    def _as_revisit(self, deposit: Deposit, known: Known) -> Deposit:
+    def _as_revisit(self, deposit: PendingVisit, known: Known) -> PendingVisit:
         """Return *deposit* as a revisit. A page that has the links of its original does not repeat them."""
         revisit, place = known
         deposit = deposit._replace(revisit=revisit)
@@ -196,20 +202,20 @@ def may_refer(claim: Claim, exchange: Exchange, smallest: int) -> bool:
     )
 
 
-def like(exchange: Exchange, digests: Digests, smallest: int) -> Like | None:
+def like(exchange: Exchange, digests: Digests, smallest: int) -> DedupKey | None:
     """What a stored answer must be like; None where the payload is too small."""
     if digests.payload_length < smallest:
         return None
     framing = exchange.framing
-    return Like(digests.payload, digests.payload_length, framing.status, codings(framing))
+    return DedupKey(digests.payload, digests.payload_length, framing.status, codings(framing))
 
 
-def as_like(original: Original) -> Like:
+def as_like(original: RevisitOriginal) -> DedupKey:
     """What answers that may be revisits of *original* must be like."""
-    return Like(original.digest, original.length, original.framing.status, codings(original.framing))
+    return DedupKey(original.digest, original.length, original.framing.status, codings(original.framing))
 
 
-def fits(original: Original, each: Like) -> bool:
+def fits(original: RevisitOriginal, each: DedupKey) -> bool:
     """Whether *each* can be replayed as its own head with the body of *original* behind it."""
     if not original.plain:
         return False
@@ -227,19 +233,19 @@ def has_trailers(exchange: Exchange) -> bool:
     return end != LAST_CHUNK
 
 
-def _unchunked(each: Like) -> Like:
+def _unchunked(each: DedupKey) -> DedupKey:
     return each._replace(codings=tuple(coding for coding in each.codings if coding != "chunked"))
 
 
-def _twin(each: Like, new: Mapping[Like, int]) -> int | None:
+def _twin(each: DedupKey, new: Mapping[DedupKey, int]) -> int | None:
     """The number of what *each* may be a revisit of, among what is *new* in its batch."""
     if each in new or "chunked" not in each.codings:
         return new.get(each)
     return new.get(_unchunked(each))
 
 
-def _by_digest(likes: Collection[Like]) -> dict[str, list[Like]]:
-    found: dict[str, list[Like]] = {}
+def _by_digest(likes: Collection[DedupKey]) -> dict[str, list[DedupKey]]:
+    found: dict[str, list[DedupKey]] = {}
     for each in likes:
         found.setdefault(each.digest, []).append(each)
     return found

@@ -13,16 +13,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from archiver.clock import Clock
 from archiver.config.settings import LimitSettings
-from archiver.crawl.clock import Clock
-from archiver.crawl.recall import Recall
+from archiver.crawl.recrawl import EarlierLookups
+from archiver.crawl.visit import Visited
 from archiver.errors import Failure, FetchError, ShortageError
-from archiver.fetch import Fetcher
-from archiver.fetch.descriptors import allowed
+from archiver.extract.exchange import PAGES, is_robots
+from archiver.fetch.client import Fetcher
 from archiver.model import Claim, Truncation
-from archiver.outcome import OVERLOADED, rest_after
-from archiver.schedule import Schedule
-from archiver.visit import PAGES, Visited, is_robots
+from archiver.policy.retry import OVERLOADED, rest_after
+from archiver.policy.schedule import Schedule
+from archiver.storage import allowed
 
 NOT_MODIFIED = 304  # to a request with conditions; nobody else is told so
 ERRORS = 400  # the first status that says nothing of how long an answer needs
@@ -40,7 +41,7 @@ Task = asyncio.Task[None]
 
 
 @dataclass(slots=True)
-class UnderWay:
+class ActiveRequest:
     """One request, from the look-up of its host to its last byte."""
 
     host: int
@@ -54,14 +55,14 @@ class UnderWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Most:
+class RequestLimits:
     """How many requests there may be at once."""
 
     quick: int
     slow: int
 
     @classmethod
-    def of(cls, limits: LimitSettings) -> "Most":
+    def of(cls, limits: LimitSettings) -> "RequestLimits":
         """As the settings say, where the system lets this process have so many connections."""
         files = min(allowed(), MOST_FILES) // FILES_SHARE
         return cls(limits.concurrency, min(limits.slow_concurrency, int(files)))
@@ -74,7 +75,9 @@ class _Held(Exception):  # noqa: N818  an answer of the gate, not an error
 class Requests:
     """Makes them, and keeps count; *most* of them at once."""
 
-    def __init__(self, fetcher: Fetcher, schedule: Schedule, recall: Recall, clock: Clock, most: Most) -> None:
+    def __init__(
+        self, fetcher: Fetcher, schedule: Schedule, recall: EarlierLookups, clock: Clock, most: RequestLimits
+    ) -> None:
         self._fetcher = fetcher
         self._schedule = schedule
         self._recall = recall
@@ -82,7 +85,7 @@ class Requests:
         self._most = most.quick  # fewer where this machine cannot carry so many …
         self._lowered = float("-inf")  # … as was seen then
         self._most_slow = most.slow
-        self._under_way: dict[Task, UnderWay] = {}
+        self._under_way: dict[Task, ActiveRequest] = {}
         self._slow = 0
         self._looked = 0.0
         self.stopped = False  # no request starts any more
@@ -118,7 +121,7 @@ class Requests:
                 each.since, each.received = now, received
         return self._slow > before
 
-    def _set_slow(self, each: UnderWay) -> None:
+    def _set_slow(self, each: ActiveRequest) -> None:
         """It does not count any more, if there is room for it."""
         queue = self._schedule.queue(each.host)
         if queue is not None:
@@ -152,7 +155,7 @@ class Requests:
 
     def expect(self, task: Task, claim: Claim) -> None:
         """Count *task*, which will make the request for *claim*, from now on: it runs only when others pause."""
-        self._under_way[task] = UnderWay(claim.host, self._clock.now(), rules=claim.priority < 0)
+        self._under_way[task] = ActiveRequest(claim.host, self._clock.now(), rules=claim.priority < 0)
         task.add_done_callback(lambda done: self._under_way.pop(done, None))
 
     async def make(self, claim: Claim) -> Visited | None:
@@ -171,17 +174,19 @@ class Requests:
                 return None
 
     @contextmanager
-    def _entered(self, claim: Claim) -> Iterator[tuple[Task, UnderWay]]:
+    def _entered(self, claim: Claim) -> Iterator[tuple[Task, ActiveRequest]]:
         task = asyncio.current_task()
         assert task is not None
-        here = self._under_way[task] = UnderWay(claim.host, self._clock.now(), rules=claim.priority < 0, begun=True)
+        here = self._under_way[task] = ActiveRequest(
+            claim.host, self._clock.now(), rules=claim.priority < 0, begun=True
+        )
         try:
             yield task, here
         finally:
             del self._under_way[task]
             self._slow -= here.slow
 
-    async def _made(self, claim: Claim, task: Task, here: UnderWay) -> Visited | None:
+    async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self.stopped or not await self._may_approach(claim):
             return None
         gate = partial(self._gate, task, here)
@@ -204,7 +209,7 @@ class Requests:
         found = self._schedule.locate(claim.host, await self._fetcher.locate(claim.url))
         return not found or queue.next(now := self._clock.now()) <= now
 
-    async def _gate(self, task: Task, here: UnderWay) -> None:
+    async def _gate(self, task: Task, here: ActiveRequest) -> None:
         """The gate of every request: passes when its host may be asked, at the very moment its bytes go out."""
         here.unsent, here.at_gate = True, True  # again, where a kept connection had died
         while not self.stopped and (here.rules or not self._paused(here.host)):

@@ -2,15 +2,224 @@
 
 A byte order mark goes before the header, the header before what the document says of itself. Names are
 those of the Encoding standard; labels that it does not know are as good as none. Never raises.
+
+The codecs of the Encoding standard, where Python's of the same name differ from it.
+
+Single bytes that Python leaves open are controls, as browsers have them; EUC-JP has the characters that
+vendors added to JIS X 0208; GBK is read as GB18030; and what a browser writes into the query of a URL is
+written the same way. Names are those of the standard. Pure tables, each built once.
 """
 
+import codecs
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, lru_cache
 
 import webencodings
 
-from archiver.extract import legacy
+_OPEN = "\ufffe"  # what the library takes for "no such byte"
+_PATCHES = {"koi8-u": {0xAE: "\u045e", 0xBE: "\u040e"}, "windows-1255": {0xCA: "\u05ba"}}
+_OURS_OF_JIS = {
+    "\u301c": "\uff5e",
+    "\u2016": "\u2225",
+    "\u2212": "\uff0d",
+    "\xa2": "\uffe0",
+    "\xa3": "\uffe1",
+    "\xac": "\uffe2",
+}
+_FROM_JIS = str.maketrans(_OURS_OF_JIS)
+# The parts of the index jis0208 that each encoding writes: Shift_JIS passes over the characters that stand there twice.
+_WRITTEN_PARTS = {"euc-jp": ((0, 8836),), "shift_jis": ((0, 8272), (10716, 11104))}
+_TO_JAPANESE = str.maketrans({"\xa5": "\\", "\u203e": "~", "\u2212": "\uff0d"})  # what the standard writes them as
+_HALF_WIDTH = re.compile("[\uff61-\uff9f]")
+_FULL_WIDTH = (
+    "。「」、・ヲァィゥェォャュョッーアイウエオカキクケコサシスセソタチツテト"
+    "ナニヌネノハヒフヘホマミムメモヤユヨラリルレロワン゛゜"
+)
+_NOT_WRITTEN = re.compile("[\x0e\x0f\x1b\ufffd]")
+
+
+def decoded(body: bytes, encoding: str) -> str:
+    """*body* as text; what cannot be read becomes U+FFFD."""
+    if body.isascii() and _table(encoding):  # which have ASCII in common
+        return body.decode("ascii")
+    return text_decoder(body, encoding)(body, True)
+
+
+def text_decoder(body: bytes, encoding: str) -> Callable[[bytes, bool], str]:
+    """What reads *body* a piece at a time, and is told which is the last."""
+    table = _table(encoding)
+    if table is not None:
+        return lambda piece, _: codecs.charmap_decode(piece, "replace", table)[0]
+    if encoding == "euc-jp":
+        japanese = codecs.getincrementaldecoder(_japanese(body))("replace")
+        return lambda piece, last: japanese.decode(piece, last).translate(_FROM_JIS)
+    return codecs.getincrementaldecoder(_python_name(encoding))("replace").decode
+
+
+def encoded_legacy(run: str, encoding: str) -> bytes:
+    """*run* as a browser writes it; UnicodeEncodeError where it has no such character."""
+    table = _table(encoding)
+    if table is not None:
+        return codecs.charmap_encode(run, "strict", codecs.charmap_build(table))[0]
+    writer = _WRITERS.get(encoding)
+    return writer(run) if writer else run.encode(_python_name(encoding))
+
+
+@lru_cache(maxsize=50)  # no more encodings than these
+def _table(encoding: str) -> str | None:
+    """The characters of the 256 bytes; None where the encoding is no matter of single bytes."""
+    if encoding == "x-user-defined":
+        return "".join(chr(byte if byte < 0x80 else 0xF700 + byte) for byte in range(256))
+    name = _python_name(encoding)
+    if not encoding.startswith(("windows-", "iso-8859-", "koi8-", "ibm", "macintosh", "x-mac")):
+        return None
+    chars = [bytes((byte,)).decode(name, "replace") for byte in range(256)]
+    chars = [chr(byte) if char == "\ufffd" and 0x80 <= byte < 0xA0 else char for byte, char in enumerate(chars)]
+    for byte, char in _PATCHES.get(encoding, {}).items():
+        chars[byte] = char
+    return "".join(_OPEN if char == "\ufffd" else char for char in chars)
+
+
+def _python_name(encoding: str) -> str:
+    if encoding in ("gbk", "gb18030"):
+        return "gb18030"
+    found = webencodings.lookup(encoding)
+    return str(found.codec_info.name) if found and encoding != "replacement" else "utf-8"
+
+
+def _japanese(body: bytes) -> str:
+    """JIS X 0213 has what vendors added to JIS X 0208, but other characters in place of JIS X 0212."""
+    if b"\x8f" in body:
+        return "euc_jp"
+    return "euc_jis_2004"
+
+
+def _euc_jp(run: str) -> bytes:
+    pieces = bytearray()
+    for char in run.translate(_TO_JAPANESE):
+        if char < "\x80":
+            pieces += char.encode()
+        elif "\uff61" <= char <= "\uff9f":
+            pieces += bytes((0x8E, ord(char) - 0xFF61 + 0xA1))
+        else:
+            pointer = _pointer(char, "euc-jp")
+            pieces += bytes((pointer // 94 + 0xA1, pointer % 94 + 0xA1))
+    return bytes(pieces)
+
+
+def _pointer(char: str, encoding: str) -> int:
+    """Where *char* stands in the standard's index jis0208; UnicodeEncodeError where *encoding* cannot write it.
+
+    JIS X 0213 has more characters (the euro, for one), which browsers do not write.
+    """
+    for first, end in _WRITTEN_PARTS[encoding]:
+        pointer = _jis0208(first, end).get(char)
+        if pointer is not None:
+            return pointer
+    raise UnicodeEncodeError(encoding, char, 0, 1, "no such character")
+
+
+@cache
+def _jis0208(first: int, end: int) -> dict[str, int]:
+    """The pointers of the index from *first* to *end*: Shift_JIS, as Windows has it, holds the index as it stands."""
+    pointers: dict[str, int] = {}
+    for pointer in range(first, end):
+        with suppress(UnicodeDecodeError):  # where nothing stands
+            pointers.setdefault(_shifted(pointer).decode("cp932"), pointer)  # of two places the first counts
+    return pointers
+
+
+def _shifted(pointer: int) -> bytes:
+    """The two bytes of Shift_JIS for a *pointer* into the index."""
+    lead, trail = divmod(pointer, 188)
+    return bytes((lead + (0x81 if lead < 0x1F else 0xC1), trail + (0x40 if trail < 0x3F else 0x41)))
+
+
+def _iso_2022_jp(run: str) -> bytes:
+    if _NOT_WRITTEN.search(run):
+        raise UnicodeEncodeError("iso-2022-jp", run, 0, len(run), "no such character")
+    run = _HALF_WIDTH.sub(lambda char: _FULL_WIDTH[ord(char[0]) - 0xFF61], run)
+    pieces, state = bytearray(), b"\x1b(B"
+    for char in run:
+        if char in "\xa5\u203e":
+            wanted, piece = b"\x1b(J", _euc_jp(char)
+        elif char < "\x80":
+            stays = state == b"\x1b(J" and char not in "\\~"
+            wanted, piece = state if stays else b"\x1b(B", char.encode()
+        else:
+            wanted, piece = b"\x1b$B", bytes(byte & 0x7F for byte in _euc_jp(char))
+        pieces += piece if state == wanted else wanted + piece
+        state = wanted
+    return bytes(pieces) if state == b"\x1b(B" else bytes(pieces) + b"\x1b(B"
+
+
+def _shift_jis(run: str) -> bytes:
+    pieces = bytearray()
+    for char in run.translate(_TO_JAPANESE):
+        if char <= "\x80":
+            pieces += char.encode("latin-1")
+        elif "\uff61" <= char <= "\uff9f":
+            pieces.append(ord(char) - 0xFF61 + 0xA1)
+        else:
+            pieces += _shifted(_pointer(char, "shift_jis"))
+    return bytes(pieces)
+
+
+def _each(runs: dict[int, str]) -> dict[str, bytes]:
+    """The bytes of each character, of *runs* of characters that begin at a number."""
+    return {char: (first + place).to_bytes(2) for first, run in runs.items() for place, char in enumerate(run)}
+
+
+# Where browsers write other bytes than Python's codecs: all characters were compared with what Chromium writes.
+_BIG5 = _each(
+    {0xA145: "\u2027", 0xA14E: "\ufe51", 0xA1C2: "\xaf", 0xA1E3: "\uff5e", 0xA1F2: "\u2295\u2299", 0xA1FE: "\uff0f"}
+    | {0xA240: "\uff3c\u2215\ufe68", 0xA244: "\uffe5", 0xA246: "\uffe0\uffe1", 0xA27E: "\u256d"}
+    | {0xA2A1: "\u256e\u2570\u256f", 0xA3C0: "".join(map(chr, range(0x2400, 0x2420))), 0xA3E0: "\u2421\u20ac"}
+    | {0xC6CF: "\u5ef4", 0xC6D3: "\u65e0", 0xC6D5: "\u7676", 0xC6D7: "\u96b6", 0xC6DF: "\u4edd"}
+    | {0xFB48: "\u5605", 0xFBF9: "\u5ed0", 0xFC6C: "\u60a4", 0xFE52: "\u732a"}
+)
+_NOT_IN_BIG5 = frozenset("\xa2\xa3\xa5\u2022\u203e\u223c\u2609\u2641\uff64")
+_GB18030 = _each(
+    {0xA6D9: "\ufe10\ufe12\ufe11\ufe13\ufe14\ufe15\ufe16", 0xA6EC: "\ufe17\ufe18", 0xA6F3: "\ufe19"}
+    | {0xA8BC: "\u1e3f", 0xFE59: "\u9fb4", 0xFE61: "\u9fb5", 0xFE66: "\u9fb6\u9fb7", 0xFE6D: "\u9fb8"}
+    | {0xFE7E: "\u9fb9", 0xFE90: "\u9fba", 0xFEA0: "\u9fbb"}
+) | {"\ue7c7": b"\x815\xf47"}
+
+
+def _big5(run: str) -> bytes:
+    pieces = bytearray()
+    for char in run:
+        piece = _BIG5.get(char) or char.encode("big5hkscs")
+        # Hong Kong's additions are read, never written.
+        if char in _NOT_IN_BIG5 or (len(piece) > 1 and piece[0] < 0xA1):
+            raise UnicodeEncodeError("big5", run, 0, len(run), "no such character")
+        pieces += piece
+    return bytes(pieces)
+
+
+def _gb18030(run: str) -> bytes:
+    if "\ue5e5" in run:
+        raise UnicodeEncodeError("gb18030", run, 0, len(run), "no such character")
+    return b"".join(_GB18030.get(char) or char.encode("gb18030") for char in run)
+
+
+def _gbk(run: str) -> bytes:
+    pieces = [b"\x80" if char == "\u20ac" else _gb18030(char) for char in run]
+    if any(len(piece) > 2 for piece in pieces):
+        raise UnicodeEncodeError("gbk", run, 0, len(run), "no such character")
+    return b"".join(pieces)
+
+
+_WRITERS = {
+    "euc-jp": _euc_jp,
+    "iso-2022-jp": _iso_2022_jp,
+    "shift_jis": _shift_jis,
+    "big5": _big5,
+    "gb18030": _gb18030,
+    "gbk": _gbk,
+}
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _BEGIN_MARKS = frozenset(mark[:1] for mark, _ in _MARKS)
@@ -41,7 +250,7 @@ _XML_DECLARATION = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(?
 _CSS_CHARSET = re.compile(rb'@charset "([\x00-\x21\x23-\x7f]*)";')
 
 
-def named(label: str | None) -> str | None:
+def encoding_name(label: str | None) -> str | None:
     """The standard's name of the encoding that *label* means; None where it means none."""
     return _named(label) if label and len(label) < 64 else None
 
@@ -60,12 +269,12 @@ def text(body: bytes, encoding: str) -> str:
                 body = body[len(mark) :]
     if encoding in ("utf-8", "replacement"):
         return body.decode("utf-8", "replace")
-    return legacy.decoded(body, encoding)
+    return decoded(body, encoding)
 
 
 def pieces(body: bytes, encoding: str, most: int) -> Iterator[str]:
     """As `text`, of the first *most* bytes, and a piece at a time."""
-    reader = legacy.reader(body, encoding)
+    reader = text_decoder(body, encoding)
     start = next((len(mark) for mark, name in _MARKS if body.startswith(mark) and name == encoding), 0)
     end = min(len(body), most)
     for position in range(start, end, _PIECE):
@@ -75,29 +284,29 @@ def pieces(body: bytes, encoding: str, most: int) -> Iterator[str]:
 
 def encoded(run: str, encoding: str) -> bytes:
     """*run* in *encoding*, a name of the standard; UnicodeEncodeError where it has no such character."""
-    return legacy.encoded(run, encoding)
+    return encoded_legacy(run, encoding)
 
 
 def of_html(body: bytes, header: str | None) -> str:
     """The encoding of an HTML document; windows-1252 where nothing says."""
-    return marked(body) or named(header) or _from_meta(body) or _from_xml(body) or "windows-1252"
+    return marked(body) or encoding_name(header) or _from_meta(body) or _from_xml(body) or "windows-1252"
 
 
 def of_xml(body: bytes, header: str | None) -> str:
     """The encoding of an XML document; UTF-8 where nothing says."""
-    return marked(body) or named(header) or _from_xml(body) or "utf-8"
+    return marked(body) or encoding_name(header) or _from_xml(body) or "utf-8"
 
 
 def of_css(body: bytes, header: str | None, document: str | None = None) -> str:
     """The encoding of a style sheet; that of the *document* which names it, else UTF-8, where nothing says."""
     own = _CSS_CHARSET.match(body, 0, _PRESCAN)
-    label = _ascii(named(own[1].decode("ascii"))) if own else None
-    return marked(body) or named(header) or label or named(document) or "utf-8"
+    label = _ascii(encoding_name(own[1].decode("ascii"))) if own else None
+    return marked(body) or encoding_name(header) or label or encoding_name(document) or "utf-8"
 
 
 def of_text(body: bytes, header: str | None) -> str:
     """The encoding of plain text; UTF-8 where nothing says."""
-    return marked(body) or named(header) or "utf-8"
+    return marked(body) or encoding_name(header) or "utf-8"
 
 
 def marked(body: bytes) -> str | None:
@@ -120,13 +329,13 @@ def _from_xml(body: bytes) -> str | None:
     if body.startswith(b"\0<\0?\0x"):
         return "utf-16be"
     found = _XML_DECLARATION.match(body, 0, _PRESCAN)
-    return _ascii(named((found[1] or found[2] or b"").decode("latin-1"))) if found else None
+    return _ascii(encoding_name((found[1] or found[2] or b"").decode("latin-1"))) if found else None
 
 
 def _from_meta(body: bytes) -> str | None:
     """The HTML standard's prescan, and where it finds nothing, the same for a meta element that comes late."""
     early = _AT_ONCE.match(body, 0, _PRESCAN)
-    if early and (found := _ascii(named(early[1].decode("ascii")))):
+    if early and (found := _ascii(encoding_name(early[1].decode("ascii")))):
         return found
     for head in (body[:_PRESCAN], body[:_LATE]):
         if b"charset" in head.lower() and (found := _prescan(head)):
@@ -178,4 +387,4 @@ def _declared(attributes: dict[bytes, bytes]) -> str | None:
         label = (found[1] or found[2] or found[3] or b"") if found else b""
     else:
         return None
-    return _ascii(named(label.decode("latin-1")))
+    return _ascii(encoding_name(label.decode("latin-1")))

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from archiver.extract import charset
+from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
-from archiver.extract.found import Found
 from archiver.model import Hop, Links
 
 MOST_BYTES = 16 << 20
@@ -81,10 +81,10 @@ _DULL = re.compile(
 )
 
 
-def read(document: Document) -> Links:
+def read_css(document: Document) -> Links:
     """What the style sheet loads, all of it page requisites."""
     encoding = charset.of_css(document.body, document.charset)
-    found = Found()
+    found = LinkCollector()
     for reference, context in references(charset.text(document.body[:MOST_BYTES], encoding)):
         found.add(reference, Hop.REQUISITE, context)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
@@ -104,7 +104,7 @@ def references(text: str) -> Iterator[tuple[str, str]]:
 
 def placed(text: str) -> Iterator[tuple[int, int, str]]:
     """As `references`, for who writes: where each begins and ends in *text*, without its quotes, and what it means."""
-    scan = _Scan(len(text))
+    scan = _TokenScan(len(text))
     for token in _TOKEN.finditer(text):
         step = _STEPS.get(token.lastgroup or "")
         reference = step(scan, token) if step else None
@@ -122,7 +122,7 @@ def _filters(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _told(text: str, tokens: Iterable[re.Match[str]]) -> Iterator[tuple[str, str]]:
-    scan = _Scan(len(text))
+    scan = _TokenScan(len(text))
     for token in tokens:
         step = _STEPS.get(token.lastgroup or "")
         reference = step(scan, token) if step else None
@@ -147,7 +147,7 @@ def _leaping(text: str) -> Iterator[re.Match[str]]:
             token = _TOKEN.match(text, position) if token.lastgroup in _BEFORE_A_STRING else None
 
 
-class _Scan:
+class _TokenScan:
     """What the tokens up to here say of those that follow."""
 
     def __init__(self, length: int) -> None:
@@ -199,15 +199,15 @@ class _Scan:
 
 
 _BEFORE_A_STRING = ("url", "src", "import")
-_STEPS: dict[str, Callable[[_Scan, re.Match[str]], tuple[str, str] | None]] = {
-    "double_end": _Scan.string,
-    "single_end": _Scan.string,
-    "url": _Scan.url,
-    "src": _Scan.src,
-    "import": _Scan.at_import,
-    "set": _Scan.parenthesis,
-    "open": _Scan.parenthesis,
-    "close": _Scan.parenthesis,
+_STEPS: dict[str, Callable[[_TokenScan, re.Match[str]], tuple[str, str] | None]] = {
+    "double_end": _TokenScan.string,
+    "single_end": _TokenScan.string,
+    "url": _TokenScan.url,
+    "src": _TokenScan.src,
+    "import": _TokenScan.at_import,
+    "set": _TokenScan.parenthesis,
+    "open": _TokenScan.parenthesis,
+    "close": _TokenScan.parenthesis,
 }
 
 

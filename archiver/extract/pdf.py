@@ -10,8 +10,8 @@ import re
 import zlib
 from collections.abc import Iterator
 
+from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
-from archiver.extract.found import Found
 from archiver.model import Hop, Links
 
 MOST_BYTES = 64 << 20
@@ -41,12 +41,12 @@ _MEANT = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _LONGEST = 1 << 14  # bytes of an address
 
 
-def read(document: Document) -> Links:
+def read_pdf(document: Document) -> Links:
     """The links of the PDF, resolved against its own base where it says one."""
     body = document.body[:MOST_BYTES]
     if _ENCRYPTED.search(body):
         return Links(note="an encrypted PDF: its links were not read")
-    found = Found()
+    found = LinkCollector()
     base = ""
     referred: set[bytes] = set()
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""

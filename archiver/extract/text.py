@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from archiver.extract import charset
+from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
-from archiver.extract.found import Found
 from archiver.model import Hop, Links
 
 MOST_BYTES = 32 << 20
@@ -26,10 +26,10 @@ def begins_as_list(head: bytes) -> bool:
     return _BEGINNING.fullmatch(head) is not None
 
 
-def read(document: Document) -> Links:
+def read_text(document: Document) -> Links:
     """The URLs of the list; nothing where a line is none."""
     encoding = charset.of_text(document.body, document.charset)
-    found = Found()
+    found = LinkCollector()
     for line in lines(charset.pieces(document.body, encoding, MOST_BYTES)):
         address = line.strip()
         if not address or address.startswith("#"):

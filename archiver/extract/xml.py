@@ -3,22 +3,29 @@
 XHTML and SVG are read as HTML is, an XSL style sheet as the HTML that it makes. `xml_events` reports the tags and
 texts, of broken documents too; it reads no other file. XHTML that is not well-formed is also read as HTML, because
 servers and pages lie.
+
+What a sitemap names: XML (also feeds) or a list of addresses, plain or packed with gzip.
+
+How it is named and what type it is said to have does not count; its bytes do.
 """
 
 import re
 from dataclasses import replace
 from functools import partial
 
-from archiver.extract import charset, dash, feeds, html, vocabularies
-from archiver.extract.bases import plain
+from archiver.extract import charset, media, xml_vocabularies
+from archiver.extract import feed as feeds
+from archiver.extract.collector import LinkCollector, base_of
 from archiver.extract.document import Document
-from archiver.extract.elements import Attributes, Elements
-from archiver.extract.entries import ROOTS, Entries, as_written, written_plainly
-from archiver.extract.found import base_of
-from archiver.extract.xml_events import Pieces, told
+from archiver.extract.html import lenient
+from archiver.extract.html.elements import Attributes, Elements
+from archiver.extract.sitemap import ROOTS, SitemapEntries, as_written, written_plainly
+from archiver.extract.text import lines
+from archiver.extract.xml_parser import Pieces, parse_xml
+from archiver.extract.xml_vocabularies import plain
+from archiver.http import content_coding
 from archiver.model import Hop, Links
 
-MOST_BYTES = 50 << 20
 _MARKUP = frozenset(("html", "svg", "stylesheet", "transform"))
 _ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
 _XSL = "{http://www.w3.org/1999/XSL/Transform}"
@@ -28,7 +35,7 @@ _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
 _AT_ONCE = 8 << 20  # bytes of a sitemap that is read in one leap if it can be
 
 
-def read(document: Document) -> Links:
+def read_xml(document: Document) -> Links:
     """What the document names, by the vocabulary of its root."""
     encoding = charset.of_xml(document.body, document.charset)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
@@ -43,28 +50,28 @@ def of_text(pieces: Pieces, document: Document, encoding: str, note: str = "") -
         found = written_plainly("".join(pieces())) if len(document.body) <= _AT_ONCE else None
         if found is not None:
             return found.links(document.url, encoding, note, queries="utf-8")
-        return told(pieces, Entries)[0].links(document.url, encoding, note)
+        return parse_xml(pieces, SitemapEntries)[0].links(document.url, encoding, note)
     if name in _MARKUP:
         return _markup(pieces, document, encoding, note)
     if name == "mpd":
-        found, left_out = dash.read(pieces, document.url)
+        found, left_out = media.read_dash(pieces, document.url)
         return found.links(document.url, encoding, note or left_out, queries="utf-8")
     if name in feeds.ROOTS:
-        feed, _ = told(pieces, partial(feeds.Feed, document.url))
+        feed, _ = parse_xml(pieces, partial(feeds.FeedReader, document.url))
         return feed.found.links(document.url, encoding, note, queries="utf-8")
-    known = vocabularies.terms(name, document.hop)
-    anything, _ = told(pieces, partial(vocabularies.Anything, document.url, known))
+    known = xml_vocabularies.terms(name, document.hop)
+    anything, _ = parse_xml(pieces, partial(xml_vocabularies.AnyVocabulary, document.url, known))
     return anything.found.links(document.url, encoding, note, queries="utf-8")
 
 
 def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Links:
-    markup, whole = told(pieces, _Markup)
+    markup, whole = parse_xml(pieces, _Markup)
     elements = markup.elements
     links = elements.found.links(base_of(document.url, elements.base), encoding, note)
     links = replace(links, nofollow=tuple(elements.nofollow))
     if whole or not markup.page:
         return links
-    mended = html.read(document)
+    mended = lenient.read_html(document)
     return links if len(links.links) > len(mended.links) else mended  # an empty script hides all behind it from HTML
 
 
@@ -122,7 +129,31 @@ class _Markup:
 
     def pi(self, target: str, content: str | None = None) -> None:
         """Take in a processing instruction."""
-        vocabularies.sheet(self.elements.found, target, content)
+        xml_vocabularies.sheet(self.elements.found, target, content)
 
     def close(self) -> None:
         """Nothing is left to do: everything was told as it came."""
+
+
+MOST_BYTES = 50 << 20  # sitemaps.org's own bound
+
+
+def read_text_sitemap(document: Document) -> Links:
+    """The entries of the sitemap: pages as LINK, further sitemaps as MANIFEST."""
+    body, note = document.body, ""
+    if body.startswith(b"\x1f\x8b"):
+        body, note = content_coding.decoded(body, ("gzip",), MOST_BYTES)
+    elif len(body) > MOST_BYTES:
+        note = f"only the first {MOST_BYTES} bytes"
+    encoding = charset.of_xml(body, document.charset)
+    pieces = partial(charset.pieces, body, encoding, MOST_BYTES)
+    if next(pieces(), "").lstrip().startswith("<"):
+        return of_text(pieces, replace(document, body=body), encoding, note)
+    found = LinkCollector()
+    for line in lines(pieces()):
+        address = line.strip()
+        if address[:8].lower().startswith(("http://", "https://")):
+            found.add(address, Hop.LINK, "line")
+        if found.full:
+            break
+    return found.links(document.url, encoding, note, queries="utf-8")

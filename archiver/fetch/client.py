@@ -17,22 +17,19 @@ from typing import TYPE_CHECKING, Any
 from archiver import url
 from archiver.config.settings import FetchSettings
 from archiver.errors import Failure, FetchError
-from archiver.fetch.asking import Asking, user_agent
-from archiver.fetch.crowd import Crowd, Steps
-from archiver.fetch.guard import Guard
-from archiver.fetch.lookup import Lookups, routed
+from archiver.fetch.cpu_share import FramerSteps, SharedCpu
+from archiver.fetch.dns import Lookups, routed
+from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.request import RequestMaker
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.wire import UNVERIFIED
-from archiver.http import Framer, Wanted
-from archiver.http.endless import WHOLE
+from archiver.http import Framer, WantedTypes
+from archiver.http.body_limits import WHOLE, UnreadReason
 from archiver.http.head import body_length, may_be_head
-from archiver.http.unread import Word
 from archiver.model import Exchange, Framing, Truncation
 
 if TYPE_CHECKING:
-    from archiver.fetch.tap import Wire
-
-__all__ = ["Fetcher", "Gate", "Progress", "user_agent"]
+    from archiver.fetch.wire import Wire
 
 Gate = Callable[[], Awaitable[None]]
 
@@ -64,20 +61,20 @@ class Fetcher:
     def __init__(
         self,
         settings: FetchSettings,
-        guard: Guard,
+        guard: AddressGuard,
         spool_folder: Path | SpoolFolder,
         algorithm: str,
         writer: ThreadPoolExecutor,
         lookups: Lookups | None = None,
     ) -> None:
-        from archiver.fetch.tap import Lines  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
+        from archiver.fetch.connection import ConnectionPool  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
 
         self._guard = guard
-        self._asking = Asking(settings, guard)
-        self._needed = Bounds(settings.max_response_size, settings.timeout, Wanted(), settings.max_unstated_size)
-        self._bounds = replace(self._needed, wanted=Wanted(settings.include_type, settings.exclude_type))
-        self._lines = Lines(settings.timeout, guard, lookups)
-        self._crowd = Crowd()
+        self._asking = RequestMaker(settings, guard)
+        self._needed = Bounds(settings.max_response_size, settings.timeout, WantedTypes(), settings.max_unstated_size)
+        self._bounds = replace(self._needed, wanted=WantedTypes(settings.include_type, settings.exclude_type))
+        self._lines = ConnectionPool(settings.timeout, guard, lookups)
+        self._crowd = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self._spool_folder = spool_folder if isinstance(spool_folder, SpoolFolder) else SpoolFolder(spool_folder)
         self._algorithm = algorithm
@@ -172,7 +169,7 @@ class Bounds:
 
     max_size: int  # of the whole block; 0: no limit
     timeout: float
-    wanted: Wanted
+    wanted: WantedTypes
     max_unstated: int = 0  # of a body whose head does not state its length; 0: no limit
 
 
@@ -197,7 +194,7 @@ class _Attempt:
     )
 
     def __init__(
-        self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, beside: tuple[Crowd, Progress]
+        self, wire: "Wire", request: bytes, spool: Spool, bounds: Bounds, beside: tuple[SharedCpu, Progress]
     ) -> None:
         self.framer = Framer()
         self._wire = wire
@@ -257,7 +254,7 @@ class _Attempt:
         return self._wire.reused and (another or framing.protocol == "http/0.9" or framing.status == LATE)
 
     async def _receive(self) -> None:
-        framer, awake, steps = self.framer, self._wire.awake, Steps(self.framer)
+        framer, awake, steps = self.framer, self._wire.awake, FramerSteps(self.framer)
         began = awake.now()
         while not framer.done:
             timeout = self._bounds.timeout
@@ -309,7 +306,7 @@ class _Attempt:
             self._large = True
             await self._give_way(await self._spool.flush(framing))
             if self._spool.tight and not self.framer.done and _is_unstated(framing):
-                self._end_at(f"{Word.UNSTATED}:{self._spool.length} bytes, for want of room on the disk")
+                self._end_at(f"{UnreadReason.UNSTATED}:{self._spool.length} bytes, for want of room on the disk")
 
     def _limit(self, framing: Framing | None) -> tuple[float, str]:
         """How long the block may become, and the remark of one that is cut there."""
@@ -320,7 +317,7 @@ class _Attempt:
             limit, remark = framing.head_length + self._extent.size, self._extent.remark
         most = self._bounds.max_unstated
         if most and most < self._progress.received and framing.head_length + most < limit and _is_unstated(framing):
-            limit, remark = framing.head_length + most, f"{Word.UNSTATED}:{most} bytes"
+            limit, remark = framing.head_length + most, f"{UnreadReason.UNSTATED}:{most} bytes"
         return limit, remark
 
     def _end_at(self, remark: str) -> None:

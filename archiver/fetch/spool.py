@@ -16,15 +16,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver import disk
+from archiver import storage
 from archiver.errors import SHORTAGES, ArchiveError, ShortageError
-from archiver.fetch.descriptors import allowed
 from archiver.http import Digester
 from archiver.model import Digests, Framing
+from archiver.storage import allowed
 
 IN_MEMORY = 256 << 10  # bytes; nine of ten pages and images are smaller
 PIECE = 1 << 20  # read at a time: with each the threads take turns, which can cost some milliseconds
-STEP = 2 * disk.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
+STEP = 2 * storage.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
 SPARE = 128  # open files that are left to the archive and the database, which could not go on without …
 SPARE_SHARE = 8  # … but never more than this part of all
 
@@ -88,7 +88,7 @@ class SpoolFolder:
     def is_tight(self, size: int) -> bool:
         """Whether a response of *size* bytes should not grow: it will be written once more, into a WARC."""
         with self.trouble(NOT_TAKEN):
-            return disk.free(self.path) - self._held - self._floor < size
+            return storage.free(self.path) - self._held - self._floor < size
 
     @contextmanager
     def trouble(self, what: str, wanted: int = 0, name: str = "") -> Iterator[None]:
@@ -98,7 +98,7 @@ class SpoolFolder:
         except OSError as error:
             kind = ShortageError if error.errno in SHORTAGES else ArchiveError
             whose = f"the response of {name}" if name else "a response"
-            raise kind(f"{self.path}: {whose} {what}: {disk.words(error, self.path, wanted)}") from error
+            raise kind(f"{self.path}: {whose} {what}: {storage.words(error, self.path, wanted)}") from error
 
 
 class FileBlock:
@@ -132,7 +132,7 @@ class FileBlock:
             with suppress(OSError):  # nobody needs it any more
                 for left in range(self._length - STEP, 0, -STEP):
                     self._file.truncate(left)
-                    disk.sync_data(self._file)
+                    storage.sync_data(self._file)
             self._file.close()
             self._folder.hold(-self._length, self._name)
 
@@ -249,6 +249,6 @@ class Spool:
         self.tight = self._folder.is_tight(self._written)
         if self._written - self._synced >= STEP:
             with self._folder.trouble(NOT_TAKEN, name=self._name):
-                disk.sync_data(self._file)
+                storage.sync_data(self._file)
             self._synced = self._written
         return time.thread_time() - began

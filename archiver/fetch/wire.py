@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from archiver.fetch.peers import peer_of
+from archiver.fetch.tls import peer_of
 
 if TYPE_CHECKING:
-    from archiver.fetch.tap import TapProtocol
+    from archiver.fetch.connection import TapProtocol
 
 UNVERIFIED = "tls-unverified"  # a note of a connection: nobody vouches for the other end
 HIGH_WATER = 512 << 10  # bytes held for a slow reader before the server is made to wait

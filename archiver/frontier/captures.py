@@ -1,10 +1,16 @@
-"""Captures: those of a WARC file, as an index lists them, and the newest of each URL, as crawls are compared by it."""
+"""Captures: those of a WARC file, as an index lists them, and the newest of each URL, as crawls are compared by it.
+
+Records that belong to no visit, as an index lists them: look-ups of names, and the papers of the crawl.
+
+Runs inside its caller's transaction, after the files were told in which they lie.
+"""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from archiver.model import Capture, Profile, Span, State, Truncation
+from archiver.frontier.database import Connection
+from archiver.model import Capture, Profile, Resource, Span, State, Truncation
 
 IN_FILE = """
 SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, received, warcs.name,
@@ -43,7 +49,7 @@ def capture(row: sqlite3.Row) -> Capture:
     )
 
 
-class Taken(NamedTuple):
+class CaptureRow(NamedTuple):
     """One capture, as crawls are compared by it."""
 
     url: str
@@ -62,21 +68,48 @@ class Taken(NamedTuple):
         return 200 if self.revisit == Profile.NOT_MODIFIED else self.status
 
 
-class Standing(NamedTuple):
+class UrlStatus(NamedTuple):
     """How a URL stands, and its newest capture."""
 
     url: str
     state: State
     note: str
-    taken: Taken | None
+    taken: CaptureRow | None
 
 
-def newest(db: sqlite3.Connection) -> Iterator[Standing]:
+def newest(db: sqlite3.Connection) -> Iterator[UrlStatus]:
     """Every URL but robots.txt, in the order in which they were found; read row by row."""
     for row in db.execute(_NEWEST):
-        yield Standing(row[0], State(row[1]), row[2], None if row[3] is None else Taken(row[0], *row[3:]))
+        yield UrlStatus(row[0], State(row[1]), row[2], None if row[3] is None else CaptureRow(row[0], *row[3:]))
 
 
 def is_known(db: sqlite3.Connection, address: str) -> bool:
     """Whether *address* has a row."""
     return db.execute("SELECT 1 FROM urls WHERE url = ?", (address,)).fetchone() is not None
+
+
+KEEP = """
+INSERT OR IGNORE INTO records (uri, timestamp, mime, digest, warc, offset, length)
+SELECT ?, ?, ?, ?, id, ?, ? FROM warcs WHERE name = ?
+"""
+_SELECT = """
+SELECT uri, timestamp, mime, records.digest, warcs.name, offset, length
+FROM records JOIN warcs ON warcs.id = records.warc
+"""
+RECORDS_IN_FILE = f"{_SELECT} WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?"
+LATEST = f"{_SELECT} WHERE substr(uri, 1, length(?)) = ? ORDER BY records.id DESC LIMIT 1"
+
+
+def keep(db: Connection, resources: Sequence[Resource]) -> None:
+    """Write down where *resources* lie."""
+    if resources:
+        db.executemany(KEEP, [_row(each) for each in resources])
+
+
+def resource_rows(rows: Iterable[sqlite3.Row]) -> list[Resource]:
+    """What *rows* of a selection from here say."""
+    return [Resource(row[0], row[1], row[2], row[3], row[4], Span(row[5], row[6])) for row in rows]
+
+
+def _row(each: Resource) -> tuple[str | int, ...]:
+    return each.uri, each.timestamp, each.mime, each.digest, each.span.offset, each.span.length, each.warc

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from archiver.frontier.account import Totals
-from archiver.frontier.readonly import COUNTED_SINCE, REVISITS_SINCE, version_of
+from archiver.frontier.database import COUNTED_SINCE, REVISITS_SINCE, version_of
+from archiver.frontier.totals import Totals
 
 MICRO = 1_000_000
 SLICES = 96  # of a crawl's life, at most
@@ -36,7 +36,7 @@ _STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STA
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSlices:
     """The life of a crawl, cut into slices of equal and round length."""
 
     begins: int  # seconds since the epoch, a multiple of `step`
@@ -44,7 +44,7 @@ class Span:
     slices: int  # 0: there is no capture
 
     @classmethod
-    def of(cls, totals: Totals) -> "Span":
+    def of(cls, totals: Totals) -> "TimeSlices":
         """The slices from the first capture to the last."""
         if not totals.captures:
             return cls(0, 1, 0)
@@ -55,7 +55,7 @@ class Span:
         return cls(first // step * step, step, last // step - first // step + 1)
 
 
-class Answered(NamedTuple):
+class CaptureGroup(NamedTuple):
     """Captures that are alike in what the plots by time tell apart."""
 
     slice: int
@@ -83,7 +83,7 @@ class HostFigures(NamedTuple):
     unmodified_bytes: int
 
 
-class Truncated(NamedTuple):
+class TruncatedCapture(NamedTuple):
     """A capture that is not whole."""
 
     url: str
@@ -93,7 +93,7 @@ class Truncated(NamedTuple):
     timestamp: int  # microseconds since the epoch
 
 
-class Missing(NamedTuple):
+class MissingRequisite(NamedTuple):
     """A part of an archived page that is not there."""
 
     url: str
@@ -101,7 +101,7 @@ class Missing(NamedTuple):
     page: str  # that needs it
 
 
-class Seed(NamedTuple):
+class SeedFigures(NamedTuple):
     """A seed, and where it led."""
 
     url: str
@@ -116,7 +116,7 @@ def _revisit(db: sqlite3.Connection) -> str:
     return "revisit" if version_of(db) >= REVISITS_SINCE else "''"
 
 
-def answered(db: sqlite3.Connection, span: Span) -> Iterator[Answered]:
+def answered(db: sqlite3.Connection, span: TimeSlices) -> Iterator[CaptureGroup]:
     """All captures, counted by what the plots tell apart: some thousands of rows at most, from one pass.
 
     What they are grouped by is one number, for that is what can be sorted fast.
@@ -127,10 +127,10 @@ def answered(db: sqlite3.Connection, span: Span) -> Iterator[Answered]:
         (span.begins * MICRO, span.step * MICRO),
     )
     for alike, captures, received in rows:
-        yield Answered(alike // 100, alike // 10 % 10, alike % 10, captures, received)
+        yield CaptureGroup(alike // 100, alike // 10 % 10, alike % 10, captures, received)
 
 
-def failed(db: sqlite3.Connection, span: Span) -> list[tuple[int, int]]:
+def failed(db: sqlite3.Connection, span: TimeSlices) -> list[tuple[int, int]]:
     """(slice, URLs that failed in it); it may lie before the first answer, or after the last."""
     return list(
         db.execute(
@@ -284,14 +284,14 @@ def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
     )
 
 
-def truncated(db: sqlite3.Connection) -> Iterator[Truncated]:
+def truncated(db: sqlite3.Connection) -> Iterator[TruncatedCapture]:
     """Each capture that is not whole, in the order of their commits."""
     rows = db.execute(
         "SELECT urls.url, captures.status, received, truncated, timestamp FROM captures "
         "JOIN urls ON urls.id = captures.url WHERE truncated <> '' ORDER BY captures.id"
     )
     for row in rows:
-        yield Truncated(*row)
+        yield TruncatedCapture(*row)
 
 
 MISSING = (
@@ -304,14 +304,14 @@ FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state
 """  # noqa: S608 - a constant
 
 
-def missing_requisites(db: sqlite3.Connection) -> Iterator[Missing]:
+def missing_requisites(db: sqlite3.Connection) -> Iterator[MissingRequisite]:
     """What archived pages need to be shown and is not there, in the order of discovery.
 
     A redirect on the way counts as the requisite that it stands for. What only a script names, and what still waits,
     is not told of.
     """
     for row in db.execute(_MISSING_ROWS):
-        yield Missing(*row)
+        yield MissingRequisite(*row)
 
 
 def broken_pages(db: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
@@ -349,7 +349,7 @@ def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
     return [(STATES[state], failure, status, urls) for state, failure, status, urls in rows]
 
 
-def seeds(db: sqlite3.Connection) -> Iterator[Seed]:
+def seeds(db: sqlite3.Connection) -> Iterator[SeedFigures]:
     """Each seed, in the order given."""
     rows = db.execute(
         "SELECT urls.url, state, status, failure, note, coalesce((SELECT moved.url FROM urls AS moved "
@@ -357,4 +357,4 @@ def seeds(db: sqlite3.Connection) -> Iterator[Seed]:
         "FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
     )
     for row in rows:
-        yield Seed(*row)
+        yield SeedFigures(*row)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from shlex import quote
 
-from archiver.frontier.connection import Connection
-from archiver.frontier.readonly import HELD_SINCE, version_of
+from archiver.frontier.database import HELD_SINCE, Connection, version_of
 
 MOST = 20_000  # URLs of one pattern
 AT_ONCE = 1000  # URLs in one transaction: a crawl may be running

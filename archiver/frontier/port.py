@@ -7,15 +7,27 @@ are committed in batches, each batch in one transaction; what a verb has returne
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from archiver.adapting import UNTAUGHT, Lesson
-from archiver.allowance import FREE, Allowance
-from archiver.frontier.recalling import Manner, Recalled
-from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Robots, Settlement
-from archiver.slumber import AWAKE, Slumber
+from archiver.model import Capture, Claim, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
+from archiver.policy.host_backoff import AWAKE, HostBackoff
+from archiver.policy.limits import FREE, Allowance
+from archiver.policy.throttle import UNTAUGHT, ThrottleState
 
-NOTHING_NEW: Mapping[int, Lesson] = MappingProxyType({})
+InheritedThrottle = tuple[
+    str, float, float, float, float, str
+]  # key of a host, parked until, rate, its limit, width, and why
+
+
+class EarlierFind(NamedTuple):
+    """A URL of an earlier crawl that scope takes now, and what led to it then."""
+
+    new: NewUrl
+    via: str
+    seed: str
+
+
+NOTHING_NEW: Mapping[int, ThrottleState] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +38,15 @@ class HostRow:
     key: str  # scheme and authority
     parked: float  # seconds since the epoch; not one request before
     robots: Robots | None
-    lesson: Lesson = UNTAUGHT
-    slumber: Slumber = AWAKE
+    lesson: ThrottleState = UNTAUGHT
+    slumber: HostBackoff = AWAKE
     asked: float = 0.0  # when `robots` was; infinity while it is asked for again
     answered: bool = False  # ever, whatever it was asked for
     refuses: float = 0.0  # seconds since the epoch: since when it refuses us; 0: it does not
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class UrlWindow:
     """The next URLs of one host, by priority and age."""
 
     claims: tuple[Claim, ...]
@@ -45,7 +57,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class HostWindow:
     """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
 
     host: int
@@ -156,10 +168,10 @@ class Frontier(Protocol):
         meanwhile. All in one transaction; their rows, in this order.
         """
 
-    async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
+    async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> UrlWindow:
         """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
 
-    async def windows(self, wanted: Sequence[Wanted], now: float) -> list[Window]:
+    async def windows(self, wanted: Sequence[HostWindow], now: float) -> list[UrlWindow]:
         """The next URLs of many hosts, in the order of *wanted*."""
 
     async def next_due(self, now: float) -> float:
@@ -169,7 +181,7 @@ class Frontier(Protocol):
         self,
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
-        lessons: Mapping[int, Lesson] = NOTHING_NEW,
+        lessons: Mapping[int, ThrottleState] = NOTHING_NEW,
         resources: Sequence[Resource] = (),
     ) -> Settled:
         """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us.
@@ -177,7 +189,7 @@ class Frontier(Protocol):
         *resources* are records in these files that belong to no visit.
         """
 
-    async def doze(self, host: int, slumber: Slumber) -> None:
+    async def doze(self, host: int, slumber: HostBackoff) -> None:
         """Keep how *host* fails, or that it does not any more."""
 
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
@@ -198,10 +210,10 @@ class Frontier(Protocol):
     async def unknown(self, addresses: Collection[str]) -> set[str]:
         """Those of *addresses* that the crawl has never heard of."""
 
-    async def recall(self, recalled: Sequence[Recalled]) -> int:
+    async def recall(self, recalled: Sequence[EarlierFind]) -> int:
         """URLs of an earlier crawl wait from now on; how many were not known."""
 
-    async def inherit(self, manners: Sequence[Manner]) -> None:
+    async def inherit(self, manners: Sequence[InheritedThrottle]) -> None:
         """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
 
     async def begin_run(self, now: float) -> None:

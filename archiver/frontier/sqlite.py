@@ -16,40 +16,36 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 
-from archiver.adapting import Lesson
-from archiver.allowance import FREE, Allowance
-from archiver.disk import bare, regular
 from archiver.errors import ArchiveError
-from archiver.frontier import (
-    adding,
-    again,
-    asking,
-    captures,
-    clocks,
-    held,
-    learning,
-    leasing,
-    limits,
-    migrations,
-    pausing,
-    recalling,
-    records,
-    runs,
-    seeding,
-    settling,
-    tallies,
-    trouble,
-    trust,
-    ways,
-)
-from archiver.frontier.again import Held
-from archiver.frontier.connection import Connection, connect, inside
+from archiver.frontier import captures, database, enqueue, held, outcomes, retry, robots, url_queue
+from archiver.frontier import captures as records
+from archiver.frontier import hosts as clocks
+from archiver.frontier import hosts as pausing
+from archiver.frontier import hosts as ways
+from archiver.frontier import settle as learning
+from archiver.frontier import settle as settling
+from archiver.frontier import settle as tallies
+from archiver.frontier.database import Connection, connect, inside
+from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.held import HeldPattern
-from archiver.frontier.offers import Offers
-from archiver.frontier.port import NOTHING_NEW, Counts, FileRow, HostRow, Selection, Settled, Wanted, Window
-from archiver.frontier.recalling import Manner, Recalled
+from archiver.frontier.port import (
+    NOTHING_NEW,
+    Counts,
+    EarlierFind,
+    FileRow,
+    HostRow,
+    HostWindow,
+    InheritedThrottle,
+    Selection,
+    Settled,
+    UrlWindow,
+)
+from archiver.frontier.retry import Held
 from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Settlement
-from archiver.slumber import Slumber
+from archiver.policy.host_backoff import HostBackoff
+from archiver.policy.limits import FREE, Allowance
+from archiver.policy.throttle import ThrottleState
+from archiver.storage import bare, regular
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,7 +60,7 @@ class SqliteFrontier:
         self._reader = reader
         self._turn = asyncio.Lock()
         self._version = -1  # of the data, as of the latest look for what others have written
-        self._offers = Offers()  # for the thread of the writer alone
+        self._offers = RecentLinks()  # for the thread of the writer alone
         self._offered = -1  # the version of the data as of which they hold
         self._asked = 0  # each robots.txt that began to wait, and that no account knows of yet
 
@@ -77,11 +73,11 @@ class SqliteFrontier:
                 pass  # what cannot be opened fails here, not in aiosqlite's thread, which would outlive its loop
             async with AsyncExitStack() as stack:
                 writer = await stack.enter_async_context(connect(path))
-                await inside(writer, trust.check, path)
-                await migrations.prepare(path, writer)
-                await migrations.check(path, writer)
+                await inside(writer, database.check_schema, path)
+                await database.prepare(path, writer)
+                await database.check(path, writer)
                 reader = await stack.enter_async_context(connect(path))
-                await inside(reader, trust.guard, path)
+                await inside(reader, database.guard, path)
                 await reader.execute("PRAGMA query_only = 1")
                 stack.pop_all()
         return cls(path, writer, reader)
@@ -96,20 +92,20 @@ class SqliteFrontier:
 
     async def add_seeds(self, seeds: Sequence[str], due: float = 0.0) -> int:
         """Make *seeds* known and waiting; how many were new. With *due*: not before; settled URLs wait again too."""
-        return await self._write(self._anew, seeding.add, seeds, due)
+        return await self._write(self._anew, retry.add_seeds, seeds, due)
 
     async def seeds(self) -> list[str]:
         """Every seed, in the order given."""
-        return [str(row[0]) for row in await self._rows(seeding.ALL)]
+        return [str(row[0]) for row in await self._rows(retry.ALL)]
 
     async def again(self, wanted: Selection) -> int:
         """Make the URLs that *wanted* means due again, as if never tried; how many they are."""
         keys = await self._rows("SELECT id, key FROM hosts") if wanted.hosts else []
-        hosts = again.named_hosts(((int(row[0]), str(row[1])) for row in keys), wanted.hosts)
+        hosts = retry.named_hosts(((int(row[0]), str(row[1])) for row in keys), wanted.hosts)
         after = count = 0
-        while rows := [int(row[0]) for row in await self._rows(*again.question(wanted, hosts, after))]:
+        while rows := [int(row[0]) for row in await self._rows(*retry.question(wanted, hosts, after))]:
             after = rows[-1]
-            count += await self._write(self._anew, again.come_back, rows)
+            count += await self._write(self._anew, retry.come_back, rows)
         return count
 
     async def release(self, pattern: HeldPattern, allowed: int) -> int:
@@ -122,9 +118,9 @@ class SqliteFrontier:
     async def again_without_payload(self, kept: Held) -> int:
         """Make URLs due whose answers are revisits of a payload that is lost, and not *kept* elsewhere; how many."""
         count = after = 0
-        while found := await self._rows(again.WITHOUT_PAYLOAD, (after, again.AT_ONCE)):
+        while found := await self._rows(retry.WITHOUT_PAYLOAD, (after, retry.AT_ONCE)):
             after = int(found[-1][0])
-            count += await self._write(self._anew, again.come_back, again.lost(found, kept))
+            count += await self._write(self._anew, retry.come_back, retry.lost(found, kept))
         return count
 
     async def written_by_others(self) -> bool:
@@ -160,12 +156,12 @@ class SqliteFrontier:
         self, now: float, most: int, leased: Collection[int], allowance: Allowance = FREE
     ) -> list[HostRow]:
         """Hosts with a URL that is due, longest parked first, without those in *leased*."""
-        return await self._read(leasing.due_hosts, now, most, leased, allowance)
+        return await self._read(url_queue.due_hosts, now, most, leased, allowance)
 
     async def held_back(self, allowance: Allowance) -> str:
         """Which limit of the *allowance* holds how many URLs of how many hosts back, in words; "" where none does."""
-        rows = await self._rows(limits.REACHED, allowance.bounds)
-        return " and ".join(limits.words(allowance, *row) for row in rows)
+        rows = await self._rows(url_queue.REACHED, allowance.bounds)
+        return " and ".join(url_queue.words(allowance, *row) for row in rows)
 
     async def host(self, host: int) -> HostRow:
         """One host as it stands now."""
@@ -173,7 +169,7 @@ class SqliteFrontier:
 
     async def hosts(self, hosts: Collection[int]) -> list[HostRow]:
         """Each of *hosts* as it stands now, in this order."""
-        return await self._read(leasing.hosts, hosts)
+        return await self._read(url_queue.hosts, hosts)
 
     async def has_answered(self, host: int) -> bool:
         """Whether *host* has ever answered, in this run or an earlier one."""
@@ -189,23 +185,23 @@ class SqliteFrontier:
         self._asked += new
         return rows
 
-    async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> Window:
+    async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> UrlWindow:
         """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
-        return (await self.windows((Wanted(host, most, prerequisites=prerequisites),), now))[0]
+        return (await self.windows((HostWindow(host, most, prerequisites=prerequisites),), now))[0]
 
-    async def windows(self, wanted: Sequence[Wanted], now: float) -> list[Window]:
+    async def windows(self, wanted: Sequence[HostWindow], now: float) -> list[UrlWindow]:
         """The next URLs of many hosts, in the order of *wanted*."""
-        return await self._read(leasing.windows, wanted, now)
+        return await self._read(url_queue.windows, wanted, now)
 
     async def next_due(self, now: float) -> float:
         """When the next URL is due that is not due *now*; infinity where none waits for its time."""
-        return await self._read(leasing.next_due, now)
+        return await self._read(url_queue.next_due, now)
 
     async def settle(
         self,
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
-        lessons: Mapping[int, Lesson] = NOTHING_NEW,
+        lessons: Mapping[int, ThrottleState] = NOTHING_NEW,
         resources: Sequence[Resource] = (),
     ) -> Settled:
         """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us.
@@ -229,7 +225,7 @@ class SqliteFrontier:
         """Make the links of *portion* known; how many new URLs each host has got."""
         with db.transaction():
             self._forget_if_written(db)
-            added, idle = adding.add(db, self._offers.news(*portion))
+            added, idle = enqueue.add_links(db, self._offers.news(*portion))
         self._offers.remember(idle)
         return added
 
@@ -244,7 +240,7 @@ class SqliteFrontier:
         db: Connection,
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
-        lessons: Mapping[int, Lesson],
+        lessons: Mapping[int, ThrottleState],
         resources: Sequence[Resource],
     ) -> Settled:
         with db.transaction():
@@ -262,7 +258,7 @@ class SqliteFrontier:
         self._offers.forget()
         return act(db, *values, **named)
 
-    async def doze(self, host: int, slumber: Slumber) -> None:
+    async def doze(self, host: int, slumber: HostBackoff) -> None:
         """Keep how *host* fails, or that it does not any more."""
         await self._write(ways.doze, host, slumber)
 
@@ -285,16 +281,16 @@ class SqliteFrontier:
 
     async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
         """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
-        await self._write(self._anew, learning.learn, visits)
-        return await self._read(leasing.claims, [visit.url for visit in visits])
+        await self._write(self._anew, learning.record_visits, visits)
+        return await self._read(url_queue.claims, [visit.url for visit in visits])
 
     async def begin_run(self, now: float) -> None:
         """Note that a run begins; hosts that were paused in the one before may be asked again."""
-        await self._write(runs.begin, now)
+        await self._write(outcomes.begin, now)
 
     async def end_run(self, code: int, reason: str, now: float) -> None:
         """Note how the run ended, and why."""
-        await self._write(runs.end, code, reason, now)
+        await self._write(outcomes.end, code, reason, now)
 
     async def began(self) -> float:
         """Seconds since the epoch: the first capture; 0 where there is none."""
@@ -302,24 +298,24 @@ class SqliteFrontier:
 
     async def unknown(self, addresses: Collection[str]) -> set[str]:
         """Those of *addresses* that the crawl has never heard of."""
-        return await self._read(recalling.unknown, addresses)
+        return await self._read(enqueue.unknown, addresses)
 
-    async def recall(self, recalled: Sequence[Recalled]) -> int:
+    async def recall(self, recalled: Sequence[EarlierFind]) -> int:
         """URLs of an earlier crawl wait from now on; how many were not known."""
-        return await self._write(self._anew, recalling.take, recalled)
+        return await self._write(self._anew, enqueue.enqueue_earlier, recalled)
 
-    async def inherit(self, manners: Sequence[Manner]) -> None:
+    async def inherit(self, manners: Sequence[InheritedThrottle]) -> None:
         """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
-        await self._write(recalling.inherit, manners)
+        await self._write(enqueue.inherit, manners)
 
     async def counts(self) -> Counts:
         """The account of the whole crawl."""
         self._asked = 0
-        return Counts(*(await self._rows(runs.COUNTS))[0])
+        return Counts(*(await self._rows(outcomes.COUNTS))[0])
 
     async def tallies(self, most: int) -> list[PatternTally]:
         """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""
-        return tallies.read(await self._rows(tallies.NEWEST, (most,)))
+        return tallies.pattern_tallies(await self._rows(tallies.NEWEST, (most,)))
 
     async def moved(self) -> list[tuple[str, str]]:
         """Where redirects of seeds led, each with the seed."""
@@ -339,11 +335,11 @@ class SqliteFrontier:
 
     async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
         """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
-        return records.read(await self._rows(records.IN_FILE, (warc, after, most)))
+        return records.resource_rows(await self._rows(records.RECORDS_IN_FILE, (warc, after, most)))
 
     async def latest_resource(self, beginning: str) -> Resource | None:
         """The one that was stored last of those whose URI begins so."""
-        return next(iter(records.read(await self._rows(records.LATEST, (beginning, beginning)))), None)
+        return next(iter(records.resource_rows(await self._rows(records.LATEST, (beginning, beginning)))), None)
 
     async def mark_indexed(self) -> None:
         """Every closed file's lines stand in index.cdxj now."""
@@ -374,9 +370,9 @@ def _whole(db: Connection, act: Callable[Concatenate[Connection, P], T], /, *val
 
 
 def _asked(db: Connection, hosts: Collection[int]) -> tuple[list[HostRow], int]:
-    before = leasing.waiting(db, hosts)
-    asking.ask(db, hosts)
-    return leasing.hosts(db, hosts), leasing.waiting(db, hosts) - before
+    before = url_queue.waiting(db, hosts)
+    robots.ask(db, hosts)
+    return url_queue.hosts(db, hosts), url_queue.waiting(db, hosts) - before
 
 
 @contextmanager
@@ -386,4 +382,4 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise  # a broken promise of ours, not of the disk
     except sqlite3.Error as error:
-        raise ArchiveError(f"{path}: {trouble.words(error, path)}") from error
+        raise ArchiveError(f"{path}: {database.words(error, path)}") from error

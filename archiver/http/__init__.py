@@ -6,20 +6,18 @@ bytes arrive, `stored` reads the head of one that is stored, `digest` computes b
 is named, and every byte that came is kept. Pure.
 """
 
-from archiver.http.chunks import Dechunker
+from archiver.http.body_limits import Extent, WantedTypes
+from archiver.http.chunked import Dechunker
 from archiver.http.digest import Digester, digest_of, digest_of_pieces, digests_of
-from archiver.http.endless import Extent
 from archiver.http.framer import Framer
-from archiver.http.head import content_codings, read_head, transfer_codings
-from archiver.http.stored import beginning, read_beginning, read_stored
-from archiver.http.unread import Wanted
+from archiver.http.head import beginning, content_codings, read_beginning, read_head, read_stored, transfer_codings
 
 __all__ = [
     "Dechunker",
     "Digester",
     "Extent",
     "Framer",
-    "Wanted",
+    "WantedTypes",
     "beginning",
     "content_codings",
     "digest_of",

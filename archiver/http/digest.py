@@ -8,7 +8,7 @@ import hashlib
 from base64 import b32encode
 from collections.abc import Iterable
 
-from archiver.http.chunks import Dechunker
+from archiver.http.chunked import Dechunker
 from archiver.model import Digests, Framing
 
 _MAKERS = {"sha256": hashlib.sha256, "sha1": hashlib.sha1}  # by name they take longer than a short text does

@@ -7,7 +7,7 @@ whose end cannot be known runs to the end of the connection. Pure.
 
 from dataclasses import replace
 
-from archiver.http.chunks import Dechunker
+from archiver.http.chunked import Dechunker
 from archiver.http.head import (
     BODYLESS,
     LARGE_HEAD,

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from typing import BinaryIO
 from urllib.parse import quote_from_bytes
 
-from archiver.warc.members import Source, Torn
+from archiver.warc.members import DamagedRecord, MemberSource
 
 DESCRIPTION = "filedesc://"  # how the URL of the first record begins
 MAX_LINE = 64 << 10
@@ -27,7 +27,7 @@ _SECOND_VERSION = b"2 "
 _NEVER_RESUMED = frozenset(("gzip-broken", "gzip-cut", "not-gzip"))
 
 
-class _Line:
+class _ArcHeader:
     """What the line before a block says."""
 
     def __init__(self, url: bytes, ip: bytes, date: str, rest: bytes, size: int) -> None:
@@ -41,7 +41,7 @@ class _Line:
 class ArcRecord:
     """One record: what its line says, and a block that is still to be read, once."""
 
-    def __init__(self, stream: "_Stream", line: _Line, *, second_version: bool) -> None:
+    def __init__(self, stream: "_Stream", line: _ArcHeader, *, second_version: bool) -> None:
         self.offset = stream.start  # where its line begins in the uncompressed file
         self.url = line.url
         self.ip = line.ip  # "" where the line names none
@@ -61,12 +61,12 @@ class ArcRecord:
         while self._left:
             piece = self._stream.take_any(self._left)
             if not piece:
-                raise Torn(self.offset, "block-cut", f"the block ends {self._left} bytes before its length")
+                raise DamagedRecord(self.offset, "block-cut", f"the block ends {self._left} bytes before its length")
             self._left -= len(piece)
             yield piece
 
 
-def records(file: BinaryIO) -> Iterator[ArcRecord | Torn]:
+def records(file: BinaryIO) -> Iterator[ArcRecord | DamagedRecord]:
     """Each record of *file*, read to its end before the next is given; what is not whole as a `Torn`, behind it."""
     stream = _Stream(file)
     second_version = False
@@ -78,7 +78,7 @@ def records(file: BinaryIO) -> Iterator[ArcRecord | Torn]:
                 return
             found = _parse(line)
             if found is None:
-                torn = Torn(stream.start, "not-arc", f"no ARC record begins here, but {line[:20]!r}")
+                torn = DamagedRecord(stream.start, "not-arc", f"no ARC record begins here, but {line[:20]!r}")
                 stream.take_any(length)
                 if not searching:
                     yield torn
@@ -93,7 +93,7 @@ def records(file: BinaryIO) -> Iterator[ArcRecord | Torn]:
             yield record
             for _ in record.pieces():
                 pass
-        except Torn as torn:
+        except DamagedRecord as torn:
             yield torn
             if torn.word in _NEVER_RESUMED:
                 return
@@ -103,7 +103,7 @@ class _Stream:
     """The uncompressed bytes of a file, those of all its members in a row."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._source = Source(file, 0)
+        self._source = MemberSource(file, 0)
         self._inside = False  # a member
         self.buffer = bytearray()
         self.start = 0  # where the last line began that was looked at
@@ -146,7 +146,7 @@ class _Stream:
                 return True
             try:
                 self._inside = self._source.advance()
-            except Torn as torn:
+            except DamagedRecord as torn:
                 if torn.word != "member-empty":
                     raise
                 continue
@@ -154,7 +154,7 @@ class _Stream:
                 return False
 
 
-def _parse(line: bytes) -> _Line | None:
+def _parse(line: bytes) -> _ArcHeader | None:
     """What *line* says, if it is that of a record."""
     rest, _, length = line.rstrip(b"\r\n").rpartition(b" ")
     places = list(_ADDRESS_AND_DATE.finditer(rest + b" "))  # behind the last of them only the type is left
@@ -164,7 +164,7 @@ def _parse(line: bytes) -> _Line | None:
     date = _date(places[-1][2].decode())
     if not date or not _URL.fullmatch(url):
         return None
-    return _Line(url, places[-1][1], date, rest[places[-1].end() :], int(length))
+    return _ArcHeader(url, places[-1][1], date, rest[places[-1].end() :], int(length))
 
 
 def _date(digits: str) -> str:

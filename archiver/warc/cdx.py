@@ -8,7 +8,7 @@ revisit lies, are left alone. How many there are says which they are, as in pywb
 from typing import NamedTuple
 
 from archiver.warc import cdxj
-from archiver.warc.cdxj import Entry
+from archiver.warc.cdxj import IndexEntry
 
 HEADER = b" CDX "
 _HEADERS = frozenset(("N b a m s k r V g", "N b a m s k r M V g", "N b a m s k r M S V g"))
@@ -27,7 +27,7 @@ _ORDERS = {9: _Order(None, 7, 8), 10: _Order(None, 8, 9), 11: _Order(8, 9, 10)}
 _ORDERS |= {count + _RESOLVED: order for count, order in _ORDERS.items()}
 
 
-def read_line(line: bytes) -> Entry | None:
+def read_line(line: bytes) -> IndexEntry | None:
     """The entry in *line*, which is one of CDX or of CDXJ; None where it is none: a header line, or damaged."""
     third = line.find(b" ", line.find(b" ") + 1) + 1
     if line.startswith(b"{", third):
@@ -37,7 +37,7 @@ def read_line(line: bytes) -> Entry | None:
     if order is None or not _is_number(every[1]) or not _is_number(every[order.offset]):
         return None
     size = every[order.length] if order.length is not None else "-"
-    return Entry(
+    return IndexEntry(
         key=every[0],
         timestamp=every[1],
         url=every[2],
@@ -55,7 +55,7 @@ def is_known(header: bytes) -> bool:
     return header.decode("latin-1").removeprefix(HEADER.decode()).strip() in _HEADERS
 
 
-def is_keyed_otherwise(entry: Entry) -> bool:
+def is_keyed_otherwise(entry: IndexEntry) -> bool:
     """Whether the key of *entry* is none that is looked up here: `example.org/` in place of `org,example)/`."""
     return entry.url.startswith(("http:", "https:")) and ")" not in entry.key.partition("/")[0]
 
@@ -65,7 +65,7 @@ def keyed(line: bytes) -> bytes:
     entry = read_line(line)
     if entry is None or not is_keyed_otherwise(entry):
         return line
-    return cdxj.key(entry.url).encode("utf-8", "replace") + line[line.index(b" ") :]
+    return cdxj.lookup_key(entry.url).encode("utf-8", "replace") + line[line.index(b" ") :]
 
 
 def _is_number(text: str) -> bool:

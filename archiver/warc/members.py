@@ -23,7 +23,7 @@ _BROKEN: tuple[type[Exception], ...] = (IsalError, ValueError)  # type: ignore[a
 _PROBE = 4 << 10  # compressed bytes that must suffice to show the first bytes of a record
 
 
-class Torn(Exception):  # noqa: N818  the name of a place in a file, which happens to travel as an exception
+class DamagedRecord(Exception):  # noqa: N818  the name of a place in a file, which happens to travel as an exception
     """All before `offset` is whole; what lies there is not: `word` says how in one fixed word, `reason` in full."""
 
     def __init__(self, offset: int, word: str, reason: str) -> None:
@@ -89,9 +89,9 @@ class _Gzip:
             return False
         cut = len(self._input) < _MEMBER_HEADER
         if not _MEMBER.match(self._input) and not (cut and (MAGIC + b"\x08").startswith(self._input[:3])):
-            raise Torn(self._start, "not-gzip", "no gzip member begins here")
+            raise DamagedRecord(self._start, "not-gzip", "no gzip member begins here")
         if cut:
-            raise Torn(self._start, "gzip-cut", "the file ends inside the header of a gzip member")
+            raise DamagedRecord(self._start, "gzip-cut", "the file ends inside the header of a gzip member")
         self._inflate = isal_zlib.decompressobj(31)
         self._ended = False
         return True
@@ -102,13 +102,13 @@ class _Gzip:
             try:
                 data = self._inflate.decompress(self._input, CHUNK)
             except _BROKEN as error:
-                raise Torn(self._start, "gzip-broken", f"the gzip member is damaged ({error})") from error
+                raise DamagedRecord(self._start, "gzip-broken", f"the gzip member is damaged ({error})") from error
             self._ended = self._inflate.eof
             self._input = self._inflate.unused_data if self._ended else self._inflate.unconsumed_tail
             if data:
                 return data
             if last and not self._ended:
-                raise Torn(self._start, "gzip-cut", "the file ends inside a gzip member")
+                raise DamagedRecord(self._start, "gzip-cut", "the file ends inside a gzip member")
         return b""
 
     def _read(self) -> bool:
@@ -118,7 +118,7 @@ class _Gzip:
         return bool(data)
 
 
-class Source:
+class MemberSource:
     """The bytes of a file from a boundary on. `buffer` holds what is decompressed and not yet taken."""
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
@@ -149,7 +149,7 @@ class Source:
         if self.more() or self.buffer:
             return True
         if self.compressed:
-            raise Torn(self.start, "member-empty", "the gzip member holds nothing")
+            raise DamagedRecord(self.start, "member-empty", "the gzip member holds nothing")
         return False
 
     def more(self) -> bool:

@@ -11,9 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from archiver.warc.members import Source, Torn, next_record
-
-__all__ = ["Record", "Torn", "read", "scan"]
+from archiver.warc.members import DamagedRecord, MemberSource, next_record
 
 MAX_HEADER = 1 << 20  # the longest in the wild have some 20 KiB: a long URL, and one field with page metadata
 MAX_REREAD = 1 << 30  # bytes looked at again behind false lengths, in all; then what they swallowed stays unread
@@ -37,7 +35,7 @@ class Record:
     takes in its file, its whole gzip member; None where it shares the member with other records.
     """
 
-    def __init__(self, source: Source, header: bytes) -> None:
+    def __init__(self, source: MemberSource, header: bytes) -> None:
         self.offset = source.start  # of the record, or of the gzip member that holds it
         self.inner = source.taken - len(header)  # bytes of the member before this record: 0 where it is the first
         self.compressed = source.compressed
@@ -54,9 +52,11 @@ class Record:
         self._source = source
         self._left = self.size or 0
         self._ended = False
-        self._torn: Torn | None = None
+        self._torn: DamagedRecord | None = None
         if self.size is None:
-            self._torn = Torn(self.offset, "content-length", f"no usable Content-Length in the header ({size[:40]!r})")
+            self._torn = DamagedRecord(
+                self.offset, "content-length", f"no usable Content-Length in the header ({size[:40]!r})"
+            )
 
     def __repr__(self) -> str:
         return f"<{self.type or 'record'} at {self.offset}>"
@@ -83,7 +83,7 @@ class Record:
             if self._left:
                 return self._piece()
             self._end()
-        except Torn as torn:
+        except DamagedRecord as torn:
             self._torn = torn
             raise
         return b""
@@ -91,7 +91,9 @@ class Record:
     def _piece(self) -> bytes:
         source = self._source
         if not source.buffer and not source.more():
-            raise Torn(self.offset, "block-cut", f"the block ends {self._left} bytes before its Content-Length")
+            raise DamagedRecord(
+                self.offset, "block-cut", f"the block ends {self._left} bytes before its Content-Length"
+            )
         piece = source.take(min(self._left, len(source.buffer)))
         self._left -= len(piece)
         return piece
@@ -101,8 +103,8 @@ class Record:
         source.fill(len(_TRAILER))
         if not source.buffer.startswith(_TRAILER):
             if _TRAILER.startswith(source.buffer):
-                raise Torn(self.offset, "record-cut", "it ends before the two CRLF that must follow the block")
-            raise Torn(
+                raise DamagedRecord(self.offset, "record-cut", "it ends before the two CRLF that must follow the block")
+            raise DamagedRecord(
                 self.offset,
                 "record-end",
                 "the block is not followed by two CRLF: Content-Length is wrong, or they are missing",
@@ -113,7 +115,7 @@ class Record:
         else:
             source.fill(len(_BEGIN))
             if source.buffer[: len(_BEGIN)].upper() != _BEGIN:
-                raise Torn(
+                raise DamagedRecord(
                     self.offset,
                     "record-surplus",
                     "its gzip member goes on after the record with something that is no record",
@@ -121,25 +123,25 @@ class Record:
         self._ended = True
 
 
-def read(file: BinaryIO, offset: int = 0) -> Iterator[Record]:
+def read_records(file: BinaryIO, offset: int = 0) -> Iterator[Record]:
     """The records from the boundary *offset* on, each read to its end before the next is given.
 
     Raises `Torn` at the first thing that is not whole; all that lies before `Torn.offset` is.
     """
-    source = Source(file, offset)
+    source = MemberSource(file, offset)
     while (record := _next_record(source)) is not None:
         yield record
         _drain(record)
 
 
-def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | Torn]:
+def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | DamagedRecord]:
     """As `read`, but what is not whole is given as a `Torn`, behind its record, and reading goes on."""
-    source = Source(file, offset)
+    source = MemberSource(file, offset)
     reread = 0
     while True:
         try:
             record = _next_record(source)
-        except Torn as torn:
+        except DamagedRecord as torn:
             fault = torn
         else:
             if record is None:
@@ -148,7 +150,7 @@ def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | Torn]:
             try:
                 _drain(record)
                 continue
-            except Torn as torn:
+            except DamagedRecord as torn:
                 fault = torn
         yield fault
         if fault.word in _AT_HEADER:
@@ -166,7 +168,7 @@ def _drain(record: Record) -> None:
         pass
 
 
-def _next_record(source: Source) -> Record | None:
+def _next_record(source: MemberSource) -> Record | None:
     if not source.advance():
         return None
     buffer, start = source.buffer, source.start
@@ -175,30 +177,30 @@ def _next_record(source: Source) -> Record | None:
         if buffer[: len(_BEGIN)].upper() != _BEGIN[: len(buffer)]:
             raise _stranger(source)
         if len(buffer) > MAX_HEADER:
-            raise Torn(start, "header-large", f"a record's header does not end within {MAX_HEADER} bytes")
+            raise DamagedRecord(start, "header-large", f"a record's header does not end within {MAX_HEADER} bytes")
         searched = max(len(buffer) - len(_TRAILER), 0)
         if not source.more():
-            raise Torn(start, "header-cut", "it ends inside a record's header")
+            raise DamagedRecord(start, "header-cut", "it ends inside a record's header")
     if not _VERSION.match(buffer):
         raise _stranger(source)
     return Record(source, source.take(found.end()))
 
 
-def _stranger(source: Source) -> Torn:
+def _stranger(source: MemberSource) -> DamagedRecord:
     if source.buffer.startswith(b"filedesc://"):
-        return Torn(source.start, "arc", "this is an ARC file, the format before WARC")
+        return DamagedRecord(source.start, "arc", "this is an ARC file, the format before WARC")
     begin = bytes(source.buffer[:20])
-    return Torn(source.start, "not-warc", f"no WARC record begins here, but {begin!r}")
+    return DamagedRecord(source.start, "not-warc", f"no WARC record begins here, but {begin!r}")
 
 
-def _resume(source: Source, fault: Torn, offset: int) -> bool:
+def _resume(source: MemberSource, fault: DamagedRecord, offset: int) -> bool:
     """Set *source* to the next record: inside the same gzip member where that is sound, else from *offset* on."""
     compressed = source.compressed
     if compressed and fault.word not in ("not-gzip", "gzip-cut", "gzip-broken"):
         try:
             if source.skip_to(_NEXT, len(b"WARC/1")) or source.at_boundary():
                 return True
-        except Torn:
+        except DamagedRecord:
             pass  # the member is damaged as well: beyond it then
     place = next_record(source.file, offset, compressed=compressed)
     if fault.word == "not-warc" and not compressed:

@@ -107,7 +107,7 @@ class RecordIds:
         return made.decode().split()
 
 
-class Blocks(NamedTuple):
+class BlockHeaders(NamedTuple):
     """What the headers of one capture's records say of their blocks, as they are stored."""
 
     response: Digests  # of a revisit: of the block as stored, and of the payload that it stands for
@@ -119,7 +119,7 @@ class Blocks(NamedTuple):
     notes: str = ""  # lines in the header of the revisit, in place of a metadata record
 
 
-class Headers(NamedTuple):
+class CaptureHeaders(NamedTuple):
     """The headers of the records of one capture, their empty lines included; that of the metadata may be empty."""
 
     response: bytes
@@ -127,7 +127,9 @@ class Headers(NamedTuple):
     metadata: bytes
 
 
-def capture_headers(address: str, exchange: Exchange, blocks: Blocks, file_id: str, new_id: NewId) -> Headers:
+def capture_headers(
+    address: str, exchange: Exchange, blocks: BlockHeaders, file_id: str, new_id: NewId
+) -> CaptureHeaders:
     """The headers of response (or revisit), request and metadata; *file_id*: the Record-ID of the file's warcinfo."""
     response_id = new_id()
     date = warc_date(exchange.started)
@@ -156,13 +158,13 @@ def capture_headers(address: str, exchange: Exchange, blocks: Blocks, file_id: s
         f"Content-Type: {REQUEST_TYPE}\r\nContent-Length: {len(exchange.request)}\r\n\r\n"
     )
     if blocks.notes:
-        return Headers(response.encode(), request.encode(), b"")
+        return CaptureHeaders(response.encode(), request.encode(), b"")
     metadata = (
         f"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Record-ID: {new_id()}\r\nWARC-Concurrent-To: {response_id}\r\n"
         f"{common}WARC-Block-Digest: {blocks.metadata}\r\n"
         f"Content-Type: {FIELDS_TYPE}\r\nContent-Length: {blocks.metadata_length}\r\n\r\n"
     )
-    return Headers(response.encode(), request.encode(), metadata.encode())
+    return CaptureHeaders(response.encode(), request.encode(), metadata.encode())
 
 
 def _refers(revisit: Revisit) -> str:
@@ -184,16 +186,16 @@ def target_of(record: Record) -> str:
     return bare(record.first("WARC-Target-URI"))
 
 
-class Referred(NamedTuple):
+class RevisitTarget(NamedTuple):
     """The capture that a revisit refers to; "" for what it does not say."""
 
     url: str
     date: str
 
 
-def referred(record: Record) -> Referred:
+def referred(record: Record) -> RevisitTarget:
     """Whose payload *record*, a revisit, stands for."""
-    return Referred(bare(record.first("WARC-Refers-To-Target-URI")), record.first("WARC-Refers-To-Date") or "")
+    return RevisitTarget(bare(record.first("WARC-Refers-To-Target-URI")), record.first("WARC-Refers-To-Date") or "")
 
 
 def profile_of(record: Record) -> Profile | None:
@@ -209,7 +211,7 @@ def _ip_field(ip: str) -> str:
     return f"WARC-IP-Address: {ip_address(ip)}\r\n"
 
 
-class VisitNotes(NamedTuple):
+class VisitMetadata(NamedTuple):
     """What a metadata record says of a visit: all that cannot be read from response and request."""
 
     path: str
@@ -238,7 +240,7 @@ class VisitNotes(NamedTuple):
         links: Links,
         revisit: Revisit | None = None,
         links_of: tuple[str, int] | None = None,
-    ) -> "VisitNotes":
+    ) -> "VisitMetadata":
         """The notes of a visit that just happened; with *links_of*, its *links* are those of a stored answer."""
         return cls(
             path=claim.path,
@@ -309,12 +311,12 @@ class VisitNotes(NamedTuple):
         return _block(lines)
 
     @classmethod
-    def read(cls, block: bytes) -> "VisitNotes":
+    def read(cls, block: bytes) -> "VisitMetadata":
         """Return the notes in *block*; ValueError if it is not ours."""
         return cls._of(line.partition(": ")[::2] for line in block.decode().split("\r\n"))
 
     @classmethod
-    def of_revisit(cls, record: Record) -> "VisitNotes | None":
+    def of_revisit(cls, record: Record) -> "VisitMetadata | None":
         """Return the notes in the header of *record*, None if it has none; ValueError if they are not ours."""
         if not says_all(record):
             return None
@@ -324,7 +326,7 @@ class VisitNotes(NamedTuple):
         return notes if notes.received is not None else notes._replace(received=len(notes.unmodified))
 
     @classmethod
-    def _of(cls, fields: Iterable[tuple[str, str]]) -> "VisitNotes":
+    def _of(cls, fields: Iterable[tuple[str, str]]) -> "VisitMetadata":
         single: dict[str, str] = {}
         repeated: dict[str, list[str]] = {"fault": [], "remark": [], "nofollow": []}
         links: list[Link] = []

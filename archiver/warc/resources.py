@@ -11,7 +11,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from archiver.model import Lookup, Resource, Span
-from archiver.warc.reader import Record, Torn
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record
 from archiver.warc.records import header, parse_date, target_of, warc_date
 
 DNS_TYPE = "text/dns"
@@ -77,7 +78,7 @@ def resource_of(record: Record, warc: str) -> Resource | None:
         for _ in record.pieces():
             pass
         timestamp = parse_date(record.first("WARC-Date") or "")
-    except (Torn, ValueError):
+    except (DamagedRecord, ValueError):
         return None
     if not address or not digest or record.length is None:
         return None

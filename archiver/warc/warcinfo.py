@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
 
-from archiver.warc.reader import Record, Torn, scan
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record, scan
 from archiver.warc.records import says_all
 
 LOOK = 12  # records looked at to tell whether this program wrote a file
@@ -50,7 +51,7 @@ def written_by_archiver(file: BinaryIO) -> bool:
     """Return whether *file* is a WARC that this program wrote. Its first records say so, even if one is damaged."""
     ours = membership(file)
     for record in islice(scan(file), LOOK):
-        if isinstance(record, Torn) or record not in ours:
+        if isinstance(record, DamagedRecord) or record not in ours:
             continue
         block = block_of(record) or b""
         if record.type == "warcinfo" and _SOFTWARE in block:
@@ -62,7 +63,7 @@ def written_by_archiver(file: BinaryIO) -> bool:
     return False
 
 
-class Strays:
+class ForgedRecords:
     """Finds the records that a scan of *file* meets only because it looks for the next one behind damage.
 
     Holds for files that this program wrote. Others do not say which records are theirs, so every record counts.
@@ -73,9 +74,9 @@ class Strays:
         self._ours = written_by_archiver(file)
         self._damaged = False
 
-    def is_stray(self, item: Record | Torn) -> bool:
+    def is_stray(self, item: Record | DamagedRecord) -> bool:
         """Return whether *item*, the next of the scan, may come out of the body of a damaged record."""
-        if isinstance(item, Torn):
+        if isinstance(item, DamagedRecord):
             self._damaged = True
             return False
         if self._damaged:
@@ -97,7 +98,7 @@ def block_of(record: Record) -> bytes | None:
     """Return the block of *record*; None if it is not whole."""
     try:
         return b"".join(record.pieces())
-    except Torn:
+    except DamagedRecord:
         return None
 
 

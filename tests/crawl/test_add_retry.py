@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from archiver import build
-from archiver.cli import changing, checking
 from archiver.cli import directory as place
+from archiver.cli import retry, verify
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
-from archiver.crawl import Ending
+from archiver.crawl import build
+from archiver.crawl.stats import CrawlEnding
 from archiver.errors import ConfigError
-from archiver.frontier import again
+from archiver.frontier import retry as frontier_retry
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
@@ -41,27 +41,27 @@ def raising(flag: Flag, route: Route) -> Callable[[Row], Sendable]:
     return answer
 
 
-def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> Ending:
+def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> CrawlEnding:
     """Crawl to the end, as the command does."""
 
-    async def act() -> Ending:
+    async def act() -> CrawlEnding:
         text = "" if resume else toml.render(wanted)
-        async with build.opened(directory, wanted, resume=resume, text=text) as lifetime:
+        async with build.open_crawl(directory, wanted, resume=resume, text=text) as lifetime:
             return await lifetime.run()
 
     return asyncio.run(act())
 
 
-def resumed(directory: Path) -> Ending:
+def resumed(directory: Path) -> CrawlEnding:
     """Go on with the settings of crawl.toml."""
     values = place.read_settings(directory / "crawl.toml")
     return crawl(directory, with_values(Settings(), values), resume=True)
 
 
 @asynccontextmanager
-async def held(directory: Path, wanted: Settings, gate: Gate) -> AsyncIterator["asyncio.Task[Ending]"]:
+async def held(directory: Path, wanted: Settings, gate: Gate) -> AsyncIterator["asyncio.Task[CrawlEnding]"]:
     """A crawl that runs until *gate* is opened, and then to its end."""
-    async with build.opened(directory, wanted, resume=False, text=toml.render(wanted)) as lifetime:
+    async with build.open_crawl(directory, wanted, resume=False, text=toml.render(wanted)) as lifetime:
         running = asyncio.create_task(lifetime.run())
         try:
             await gate.arrived.reached()
@@ -74,13 +74,13 @@ async def held(directory: Path, wanted: Settings, gate: Gate) -> AsyncIterator["
 
 def retried(directory: Path, *urls: str, host: tuple[str, ...] = (), **chosen: tuple[str, ...]) -> None:
     """`archiver retry`."""
-    wish = changing.Retry(urls, host, chosen.get("status", ()), chosen.get("failure", ()), blocked=False)
-    changing.retry(directory, wish)
+    wish = retry.Retry(urls, host, chosen.get("status", ()), chosen.get("failure", ()), blocked=False)
+    retry.retry(directory, wish)
 
 
 def sound(directory: Path) -> None:
     """`archiver verify` finds nothing."""
-    assert checking.verify([directory], as_json=True) is ExitCode.DONE
+    assert verify.verify([directory], as_json=True) is ExitCode.DONE
 
 
 def test_failures_are_due_again_and_their_tries_begin_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +135,7 @@ def test_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_many_in_short_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(again, "AT_ONCE", 7)
+    monkeypatch.setattr(frontier_retry, "AT_ONCE", 7)
     with RawServer({"/": ok(page("Home", [f"/{number}" for number in range(40)]))}) as server:
         crawl(tmp_path, settings(server.url()))
         retried(tmp_path, status=("404",))
@@ -186,7 +186,7 @@ def test_a_running_crawl_takes_up_released_urls(tmp_path: Path) -> None:
         async with held(tmp_path, wanted, gate) as running:
             await found(tmp_path, "SELECT 1 FROM urls WHERE state = 'held'")
             assert not came.up
-            await asyncio.to_thread(changing.retry_held, tmp_path, ())
+            await asyncio.to_thread(retry.retry_held, tmp_path, ())
             await came.reached()
             assert not running.done()
         assert running.result().code is ExitCode.DONE
@@ -229,7 +229,7 @@ def test_a_running_crawl_takes_up_further_seeds_and_its_scope_grows(tmp_path: Pa
 
     async def act(server: RawServer) -> None:
         async with held(tmp_path, settings(server.url()), gate) as running:
-            await asyncio.to_thread(changing.add, tmp_path, [server.url("/", FOREIGN)], NOTHING)
+            await asyncio.to_thread(retry.add, tmp_path, [server.url("/", FOREIGN)], NOTHING)
             await came.reached()
             assert not running.done()
         assert running.result().code is ExitCode.DONE
@@ -255,7 +255,7 @@ def test_seeds_for_a_stopped_crawl(tmp_path: Path, capsys: pytest.CaptureFixture
         crawl(tmp_path, settings(server.url()))
         assert frame in states(tmp_path)
         assert server.url("/behind", FOREIGN) not in states(tmp_path)
-        changing.add(tmp_path, [server.url(), frame, server.url("/", "127.0.0.4")], NOTHING)
+        retry.add(tmp_path, [server.url(), frame, server.url("/", "127.0.0.4")], NOTHING)
         assert capsys.readouterr().out.startswith("2 seeds added; 1 already there")
         assert resumed(tmp_path).code is ExitCode.DONE
         assert states(tmp_path)[server.url("/behind", FOREIGN)] == "archived"
@@ -270,7 +270,7 @@ def test_no_change_of_the_settings_is_lost(tmp_path: Path) -> None:
     async def act(wanted: Settings) -> None:
         async with held(tmp_path, wanted, gate):
             adding = (
-                asyncio.to_thread(changing.add, tmp_path, [f"http://127.0.0.1:9/{number}"], NOTHING)
+                asyncio.to_thread(retry.add, tmp_path, [f"http://127.0.0.1:9/{number}"], NOTHING)
                 for number in range(12)
             )
             await asyncio.gather(*adding)
@@ -290,10 +290,10 @@ def test_a_crawl_does_not_begin_with_settings_that_have_changed_since(tmp_path: 
         wanted = settings(server.url())
         crawl(tmp_path, wanted)
         read = (tmp_path / "crawl.toml").read_text()
-        changing.add(tmp_path, [server.url("/new")], NOTHING)
+        retry.add(tmp_path, [server.url("/new")], NOTHING)
 
         async def begin() -> None:
-            async with build.opened(tmp_path, wanted, resume=True, text=toml.render(wanted), read=read):
+            async with build.open_crawl(tmp_path, wanted, resume=True, text=toml.render(wanted), read=read):
                 raise AssertionError("it was opened")
 
         with pytest.raises(ConfigError, match="was changed in this very moment"):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from archiver import blocks
 from archiver.config import toml
-from archiver.config.values import Rate
+from archiver.config.option_types import Rate
 from archiver.model import ExitCode
+from archiver.policy import block_pages
 from fixtures.archives import rows, states
 from fixtures.command import archiver
 from fixtures.lifetimes import crawl, settings
@@ -111,7 +111,7 @@ def test_a_quick_site_is_asked_for_little_once_it_refuses(tmp_path: Path) -> Non
     assert ran.returncode == ExitCode.DONE
     assert " and is paused; its URLs wait for archiver resume" in ran.stderr
     assert "archiver retry o --blocked && archiver resume o --rate 1/5" in ran.stderr
-    assert len(asked) - 1 - 20 <= blocks.ENOUGH_PLAIN + blocks.SLOWER_AT + 1  # robots.txt aside
+    assert len(asked) - 1 - 20 <= block_pages.ENOUGH_PLAIN + block_pages.SLOWER_AT + 1  # robots.txt aside
 
 
 @pytest.mark.parametrize("fields", [{}, {"retry_after": "3"}], ids=["429", "429 with Retry-After"])
@@ -119,14 +119,14 @@ def test_a_site_that_wants_fewer_requests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, str]
 ) -> None:
     """Slowed down by each refusal, paused when they do not end, and complete when the site gives its pages again."""
-    monkeypatch.setattr(blocks, "OVERLOAD", 4.0)  # seconds that 429 must last; a minute is long for a test
+    monkeypatch.setattr(block_pages, "OVERLOAD", 4.0)  # seconds that 429 must last; a minute is long for a test
     limit = keep(message("429 Too Many Requests", b"slow down", content_type="text/html", **fields))
     routes = turning(80, 20, limit)
     with RawServer(routes) as server:
         ending = crawl(tmp_path, server.url(), rate=Rate(0), host_concurrency=AT_ONCE, probe="off")
         assert ending.reason == f"blocked: {server.url().rstrip('/')} refuses us, and its URLs wait"
         arrived = [row.arrived for row in server.log][21:]  # after robots.txt and 20 pages
-        assert len(arrived) <= 2 * blocks.ENOUGH_OVERLOADED + AT_ONCE
+        assert len(arrived) <= 2 * block_pages.ENOUGH_OVERLOADED + AT_ONCE
         at_once = sum(later - arrived[0] < (2.9 if fields else 0.9) for later in arrived)
         assert at_once <= AT_ONCE
         (tmp_path / "crawl.toml").write_text(toml.render(settings(server.url())))

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.warc.reader import Record, Torn, scan
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record, scan
 from fixtures.archives import rows, states, warcs
 from fixtures.forks import Forks
 from fixtures.rawserver import RawServer, Route
@@ -29,7 +30,7 @@ def orphans(directory: Path) -> list[str]:
                 if isinstance(record, Record) and record.type in whole:
                     try:
                         list(record.pieces())
-                    except Torn:
+                    except DamagedRecord:
                         continue
                     names = ("WARC-Target-URI", "WARC-Date", "WARC-Payload-Digest")
                     if record.type == "revisit":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.build import opened, rebuilt
+from archiver.crawl.build import open_crawl, rebuilt
 from archiver.model import ExitCode
 from fixtures import lifetimes
 from fixtures.archives import captured, rows, states
@@ -99,7 +99,7 @@ def test_the_screen_shows_what_is_held_back(tmp_path: Path) -> None:
     async def run() -> None:
         with RawServer({"/": ok(page("Start", LINKS))}) as server, RawServer({"/": slow}) as other:
             settings = lifetimes.settings(server.url(), other.url(), max_urls_per_host=1, traps="off")
-            async with opened(tmp_path, settings, resume=False) as lifetime, asyncio.timeout(300):
+            async with open_crawl(tmp_path, settings, resume=False) as lifetime, asyncio.timeout(300):
                 ending = asyncio.create_task(lifetime.run())
                 await gate.arrived.reached()
                 shown: dict[str, str] = {}

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from archiver.build import opened
-from archiver.config.values import Rate
-from archiver.crawl import Crawl, Ending
-from archiver.frontier.account import hosts
-from archiver.frontier.account import opened as opened_account
+from archiver.config.option_types import Rate
+from archiver.crawl.build import open_crawl
+from archiver.crawl.engine import Crawl
+from archiver.crawl.stats import CrawlEnding
+from archiver.frontier.totals import hosts
+from archiver.frontier.totals import open_totals as opened_account
 from archiver.model import ExitCode
-from archiver.outage import Outage
-from archiver.slumber import ENOUGH, Sleepers
+from archiver.policy.host_backoff import ENOUGH, BackoffTracker
+from archiver.policy.offline import NetworkState
 from fixtures.archives import captured, rows, states
 from fixtures.lifetimes import crawl, settings
 from fixtures.log import Row
@@ -30,11 +31,11 @@ PATIENT = {"rate": Rate(50), "traps": "off"}
 @asynccontextmanager
 async def crawling(
     directory: Path, *seeds: str, patience: float, resume: bool = False, **values: Any
-) -> AsyncIterator[tuple[Crawl, "asyncio.Task[Ending]"]]:
+) -> AsyncIterator[tuple[Crawl, "asyncio.Task[CrawlEnding]"]]:
     """A crawl under way that probes a host soon after it has died."""
     given = settings(*seeds, **{**PATIENT, "host_patience": patience, **values})
-    async with opened(directory, given, resume=resume) as lifetime:
-        lifetime._network._sleepers = Sleepers(patience, first_pause=0.2)
+    async with open_crawl(directory, given, resume=resume) as lifetime:
+        lifetime._network._sleepers = BackoffTracker(patience, first_pause=0.2)
         async with asyncio.TaskGroup() as group:
             yield lifetime, group.create_task(lifetime.run())
 
@@ -141,7 +142,7 @@ def test_alone_after_a_restart_it_is_given_up_all_the_same(tmp_path: Path, caplo
             db.execute(done, (f"{living.url('')}/%",))
         caplog.clear()
         async with crawling(tmp_path, living.url(), dying.url(), patience=3.0, resume=True) as (lifetime, ending):
-            lifetime._network._rule = Outage(span=0.05, first_pause=0.1)
+            lifetime._network._rule = NetworkState(span=0.05, first_pause=0.1)
             async with asyncio.timeout(300):
                 assert (await ending).code is ExitCode.DONE
 

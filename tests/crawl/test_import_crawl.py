@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive import reindex
-from archiver.archive.index import INDEX
-from archiver.build import rebuilt
 from archiver.cli import entry
+from archiver.collection import reindex
+from archiver.collection.index import INDEX
+from archiver.crawl.build import rebuilt
 from archiver.model import ExitCode
-from archiver.verify import run as verified
+from archiver.tools.verify import verify as verified
 from fixtures.archives import rows, warcs
 from fixtures.badserver import BAD, routes
 from fixtures.handmade import member, record

@@ -3,9 +3,9 @@
 import socket
 from pathlib import Path
 
-from archiver.config.values import Rate
+from archiver.config.option_types import Rate
 from archiver.model import ExitCode
-from archiver.slumber import ENOUGH
+from archiver.policy.host_backoff import ENOUGH
 from fixtures.archives import rows
 from fixtures.lifetimes import crawl
 

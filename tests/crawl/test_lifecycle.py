@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.config.values import Rate
+from archiver.config.option_types import Rate
 from archiver.model import ExitCode
 from fixtures import badserver
 from fixtures.archives import captured, rows, states, stored

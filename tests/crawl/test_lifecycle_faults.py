@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.build import opened
+from archiver.crawl.build import open_crawl
 from archiver.fetch.client import Fetcher, Gate
 from archiver.model import Exchange, ExitCode
 from fixtures.archives import captured, rows
@@ -34,7 +34,7 @@ class Buggy(Fetcher):
 
 def test_a_bug_is_loud_and_loses_nothing(tmp_path: Path) -> None:
     async def run(seed: str) -> None:
-        async with opened(tmp_path, settings(seed), resume=False) as lifetime:
+        async with open_crawl(tmp_path, settings(seed), resume=False) as lifetime:
             lifetime._fetcher.__class__ = Buggy
             await attended(lifetime)
 

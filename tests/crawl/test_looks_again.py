@@ -20,8 +20,8 @@ from zipfile import ZipFile
 import pytest
 
 from archiver.model import ExitCode
-from archiver.wacz.listing import PLAIN
-from archiver.warc.cdxj import Entry, read_line
+from archiver.tools.wacz.index import PLAIN
+from archiver.warc.cdxj import IndexEntry, read_line
 from fixtures import browser, devtools, replayweb
 from fixtures.conditional import Page, served
 from fixtures.debian import NotToBeHad
@@ -141,13 +141,13 @@ def test_replayweb_shows_revisits(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
-def captures(index: Path) -> list[Entry]:
+def captures(index: Path) -> list[IndexEntry]:
     """What was captured by HTTP, but for robots.txt."""
     entries = [entry for line in index.read_bytes().splitlines() if (entry := read_line(line)) is not None]
     return [entry for entry in entries if entry.url.startswith("http:") and not entry.url.endswith("/robots.txt")]
 
 
-def false(entries: list[Entry], found: list[tuple[int, bytes]]) -> list[str]:
+def false(entries: list[IndexEntry], found: list[tuple[int, bytes]]) -> list[str]:
     """Those of *entries* whose payload is not what was *found*."""
     return [
         f"{entry.url} at {entry.timestamp}: {status}, {body[:80]!r}"

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from archiver.build import opened
-from archiver.config.values import Rate
-from archiver.crawl import Crawl, Ending
+from archiver.config.option_types import Rate
+from archiver.crawl.build import open_crawl
+from archiver.crawl.engine import Crawl
+from archiver.crawl.stats import CrawlEnding
 from archiver.model import ExitCode
-from archiver.outage import Outage
+from archiver.policy.offline import NetworkState
 from fixtures.archives import captured, rows, states
 from fixtures.flag import PATIENCE
 from fixtures.lifetimes import crawl, settings
@@ -29,11 +30,13 @@ ALL = SITE.reachable | {"/robots.txt"}
 
 
 @asynccontextmanager
-async def crawling(directory: Path, *seeds: str, **values: Any) -> AsyncIterator[tuple[Crawl, "asyncio.Task[Ending]"]]:
+async def crawling(
+    directory: Path, *seeds: str, **values: Any
+) -> AsyncIterator[tuple[Crawl, "asyncio.Task[CrawlEnding]"]]:
     """A crawl under way that soon says the network is lost, and soon tries again."""
     resume = bool(values.pop("resume", False))
-    async with opened(directory, settings(*seeds, **{"rate": Rate(100), **values}), resume=resume) as lifetime:
-        lifetime._network._rule = Outage(span=0.05, first_pause=0.1)
+    async with open_crawl(directory, settings(*seeds, **{"rate": Rate(100), **values}), resume=resume) as lifetime:
+        lifetime._network._rule = NetworkState(span=0.05, first_pause=0.1)
         async with asyncio.TaskGroup() as group:
             yield lifetime, group.create_task(lifetime.run())
 
@@ -127,7 +130,7 @@ def test_a_resume_that_begins_offline(tmp_path: Path) -> None:
 def test_how_a_crawl_ends_while_it_is_offline(
     tmp_path: Path, values: dict[str, float], code: ExitCode, reason: str
 ) -> None:
-    async def run() -> Ending:
+    async def run() -> CrawlEnding:
         async with AsyncExitStack() as line:
             server = await line.enter_async_context(RawServer(SITE.routes))
             async with crawling(tmp_path, server.url(), **values) as (lifetime, ending):

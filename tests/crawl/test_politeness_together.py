@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from archiver.config.values import HostLimit, Rate
+from archiver.config.option_types import HostLimit, Rate
 from archiver.model import ExitCode
 from fixtures.archives import states
 from fixtures.lifetimes import crawl

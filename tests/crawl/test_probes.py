@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from archiver.frontier import account
+from archiver.frontier import totals
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver
@@ -105,8 +105,8 @@ def test_what_is_not_there_is_no_fault_of_the_site(tmp_path: Path) -> None:
     asked(tmp_path, broken, retries=0)
     assert rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'failed'") == [(0,)]
     assert rows(tmp_path, "SELECT count(*) FROM tallies WHERE pattern LIKE 'speculative%'") == [(0,)]
-    with account.opened(tmp_path) as db:
-        assert account.totals(db).failed == 0
+    with totals.open_totals(tmp_path) as db:
+        assert totals.totals(db).failed == 0
 
 
 def test_a_page_in_the_place_of_a_sitemap_leads_nowhere(tmp_path: Path) -> None:

@@ -18,14 +18,14 @@ from cdxj_indexer.main import CDXJIndexer
 from fastwarc.warc import ArchiveIterator as FastIterator
 from warcio.archiveiterator import ArchiveIterator
 
-from archiver import papers
-from archiver.archive.layout import Layout
-from archiver.archive.lock import Lock
-from archiver.archive.metadata import MetadataWarc, Paper
-from archiver.archive.writer import WarcIdentity
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
+from archiver.collection.writer import WarcIdentity
+from archiver.crawl import metadata_warc
+from archiver.crawl.metadata_warc import MetadataPart, MetadataWarc
 from archiver.errors import ArchiveError, ConfigError
-from archiver.fetch.guard import Guard
-from archiver.fetch.resolver import GuardedResolver
+from archiver.fetch.dns import GuardedResolver
+from archiver.fetch.private_networks import AddressGuard
 from archiver.model import ExitCode
 from fixtures.archives import resources, rows, warcs
 from fixtures.command import archiver
@@ -63,7 +63,7 @@ def site(server: RawServer) -> tuple[str, ...]:
 
 
 def store(directory: Path, *seeds: str) -> str:
-    return asyncio.run(papers.stored(directory, settings(*seeds)))
+    return asyncio.run(metadata_warc.stored(directory, settings(*seeds)))
 
 
 def types(path: Path) -> list[tuple[str, str]]:
@@ -172,7 +172,7 @@ def test_each_line_of_the_log_is_stored_once(tmp_path: Path) -> None:
 
 def test_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every finished file with its size, sum and warcinfo; and what was too long."""
-    monkeypatch.setattr(papers, "LARGEST", 10)
+    monkeypatch.setattr(metadata_warc, "LARGEST", 10)
     with RawServer() as server:
         seed = site(server)[2]
         crawl(tmp_path, seed, warc_size=3000)
@@ -213,7 +213,7 @@ def test_a_long_log_is_streamed(tmp_path: Path) -> None:
     warc = begun(folder)
     tracemalloc.start()
     try:
-        warc.add(Paper("logs/crawl.log", "text/plain", log, 0, 48 << 20))
+        warc.add(MetadataPart("logs/crawl.log", "text/plain", log, 0, 48 << 20))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -228,7 +228,7 @@ def test_what_fails_takes_no_room(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"short")
     warc = begun(folder)
     with pytest.raises(ArchiveError, match="log: it was cut short while it was stored: 5 bytes are missing"):
-        warc.add(Paper("logs/crawl.log", "text/plain", tmp_path / "log", 0, 10))
+        warc.add(MetadataPart("logs/crawl.log", "text/plain", tmp_path / "log", 0, 10))
     warc.discard()
     assert list(folder.iterdir()) == []
 
@@ -246,7 +246,7 @@ def test_who_goes_on_at_once_stores_them_later(tmp_path: Path) -> None:
 
 def test_a_look_up_is_told_once() -> None:
     async def main() -> None:
-        resolver = GuardedResolver(Guard(("127.0.0.1",), ()), Names())
+        resolver = GuardedResolver(AddressGuard(("127.0.0.1",), ()), Names())
         await resolver.resolve("one.example", 80)
         first = resolver.answer("one.example.", 80)
         assert first is not None

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from archiver.archive.layout import Layout
+from archiver.collection.layout import Layout
 from fixtures import badserver, browser, devtools
 from fixtures.archives import rows
 from fixtures.command import archiver

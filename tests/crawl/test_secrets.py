@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from archiver.config.values import LEFT_OUT
+from archiver.config.option_types import LEFT_OUT
 from archiver.model import ExitCode
 from fixtures.archives import warcs
 from fixtures.forks import Forks

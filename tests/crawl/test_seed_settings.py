@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from archiver import build
-from archiver.cli import changing
 from archiver.cli import directory as place
+from archiver.cli import retry
 from archiver.cli.entry import run as carried_out
 from archiver.config import toml
-from archiver.config.own import read
+from archiver.config.seeds import read_seed
 from archiver.config.settings import Settings, with_values
+from archiver.crawl import build
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
 from fixtures.command import archiver
@@ -40,7 +40,7 @@ def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> None:
     """Crawl to the end, as the command does."""
 
     async def act() -> None:
-        async with build.opened(directory, wanted, resume=resume, text=toml.render(wanted)) as lifetime:
+        async with build.open_crawl(directory, wanted, resume=resume, text=toml.render(wanted)) as lifetime:
             await lifetime.run()
 
     asyncio.run(act())
@@ -104,10 +104,10 @@ def test_seeds_with_settings_for_a_crawl_that_runs(tmp_path: Path) -> None:
     }
 
     async def act(wanted: Settings, line: str) -> None:
-        async with build.opened(tmp_path, wanted, resume=False, text=toml.render(wanted)) as lifetime:
+        async with build.open_crawl(tmp_path, wanted, resume=False, text=toml.render(wanted)) as lifetime:
             running = asyncio.create_task(lifetime.run())
             await gate.arrived.reached()
-            await asyncio.to_thread(changing.add, tmp_path, [line], ())
+            await asyncio.to_thread(retry.add, tmp_path, [line], ())
             await came.reached()
             assert not running.done()
             gate.open()
@@ -127,7 +127,7 @@ def test_seeds_with_settings_for_a_crawl_that_runs(tmp_path: Path) -> None:
 def test_seeds_with_settings_for_a_crawl_that_has_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with RawServer(site()) as server:
         blog, news = server.url("/blog/"), server.url("/news/")
-        crawl(tmp_path / "c", settings(blog, seed_setting=(read(f"{blog} scope=page")[1],)))
+        crawl(tmp_path / "c", settings(blog, seed_setting=(read_seed(f"{blog} scope=page")[1],)))
         assert carried_out(["add", str(tmp_path / "c"), f"{blog} scope=prefix", f"{news} scope=page"]) == ExitCode.DONE
         said = capsys.readouterr().out
         assert "1 seed added; 1 already there, 1 of them with other settings from the next archiver resume on" in said
@@ -149,7 +149,7 @@ def test_a_seed_that_has_moved_has_its_settings_in_a_later_run_too(tmp_path: Pat
         routes["//127.0.0.1/"] = redirect(f"{there}/")
         server.routes = routes
         line = f"{server.url()} max-depth=1"
-        values = {"redirects": "seeds", "seed_setting": (read(line)[1],), "allow_private": (FOREIGN,)}
+        values = {"redirects": "seeds", "seed_setting": (read_seed(line)[1],), "allow_private": (FOREIGN,)}
         crawl(tmp_path, settings(server.url(), max_urls=2, host_concurrency=1, **values))
         assert states(tmp_path)[f"{there}/1"] == "waiting"
         crawl(tmp_path, settings(server.url(), **values), resume=True)
@@ -179,7 +179,7 @@ def test_settings_for_no_seed_are_refused(tmp_path: Path, capsys: pytest.Capture
     arguments = ["crawl", seed, "--seed-setting", f"{other} scope=page", "-o", str(tmp_path / "c")]
     assert carried_out(arguments) == ExitCode.USAGE
     assert f"seed-setting: {other} is no seed of this crawl" in capsys.readouterr().err
-    wanted = with_values(Settings(), {"seeds": (seed,), "seed_setting": (read(f"{other} scope=page")[1],)})
+    wanted = with_values(Settings(), {"seeds": (seed,), "seed_setting": (read_seed(f"{other} scope=page")[1],)})
     (tmp_path / "crawl.toml").write_text(toml.render(wanted))
     assert carried_out(["resume", str(tmp_path)]) == ExitCode.USAGE
     assert f"{tmp_path}/crawl.toml: seed-setting: {other} is no seed" in capsys.readouterr().err

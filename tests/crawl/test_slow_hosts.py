@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from archiver.fetch.lookup import PER_DOMAIN, Lookups
+from archiver.crawl.rules import owners
+from archiver.fetch.dns import PER_DOMAIN, Lookups
 from archiver.model import ExitCode
-from archiver.terms import owners
 from fixtures.archives import rows, states
 from fixtures.lifetimes import crawl
 from fixtures.log import Row

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver import reader_process
+from archiver.crawl import reader_process
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver, environment

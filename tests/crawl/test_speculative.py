@@ -5,7 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from archiver.frontier import account
+from archiver.frontier import totals
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver
@@ -99,9 +99,9 @@ def test_a_guess_without_an_answer_is_told_apart(tmp_path: Path) -> None:
     assert "speculative, and no answer came" in asked.stdout
     asked = archiver("explain", str(tmp_path / "c"), never.replace("never", "late"), cwd=tmp_path)
     assert "speculative: site" in asked.stdout
-    with account.opened(tmp_path / "c") as db:
-        assert account.failures(db) == [("speculative, disconnect", 1)]
-        assert account.totals(db).failed == 0
+    with totals.open_totals(tmp_path / "c") as db:
+        assert totals.failures(db) == [("speculative, disconnect", 1)]
+        assert totals.totals(db).failed == 0
 
 
 def shell(title: str) -> Route:

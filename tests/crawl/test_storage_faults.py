@@ -8,10 +8,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from archiver import verify
-from archiver.cli import openfiles
-from archiver.frontier import account
+from archiver.cli import runner
+from archiver.frontier import totals
 from archiver.model import ExitCode
+from archiver.tools import verify
 from fixtures.archives import captured, rows
 from fixtures.command import archiver
 from fixtures.lifetimes import crawl
@@ -52,7 +52,7 @@ def goes_on(directory: Path, server: RawServer) -> None:
     ending = crawl(directory, server.url(), resume=True, min_free_disk=10_000_000)
     assert ending.code is ExitCode.DONE, ending
     assert [url for url, _ in captured(directory)] == sorted(map(server.url, ALL))
-    report = verify.run([directory])
+    report = verify.verify([directory])
     assert report.ok, report.faults
 
 
@@ -130,9 +130,9 @@ def test_a_read_only_disk(tmp_path: Path, server: RawServer) -> None:
             assert refused.returncode == ExitCode.STORAGE, arguments
             assert re.fullmatch(rf"{arguments[-1]}\S*: Read-only file system", complaint(refused.stderr))
         for name in ("c", "killed", "copied"):
-            assert verify.run([folder / name]).ok
-            with account.opened(folder / name) as db:
-                assert account.totals(db).captures >= 5
+            assert verify.verify([folder / name]).ok
+            with totals.open_totals(folder / name) as db:
+                assert totals.totals(db).captures >= 5
         assert archiver("status", "copied", cwd=folder).returncode == ExitCode.DONE
 
         disk.allow_writing()
@@ -187,7 +187,7 @@ def test_few_open_files(tmp_path: Path, server: RawServer) -> None:
     with running("crawl", server.url(), "-o", "c", *FAST, *NO_FLOOR, cwd=tmp_path, before=few) as process:
         code, err = ended(process)
     assert code == ExitCode.DONE, err
-    fits = openfiles.fitting(260, 32)
+    fits = runner.fitting(260, 32)
     assert 1 < fits < 32
     assert f"260 open files are allowed (ulimit -n), so --concurrency is {fits} in this run, not 32" in complaint(err)
     assert "concurrency = 32" in (tmp_path / "c/crawl.toml").read_text()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver import verify
 from archiver.model import ExitCode
+from archiver.tools import verify
 from fixtures.archives import captured, rows
 from fixtures.command import archiver
 from fixtures.mounts import mounted
@@ -64,7 +64,7 @@ def whole(directory: Path, server: RawServer) -> None:
     """Each URL was archived, once, and verify finds no fault."""
     urls = ["/", "/robots.txt", LARGE, *SMALL]
     assert [url for url, _ in captured(directory)] == sorted(map(server.url, urls))
-    report = verify.run([directory])
+    report = verify.verify([directory])
     assert report.ok, report.faults
 
 

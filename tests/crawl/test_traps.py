@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from archiver import build
-from archiver.cli.changing import retry_held
-from archiver.config.values import Rate
-from archiver.frontier import migrations
+from archiver.cli.retry import retry_held
+from archiver.config.option_types import Rate
+from archiver.crawl import build
+from archiver.frontier import database
 from archiver.frontier.held import HeldPattern, held_patterns
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
-from archiver.verify import run as verified
+from archiver.tools.verify import verify as verified
 from fixtures import drilldown, endless, traps
 from fixtures.archives import rows
 from fixtures.drilldown import Site
@@ -199,7 +199,7 @@ def _as_version(directory: Path, version: int) -> None:
     new, old = directory / "crawl.db", directory / "older.db"
     with closing(sqlite3.connect(old, isolation_level=None)) as db:
         for step in range(1, version + 1):
-            db.executescript(migrations.script(step))
+            db.executescript(database.script(step))
         triggers = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger'")]
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             db.execute(f"DROP TRIGGER {name}")
@@ -275,7 +275,7 @@ def test_a_crash_while_the_schema_changes(tmp_path: Path, done: float) -> None:
         home = server.url()
         assert crawl(tmp_path, home, host_concurrency=1, trap_budget=20).code is ExitCode.DONE
     _older(tmp_path, home)
-    steps = _statements(migrations.script(7))
+    steps = _statements(database.script(7))
     with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
         for statement in steps[: int(len(steps) * done)]:
             db.execute(statement)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from archiver.build import opened
 from archiver.config import toml
-from archiver.crawl import Crawl
+from archiver.crawl.build import open_crawl
+from archiver.crawl.engine import Crawl
+from archiver.crawl.switch_over import set_aside
 from archiver.model import ExitCode
-from archiver.succession import set_aside
 from fixtures.archives import rows
 from fixtures.command import archiver
 from fixtures.lifetimes import crawl, settings
@@ -138,7 +138,7 @@ def test_a_run_that_was_killed_is_said_to_be(tmp_path: Path) -> None:
         crawl(tmp_path, server.url(), max_urls=5)
 
         async def killed() -> None:
-            async with opened(tmp_path, settings(server.url()), resume=True) as lifetime:
+            async with open_crawl(tmp_path, settings(server.url()), resume=True) as lifetime:
                 await lifetime._frontier.begin_run(1.0)  # what a run writes first, and nothing more
 
         asyncio.run(killed())
@@ -157,7 +157,7 @@ def test_what_waits_is_never_less_than_nothing(tmp_path: Path) -> None:
 
     async def again(seed: str) -> None:
         wanted = settings(seed)
-        async with opened(tmp_path, wanted, resume=False, text=toml.render(wanted)) as lifetime:
+        async with open_crawl(tmp_path, wanted, resume=False, text=toml.render(wanted)) as lifetime:
             looking = asyncio.create_task(look(lifetime))
             await lifetime.run()
             lowest.append(lifetime.snapshot().waiting)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.frontier.migrations import VERSION
+from archiver.frontier.database import VERSION
 from archiver.model import ExitCode
 from fixtures.command import COMMAND, environment
 from fixtures.forks import Forks

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli import mistyped
+from archiver.cli import suggest
 from archiver.cli.entry import archiver as program
 from archiver.cli.terminal import without_secrets
-from archiver.config.values import RATE, SECONDS, SECONDS_OR_NONE
+from archiver.config.option_types import RATE, SECONDS, SECONDS_OR_NONE
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures.command import archiver
@@ -55,7 +55,7 @@ CRAWL = [name for param in program.commands["crawl"].params for name in param.op
     ],
 )
 def test_options_of_others(typed: str, ours: str) -> None:
-    told = mistyped.option(typed, CRAWL)
+    told = suggest.option(typed, CRAWL)
     assert told.startswith(f"there is no option {typed}; ")
     assert told.rstrip("?").endswith(f" {ours}")
 
@@ -63,7 +63,7 @@ def test_options_of_others(typed: str, ours: str) -> None:
 def test_each_name_of_others_leads_to_an_option() -> None:
     known = {name for command in program.commands.values() for param in command.params for name in param.opts}
     known.add("--extra-hops")  # which not every version has; the next of its names stands behind it
-    for meant in mistyped._ELSEWHERE.values():
+    for meant in suggest._ELSEWHERE.values():
         assert isinstance(meant, str) or {f"--{ours}" for ours in meant} <= known
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli.running import Stop
+from archiver.cli.runner import StopSignals
+from archiver.crawl.stats import Snapshot
 from archiver.model import ExitCode
-from archiver.stats import Snapshot
 from fixtures.command import environment
 from fixtures.running import ended, running
 
@@ -20,9 +20,9 @@ STAND_IN = '''
 import asyncio, sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from archiver.cli.running import run
+from archiver.cli.runner import run
 from archiver.model import ExitCode
-from archiver.stats import Counters, Tally
+from archiver.crawl.stats import Counters, Tally
 
 @dataclass(frozen=True)
 class Ending:
@@ -187,7 +187,7 @@ class Recorded:
 
 @pytest.mark.parametrize(("signals", "told"), [(0, []), (1, ["drain"]), (2, ["drain", "cut"])])
 def test_early_signals(signals: int, told: list[str]) -> None:
-    stop, crawl = Stop(30.0), Recorded()
+    stop, crawl = StopSignals(30.0), Recorded()
     for _ in range(signals):
         stop.signalled()
     stop.attach(crawl)  # type: ignore[arg-type]
@@ -196,7 +196,7 @@ def test_early_signals(signals: int, told: list[str]) -> None:
 
 def test_every_further_signal_ends_at_once() -> None:
     left: list[int] = []
-    stop = Stop(30.0, left.append)
+    stop = StopSignals(30.0, left.append)
     for _ in range(4):
         stop.signalled()
     assert left == [ExitCode.STOPPED, ExitCode.STOPPED]

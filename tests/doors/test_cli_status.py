@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.lock import Lock
 from archiver.cli import directory as place
-from archiver.cli.directory import Holder
+from archiver.collection import lock as collection_lock
+from archiver.collection.lock import Holder, Lock
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures import crawls
@@ -55,10 +55,10 @@ def test_as_json(crawl: Path) -> None:
 
 
 def test_who_works_in_it(crawl: Path) -> None:
-    assert place.holder(crawl) is None
+    assert collection_lock.holder(crawl) is None
     lock = Lock(crawl / "crawl.lock")
     try:
-        assert place.holder(crawl) == Holder(os.getpid(), socket.gethostname())
+        assert collection_lock.holder(crawl) == Holder(os.getpid(), socket.gethostname())
         ran = archiver("status", "crawl", "--json", cwd=crawl.parent)
         assert json.loads(ran.stdout)["state"] == "running"
         assert json.loads(ran.stdout)["running"] == {"pid": os.getpid(), "host": socket.gethostname()}
@@ -67,12 +67,12 @@ def test_who_works_in_it(crawl: Path) -> None:
             place.check_idle(crawl)
     finally:
         lock.release()
-    assert place.holder(crawl) is None
+    assert collection_lock.holder(crawl) is None
 
 
 def test_a_lock_left_by_a_crash_is_free(crawl: Path) -> None:
     (crawl / "crawl.lock").write_text(json.dumps({"pid": 1, "host": "gone"}))
-    assert place.holder(crawl) is None
+    assert collection_lock.holder(crawl) is None
 
 
 def test_a_reader_that_has_seen_enough(crawl: Path) -> None:

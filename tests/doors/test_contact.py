@@ -2,7 +2,7 @@
 
 import pytest
 
-from archiver.cli.contact import warning
+from archiver.cli.crawl import warning
 from archiver.config.settings import FetchSettings, Settings
 
 AWAY = ("https://example.org/",)

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import pytest
 
 from archiver.cli.entry import run
-from archiver.export import Target, writing
-from archiver.export.target import SIGN
 from archiver.model import ExitCode
+from archiver.tools.export import ExportFolder, write
+from archiver.tools.export.target import SIGN
 from fixtures import browser, devtools
 from fixtures.handmade import record
 from fixtures.holdings import Held, head, revisit
@@ -206,7 +206,7 @@ def test_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     held = Held(tmp_path / "c").add("http://e.org/", b"<p>home").add("http://e.org/a", b"<p>a")
     export = ["export", str(held.add("http://e.org/b", b"<p>b").write()), "--to", str(tmp_path / "out")]
     host = tmp_path / "out" / "e.org"
-    with Target(tmp_path / "out") as target:
+    with ExportFolder(tmp_path / "out") as target:
         for name in ("index", "a", "old/old", "old/mine"):
             target.put(f"e.org/{name}.html", [b"<p>", name.encode()])
         assert run(export) == ExitCode.USAGE
@@ -233,8 +233,8 @@ def test_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_hostile(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Bombs end, damaged records are passed over and told, and no name leads outside."""
-    monkeypatch.setattr(writing, "_LARGE", 1 << 16)
-    monkeypatch.setattr(writing, "_RATIO", 100)
+    monkeypatch.setattr(write, "_LARGE", 1 << 16)
+    monkeypatch.setattr(write, "_RATIO", 100)
     held = Held(tmp_path / "c")
     for path in ("..%2f..%2fout", "%2e%2e/%2e%2e/out", "..\\..\\out", "con", "a%00b", "x" * 5000, "/" * 300 + "deep"):
         held.add(f"http://e.org/{path}", b"<p>x")

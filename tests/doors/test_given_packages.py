@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.reindex import rebuild
+from archiver.collection.reindex import rebuild
 from archiver.model import ExitCode
 from fixtures.command import archiver
 from fixtures.handmade import member, record

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.compressing import member as own_member
-from archiver.archive.imports import imported_files
-from archiver.archive.layout import Layout
-from archiver.archive.lock import Lock
 from archiver.cli import entry
-from archiver.importing.names import collection_name, file_name, safe
+from archiver.collection.imports import imported_files
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
 from archiver.model import ExitCode
-from archiver.verify import run as verified
-from archiver.wacz import take_stock
-from archiver.warc.cdxj import key
+from archiver.tools.ingest.names import collection_name, file_name, safe
+from archiver.tools.verify import verify as verified
+from archiver.tools.wacz import take_stock
+from archiver.warc.cdxj import lookup_key
+from archiver.warc.writer import member as own_member
 from fixtures.forks import Forks
 from fixtures.handmade import Collection, member, record
 from fixtures.steps import IMPORTING
@@ -146,7 +146,7 @@ def test_what_is_there_is_known_by_its_bytes_and_never_overwritten(
 
 def test_into_the_collection_of_a_crawl(here: Path) -> None:
     """Its index and its frontier stay as they are; the new file is no fault to verify."""
-    collection = Collection(here / "c", surt=key)
+    collection = Collection(here / "c", surt=lookup_key)
     (here / "a.warc.gz").write_bytes(warc(7))
     before = verified([collection.folder]).counts
     assert bring("a.warc.gz", "-o", "c") == ExitCode.DONE

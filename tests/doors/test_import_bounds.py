@@ -11,8 +11,8 @@ from threading import Timer
 
 import pytest
 
-from archiver.importing import packages, sources
 from archiver.model import ExitCode
+from archiver.tools.ingest import find_archives, wacz
 from fixtures.packs import INFO, response
 
 WARC = INFO + response("http://a.test/", b"<p>")
@@ -75,14 +75,14 @@ def test_a_list_that_names_one_package_very_often_names_one(tmp_path: Path, monk
     _package(tmp_path / "x.wacz", ("archive/a.warc.gz", WARC))
     read: list[Path] = []
 
-    def noted(path: Path) -> packages.Package:
+    def noted(path: Path) -> wacz.ReceivedPackage:
         read.append(path)
-        return packages.read_package(path)
+        return wacz.read_package(path)
 
-    monkeypatch.setattr(import_module("archiver.importing.sources"), "read_package", noted)
+    monkeypatch.setattr(import_module("archiver.tools.ingest.sources"), "read_package", noted)
     spelled = [{"path": "./" * (number % 5) + "x.wacz"} for number in range(200_000)]
     (tmp_path / "all.json").write_text(json.dumps({"profile": "multi-wacz-package", "resources": spelled}))
-    assert len(sources([tmp_path / "all.json"])) == 1
+    assert len(find_archives([tmp_path / "all.json"])) == 1
     assert len(read) == 1
 
 

@@ -22,17 +22,17 @@ try:
 except ImportError:  # before Python 3.14
     from backports import zstd
 
-from archiver.archive.imports import imported_files
-from archiver.archive.layout import Layout
 from archiver.cli import entry
-from archiver.importing.frames import Unpacked
+from archiver.collection.imports import imported_files
+from archiver.collection.layout import Layout
 from archiver.model import ExitCode
-from archiver.verify import run as verified
-from archiver.wacz import Signer
-from archiver.wacz.checking import Worth, judge
+from archiver.tools.ingest.streams import ZstdStream
+from archiver.tools.verify import verify as verified
+from archiver.tools.wacz import Signer
+from archiver.tools.wacz.signature import SignatureStatus, judge
 from archiver.warc import arc
-from archiver.warc.members import Torn
-from archiver.warc.reader import read
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import read_records
 from fixtures.handmade import member, record
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-TYPE : text/html\r\n\r\n<p>hello"
@@ -96,7 +96,7 @@ def test_records_get_a_place_of_their_own_and_stay_as_they_are(here: Path, capsy
         path = here / "c" / "archive" / made
         assert gzip.decompress(path.read_bytes()) == WHOLE
         with path.open("rb") as file:
-            assert [each.length is not None for each in list(read(file))] == [True] * 4
+            assert [each.length is not None for each in list(read_records(file))] == [True] * 4
         assert (here / "c" / "imports" / "originals" / name).read_bytes() == make()
         assert len((here / "c" / "indexes" / "index.cdxj").read_text().splitlines()) == 2
         assert bring(name) == ExitCode.DONE
@@ -174,7 +174,7 @@ def test_zstd_data_that_cannot_be_read(here: Path, capsys: pytest.CaptureFixture
     with (here / "a.warc.zst").open("wb+") as file:
         for each in RECORDS:
             file.write(zstd.compress(each))
-        stream = Unpacked(file)
+        stream = ZstdStream(file)
         assert b"".join(iter(lambda: stream.read(7000), b"")) == WHOLE
         assert stream.read(0) == b""
         with pytest.raises(OSError, match="begin"):
@@ -204,7 +204,9 @@ def test_an_arc(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.startswith(f"archive/{name.removesuffix('.gz').replace('.arc', '.warc.gz')}: 7 ")
     path = next((here / "c" / "archive").iterdir())
     with path.open("rb") as file:
-        found = [(each.type, each.first("WARC-Target-URI"), b"".join(each.pieces()), each) for each in read(file)]
+        found = [
+            (each.type, each.first("WARC-Target-URI"), b"".join(each.pieces()), each) for each in read_records(file)
+        ]
     assert [each[:3] for each in found[2:]] == [wanted for _, wanted in ARC]
     assert found[1][2].startswith(b"1 0 Other\nURL IP")
     assert [each[3].first("WARC-IP-Address") for each in found[2:]] == [
@@ -233,7 +235,7 @@ def test_an_arc_that_is_damaged(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert said.count("no ARC record begins here") == 2
     assert "it came in as far as it goes" in said
     with next((here / "c" / "archive").iterdir()).open("rb") as file:
-        found = [(each.first("WARC-Target-URI"), each.first("WARC-Truncated")) for each in read(file)]
+        found = [(each.first("WARC-Target-URI"), each.first("WARC-Truncated")) for each in read_records(file)]
     assert found[2:] == [
         ("http://example.org/1", None),
         ("dns:example.org", None),
@@ -258,13 +260,13 @@ def test_the_second_version_and_lines_that_are_none(here: Path) -> None:
             first, torn, last = arc.records(file)
         assert isinstance(first, arc.ArcRecord)
         assert first.is_description
-        assert isinstance(torn, Torn)
+        assert isinstance(torn, DamagedRecord)
         assert torn.word == "not-arc"
         assert isinstance(last, arc.ArcRecord)
         assert (last.mime, last.size, last.date) == ("text/html", 3, "2001-02-03T04:05:06Z")
     (here / "a").write_bytes(member(good[0]) + member(b"") + member(good[1])[:-9])
     with (here / "a").open("rb") as file:
-        assert [each.word for each in arc.records(file) if isinstance(each, Torn)] == ["gzip-cut"]
+        assert [each.word for each in arc.records(file) if isinstance(each, DamagedRecord)] == ["gzip-cut"]
 
 
 def signed_package(path: Path, change: Callable[[dict[str, str]], object] = lambda _: None) -> str:
@@ -300,12 +302,12 @@ def test_signatures_of_packages(here: Path, capsys: pytest.CaptureFixture[str]) 
 def test_what_a_signature_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
     good = dict(Signer("x")(digest, ""))
-    assert judge(good, digest).worth is Worth.VALID
+    assert judge(good, digest).worth is SignatureStatus.VALID
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     der = key.sign(digest.encode(), ec.ECDSA(hashes.SHA256()))
     of_der = good | {"publicKey": b64encode(public).decode(), "signature": b64encode(der).decode()}
-    assert judge(of_der, digest).worth is Worth.VALID
+    assert judge(of_der, digest).worth is SignatureStatus.VALID
     bad: list[object] = [
         *(None, [], {}, "x"),
         *(
@@ -316,7 +318,7 @@ def test_what_a_signature_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
         {name: value for name, value in good.items() if name != "publicKey"} | {"domainCert": "-----BEGIN"},
     ]
     for each in bad:
-        assert judge(each, digest).worth is Worth.NOT_VALID, each
-    assert judge(good, f"sha256:{'0' * 64}").worth is Worth.NOT_VALID
+        assert judge(each, digest).worth is SignatureStatus.NOT_VALID, each
+    assert judge(good, f"sha256:{'0' * 64}").worth is SignatureStatus.NOT_VALID
     monkeypatch.setitem(sys.modules, "cryptography", None)
     assert str(judge(good, digest)).endswith("install it, in the checkout, with: pip install '.[sign]'")

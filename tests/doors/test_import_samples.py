@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.imports import imported_files
-from archiver.archive.layout import Layout
-from archiver.archive.stored import record_at
+from archiver.collection.imports import imported_files
+from archiver.collection.layout import Layout
+from archiver.collection.records import record_at
 from archiver.errors import ConfigError
 from archiver.http import Dechunker, read_stored
-from archiver.importing import bring, sources
-from archiver.verify import run as verified
+from archiver.tools.ingest import bring, find_archives
+from archiver.tools.verify import verify as verified
 from archiver.warc.reader import Record
 from fixtures.indexed import theirs, untidy
 from fixtures.replaying import archiver_replay
@@ -67,8 +67,8 @@ def test_samples_are_imported_and_replayed(suites: Path, tmp_path: Path) -> None
     for path in samples(suites):
         if path.name in REFUSED:
             with pytest.raises(ConfigError, match=REFUSED[path.name]):
-                bring(sources([path]), directory, strict=False)
-        elif bring(sources([path]), directory, strict=False).faulty:
+                bring(find_archives([path]), directory, strict=False)
+        elif bring(find_archives([path]), directory, strict=False).faulty:
             faulty.add(path.name)
     assert faulty == FAULTY
     files = imported_files(Layout(directory))
@@ -116,7 +116,7 @@ def test_captures_of_an_arc_are_those_of_cdxj_indexer(suites: Path, tmp_path: Pa
     ]  # the others are damaged
     assert len(arcs) == 3
     for number, path in enumerate(arcs):
-        bring(sources([path]), tmp_path / str(number), strict=True)
+        bring(find_archives([path]), tmp_path / str(number), strict=True)
         ours = (tmp_path / str(number) / "indexes" / "index.cdxj").read_text().splitlines()
         with untidy():
             assert _captures(ours) == _captures(theirs(path, tmp_path) or [])
@@ -136,5 +136,5 @@ def test_what_is_called_invalid_is_told_or_refused(suites: Path, tmp_path: Path)
         path = suites / "warc" / each["file"]
         if str(each.get("label", "")).startswith("invalid"):
             with suppress(ConfigError):
-                outcome = bring(sources([path]), tmp_path / str(number), strict=False)
+                outcome = bring(find_archives([path]), tmp_path / str(number), strict=False)
                 assert outcome.faulty == (not verified([path]).ok)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.archive.index import MERGE_WIDTH
-from archiver.cli.openfiles import EACH, MOST_BESIDE, RESERVE, STANDING, fitting, needed
+from archiver.cli.runner import EACH, MOST_BESIDE, RESERVE, STANDING, fitting, needed
+from archiver.collection.index import MERGE_WIDTH
 from archiver.fetch.spool import SPARE
 
 

@@ -14,11 +14,11 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
-from archiver.archive.lock import Lock
 from archiver.cli.entry import run
+from archiver.collection.lock import Lock
 from archiver.errors import ArchiveError
 from archiver.model import ExitCode
-from archiver.wacz import Wish, pack, take_stock
+from archiver.tools.wacz import PackOptions, pack, take_stock
 from fixtures.handmade import member, record
 from fixtures.lifetimes import crawl
 from fixtures.packs import HTML, collection, described, index, looked_up, members, notes, pages, response, valid
@@ -52,8 +52,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return line
 
 
-def wish(output: Path, **given: object) -> Wish:
-    return Wish(output, "archiver/0", "2026-01-02T03:04:05Z", "A title", **given)  # type: ignore[arg-type]
+def wish(output: Path, **given: object) -> PackOptions:
+    return PackOptions(output, "archiver/0", "2026-01-02T03:04:05Z", "A title", **given)  # type: ignore[arg-type]
 
 
 def test_a_crawl(tmp_path: Path, packed: Callable[..., list[str]]) -> None:
@@ -241,9 +241,11 @@ def test_a_large_index_is_searched_as_a_small_one(tmp_path: Path) -> None:
     directory = collection(tmp_path / "c", [response(f"{SITE}/")])
     (line,) = (directory / "indexes/index.cdxj").read_text().splitlines()
     _, _, said = line.split(" ", 2)
-    from archiver.warc.cdxj import key  # noqa: PLC0415
+    from archiver.warc.cdxj import lookup_key  # noqa: PLC0415
 
-    lines = sorted({f"{key(url)} {20260101000000 + number // 40} {said}\n" for number, url in enumerate(many(16_000))})
+    lines = sorted(
+        {f"{lookup_key(url)} {20260101000000 + number // 40} {said}\n" for number, url in enumerate(many(16_000))}
+    )
     (directory / "indexes/index.cdxj").write_text("".join(lines[::2]))
     (directory / "indexes/run-x.cdxj").write_text("".join([*lines[1::2], *lines[-1:]]))
     (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory))

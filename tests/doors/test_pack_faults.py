@@ -12,7 +12,7 @@ import pytest
 
 from archiver.cli.entry import run
 from archiver.model import ExitCode
-from archiver.wacz import Wish, pack, take_stock
+from archiver.tools.wacz import PackOptions, pack, take_stock
 from fixtures.command import ROOT, environment
 from fixtures.forks import Forks
 from fixtures.packs import collection, described, members, notes, response, valid
@@ -106,7 +106,7 @@ def test_an_interruption_leaves_nothing(place: Path, tmp_path: Path) -> None:
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    wish = Wish(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title")
+    wish = PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title")
     with pytest.raises(KeyboardInterrupt):
         pack(wish, take_stock(place / "c"), interrupt)
     assert list(tmp_path.iterdir()) == []

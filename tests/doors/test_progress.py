@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from archiver.progress import Lines, Panel, face_for, followed, line, pause_words, picture
-from archiver.stats import HostLine, Snapshot
+from archiver.cli.progress import LivePanel, ProgressLines, face_for, followed, line, pause_words, picture
+from archiver.crawl.stats import HostLine, Snapshot
 
 HOST = HostLine("https://example.org", waiting=4, active=1, done=7, wait=0.2, why="rate")
 NOW = Snapshot(
@@ -49,7 +49,7 @@ def test_what_a_host_waits_for(host: HostLine, words: str) -> None:
 
 def test_lines_come_now_and_then() -> None:
     stream = io.StringIO()
-    face = Lines(stream, hosts=False)
+    face = ProgressLines(stream, hosts=False)
     for half_second in range(100):
         face.show(replace(NOW, elapsed=half_second / 2))
     assert [text.split(" · ")[0] for text in stream.getvalue().splitlines()] == [
@@ -63,7 +63,7 @@ def test_lines_come_now_and_then() -> None:
 
 def test_a_line_when_the_state_changes() -> None:
     stream = io.StringIO()
-    face = Lines(stream, hosts=True)
+    face = ProgressLines(stream, hosts=True)
     face.show(replace(NOW, elapsed=0.1, state="recovering"))
     face.show(replace(NOW, elapsed=0.2))
     face.show(replace(NOW, elapsed=0.3))
@@ -75,7 +75,7 @@ def test_a_line_when_the_state_changes() -> None:
 
 def test_a_slow_crawl_that_waits_between_requests_is_no_change() -> None:
     stream = io.StringIO()
-    face = Lines(stream, hosts=False)
+    face = ProgressLines(stream, hosts=False)
     for state in ("crawling", "waiting", "crawling", "waiting"):
         face.show(replace(NOW, elapsed=1.0, state=state))
     assert stream.getvalue() == ""
@@ -85,13 +85,13 @@ def test_a_slow_crawl_that_waits_between_requests_is_no_change() -> None:
 
 def test_which_face() -> None:
     assert face_for(io.StringIO(), -1) is None
-    assert isinstance(face_for(io.StringIO(), 0), Lines)
+    assert isinstance(face_for(io.StringIO(), 0), ProgressLines)
 
 
 def test_nothing_hostile_reaches_the_screen() -> None:
     hostile = replace(NOW, hosts=(replace(HOST, key=HOSTILE),), waiting_for=HOSTILE)
     stream = io.StringIO()
-    face = Lines(stream, hosts=True)
+    face = ProgressLines(stream, hosts=True)
     face.show(replace(hostile, elapsed=60))
     screen = io.StringIO()
     Console(file=screen, force_terminal=True, width=200).print(picture(hostile))
@@ -104,7 +104,7 @@ def test_nothing_hostile_reaches_the_screen() -> None:
 
 def test_panel() -> None:
     screen = io.StringIO()
-    face = Panel(screen, Console(file=screen, force_terminal=True, width=120))
+    face = LivePanel(screen, Console(file=screen, force_terminal=True, width=120))
     face.show(NOW)
     face.show(replace(NOW, done=8))
     face.close(NOW)
@@ -124,7 +124,7 @@ class Gone(io.StringIO):
 
 def test_a_screen_that_is_gone_does_not_end_the_crawl() -> None:
     async def crawl() -> str:
-        async with followed(lambda: replace(NOW, elapsed=60.0), Lines(Gone(), hosts=True)):
+        async with followed(lambda: replace(NOW, elapsed=60.0), ProgressLines(Gone(), hosts=True)):
             await asyncio.sleep(0)
             return "went on"
 
@@ -133,7 +133,7 @@ def test_a_screen_that_is_gone_does_not_end_the_crawl() -> None:
 
 def test_the_crawls_own_error_comes_through() -> None:
     async def crawl() -> None:
-        async with followed(lambda: NOW, Lines(io.StringIO(), hosts=False)):
+        async with followed(lambda: NOW, ProgressLines(io.StringIO(), hosts=False)):
             raise LookupError
 
     with pytest.raises(LookupError):

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.layout import OPEN, Layout
-from archiver.archive.vouching import strangers
+from archiver.collection.dedup_sources import strangers
+from archiver.collection.layout import Layout
 from archiver.model import ExitCode
+from archiver.storage import OPEN
 from fixtures.forks import Forks
 from fixtures.lifetimes import crawl
 from fixtures.rawserver import RawServer

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.frontier import trust
-from archiver.frontier.migrations import VERSION, script
-from archiver.frontier.readonly import connected
-from archiver.frontier.trust import check, schema
+from archiver.frontier import database
+from archiver.frontier.database import VERSION, check_schema, connected, schema, script
 from archiver.model import ExitCode
 from fixtures.endless_table import endless_table
 from fixtures.forks import Forks
@@ -143,14 +141,14 @@ def test_a_table_without_end_is_named_as_damage(folder: Path, forks: Forks, comm
 def test_connections_to_a_received_database_are_guarded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values are bounded, and so is each query, but not all queries of a connection together."""
     path = folder / "c/crawl.db"
-    monkeypatch.setattr(trust, "STEPS", 3_000_000)
-    monkeypatch.setattr(trust, "STEPS_PER_BYTE", 1)
+    monkeypatch.setattr(database, "PROGRESS_STEPS", 3_000_000)
+    monkeypatch.setattr(database, "STEPS_PER_BYTE", 1)
     rows = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT ?) SELECT count(*) FROM n"
     with closing(connected(path)) as db:
-        check(db, path)
+        check_schema(db, path)
         assert db.execute("PRAGMA trusted_schema").fetchone() == (0,)
         assert db.execute("PRAGMA cell_size_check").fetchone() == (1,)
-        assert db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == trust.LARGEST
+        assert db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == database.LARGEST
         if sys.version_info >= (3, 12):
             assert db.getconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
@@ -166,8 +164,8 @@ def test_every_version_of_ours_is_taken(tmp_path: Path, version: int) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for step in range(1, version + 1):
             db.executescript(script(step))
-            check(db, path)
+            check_schema(db, path)
         db.execute("ANALYZE")
         db.execute("VACUUM")
-        check(db, path)
+        check_schema(db, path)
     assert ("table", "urls") in schema(version)

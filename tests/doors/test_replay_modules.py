@@ -43,7 +43,7 @@ def held(folder: Path, answers: dict[str, tuple[str, bytes]]) -> Path:
         Visit(url, body, f"HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n\r\n".encode(), mime=media.partition(";")[0])
         for url, (media, body) in answers.items()
     )
-    Collection(folder, visits, surt=cdxj.key).database.unlink()
+    Collection(folder, visits, surt=cdxj.lookup_key).database.unlink()
     return folder
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli.replaying import SEEDS_SHOWN, starts
+from archiver.cli.replay import SEEDS_SHOWN, starts
 from archiver.model import ExitCode
 from archiver.warc import cdxj
 from fixtures.command import COMMAND, environment
@@ -77,7 +77,7 @@ def test_first_pages_and_a_browser(tmp_path: Path) -> None:
     """Without a crawl.db pages stand for seeds; the browser is told of the first one."""
     home, deep = Visit("http://example.org/", b"<p>home"), Visit("http://example.org/a/b", b"<p>deep")
     picture = Visit("http://example.org/a.png", b"png", mime="image/png")
-    Collection(tmp_path / "c", (deep, picture, home), surt=cdxj.key).database.unlink()
+    Collection(tmp_path / "c", (deep, picture, home), surt=cdxj.lookup_key).database.unlink()
     script = "import sys; open('opened.tmp', 'w').write(sys.argv[1]); import os; os.rename('opened.tmp', 'opened')"
     browser = f"{shlex.quote(sys.executable)} -c {shlex.quote(script.replace('opened', str(tmp_path / 'opened')))} %s"
     with replaying("c", "--open", cwd=tmp_path, lines=2, env={"BROWSER": browser}) as (addresses, said):
@@ -94,7 +94,7 @@ def test_first_pages_and_a_browser(tmp_path: Path) -> None:
 def test_several_collections_share_what_is_printed(tmp_path: Path) -> None:
     """Of one with many pages there are fewer, so that none is left out."""
     many = tuple(Visit(f"http://example.org/{number}", b"<p>page") for number in range(30))
-    Collection(tmp_path / "many", many, surt=cdxj.key).database.unlink()
-    Collection(tmp_path / "one", (Visit("http://example.net/", b"<p>home"),), surt=cdxj.key).database.unlink()
+    Collection(tmp_path / "many", many, surt=cdxj.lookup_key).database.unlink()
+    Collection(tmp_path / "one", (Visit("http://example.net/", b"<p>home"),), surt=cdxj.lookup_key).database.unlink()
     found = starts([tmp_path / "many", tmp_path / "one"])
     assert (len(found), found[-1]) == (SEEDS_SHOWN // 2 + 1, "http://example.net/")

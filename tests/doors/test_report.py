@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from archiver.frontier import account
-from archiver.report import files, summary, verdict
-from archiver.report.summary import Run
+from archiver.frontier import totals
+from archiver.tools.report import files, summary, verdict
+from archiver.tools.report.summary import FinishedRun
 from fixtures import crawls
 
 NOW = 1_700_000_000.0
@@ -26,12 +26,12 @@ def crawl(tmp_path: Path) -> Path:
 @pytest.fixture
 def db(crawl: Path) -> Iterator[sqlite3.Connection]:
     """Its database."""
-    with account.opened(crawl) as opened:
+    with totals.open_totals(crawl) as opened:
         yield opened
 
 
 def test_totals(db: sqlite3.Connection) -> None:
-    assert account.totals(db) == account.Totals(
+    assert totals.totals(db) == totals.Totals(
         waiting=4,
         archived=3,
         failed=2,
@@ -50,7 +50,7 @@ def test_totals(db: sqlite3.Connection) -> None:
 
 
 def test_what_each_host_waits_for(db: sqlite3.Connection) -> None:
-    waits = {host.key: (host.waiting, host.why, host.until) for host in account.hosts(db, NOW)}
+    waits = {host.key: (host.waiting, host.why, host.until) for host in totals.hosts(db, NOW)}
     assert waits == {
         "https://a.example": (1, "", 0.0),
         "https://b.example": (0, "", 0.0),
@@ -61,16 +61,16 @@ def test_what_each_host_waits_for(db: sqlite3.Connection) -> None:
 
 
 def test_hosts_can_be_limited(db: sqlite3.Connection) -> None:
-    assert [host.key for host in account.hosts(db, NOW, 1)] == ["https://a.example"]
+    assert [host.key for host in totals.hosts(db, NOW, 1)] == ["https://a.example"]
 
 
 def test_recent_rate(db: sqlite3.Connection) -> None:
-    assert account.recent_rate(db, NOW) == pytest.approx(2 / 60)
-    assert account.recent_rate(db, NOW + 3600) == 0
+    assert totals.recent_rate(db, NOW) == pytest.approx(2 / 60)
+    assert totals.recent_rate(db, NOW + 3600) == 0
 
 
 def test_seeds(db: sqlite3.Connection) -> None:
-    assert [(seed.url, seed.followed, verdict.seed_trouble(seed)) for seed in account.seeds(db)] == [
+    assert [(seed.url, seed.followed, verdict.seed_trouble(seed)) for seed in totals.seeds(db)] == [
         ("https://a.example/", 8, ""),
         ("https://b.example/", 0, "redirects out of scope, to https://c.example/ (host)"),
         ("https://gone.example/", 0, "failed: dns: no such host"),
@@ -78,7 +78,7 @@ def test_seeds(db: sqlite3.Connection) -> None:
 
 
 def test_a_seed_that_leads_out_of_scope_is_named() -> None:
-    seed = account.SeedAccount(
+    seed = totals.SeedAccount(
         "https://a.example/", "archived", 302, "", "redirects to https://b.example/, which is outside the scope", 2
     )
     assert verdict.seed_trouble(seed) == (
@@ -88,15 +88,15 @@ def test_a_seed_that_leads_out_of_scope_is_named() -> None:
 
 
 def test_counts(db: sqlite3.Connection) -> None:
-    assert account.statuses(db) == [(200, 1), (301, 1), (404, 1)]
-    assert account.failures(db) == [("dns", 1), ("robots", 1), ("timeout", 1)]
-    assert account.refusals(db) == [("host", 7), ("max-repeats: 3", 4)]
-    assert {mime: count for mime, count, _ in account.media_types(db)} == {"": 1, "text/html": 1, crawls.HOSTILE: 1}
+    assert totals.statuses(db) == [(200, 1), (301, 1), (404, 1)]
+    assert totals.failures(db) == [("dns", 1), ("robots", 1), ("timeout", 1)]
+    assert totals.refusals(db) == [("host", 7), ("max-repeats: 3", 4)]
+    assert {mime: count for mime, count, _ in totals.media_types(db)} == {"": 1, "text/html": 1, crawls.HOSTILE: 1}
 
 
 def test_files(crawl: Path, db: sqlite3.Connection) -> None:
-    found = summary.gathered(db, "nothing is left", Run(elapsed=90.0, visits=3, received=2400))
-    files.write(crawl, db, found, NOW)
+    found = summary.gathered(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
+    files.write_reports(crawl, db, found, NOW)
     folder = crawl / "reports"
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         [
@@ -128,13 +128,13 @@ def test_files_are_replaced_whole(crawl: Path, db: sqlite3.Connection) -> None:
     folder.mkdir()
     (folder / "summary.txt").write_text("old")
     (folder / "summary.txt.tmp").write_text("left by a crash")
-    files.write(crawl, db, summary.gathered(db), NOW)
+    files.write_reports(crawl, db, summary.gathered(db), NOW)
     assert (folder / "summary.txt").read_text().startswith("URLs      3 archived")
     assert not list(folder.glob("*.tmp"))
 
 
 def test_summary_in_words(db: sqlite3.Connection) -> None:
-    assert list(summary.lines(summary.gathered(db, "a limit was reached", Run(90.0, 180, 2400)))) == [
+    assert list(summary.lines(summary.gathered(db, "a limit was reached", FinishedRun(90.0, 180, 2400)))) == [
         "ended     a limit was reached",
         "URLs      3 archived, 2 failed, 1 excluded, 4 waiting, 1 held",
         "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
@@ -157,15 +157,15 @@ def test_summary_in_words(db: sqlite3.Connection) -> None:
 
 def test_beside_a_writer(crawl: Path) -> None:
     """The account is one moment, whatever the crawl commits meanwhile, and holds nobody up."""
-    with account.opened(crawl) as db:
-        before = account.totals(db)
+    with totals.open_totals(crawl) as db:
+        before = totals.totals(db)
         writer = sqlite3.connect(crawl / "crawl.db", timeout=1)
         writer.execute("UPDATE urls SET state = 'archived' WHERE id = 10")
         writer.commit()
         writer.close()
-        assert account.totals(db) == before
-    with account.opened(crawl) as db:
-        assert account.totals(db).archived == before.archived + 1
+        assert totals.totals(db) == before
+    with totals.open_totals(crawl) as db:
+        assert totals.totals(db).archived == before.archived + 1
 
 
 def test_nothing_can_be_written(db: sqlite3.Connection) -> None:
@@ -185,7 +185,7 @@ def test_large_crawl_is_quick(tmp_path: Path) -> None:
         )
         db.executemany("INSERT INTO seeds VALUES (?, ?)", ((n, n) for n in range(1, 1001)))
     begun = time.process_time()
-    with account.opened(tmp_path) as opened:
+    with totals.open_totals(tmp_path) as opened:
         assert summary.gathered(opened).totals.waiting == 100_000
-        assert len(list(account.hosts(opened, NOW))) == 2000
+        assert len(list(totals.hosts(opened, NOW))) == 2000
     assert time.process_time() - begun < 20  # under a second; one look at all URLs for each host would take minutes

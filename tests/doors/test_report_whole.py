@@ -12,12 +12,15 @@ from lxml import etree
 
 from archiver.config.settings import Settings, with_values
 from archiver.config.toml import render
-from archiver.frontier import account, figures, migrations
-from archiver.frontier.figures import Span
-from archiver.report import course, drawing, files, page, plots, summary, whole
-from archiver.report.summary import Run
-from archiver.report.whole import Table, Whole
-from archiver.stats import volume
+from archiver.frontier import database, figures
+from archiver.frontier import totals as account
+from archiver.frontier.figures import TimeSlices
+from archiver.humanize import volume
+from archiver.tools.report import files, html, plots, summary
+from archiver.tools.report import report as whole
+from archiver.tools.report import svg as drawing
+from archiver.tools.report.report import CrawlReport, ReportTable
+from archiver.tools.report.summary import FinishedRun
 from fixtures import crawls
 
 NOW = 1_700_000_000.0
@@ -46,14 +49,14 @@ def empty(directory: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def report(directory: Path, ending: str = "", run: Run | None = None) -> Whole:
-    with account.opened(directory) as db:
+def report(directory: Path, ending: str = "", run: FinishedRun | None = None) -> CrawlReport:
+    with account.open_totals(directory) as db:
         return files.gathered(directory, db, summary.gathered(db, ending, run), NOW)
 
 
-def parsed(told: Whole) -> etree._Element:
+def parsed(told: CrawlReport) -> etree._Element:
     """The page, which is well-formed to the letter."""
-    text = "".join(page.pieces(told))
+    text = "".join(html.pieces(told))
     assert text.startswith("<!DOCTYPE html>\n")
     return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False, no_network=True))
 
@@ -73,7 +76,7 @@ def test_text_json_and_page_agree(tmp_path: Path) -> None:
     (tmp_path / "crawl.toml").write_text(
         render(with_values(Settings(), {"seeds": ("https://a.example/",), "max_depth": 3, "description": EVIL[:40]}))
     )
-    told = report(tmp_path, "nothing is left", Run(elapsed=90.0, visits=3, received=2400))
+    told = report(tmp_path, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
     root, text = parsed(told), "\n".join(whole.lines(told))
     data = json.loads(files.as_json(told))
     totals = account.Totals(**{**data["totals"], "first": 0.0, "last": 0.0})
@@ -143,8 +146,8 @@ def test_what_is_told_of_the_odd_ones(tmp_path: Path) -> None:
 def test_heritrix_reports(tmp_path: Path) -> None:
     """Column for column: names, order, and the space at the end of a line of hosts."""
     crawls.finished(tmp_path, NOW)
-    with account.opened(tmp_path) as db:
-        files.write(tmp_path, db, summary.gathered(db), NOW)
+    with account.open_totals(tmp_path) as db:
+        files.write_reports(tmp_path, db, summary.gathered(db), NOW)
     told = {path.name: path.read_text() for path in (tmp_path / "reports").glob("*-report.txt")}
     assert told["hosts-report.txt"].splitlines()[:3] == [
         HOSTS,
@@ -180,7 +183,7 @@ def test_a_host_has_one_name(tmp_path: Path) -> None:
         db.executemany(
             "INSERT INTO hosts (key, waiting, archived) VALUES (?, ?, 2)", ((key, len(key) % 7) for key in keys)
         )
-    with account.opened(tmp_path) as opened:
+    with account.open_totals(tmp_path) as opened:
         found = {host.key: host.archived for host in figures.named_hosts(opened)}
     assert found == {"a2.example": 6, "[::1]": 4}
 
@@ -217,8 +220,8 @@ def test_nothing_from_outside_is_obeyed(tmp_path: Path) -> None:
         db.execute(CAPTURE, (1, 1, 200, named, 1, 0, 100, 0.1, named, ""))
     (folder / "crawl.toml").write_text(render(with_values(Settings(), {"description": named})))
     told = report(folder, f"because {EVIL}")
-    tables = (*told.tables, Table(f"new-{EVIL}", (EVIL, "b"), ((EVIL[:-4], 1),), 2))
-    root = parsed(Whole(told.directory, NOW, told.summary, 1, told.asked, told.course, tables))
+    tables = (*told.tables, ReportTable(f"new-{EVIL}", (EVIL, "b"), ((EVIL[:-4], 1),), 2))
+    root = parsed(CrawlReport(told.directory, NOW, told.summary, 1, told.asked, told.course, tables))
     assert {element.tag for element in root.iter()} <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "b", "span", "ul", "li", "i", "nav"),
         *("a", "div", "section", "dl", "dt", "dd", "figure", "figcaption", "footer", "script"),
@@ -229,7 +232,7 @@ def test_nothing_from_outside_is_obeyed(tmp_path: Path) -> None:
     for element in root.iter():
         assert not [name for name in element.attrib if name.startswith("on") or name in ("style", "src", "srcset")]
         assert element.get("href", "#").startswith("#")
-    text = "".join(page.pieces(told))
+    text = "".join(html.pieces(told))
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg\")[^<]*\"", text.partition("<body>")[0])
     assert words(root.find(".//section[@id='asked']")).count("<script>alert(1)</script>") == 1
 
@@ -246,10 +249,10 @@ def test_what_is_long_is_cut(tmp_path: Path) -> None:
             ((n, f"https://a.example/{n}{'x' * 5000}", "failed", "E", "E", 0, 1, 0, "dns", "") for n in range(2, 2002)),
         )
     told = report(tmp_path)
-    text = "".join(page.pieces(told))
+    text = "".join(html.pieces(told))
     assert len(text) < 500_000
     root = parsed(told)
-    assert len(cells(root, "failures")) == page.ROWS
+    assert len(cells(root, "failures")) == html.ROWS
     assert "1,800 more rows are left out here; reports/failures.tsv has them all." in words(root)
     data = json.loads(files.as_json(told))
     assert (len(data["tables"]["failures"]["rows"]), data["tables"]["failures"]["left_out"]) == (1000, 1000)
@@ -262,7 +265,7 @@ def test_what_is_long_is_cut(tmp_path: Path) -> None:
     [(0, 1, 1), (95, 1, 96), (96, 2, 49), (3600, 60, 61), (1_814_400, 21_600, 85), (400_000_000, 4_838_400, 84)],
 )
 def test_a_life_in_slices(seconds: int, step: int, slices: int) -> None:
-    span = Span.of(account.Totals(captures=1, first=NOW, last=NOW + seconds))
+    span = TimeSlices.of(account.Totals(captures=1, first=NOW, last=NOW + seconds))
     assert (span.step, span.slices) == (step, slices)
     assert span.begins <= NOW < span.begins + step
     assert span.begins + step * slices > NOW + seconds
@@ -304,7 +307,7 @@ def test_a_database_of_an_older_program(tmp_path: Path) -> None:
     (tmp_path / "crawl.db").rename(tmp_path / "new.db")
     with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
         for version in (1, 2, 3):
-            db.executescript(migrations.script(version))
+            db.executescript(database.script(version))
         db.execute("ATTACH ? AS new", (str(tmp_path / "new.db"),))
         tables = [name for (name,) in db.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
         for table in sorted(tables, key="hosts".__eq__):  # the triggers count what waits on hosts that are there
@@ -313,10 +316,10 @@ def test_a_database_of_an_older_program(tmp_path: Path) -> None:
     told = report(tmp_path)
     assert {table.name: table.rows for table in told.tables}["revisits"] == ()
     assert told.course.hosts[0][:4] == ("https://a.example", 2, 2300, 2)
-    with account.opened(tmp_path) as opened:
+    with account.open_totals(tmp_path) as opened:
         first = next(figures.hosts(opened))
     assert (first.key, first.archived, first.failed, first.robots) == ("https://a.example", 2, 2, 1)
-    assert tuple(told.course.statuses) == course.CLASSES
+    assert tuple(told.course.statuses) == plots.CLASSES
 
 
 def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
@@ -325,7 +328,7 @@ def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
     writer = sqlite3.connect(tmp_path / "crawl.db", timeout=1)
     writer.execute("UPDATE urls SET state = 'archived' WHERE id = 10")
     writer.commit()
-    with account.opened(tmp_path) as db:
+    with account.open_totals(tmp_path) as db:
         assert files.gathered(tmp_path, db, summary.gathered(db), NOW).summary.totals.archived == 4
         writer.execute("UPDATE urls SET state = 'waiting' WHERE id = 10")
         writer.commit()

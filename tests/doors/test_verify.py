@@ -11,9 +11,9 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from archiver.errors import ConfigError
+from archiver.tools.verify import CODES, Severity, VerifyProgress, VerifyReport, verify
+from archiver.tools.verify.findings import MAX_EACH, Fault, Findings
 from archiver.url import surt
-from archiver.verify import CODES, Progress, Report, Severity, run
-from archiver.verify.report import MAX_EACH, Fault, Findings
 from fixtures.handmade import Collection, member, record, sha256
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "verify.md"
@@ -24,7 +24,7 @@ def a_collection(tmp_path: Path) -> Collection:
     return Collection(tmp_path / "collection", surt=surt)
 
 
-def codes(report: Report) -> set[str]:
+def codes(report: VerifyReport) -> set[str]:
     return set(report.counts)
 
 
@@ -34,7 +34,7 @@ def write(path: Path, *records: bytes) -> Path:
 
 
 def test_a_good_collection_has_no_finding(collection: Collection) -> None:
-    report = run([collection.folder])
+    report = verify([collection.folder])
     assert (report.ok, report.faults, report.counts) == (True, (), {})
     assert report.as_json()["records"] == 1 + 3 * len(collection.visits)
 
@@ -112,15 +112,15 @@ RELATIONS: dict[str, tuple[tuple[bytes, ...], set[str]]] = {
 
 @pytest.mark.parametrize(("records", "wanted"), RELATIONS.values(), ids=RELATIONS)
 def test_what_records_say_of_each_other(tmp_path: Path, records: tuple[bytes, ...], wanted: set[str]) -> None:
-    assert codes(run([write(tmp_path / "a.warc.gz", WARCINFO, *records)])) == wanted
+    assert codes(verify([write(tmp_path / "a.warc.gz", WARCINFO, *records)])) == wanted
 
 
 def test_files_given_together_may_refer_to_each_other(tmp_path: Path) -> None:
     first = write(tmp_path / "a.warc.gz", WARCINFO, ORIGINAL)
     second = write(tmp_path / "b.warc.gz", record("warcinfo", number=8), revisit(*REFERS))
-    assert "revisit-original" not in codes(run([first, second]))
-    assert "revisit-original" in codes(run([second]))
-    assert "revisit-original" not in codes(run([tmp_path]))
+    assert "revisit-original" not in codes(verify([first, second]))
+    assert "revisit-original" in codes(verify([second]))
+    assert "revisit-original" not in codes(verify([tmp_path]))
 
 
 FILES = {
@@ -155,7 +155,7 @@ FILES = {
 def test_any_file_is_read_and_its_fault_named(tmp_path: Path, data: bytes, wanted: set[str]) -> None:
     path = tmp_path / "a.warc"
     path.write_bytes(data)
-    report = run([path])
+    report = verify([path])
     assert codes(report) == wanted
     json.dumps(report.as_json(), ensure_ascii=False).encode()
 
@@ -164,12 +164,12 @@ def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "a.warc"
     path.symlink_to("a.warc")
     with pytest.raises(ConfigError):
-        run([path])
+        verify([path])
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "archive").mkdir()
     with pytest.raises(ConfigError, match="no WARC file"):
-        run([folder])
+        verify([folder])
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # warcio leaves its spool files open
@@ -188,7 +188,7 @@ def test_what_warcio_writes_is_in_order(tmp_path: Path) -> None:
         chunked = StatusAndHeaders("200 OK", [("Transfer-Encoding", "chunked")], protocol="HTTP/1.1")
         body = io.BytesIO(b"4\r\ntext\r\n0\r\n\r\n")
         writer.write_record(writer.create_warc_record("http://a/c", "response", body, http_headers=chunked))
-    report = run([path])
+    report = verify([path])
     assert report.ok
     assert codes(report) == {"payload-digest-needless", "payload-digest-of-framing", "pair-missing"}
 
@@ -196,20 +196,20 @@ def test_what_warcio_writes_is_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nothing", "nothing.warc.gz"])
 def test_a_path_that_names_nothing_is_the_users_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="no such file"):
-        run([tmp_path / name])
+        verify([tmp_path / name])
 
 
 def test_progress_grows_to_the_whole(collection: Collection) -> None:
-    heard: list[Progress] = []
-    run([collection.folder], heard.append)
-    assert heard[-1] == Progress(collection.warc.stat().st_size, collection.warc.stat().st_size, 1, 1)
+    heard: list[VerifyProgress] = []
+    verify([collection.folder], heard.append)
+    assert heard[-1] == VerifyProgress(collection.warc.stat().st_size, collection.warc.stat().st_size, 1, 1)
     assert [told.bytes_done for told in heard] == sorted(told.bytes_done for told in heard)
 
 
 POOLED = """
 import sys
 from pathlib import Path
-from archiver.verify import pieces, run
+from archiver.tools.verify import pieces, run
 
 class Pool(pieces.ProcessPoolExecutor):
     made = 0
@@ -252,7 +252,7 @@ def test_many_findings_of_one_kind_are_counted_and_a_sample_is_kept(tmp_path: Pa
         record("resource", b"x", ("WARC-Block-Digest", sha256(b"y")), number=number + 100)
         for number in range(MAX_EACH + 20)
     ]
-    report = run([write(tmp_path / "a.warc.gz", WARCINFO, *bad)])
+    report = verify([write(tmp_path / "a.warc.gz", WARCINFO, *bad)])
     assert report.counts["block-digest"] == MAX_EACH + 20
     assert sum(fault.code == "block-digest" for fault in report.faults) == MAX_EACH
     assert report.count(Severity.FAULT) == MAX_EACH + 20
@@ -262,7 +262,7 @@ def test_a_report_as_json_says_everything() -> None:
     findings = Findings()
     fault = Fault("a.warc", "block-digest", "it is wrong", 7, "response", "http://a/")
     findings.add(fault)
-    report = Report((), tuple(findings.kept), findings.counts)
+    report = VerifyReport((), tuple(findings.kept), findings.counts)
     said = report.as_json()
     assert not said["ok"]
     assert said["counts"] == {"block-digest": 1}

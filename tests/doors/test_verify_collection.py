@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from archiver.frontier.migrations import VERSION, script
+from archiver.frontier.database import VERSION, script
+from archiver.tools.verify import VerifyReport, verify
+from archiver.tools.verify.file import ReadJob, check_file
 from archiver.url import surt
-from archiver.verify import Report, run
-from archiver.verify.file import Job, check_file
 from fixtures.handmade import Collection, member, record, sha256
 
 Spoil = Callable[[Collection], object]
@@ -21,7 +21,7 @@ def a_collection(tmp_path: Path) -> Collection:
     return Collection(tmp_path / "collection", surt=surt)
 
 
-def codes(report: Report) -> set[str]:
+def codes(report: VerifyReport) -> set[str]:
     return set(report.counts)
 
 
@@ -165,7 +165,7 @@ SPOILED: dict[str, tuple[Spoil, set[str]]] = {
 def test_each_way_to_spoil_a_collection_is_named(collection: Collection, name: str) -> None:
     spoil, wanted = SPOILED[name]
     spoil(collection)
-    report = run([collection.folder])
+    report = verify([collection.folder])
     assert wanted <= codes(report)
     assert not codes(report) - wanted or name in ("a damaged response", "a shorter file", "a damaged crawl.db"), (
         report.counts
@@ -190,23 +190,23 @@ def test_what_can_be_cured_is_named_with_its_cure(collection: Collection, name: 
     spoil(collection)
     assert any(
         cure in fault.sentence and str(collection.folder) in fault.sentence + fault.file
-        for fault in run([collection.folder]).faults
+        for fault in verify([collection.folder]).faults
     )
 
 
 def test_the_sum_of_a_file_is_held_against_its_bytes(collection: Collection) -> None:
     sql(f"{SUMS}; UPDATE warcs SET digest = '{sha256(collection.warc.read_bytes())}'")(collection)
-    assert codes(run([collection.folder])) == set()
+    assert codes(verify([collection.folder])) == set()
     damage(4)(collection)  # the time in the header of the first member: nothing else covers it
-    assert codes(run([collection.folder])) == {"file-changed"}
+    assert codes(verify([collection.folder])) == {"file-changed"}
 
 
 def test_the_numbers_of_a_host_are_held_against_its_urls(collection: Collection) -> None:
     for step in range(2, VERSION + 1):
         sql(script(step))(collection)
-    assert codes(run([collection.folder])) == set()
+    assert codes(verify([collection.folder])) == set()
     sql("UPDATE hosts SET archived = archived + 1 WHERE id = 1")(collection)
-    assert codes(run([collection.folder])) == {"host-counts"}
+    assert codes(verify([collection.folder])) == {"host-counts"}
 
 
 HARMLESS = range(4, 10)  # in a gzip header: time, compression hints and operating system, of which nothing depends
@@ -219,7 +219,7 @@ def test_a_flipped_bit_anywhere_is_a_fault(collection: Collection) -> None:
         if place - max(start for start in starts if start <= place) in HARMLESS:
             continue
         damage(place)(collection)
-        assert not run([collection.folder]).ok, place
+        assert not verify([collection.folder]).ok, place
         collection.warc.write_bytes(good)
 
 
@@ -232,7 +232,7 @@ def opened(collection: Collection, committed: int) -> None:
 def test_an_open_file_with_all_of_it_committed_has_no_finding(collection: Collection) -> None:
     opened(collection, collection.warc.stat().st_size)
     rewrite(".warc.gz", ".warc.gz.open")(collection)
-    assert codes(run([collection.folder])) == set()
+    assert codes(verify([collection.folder])) == set()
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 700])
@@ -244,7 +244,7 @@ def test_the_tail_of_an_open_file_is_a_note(collection: Collection, cut: int) ->
     path.write_bytes(path.read_bytes()[: size - cut])
     collection.sql("DELETE FROM captures WHERE url > 1; UPDATE urls SET state = 'waiting' WHERE id > 1")
     collection.index.write_text(collection.lines[0])
-    report = run([collection.folder])
+    report = verify([collection.folder])
     assert report.ok
     assert codes(report) <= {"open-tail", "index-behind", "concurrent-missing"}
     assert "open-tail" in codes(report)
@@ -254,7 +254,7 @@ def test_rows_and_lines_that_were_added_after_the_files_were_read_are_no_faults(
     opened(collection, 1)  # all captures lie behind what was committed when the reading began
     path = collection.warc.with_name(collection.name + ".open")
     path.write_bytes(path.read_bytes()[:800])
-    report = run([collection.folder])
+    report = verify([collection.folder])
     assert report.ok, report.faults
 
 
@@ -265,12 +265,12 @@ def test_a_file_that_was_begun_while_others_were_read_is_no_fault(collection: Co
     (collection.folder / "indexes" / "run-later.cdxj").write_text(
         collection.lines[0].replace(collection.name, later.name)
     )
-    assert codes(run([collection.folder])) == {"index-file"}
+    assert codes(verify([collection.folder])) == {"index-file"}
 
     def goes_on(_: object) -> None:
         later.write_bytes(collection.warc.with_name(collection.name + ".open").read_bytes())
 
-    assert run([collection.folder], goes_on).ok
+    assert verify([collection.folder], goes_on).ok
 
 
 def test_a_crawl_that_was_cut_off_while_its_index_was_made_is_no_fault(collection: Collection) -> None:
@@ -278,16 +278,16 @@ def test_a_crawl_that_was_cut_off_while_its_index_was_made_is_no_fault(collectio
     run_of_it = collection.index.with_name(f"run-{collection.name}-00000.cdxj")
     run_of_it.write_text(collection.lines[0].replace(collection.name, collection.name + ".open"))
     collection.index.unlink()
-    assert codes(run([collection.folder])) == {"index-behind"}
+    assert codes(verify([collection.folder])) == {"index-behind"}
 
 
 def test_damage_below_the_committed_length_of_an_open_file_is_a_fault(collection: Collection) -> None:
     damage(700)(collection)
     opened(collection, collection.warc.stat().st_size)
-    assert {"gzip-broken", "capture-place"} <= codes(run([collection.folder]))
+    assert {"gzip-broken", "capture-place"} <= codes(verify([collection.folder]))
 
 
 def test_a_file_renamed_since_its_folder_was_listed_is_still_read(collection: Collection, tmp_path: Path) -> None:
     before = collection.warc.with_name(collection.name + ".open")
-    outcome = check_file(Job(before, tmp_path / "inventory.db"), lambda _: None)
+    outcome = check_file(ReadJob(before, tmp_path / "inventory.db"), lambda _: None)
     assert (outcome.records, outcome.counts) == (10, {})

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.verify import run
-from archiver.verify.uncovered import HEADER
-from archiver.warc.reader import read
+from archiver.tools.verify import verify
+from archiver.tools.verify.file import HEADER
+from archiver.warc.reader import read_records
 from fixtures.lifetimes import crawl
 from fixtures.rawserver import RawServer, Route, keep
 from fixtures.sites import ok, page, redirect
@@ -72,7 +72,7 @@ def an_archive_of_a_large_record(tmp_path_factory: pytest.TempPathFactory) -> Pa
 def _archived(folder: Path, routes: dict[str, Route]) -> Path:
     with RawServer(routes) as server:
         assert crawl(folder, server.url(), warc_size=6000).code is ExitCode.DONE
-    assert run([folder]).counts == {}
+    assert verify([folder]).counts == {}
     return folder
 
 
@@ -108,7 +108,7 @@ def test_each_changed_byte_of_a_collection_is_found(archive: Path, large: Path) 
     changes = _changed(draw, _warcs(archive), CHANGES)
     for path, at, data in chain(changes, _changed(draw, _warcs(large), CHANGES // 10)):
         with _as(path, data):
-            report = run([path.parents[1]])
+            report = verify([path.parents[1]])
         changed = [fault.file for fault in report.faults if fault.code == "file-changed"]
         assert changed == [str(path)], (path.name, at)
 
@@ -119,7 +119,7 @@ def test_of_a_lone_file_only_what_inflates_to_the_same_bytes_stays_unseen(archiv
     changes = _changed(draw, _warcs(archive), CHANGES)
     for path, at, data in chain(changes, _changed(draw, _warcs(large), CHANGES // 10)):
         with _as(path, data):
-            seen = not run([path]).ok
+            seen = not verify([path]).ok
         if not seen:
             unseen += 1
             assert gzip.decompress(data) == gzip.decompress(path.read_bytes()), (path.name, at)
@@ -131,7 +131,7 @@ def _members(path: Path) -> list[tuple[str, int, int]]:
     """Type, offset and length of each record of *path*."""
     found = []
     with path.open("rb") as file:
-        for record in read(file):
+        for record in read_records(file):
             for _ in record.pieces():
                 pass
             found.append((record.type, record.offset, record.length or 0))
@@ -161,7 +161,7 @@ def test_bits_that_no_checksum_covers_are_held_to_what_was_written(archive: Path
         if _still_whole(data):
             harmless += 1
             with _as(path, data):
-                assert set(run([path]).counts) == {"gzip-altered"}, at
+                assert set(verify([path]).counts) == {"gzip-altered"}, at
     assert harmless > 5 * 6
 
 
@@ -173,10 +173,10 @@ def test_a_cut_at_any_length_is_found(archive: Path) -> None:
     tail = range(len(good) - TAIL, len(good))
     for size in draw.sample(tail, min(2 * CHANGES, TAIL)) + sorted(ends.intersection(tail)):
         with _as(path, good[:size]):
-            assert run([path]).ok == (size in ends), size  # a lone file may end behind each visit
+            assert verify([path]).ok == (size in ends), size  # a lone file may end behind each visit
     for size in draw.sample(tail, min(CHANGES // 2, TAIL)):
         with _as(path, good[:size]):
-            assert {"warc-length", "file-changed"} <= set(run([archive]).counts), size
+            assert {"warc-length", "file-changed"} <= set(verify([archive]).counts), size
 
 
 def _meaning(line: bytes) -> tuple[bytes, bytes, dict[str, str]]:
@@ -190,7 +190,7 @@ def test_each_changed_byte_of_an_index_is_found_or_says_the_same(archive: Path) 
     good = index.read_bytes()
     for _, at, data in _changed(random.Random(4), [index], CHANGES // 2):
         with _as(index, data):
-            if not run([archive]).ok:
+            if not verify([archive]).ok:
                 continue
         lines = zip(good.splitlines(), bytes(data).splitlines(), strict=True)
         assert all(_meaning(one) == _meaning(other) for one, other in lines), at
@@ -201,7 +201,7 @@ def test_a_cut_index_is_found_at_any_length(archive: Path) -> None:
     good = index.read_bytes()
     for size in random.Random(5).sample(range(len(good)), min(CHANGES // 4, len(good))):
         with _as(index, good[:size]):
-            assert not run([archive]).ok, size
+            assert not verify([archive]).ok, size
 
 
 def test_a_changed_byte_of_the_database_is_never_a_crash(archive: Path, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_changed_byte_of_the_database_is_never_a_crash(archive: Path, tmp_path
     codes: Counter[str] = Counter()
     for _, _, data in _changed(random.Random(6), [database], CHANGES // 2):
         with _as(database, data):
-            report = run([copy])
+            report = verify([copy])
         codes.update({fault.code for fault in report.faults} or {"nothing"})
     print(dict(codes))
     assert codes["frontier-unreadable"] > 0

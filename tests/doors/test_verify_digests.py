@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.verify.digests import BlockCheck
-from archiver.warc.reader import read
+from archiver.tools.verify.record_checks import BlockCheck
+from archiver.warc.reader import read_records
 from fixtures.handmade import record, sha256
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
@@ -23,7 +23,7 @@ def base32(algorithm: str, data: bytes) -> str:
 
 
 def findings(data: bytes, step: int = 1 << 16) -> list[str]:
-    found = next(read(io.BytesIO(data)))
+    found = next(read_records(io.BytesIO(data)))
     check = BlockCheck(found)
     for piece in found.pieces():
         for start in range(0, len(piece), step):
@@ -97,7 +97,7 @@ def test_what_is_wrong_is_named(data: bytes, wanted: list[str], step: int) -> No
 
 
 def test_a_repeated_block_digest_is_recognised() -> None:
-    found = next(read(io.BytesIO(BAD["of the block"][0])))
+    found = next(read_records(io.BytesIO(BAD["of the block"][0])))
     check = BlockCheck(found)
     for piece in found.pieces():
         check.feed(piece)

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from archiver.verify.codes import CODES, Severity
-from archiver.verify.fields import TYPES, field_findings, is_date
-from archiver.warc.reader import read
+from archiver.tools.verify.findings import CODES, Severity
+from archiver.tools.verify.record_checks import TYPES, field_findings, is_date
+from archiver.warc.reader import read_records
 from fixtures.handmade import record
 
 ID = "<urn:uuid:00000000-0000-4000-8000-000000000009>"
@@ -17,7 +17,7 @@ NEEDED = {"revisit": (PROFILE, DIGEST, ("WARC-Truncated", "length")), "continuat
 
 
 def codes(data: bytes) -> list[str]:
-    return sorted(code for code, _ in field_findings(next(read(io.BytesIO(data)))))
+    return sorted(code for code, _ in field_findings(next(read_records(io.BytesIO(data)))))
 
 
 def made(kind: str, *fields: tuple[str, str], without: tuple[str, ...] = ()) -> bytes:

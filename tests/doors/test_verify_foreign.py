@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from archiver.verify import Report, run
-from archiver.warc.reader import Torn, scan
+from archiver.tools.verify import VerifyReport, verify
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import scan
 from fixtures.handmade import Collection, member, record
 from fixtures.rawserver import RawServer
 from fixtures.sites import tree
@@ -72,8 +73,8 @@ def spoiled(draw: random.Random, data: bytes, path: Path) -> bytes:
     return b"".join(pieces)
 
 
-def reported(path: Path) -> Report:
-    report = run([path])
+def reported(path: Path) -> VerifyReport:
+    report = verify([path])
     assert json.dumps(report.as_json(), ensure_ascii=False).encode()
     return report
 
@@ -123,7 +124,7 @@ def test_what_only_begins_like_a_record_is_read_over(tmp_path: Path, inside: byt
     assert not report.ok
     assert report.files[0].records == 2
     with path.open("rb") as file:
-        assert sum(isinstance(item, Torn) for item in scan(file)) < 2000
+        assert sum(isinstance(item, DamagedRecord) for item in scan(file)) < 2000
 
 
 @pytest.mark.skipif(shutil.which("wget") is None, reason="needs wget")

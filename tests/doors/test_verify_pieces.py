@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
+from archiver.tools.verify import VerifyReport, pool, verify
+from archiver.tools.verify.file import ReadJob
 from archiver.url import surt
-from archiver.verify import Report, pieces, run
-from archiver.verify.file import Job
-from archiver.warc.reader import read
+from archiver.warc.reader import read_records
 from fixtures import handmade
 from fixtures.command import COMMAND, environment
 from fixtures.handmade import Collection, Visit, member, record
@@ -50,21 +50,21 @@ def stored(data: bytes) -> bytes:
 
 @pytest.fixture(name="small_pieces")
 def pieces_of_a_few_kilobytes(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    monkeypatch.setattr(pieces, "PIECE", PIECE)
+    monkeypatch.setattr(pool, "PIECE", PIECE)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     return monkeypatch
 
 
-def said(report: Report) -> object:
+def said(report: VerifyReport) -> object:
     told = report.as_json()
     return told | {"faults": sorted(json.dumps(fault, sort_keys=True) for fault in told["faults"])}
 
 
 @pytest.mark.usefixtures("small_pieces")
 def test_pieces_begin_where_records_seem_to_begin_and_some_are_wrong(collection: Collection, tmp_path: Path) -> None:
-    cut = pieces._pieces(Job(collection.warc, tmp_path / "0.db"), collection.warc.stat().st_size)
+    cut = pool._pieces(ReadJob(collection.warc, tmp_path / "0.db"), collection.warc.stat().st_size)
     with collection.warc.open("rb") as file:
-        real = {found.offset for found in read(file)}
+        real = {found.offset for found in read_records(file)}
     starts = {piece.start for piece in cut}
     assert starts & real > {0}
     assert starts - real
@@ -85,9 +85,9 @@ def test_pieces_find_what_one_reading_finds(
         data[len(good) // 2 : len(good) // 2] = bytes(100)
     collection.warc.write_bytes(data)
     try:
-        alone = run([collection.folder])
-        small_pieces.setattr(pieces, "WORTH_A_POOL", 0)
-        together = run([collection.folder])
+        alone = verify([collection.folder])
+        small_pieces.setattr(pool, "WORTH_A_POOL", 0)
+        together = verify([collection.folder])
     finally:
         collection.warc.write_bytes(good)
     assert said(together) == said(alone)

@@ -13,8 +13,8 @@ from fastwarc.warc import ArchiveIterator as FastIterator
 from fastwarc.warc import WarcRecordType
 from warcio.archiveiterator import ArchiveIterator
 
-from archiver.archive.reindex import rebuild
-from archiver.verify import run
+from archiver.collection.reindex import rebuild
+from archiver.tools.verify import verify
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "validators.md"
 
@@ -67,7 +67,7 @@ def cdxj(path: Path) -> tuple[list[str], bool]:
 
 
 def ours(path: Path) -> Told:
-    report = run([path])
+    report = verify([path])
     return report.files[0].records, not STRUCTURE & set(report.counts)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.verify import run
+from archiver.tools.verify import verify
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "validators.md"
 
@@ -62,7 +62,7 @@ def test_the_verdict_is_that_of_the_label_or_the_reason_is_known(suites: Path) -
     others = []
     for entry in entries(suites):
         name, wanted = str(entry["file"]), label(entry)
-        found = "valid" if run([suites / "warc" / name]).ok else "invalid"
+        found = "valid" if verify([suites / "warc" / name]).ok else "invalid"
         if wanted is not None:
             agreement[wanted, found] += 1
             others += [name] if wanted != found else []
@@ -96,6 +96,6 @@ def test_all_files_together_are_no_trouble(suites: Path, tmp_path: Path) -> None
     names = [str(entry["file"]) for entry in entries(suites)]
     for number, name in enumerate(names):
         shutil.copyfile(suites / "warc" / name, folder / f"{number}.warc.gz")
-    report = run([tmp_path])
+    report = verify([tmp_path])
     assert len(report.files) == len(names)
     assert json.dumps(report.as_json(), ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""The places inside aiohttp on which `fetch/tap.py` stands. When an upgrade moves one, this says which, at once.
+"""The places inside aiohttp on which `fetch/connection.py` stands. When an upgrade moves one, this says which, at once.
 
 It is run once more by an interpreter in development mode, where aiohttp is stricter and warnings are errors.
 """
@@ -17,15 +17,15 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection, TCPConnector
 from yarl import URL
 
-from archiver.fetch.guard import Guard
-from archiver.fetch.tap import Lines, TapProtocol
+from archiver.fetch.connection import ConnectionPool, TapProtocol
+from archiver.fetch.private_networks import AddressGuard
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
 
 ROOT = Path(__file__).parents[2]
 INSIDE = "PYTHONDEVMODE_SEAMS"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
-GUARD = Guard(["127.0.0.1"], [])
+GUARD = AddressGuard(["127.0.0.1"], [])
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 
@@ -52,7 +52,7 @@ def test_the_protocol_is_told_of_bytes_by_these_names(name: str) -> None:
 
 def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
     async def main() -> None:
-        lines = Lines(1.0, GUARD)
+        lines = ConnectionPool(1.0, GUARD)
         protocol = TapProtocol(asyncio.get_running_loop(), lines)
         assert protocol.transport is None, "a protocol no longer begins without a transport"
         assert protocol.should_close is False, "a new protocol wants to be closed"
@@ -67,7 +67,7 @@ def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
 @BOTH
 def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
     async def main() -> None:
-        lines = Lines(5.0, GUARD)
+        lines = ConnectionPool(5.0, GUARD)
         wire = await lines.connect(server.url("/").rstrip("/"))
         protocol = wire._protocol
         assert isinstance(protocol, TapProtocol), "TCPConnector._factory does not make the protocols any more"
@@ -97,7 +97,7 @@ def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
 @BOTH
 def test_the_pool_does_not_lend_what_got_bytes_while_idle(*, tls: bool) -> None:
     async def main() -> None:
-        lines = Lines(5.0, GUARD)
+        lines = ConnectionPool(5.0, GUARD)
         wire = await lines.connect(origin := server.url("/").rstrip("/"))
         protocol = wire._protocol
         wire.give_back(reusable=True)
@@ -114,7 +114,7 @@ def test_the_pool_does_not_lend_what_got_bytes_while_idle(*, tls: bool) -> None:
 
 def test_a_closed_connector_makes_no_connections() -> None:
     async def main() -> None:
-        lines = Lines(1.0, GUARD)
+        lines = ConnectionPool(1.0, GUARD)
         await lines.close()
         await lines.close()
         assert lines._connector.closed

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.archive.compressing import HEADER, LIMIT, member, member_in_pieces
-from archiver.verify.uncovered import uncovered_findings
+from archiver.tools.verify.file import uncovered_findings
+from archiver.warc.writer import HEADER, LIMIT, member, member_in_pieces
 
 WORDS = " ".join(random.Random(2).choices([f"word{number:x}" for number in range(9999)], k=40_000)).encode()
 CHANCE = random.Random(1).randbytes(300_000)

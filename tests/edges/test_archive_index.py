@@ -6,8 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.archive.index import FOLD, INDEX, RUN_LINES, Index
-from archiver.archive.inserting import inserted
+from archiver.collection.index import FOLD, INDEX, RUN_LINES, Index, inserted
 from archiver.model import Capture, Span
 
 WARC = "w.warc.gz"

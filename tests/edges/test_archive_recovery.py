@@ -16,27 +16,29 @@ from typing import TypeVar
 
 import pytest
 
-from archiver.archive.layout import OPEN, Layout
-from archiver.archive.writer import Archive, Deposit, WarcIdentity
-from archiver.config.settings import ScopeSettings
+from archiver.collection.layout import Layout
+from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
+from archiver.config.scope_settings import ScopeSettings
+from archiver.crawl.recovery.rebuild import Rebuild, RebuildResult
+from archiver.crawl.recovery.recover import Recovered, Recovery
+from archiver.crawl.recovery.scan import ScannedVisit, survey
+from archiver.crawl.visit import VisitRules, conclude
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import MemoryBlock
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
 from archiver.model import Claim, Exchange, FileState, Hop, Link, Links, Lookup, Peer, Truncation
-from archiver.recover import Recovered, Recovery
-from archiver.recover.rebuild import Rebuilding, Rebuilt
-from archiver.recover.visits import Found, survey
-from archiver.scope import Scope
-from archiver.visit import Terms, conclude
-from archiver.warc.reader import Record, Torn, scan
+from archiver.policy.scope import Scope
+from archiver.storage import OPEN
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record, scan
 from fixtures.waiting import waiting
 
 T = TypeVar("T")
 
 ORIGIN = "http://site.test"
 SEEDS = tuple(f"{ORIGIN}/{number}" for number in range(6))
-TERMS = Terms(Scope(ScopeSettings(), SEEDS, str), retries=3)
+TERMS = VisitRules(Scope(ScopeSettings(), SEEDS, str), retries=3)
 NOW = 1_800_000_000.0
 STARTED = 1_800_000_000_000_000
 COMMITTED = 2  # visits of which the database knows; those behind are on disk only
@@ -104,7 +106,7 @@ async def _begun(directory: Path) -> Cut:
     for number, seed in enumerate(SEEDS[:5]):
         exchange = _exchange(number, _page(number))
         links = Links((Link(f"{ORIGIN}/new-{number}", Hop.LINK, "a/@href"),), "utf-8")
-        receipt = archive.append((Deposit(claims[seed], exchange, links),))
+        receipt = archive.append((PendingVisit(claims[seed], exchange, links),))
         ends.append(receipt.files[-1].size)
         name = receipt.files[-1].name
         if number < COMMITTED:
@@ -140,12 +142,12 @@ def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
     return _with_frontier(layout, lambda frontier: Recovery(layout, frontier, TERMS).run())
 
 
-def _rebuild(layout: Layout) -> tuple[Rebuilt, dict[str, Claim]]:
+def _rebuild(layout: Layout) -> tuple[RebuildResult, dict[str, Claim]]:
     """Make the database anew; what it came to, and who waits then."""
 
-    async def work(frontier: SqliteFrontier) -> Rebuilt:
+    async def work(frontier: SqliteFrontier) -> RebuildResult:
         await frontier.add_seeds(SEEDS)
-        return await Rebuilding(layout, frontier, TERMS).run()
+        return await Rebuild(layout, frontier, TERMS).run()
 
     return _with_frontier(layout, work)
 
@@ -157,8 +159,8 @@ def test_every_length_of_the_last_4_kib(crashed: Cut, tmp_path: Path) -> None:
         whole = [end for end in crashed.ends if end <= length]
         begin = whole[-2] if len(whole) > 1 else _first(crashed)
         found = list(survey(io.BytesIO(crashed.whole[:length]), "name", begin, tmp_path))
-        assert [each.end for each in found if isinstance(each, Found)] == [end for end in whole if end > begin]
-        gaps = [(each.start, each.end) for each in found if not isinstance(each, Found)]
+        assert [each.end for each in found if isinstance(each, ScannedVisit)] == [end for end in whole if end > begin]
+        gaps = [(each.start, each.end) for each in found if not isinstance(each, ScannedVisit)]
         assert gaps == ([(whole[-1], length)] if length > whole[-1] else [])
 
 
@@ -219,7 +221,7 @@ def _units(data: bytes, folder: Path, *, lenient: bool) -> dict[str, bytes]:
     """The bytes of each visit in *data*, by URL."""
     found = {}
     for unit in survey(io.BytesIO(data), "name", 0, folder, lenient=lenient):
-        if isinstance(unit, Found):
+        if isinstance(unit, ScannedVisit):
             found[unit.capture.url] = data[unit.start : unit.end]
     return found
 
@@ -290,7 +292,7 @@ def _whole_records(data: bytes) -> list[Record]:
     found = []
     for record in scan(io.BytesIO(data)):
         if isinstance(record, Record):
-            with suppress(Torn):
+            with suppress(DamagedRecord):
                 for _ in record.pieces():
                     pass
                 found.append(record)
@@ -392,11 +394,11 @@ def test_a_visit_comes_back_as_it_was(tmp_path: Path) -> None:
     links = Links((Link(f"{ORIGIN}/a b".replace(" ", "%20"), Hop.REQUISITE),), "windows-1252", "a note")
     claim = Claim(1, SEEDS[0], 1, Hop.LINK, "LR", 1, 0, 2, via=f"{ORIGIN}/", seed=SEEDS[1])
     archive = _archive(layout)
-    receipt = archive.append((Deposit(claim, exchange, links),))
+    receipt = archive.append((PendingVisit(claim, exchange, links),))
     archive.abandon()
     with next(layout.archive.iterdir()).open("rb") as file:
         (found,) = survey(file, receipt.captures[0].warc, 0, layout.spool)
-    assert isinstance(found, Found)
+    assert isinstance(found, ScannedVisit)
     assert found.notes is not None
     assert found.capture == receipt.captures[0]
     assert found.notes.links == links
@@ -414,11 +416,11 @@ def test_large_responses_come_back_from_a_file(tmp_path: Path) -> None:
     raw = b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + bytes(range(250)) * 12_000
     claim = Claim(1, SEEDS[0], 1, Hop.LINK, "", 0, 0, 0)
     archive = _archive(layout)
-    receipt = archive.append((Deposit(claim, _exchange(0, raw), Links()),))
+    receipt = archive.append((PendingVisit(claim, _exchange(0, raw), Links()),))
     archive.close()
     with (layout.archive / receipt.captures[0].warc).open("rb") as file:
         (found,) = survey(file, receipt.captures[0].warc, 0, layout.spool)
-        assert isinstance(found, Found)
+        assert isinstance(found, ScannedVisit)
         assert b"".join(found.exchange.response.pieces()) == raw
         found.exchange.response.close()
     assert found.capture == receipt.captures[0]
@@ -430,7 +432,7 @@ def test_rotation_names_a_file_only_when_its_receipt_is_known(tmp_path: Path) ->
     layout.make()
     archive = _archive(layout, size=1)
     claim = Claim(1, SEEDS[0], 1, Hop.LINK, "", 0, 0, 0)
-    deposits = [Deposit(claim, _exchange(number, _page(number)), Links()) for number in range(3)]
+    deposits = [PendingVisit(claim, _exchange(number, _page(number)), Links()) for number in range(3)]
     first = archive.append(deposits[:2])
     assert [file.closed for file in first.files] == [False, False]
     assert all(path.name.endswith(OPEN) for path in layout.archive.iterdir())
@@ -461,7 +463,7 @@ def test_look_ups_that_are_whole_are_known_again(tmp_path: Path) -> None:
         for number, seed in enumerate(SEEDS[:3]):
             lookup = Lookup(f"{number}.test", ("127.0.0.1", "::1"), STARTED + number)
             exchange = replace(_exchange(number, _page(number)), lookup=lookup)
-            receipt = archive.append((Deposit(claims[seed], exchange, Links()),))
+            receipt = archive.append((PendingVisit(claims[seed], exchange, Links()),))
             assert [each.uri for each in receipt.resources] == [f"dns:{number}.test"]
         archive.abandon()
         (path,) = layout.archive.iterdir()

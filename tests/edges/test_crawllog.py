@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from archiver.archive.crawllog import CrawlLog, LogLine
-from archiver.archive.index import Index
-from archiver.crawl.clock import Clock
-from archiver.crawl.lane import Books, Stored
+from archiver.clock import Clock
+from archiver.collection.crawl_log import CrawlLog, LogLine
+from archiver.collection.index import Index
+from archiver.crawl.batch_writer import Journal, StoredBatch
 from archiver.model import Capture, Claim, Event, Hop, Profile, Settlement, Span
 
 LINE = LogLine(
@@ -137,8 +137,8 @@ def test_what_a_visit_leaves_in_the_log(
     tmp_path: Path, settlement: Settlement, status: str, size: str, annotations: str
 ) -> None:
     log = CrawlLog(tmp_path / "crawl.log")
-    books = Books(Index(tmp_path), log, Clock())
-    books.enter(Stored((settlement._replace(settled=1_795_000_000.0),), ()))
+    books = Journal(Index(tmp_path), log, Clock())
+    books.enter(StoredBatch((settlement._replace(settled=1_795_000_000.0),), ()))
     books.close()
     words = (tmp_path / "crawl.log").read_text().split()
     assert len(words) == 12

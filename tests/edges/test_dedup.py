@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from archiver import disk
-from archiver.archive import warcfile
-from archiver.archive.layout import OPEN, Layout
-from archiver.archive.writer import Archive, Deposit, Receipt, WarcIdentity
-from archiver.crawl.dedup import Deduplicated, has_trailers, may_refer
+from archiver import storage
+from archiver.collection.layout import Layout
+from archiver.collection.writer import Archive, PendingVisit, WarcIdentity, WriteResult
+from archiver.crawl.dedup import DedupWriter, has_trailers, may_refer
 from archiver.fetch.spool import MemoryBlock
-from archiver.frontier.payloads import Payloads
+from archiver.frontier.dedup import Payloads
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
 from archiver.model import (
@@ -35,6 +34,8 @@ from archiver.model import (
     Span,
     Truncation,
 )
+from archiver.storage import OPEN
+from archiver.warc import writer
 from fixtures.waiting import waiting
 
 ORIGIN = "http://site.test"
@@ -71,18 +72,18 @@ class Lane:
 
     layout: Layout
     frontier: SqliteFrontier
-    store: Deduplicated
+    store: DedupWriter
     claims: dict[str, Claim]
     clock: Iterable[int]
 
-    def append(self, *raws: bytes) -> tuple[list[Deposit], Receipt]:
+    def append(self, *raws: bytes) -> tuple[list[PendingVisit], WriteResult]:
         deposits = [
-            Deposit(self.claims.popitem()[1], exchange(raw, number), Links())
+            PendingVisit(self.claims.popitem()[1], exchange(raw, number), Links())
             for raw, number in zip(raws, self.clock, strict=False)
         ]
         return deposits, self.store.append(deposits)
 
-    async def settled(self, deposits: Sequence[Deposit], receipt: Receipt) -> list[Capture]:
+    async def settled(self, deposits: Sequence[PendingVisit], receipt: WriteResult) -> list[Capture]:
         told = [
             Settlement(deposit.claim, Event.CAPTURE, capture.status, capture=capture)
             for deposit, capture in zip(deposits, receipt.captures, strict=True)
@@ -107,7 +108,7 @@ async def lanes(folder: Path, number: int = 1, size: int = 10**9, smallest: int 
         archive = Archive(
             layout.archive, identity, lambda: next(serials), lambda: STARTED, lambda: f"<urn:uuid:{next(ids):036}>"
         )
-        store = Deduplicated(archive, [Payloads(layout.database)], smallest)
+        store = DedupWriter(archive, [Payloads(layout.database)], smallest)
         made.append(Lane(layout, frontier, store, claims, clock))
     return made
 
@@ -248,18 +249,18 @@ def test_what_readers_stumble_over_is_named_by_nobody(tmp_path: Path, stored: by
 def test_the_target_is_on_disk_before_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one batch there is a sync between what is new and what names it, and none more where nothing does."""
     steps: list[str] = []
-    sync, append = disk.sync_data, warcfile.WarcFile.append
+    sync, append = storage.sync_data, writer.WarcFile.append
 
     def synced(file: BinaryIO) -> None:
         steps.append("sync")
         sync(file)
 
-    def appended(self: warcfile.WarcFile, header: bytes, block: Iterable[bytes], length: int) -> Span:
+    def appended(self: writer.WarcFile, header: bytes, block: Iterable[bytes], length: int) -> Span:
         steps.append(header.split(b"\r\n")[1].decode().removeprefix("WARC-Type: "))
         return append(self, header, block, length)
 
-    monkeypatch.setattr(warcfile, "sync_data", synced)
-    monkeypatch.setattr(warcfile.WarcFile, "append", appended)
+    monkeypatch.setattr(writer, "sync_data", synced)
+    monkeypatch.setattr(writer.WarcFile, "append", appended)
 
     async def run() -> None:
         (lane,) = await lanes(tmp_path / "c")
@@ -300,7 +301,7 @@ def test_a_revisit_that_is_handed_in_stays_what_it_is(tmp_path: Path) -> None:
     async def run() -> None:
         (lane,) = await lanes(tmp_path / "c")
         (claim,) = [lane.claims.popitem()[1]]
-        deposit = Deposit(claim, exchange(raw), Links(), revisit)
+        deposit = PendingVisit(claim, exchange(raw), Links(), revisit)
         (capture,) = await lane.settled([deposit], lane.store.append([deposit]))
         assert (capture.revisit, capture.status, capture.payload_digest) == (Profile.NOT_MODIFIED, 304, "sha256:0")
         assert (capture.payload_length, capture.received) == (9, len(raw))
@@ -361,7 +362,7 @@ def test_an_earlier_crawl_into_the_same_archive_counts_too(tmp_path: Path) -> No
         (two,) = await lanes(tmp_path / "c")
         databases = [two.layout.database, kept / "broken.db", kept / "crawl.db"]
         known = [Payloads(path, at_rest=path.parent == kept) for path in databases]
-        two.store = Deduplicated(two.store._archive, known, 1)
+        two.store = DedupWriter(two.store._archive, known, 1)
         assert kinds(await two.batch(answer(), answer(b"new"))) == [SAME, None]
         await ended(two)
 

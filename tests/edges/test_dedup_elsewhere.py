@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive.others import indexes_of
-from archiver.crawl.dedup import Earlier, Like
+from archiver.collection.dedup_sources import indexes_of
+from archiver.crawl.dedup import DedupKey, ExternalArchives
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import elsewhere, trust
-from archiver.frontier.elsewhere import Elsewhere, gather
-from archiver.frontier.readonly import connected
+from archiver.frontier import database, dedup
+from archiver.frontier.database import connected
+from archiver.frontier.dedup import ExternalIndex, gather
 from archiver.model import Profile, Revisit
 from fixtures.endless_table import endless_table
 
@@ -29,21 +29,21 @@ def line(digest: str = SHA256, *, key: str = "test,old)/a", stamp: str = "202002
     return f"{key} {stamp} {json.dumps({**known, **said})}\n"
 
 
-def wanted(digest: str = SHA256, length: int = 9, status: int = 200) -> Like:
-    return Like(digest, length, status, ())
+def wanted(digest: str = SHA256, length: int = 9, status: int = 200) -> DedupKey:
+    return DedupKey(digest, length, status, ())
 
 
-def found(folder: Path, text: str, *likes: Like) -> dict[Like, Revisit]:
+def found(folder: Path, text: str, *likes: DedupKey) -> dict[DedupKey, Revisit]:
     """What a revisit says of each of *likes*, by an index of which *text* is all that there is."""
     (folder / "some.cdxj").write_text(text, "utf-8")
     return asked(folder, *likes)
 
 
-def asked(folder: Path, *likes: Like) -> dict[Like, Revisit]:
+def asked(folder: Path, *likes: DedupKey) -> dict[DedupKey, Revisit]:
     """The same of the index that is there."""
     index = folder / "some.cdxj"
     gather(folder / "dedup.db", folder / "dedup.db.tmp", [index])
-    earlier = Earlier(Elsewhere(folder / "dedup.db", [index]), [(folder,)])
+    earlier = ExternalArchives(ExternalIndex(folder / "dedup.db", [index]), [(folder,)])
     try:
         return dict(earlier.find(likes))
     finally:
@@ -68,7 +68,7 @@ def test_a_line_alone_gives_url_and_second(tmp_path: Path) -> None:
         (line("sha256:" + "b" * 56 + "a" * 8) + line(), wanted()),
     ],
 )
-def test_lines_that_are_understood(tmp_path: Path, text: str, like: Like) -> None:
+def test_lines_that_are_understood(tmp_path: Path, text: str, like: DedupKey) -> None:
     assert found(tmp_path, text, like)[like].date == DATE
 
 
@@ -120,7 +120,7 @@ def test_it_is_read_anew_only_when_an_index_has_changed(tmp_path: Path) -> None:
 def test_an_index_that_changes_meanwhile_names_nothing(tmp_path: Path) -> None:
     found(tmp_path, line())
     (tmp_path / "some.cdxj").write_text(line("sha256:" + "c" * 64))
-    lines = Elsewhere(tmp_path / "dedup.db", [tmp_path / "some.cdxj"])
+    lines = ExternalIndex(tmp_path / "dedup.db", [tmp_path / "some.cdxj"])
     assert not list(lines.find([SHA256]))
     (tmp_path / "some.cdxj").unlink()
     assert not list(lines.find([SHA256]))
@@ -129,7 +129,7 @@ def test_an_index_that_changes_meanwhile_names_nothing(tmp_path: Path) -> None:
 
 def test_a_scratch_file_that_breaks_meanwhile_is_named_with_its_cure(tmp_path: Path) -> None:
     (tmp_path / "dedup.db").write_bytes(b"broken" * 500)
-    lines = Elsewhere(tmp_path / "dedup.db", [])
+    lines = ExternalIndex(tmp_path / "dedup.db", [])
     with pytest.raises(ArchiveError, match=r"dedup.db: .*; delete it"):
         list(lines.find([SHA256]))
     lines.close()
@@ -138,7 +138,7 @@ def test_a_scratch_file_that_breaks_meanwhile_is_named_with_its_cure(tmp_path: P
 def test_long_reading_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(elsewhere, "LONG", 10)
+    monkeypatch.setattr(dedup, "LONG", 10)
     with caplog.at_level(logging.WARNING):
         found(tmp_path, line())
     assert "takes some time" in caplog.text
@@ -224,7 +224,7 @@ def test_a_foreign_schema_is_not_obeyed_and_the_database_is_made_again(tmp_path:
     expected = found(tmp_path, line(), wanted())
     ours = objects(target)
     do(target, *HOSTILE[how])
-    lines = Elsewhere(target, [tmp_path / "some.cdxj"])
+    lines = ExternalIndex(target, [tmp_path / "some.cdxj"])
     with pytest.raises(ArchiveError, match=r"dedup.db: .*; delete it"):
         list(lines.find([SHA256]))
     lines.close()
@@ -258,7 +258,7 @@ def test_values_that_name_no_line_find_nothing(tmp_path: Path, column: str, valu
         db.execute(f"UPDATE lines SET {column} = {value}")
         db.execute("PRAGMA writable_schema = 1")
         db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'lines'", (sql,))
-    lines = Elsewhere(target, [tmp_path / "some.cdxj"])
+    lines = ExternalIndex(target, [tmp_path / "some.cdxj"])
     with suppress(ArchiveError):
         assert not list(lines.find([SHA256]))
     lines.close()
@@ -268,13 +268,13 @@ def test_values_that_name_no_line_find_nothing(tmp_path: Path, column: str, valu
 
 def test_a_query_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that refer to each other hold more rows than anyone can count, in a file of some kilobytes."""
-    monkeypatch.setattr(trust, "STEPS", 2_000_000)
-    monkeypatch.setattr(elsewhere, "CHECKED", 0)  # as if the file were too large to be looked through
+    monkeypatch.setattr(database, "PROGRESS_STEPS", 2_000_000)
+    monkeypatch.setattr(dedup, "CHECKED", 0)  # as if the file were too large to be looked through
     target = tmp_path / "dedup.db"
     expected = found(tmp_path, line(), wanted())
     endless_table(target, "indexes")
     with closing(connected(target)) as db:
-        trust.guard(db, target)
+        database.guard(db, target)
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             db.execute("SELECT count(path) FROM indexes").fetchone()
     assert asked(tmp_path, wanted()) == expected

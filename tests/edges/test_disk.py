@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from archiver import disk
-from archiver.archive.crawllog import CrawlLog, LogLine
-from archiver.archive.layout import Layout, replace_file, storage
-from archiver.archive.room import LAST_RESERVE, Room
+from archiver import storage as disk
+from archiver.collection.crawl_log import CrawlLog, LogLine
+from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
+from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError, ShortageError
 from archiver.fetch.spool import SPARE, FileBlock, SpoolFolder, spooled
+from archiver.storage import replace_file, storage
 from fixtures.mounts import mounted
 
 LINE = LogLine(0.0, 200, 5, "http://a/", "", None, "text/plain", None, 0.0, "", ())
@@ -139,24 +140,24 @@ def test_room(tmp_path: Path) -> None:
     with mounted(layout.directory, "1m"):
         layout.make()
         free = disk.free(layout.directory)
-        assert Room(layout, 0, lambda: free).shortage() == ""
-        assert Room(layout, free).shortage() == ""
-        assert f"{layout.directory}: {disk.amount(free)} are free" in Room(layout, free + 7).shortage()
-        assert Room(layout, free + 7).shortage().endswith(": 7 bytes are missing")
-        assert Room(layout, free + 7).shortage(LAST_RESERVE) == ""
-        spooling = Room(layout, free, lambda: 11).shortage()
+        assert DiskSpace(layout, 0, lambda: free).shortage() == ""
+        assert DiskSpace(layout, free).shortage() == ""
+        assert f"{layout.directory}: {disk.amount(free)} are free" in DiskSpace(layout, free + 7).shortage()
+        assert DiskSpace(layout, free + 7).shortage().endswith(": 7 bytes are missing")
+        assert DiskSpace(layout, free + 7).shortage(LAST_RESERVE) == ""
+        spooling = DiskSpace(layout, free, lambda: 11).shortage()
         assert "11 bytes of them for responses in the spool" in spooling
         assert spooling.endswith(": 11 bytes are missing")
-        large = Room(layout, free, lambda: 11, lambda: ("http://a.example/iso", 9)).shortage()
+        large = DiskSpace(layout, free, lambda: 11, lambda: ("http://a.example/iso", 9)).shortage()
         assert large.endswith("; the largest response under way is http://a.example/iso, 9 bytes so far")
         with mounted(layout.archive, "8k"):  # the WARCs may lie elsewhere
-            assert Room(layout, free).shortage().startswith(f"{layout.archive}: 8192 bytes are free")
+            assert DiskSpace(layout, free).shortage().startswith(f"{layout.archive}: 8192 bytes are free")
 
 
 def test_room_where_nothing_is_yet(tmp_path: Path) -> None:
     free = disk.free(tmp_path / "a/b/c")
     assert free == pytest.approx(disk.free(tmp_path), rel=0.1)
-    assert Room(Layout(tmp_path / "a/b"), free * 3).shortage()
+    assert DiskSpace(Layout(tmp_path / "a/b"), free * 3).shortage()
 
 
 def test_a_line_of_the_log_that_was_cut_off_stays_by_itself(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from archiver.fetch import crowd
-from archiver.fetch.crowd import Crowd, Steps
+from archiver.fetch import cpu_share
+from archiver.fetch.cpu_share import FramerSteps, SharedCpu
 from archiver.http import Framer
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.log import Row
@@ -35,7 +35,7 @@ def test_what_is_costly_waits_in_turn() -> None:
     """However many there are, together they get no more than one alone."""
 
     async def main() -> None:
-        crowd, wires, loop = Crowd(), [Held() for _ in range(10)], asyncio.get_running_loop()
+        crowd, wires, loop = SharedCpu(), [Held() for _ in range(10)], asyncio.get_running_loop()
         began = loop.time()
         await asyncio.gather(*(crowd.wait(wire, 0.001) for wire in wires))  # type: ignore[arg-type]
         assert loop.time() - began >= 10 * 0.001 * 20.0 - 0.01
@@ -48,16 +48,16 @@ def test_what_is_costly_waits_in_turn() -> None:
 def test_chunks_are_looked_at_in_short_steps(chunk: bytes) -> None:
     body = chunk * (200_000 // len(chunk)) + b"0\r\n\r\n"
     framer = Framer()
-    pieces = list(Steps(framer).feed(CHUNKED + body + b"more"))
+    pieces = list(FramerSteps(framer).feed(CHUNKED + body + b"more"))
     assert b"".join(pieces) == CHUNKED + body
-    assert max(map(len, pieces)) <= crowd.STEP
+    assert max(map(len, pieces)) <= cpu_share.STEP
     assert framer.done
     assert framer.surplus == b"more"
 
 
 def test_a_plain_body_is_taken_as_it_comes() -> None:
     framer = Framer()
-    steps = Steps(framer)
+    steps = FramerSteps(framer)
     first = list(steps.feed(PLAIN % 1_000_000))
     assert [len(piece) for piece in steps.feed(b"x" * 500_000)] == [500_000]
     assert first
@@ -66,13 +66,13 @@ def test_a_plain_body_is_taken_as_it_comes() -> None:
 
 def test_many_tiny_pieces_cost_something() -> None:
     framer = Framer()
-    steps = Steps(framer)
+    steps = FramerSteps(framer)
     costs = []
     for byte in CHUNKED + b"40\r\n" + b"x" * 50:
         list(steps.feed(bytes((byte,))))
         costs.append(steps.spent)
-    assert costs[: crowd.FEW] == [0.0] * crowd.FEW
-    assert min(costs[crowd.FEW :]) >= crowd.WAKING
+    assert costs[: cpu_share.FEW] == [0.0] * cpu_share.FEW
+    assert min(costs[cpu_share.FEW :]) >= cpu_share.WAKING
 
 
 @pytest.mark.parametrize("kind", ["chunks", "segments"])

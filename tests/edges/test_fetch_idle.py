@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import uvloop
 
+from archiver.clock import TOGETHER, SharedTimers
 from archiver.errors import ShortageError
-from archiver.fetch import client, idle
-from archiver.fetch.awake import TOGETHER, Pauses
-from archiver.fetch.guard import Guard
-from archiver.fetch.idle import IDLE, Idle
-from archiver.fetch.tap import Lines, TapProtocol
+from archiver.fetch import client, pool
+from archiver.fetch.connection import ConnectionPool, TapProtocol
+from archiver.fetch.pool import IDLE, IdleConnections
+from archiver.fetch.private_networks import AddressGuard
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
 
@@ -56,7 +56,7 @@ def a_clock() -> Iterator[Clock]:
 
 
 def test_the_latest_is_taken_first_and_only_for_its_origin(clock: Clock) -> None:
-    waiting: Idle[Kept] = Idle(clock.loop)
+    waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
     first, second, other = Kept(), Kept(), Kept()
     for origin, kept in (("http://a", first), ("http://b", other), ("http://a", second)):
         waiting.put(origin, kept)
@@ -68,7 +68,7 @@ def test_the_latest_is_taken_first_and_only_for_its_origin(clock: Clock) -> None
 
 
 def test_what_is_idle_for_too_long_is_closed(clock: Clock) -> None:
-    waiting: Idle[Kept] = Idle(clock.loop)
+    waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
     early, late, busy = Kept(), Kept(), Kept()
     waiting.put("http://a", early)
     clock.at(5)
@@ -92,8 +92,8 @@ def test_what_is_idle_for_too_long_is_closed(clock: Clock) -> None:
 
 
 def test_beyond_their_number_the_longest_idle_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "MOST", 3)
-    waiting: Idle[Kept] = Idle(clock.loop)
+    monkeypatch.setattr(pool, "MOST", 3)
+    waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
     kept = [Kept() for _ in range(6)]
     for number, each in enumerate(kept):
         waiting.put(f"http://{number % 2}", each)
@@ -105,7 +105,7 @@ def test_beyond_their_number_the_longest_idle_is_closed(clock: Clock, monkeypatc
 
 
 def test_pauses_are_never_shorter_and_end_together(clock: Clock) -> None:
-    pauses = Pauses(clock.loop)
+    pauses = SharedTimers(clock.loop)
     waiters = [clock.loop.create_future() for _ in range(4)]
     for number, waiter in enumerate(waiters):
         clock.now = 1000.0 + number * TOGETHER / 4
@@ -128,7 +128,7 @@ def test_pauses_are_never_shorter_and_end_together(clock: Clock) -> None:
 
 def test_what_waits_gives_its_descriptors_to_what_is_used() -> None:
     async def main() -> None:
-        lines = Lines(5.0, Guard(["127.0.0.1"], []))
+        lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))
         connect = lines._straight
         (await lines.connect(server.url("/").rstrip("/"))).give_back(reusable=True)
 
@@ -172,7 +172,7 @@ def test_a_connection_that_is_given_up_as_it_is_made_holds_nobody_up(factory: Ca
     """uvloop never tells its protocol that such a connection is lost."""
 
     async def leave() -> None:
-        lines = Lines(5.0, Guard(["127.0.0.1"], []))
+        lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))
         waiting = asyncio.create_task(lines.connect(server.url("").rstrip("/")))
 
         class Left(TapProtocol):

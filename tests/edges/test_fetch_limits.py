@@ -12,9 +12,11 @@ import pytest
 
 from archiver.config.settings import FetchSettings
 from archiver.errors import ArchiveError, Failure, FetchError
-from archiver.fetch import Fetcher, client, tap
-from archiver.fetch.ciphers import iana_cipher
-from archiver.fetch.guard import Guard
+from archiver.fetch import client
+from archiver.fetch.client import Fetcher
+from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.tls import iana_cipher
+from archiver.fetch.wire import HIGH_WATER, Wire
 from archiver.http.framer import LONGEST_HEAD
 from archiver.model import Truncation
 from fixtures import rawserver
@@ -210,7 +212,7 @@ async def stuck_fetcher(folder: Path) -> AsyncIterator[tuple[Fetcher, threading.
     """A fetcher whose one spool thread is busy until the event is set."""
     free = threading.Event()
     with ThreadPoolExecutor(1) as writer:
-        fetcher = Fetcher(FetchSettings(timeout=5), Guard(["127.0.0.1"], []), folder, "sha256", writer)
+        fetcher = Fetcher(FetchSettings(timeout=5), AddressGuard(["127.0.0.1"], []), folder, "sha256", writer)
         writer.submit(free.wait)
         try:
             yield fetcher, free
@@ -224,16 +226,16 @@ def test_a_server_waits_while_the_spool_is_slow(tmp_path: Path, monkeypatch: pyt
     """The most that is held: the spool's own memory, a full wire and one more read, whatever the server sends."""
     paused = asyncio.Event()
     most = 0
-    received = tap.Wire.received
+    received = Wire.received
 
-    def watch(wire: tap.Wire, data: bytes) -> None:
+    def watch(wire: Wire, data: bytes) -> None:
         nonlocal most
         received(wire, data)
         most = max(most, wire._held)
         if wire._paused:
             paused.set()
 
-    monkeypatch.setattr(tap.Wire, "received", watch)
+    monkeypatch.setattr(Wire, "received", watch)
     size = 64 << 20
 
     async def main() -> None:
@@ -246,7 +248,7 @@ def test_a_server_waits_while_the_spool_is_slow(tmp_path: Path, monkeypatch: pyt
             exchange = await fetch
             assert exchange.response.length == len(HEAD) + 2 + size
             exchange.response.close()
-        assert most <= tap.HIGH_WATER + (256 << 10)
+        assert most <= HIGH_WATER + (256 << 10)
 
     pieces: list[Piece] = [HEAD + b"\r\n", *([b"x" * (1 << 20)] * 64)]
     with RawServer({"/": Answer(tuple(pieces), End.CLOSE)}, tls=tls) as server:

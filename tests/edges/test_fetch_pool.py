@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from archiver.errors import Failure, FetchError
-from archiver.fetch import Fetcher, client
+from archiver.fetch import client
+from archiver.fetch.client import Fetcher
 from archiver.http import Dechunker
 from archiver.model import Exchange
 from fixtures.fetching import CountingGate, fetching, taken

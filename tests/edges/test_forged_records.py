@@ -13,28 +13,29 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive import reindex
-from archiver.archive.layout import OPEN, Layout
-from archiver.archive.writer import Archive, Deposit, WarcIdentity
-from archiver.config.settings import ScopeSettings
+from archiver.collection import reindex
+from archiver.collection.layout import Layout
+from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
+from archiver.config.scope_settings import ScopeSettings
+from archiver.crawl.recovery.rebuild import Rebuild
+from archiver.crawl.recovery.recover import Recovery
+from archiver.crawl.recovery.scan import ScannedVisit, UnclaimedBytes, survey
+from archiver.crawl.visit import VisitRules
 from archiver.fetch.spool import MemoryBlock
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
 from archiver.model import Claim, Exchange, Hop, Link, Links, Peer
-from archiver.recover import Recovery
-from archiver.recover.rebuild import Rebuilding
-from archiver.recover.visits import Found, Gap, survey
-from archiver.scope import Scope
-from archiver.verify import run as verified
-from archiver.visit import Terms
-from archiver.wacz import Wish, pack, take_stock
+from archiver.policy.scope import Scope
+from archiver.storage import OPEN
+from archiver.tools.verify import verify as verified
+from archiver.tools.wacz import PackOptions, pack, take_stock
 from archiver.warc.records import RecordIds
 from archiver.warc.warcinfo import membership, written_by_archiver
 from fixtures.waiting import waiting
 
 SEED = "http://site.test/"
 VICTIM = "http://bank.test/"
-TERMS = Terms(Scope(ScopeSettings(), (SEED,), str), retries=3)
+TERMS = VisitRules(Scope(ScopeSettings(), (SEED,), str), retries=3)
 STARTED = 1_800_000_000_000_000
 CHANCE = random.Random(14)
 VISITS = 4
@@ -47,7 +48,7 @@ def _archive(folder: Path) -> Archive:
     return Archive(folder, identity, lambda: 0, lambda: STARTED, RecordIds(CHANCE.randbytes))
 
 
-def _deposit(url: str, body: bytes) -> Deposit:
+def _deposit(url: str, body: bytes) -> PendingVisit:
     raw = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     exchange = Exchange(
         request=b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -59,7 +60,7 @@ def _deposit(url: str, body: bytes) -> Deposit:
         took=0.25,
     )
     links = Links((Link(f"{VICTIM}next", Hop.LINK, "a/@href"),), "utf-8")
-    return Deposit(Claim(1, url, 1, Hop.LINK, "", 0, 0, 0, seed=SEED), exchange, links)
+    return PendingVisit(Claim(1, url, 1, Hop.LINK, "", 0, 0, 0, seed=SEED), exchange, links)
 
 
 def _members(folder: Path) -> bytes:
@@ -150,7 +151,7 @@ def _rebuild(layout: Layout) -> int:
         frontier = await SqliteFrontier.open(layout.database)
         try:
             await frontier.add_seeds((SEED,))
-            return (await Rebuilding(layout, frontier, TERMS).run()).visits
+            return (await Rebuild(layout, frontier, TERMS).run()).visits
         finally:
             await frontier.close()
 
@@ -220,14 +221,14 @@ def test_without_any_id_nothing_belongs_to_a_file(tmp_path: Path) -> None:
     plain = gzip.decompress(forged).replace(b"WARC-Warcinfo-ID: <", b"WARC-Warcinfo-XX: <")
     plain = plain.replace(b"WARC-Record-ID: <", b"WARC-Record-XX: <", 1)
     units = list(survey(io.BytesIO(plain), "name", 0, tmp_path))
-    assert not [unit for unit in units if isinstance(unit, Found)]
-    assert [type(unit) for unit in units] == [Gap]
+    assert not [unit for unit in units if isinstance(unit, ScannedVisit)]
+    assert [type(unit) for unit in units] == [UnclaimedBytes]
 
 
 def test_a_package_lists_no_page_out_of_a_body(wreck: Layout, tmp_path: Path) -> None:
     _flip(wreck)
     reindex.rebuild(wreck.directory)
-    wish = Wish(
+    wish = PackOptions(
         tmp_path / "made.wacz", "archiver", "2026-01-01T00:00:00Z", "title", "", text=True, split=None, sign=None
     )
     pack(wish, take_stock(wreck.directory), lambda _: None)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from archiver.allowance import Allowance
-from archiver.frontier import migrations
+from archiver.frontier import database
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Settlement, Span
+from archiver.policy.limits import Allowance
 from fixtures.archives import rows
 from fixtures.waiting import SEEDS, two_hosts
 
@@ -87,7 +87,7 @@ def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
 def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
         for version in (1, 2):
-            db.executescript(migrations.script(version))
+            db.executescript(database.script(version))
         db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
         db.executemany(
             "INSERT INTO urls (url, host, hop, path, depth, strays, priority, tries) "

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.frontier import migrations
-from archiver.frontier.offers import Offers
+from archiver.frontier import database
+from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Claim, Event, Hop, NewUrl, Settlement
@@ -39,14 +39,14 @@ SETTLED = st.tuples(st.just("settle"), st.integers(0, 9), st.sampled_from(EVENTS
 OTHERS = st.tuples(st.sampled_from(["again", "seeds", "elsewhere", "robots"]), st.integers(0, 9), st.none(), st.none())
 
 
-class NoOffers(Offers):
+class NoOffers(RecentLinks):
     """Remembers nothing."""
 
     def remember(self, links: Any) -> None:
         pass
 
 
-async def lived(folder: Path, life: Sequence[Any], offers: Offers) -> list[tuple[Any, ...]]:
+async def lived(folder: Path, life: Sequence[Any], offers: RecentLinks) -> list[tuple[Any, ...]]:
     """All rows of URLs after *life*."""
     async with two_hosts(folder) as frontier:
         frontier._offers = offers
@@ -74,7 +74,7 @@ async def lived(folder: Path, life: Sequence[Any], offers: Offers) -> list[tuple
 @given(st.lists(st.one_of(SETTLED, SETTLED, SETTLED, OTHERS), max_size=14))
 def test_a_life_with_the_memory_is_one_without(life: list[Any]) -> None:
     told = []
-    for offers in (Offers(), Offers(2), NoOffers()):
+    for offers in (RecentLinks(), RecentLinks(2), NoOffers()):
         with TemporaryDirectory() as folder:
             told.append(asyncio.run(lived(Path(folder), life, offers)))
     assert told[0] == told[2]
@@ -85,12 +85,12 @@ def links_of(count: int, padding: str = "") -> list[NewUrl]:
     return [NewUrl(f"http://h0.example/{number}{padding}", Hop.LINK, "L", 1, 0, 2) for number in range(count)]
 
 
-def news(offers: Offers, links: Sequence[NewUrl]) -> list[NewUrl]:
+def news(offers: RecentLinks, links: Sequence[NewUrl]) -> list[NewUrl]:
     return [new for new, _ in offers.news(links, 1)]
 
 
 def test_what_was_committed_is_no_news_and_what_is_better_is() -> None:
-    offers, links = Offers(), links_of(3)
+    offers, links = RecentLinks(), links_of(3)
     assert news(offers, links) == links
     offers.remember(links)
     assert news(offers, links) == []
@@ -104,7 +104,7 @@ def test_what_was_committed_is_no_news_and_what_is_better_is() -> None:
 
 @pytest.mark.parametrize(("padding", "most"), [("", 8), ("a" * 1000, 4)])
 def test_it_holds_a_bounded_number_of_links_and_of_bytes(padding: str, most: int) -> None:
-    offers, links = Offers(4, 2100), links_of(100, padding)
+    offers, links = RecentLinks(4, 2100), links_of(100, padding)
     for link in links:
         offers.remember([link])
     forgotten = news(offers, links)
@@ -116,7 +116,7 @@ def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
     """And what its hosts say is right from then on."""
     with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
         for version in (1, 2, 3):
-            db.executescript(migrations.script(version))
+            db.executescript(database.script(version))
         db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
         states = ["archived", "archived", "failed", "excluded", "waiting"]
         db.executemany(
@@ -136,7 +136,7 @@ def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_what_is_held_may_be_released_by_the_same_link() -> None:
-    offers, new = Offers(), NewUrl("http://example.org/a", Hop.LINK, "L", 1, 0, 2)
+    offers, new = RecentLinks(), NewUrl("http://example.org/a", Hop.LINK, "L", 1, 0, 2)
     offers.remember([new])
     assert offers.news([new], 1) == []
     offers.drop(new.url)

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from archiver.adapting import Lesson
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import settling
-from archiver.frontier.connection import inside
-from archiver.frontier.migrations import VERSION
-from archiver.frontier.offers import Offers
+from archiver.frontier import settle
+from archiver.frontier.database import VERSION, inside
+from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
+from archiver.policy.throttle import ThrottleState
 from fixtures.waiting import waiting
 
 Act = Callable[[SqliteFrontier], Awaitable[Any]]
@@ -93,7 +92,7 @@ def test_what_was_not_committed_is_not_there(path: Path) -> None:
         await frontier._writer.execute("BEGIN IMMEDIATE")
         seed = await claim(frontier, SEED)
         found = Settlement(seed, Event.CAPTURE, found=(link("http://b.example/"),))
-        await inside(frontier._writer, settling.settle, [found], [], Offers())
+        await inside(frontier._writer, settle.settle, [found], [], RecentLinks())
 
     on(path, act)
     assert rows(path, "SELECT url, state FROM urls") == [(SEED, "waiting")]
@@ -177,7 +176,7 @@ def test_a_waiting_url_is_led_to_by_the_shortest_way(path: Path) -> None:
 
 
 def test_refusals_are_counted_whole_and_kept_in_part(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "REFUSALS_KEPT", 10)
+    monkeypatch.setattr(settle, "REFUSALS_KEPT", 10)
 
     async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED])
@@ -392,7 +391,7 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(pa
             Settlement(robots, Event.CAPTURE, robots=Robots(200, b"")),
             Settlement(seed, Event.RETRY, park=3.0, found=found, refused=refused),
         ]
-        await frontier.settle(batch, [FileState("w", 5, closed=False)], {1: Lesson(1.0, 2.0, 3.0, "503")})
+        await frontier.settle(batch, [FileState("w", 5, closed=False)], {1: ThrottleState(1.0, 2.0, 3.0, "503")})
         await frontier.learn([seed])
         await frontier.captures("w", 0, 9)
         await frontier.counts()

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from archiver.adapting import UNTAUGHT, Lesson
-from archiver.frontier import account, ways
-from archiver.frontier.readonly import WAYS_SINCE
-from archiver.slumber import AWAKE, Slumber
+from archiver.frontier import hosts, totals
+from archiver.frontier.database import WAYS_SINCE
+from archiver.policy.host_backoff import AWAKE, HostBackoff
+from archiver.policy.throttle import UNTAUGHT, ThrottleState
 from fixtures.archives import rows, states
 from fixtures.waiting import SEEDS, two_hosts
 
-LESSON = Lesson(1.5, 2.0, 3.5, "503")
+LESSON = ThrottleState(1.5, 2.0, 3.5, "503")
 
 
 def test_lessons_come_with_the_lease(tmp_path: Path) -> None:
@@ -26,21 +26,21 @@ def test_lessons_come_with_the_lease(tmp_path: Path) -> None:
             assert (first.lesson, second.lesson) == (UNTAUGHT, LESSON)
 
     asyncio.run(run())
-    with account.opened(tmp_path) as db:
-        assert [host.slowed for host in account.hosts(db, 1000.0)] == ["", "slowed down to 1.5/s: 503"]
+    with totals.open_totals(tmp_path) as db:
+        assert [host.slowed for host in totals.hosts(db, 1000.0)] == ["", "slowed down to 1.5/s: 503"]
 
 
 def test_a_host_that_sleeps_is_not_due(tmp_path: Path) -> None:
     async def run() -> None:
         async with two_hosts(tmp_path) as frontier:
-            await frontier.doze(1, Slumber(900.0, 40.0, 1040.0))
-        with account.opened(tmp_path) as db:
-            host = next(account.hosts(db, 1000.0))
+            await frontier.doze(1, HostBackoff(900.0, 40.0, 1040.0))
+        with totals.open_totals(tmp_path) as db:
+            host = next(totals.hosts(db, 1000.0))
             assert (host.why, host.until) == ("asleep, next probe", 1040.0)
         async with two_hosts(tmp_path) as frontier:
             assert [row.id for row in await frontier.due_hosts(1000.0, 9, ())] == [2]
             assert await frontier.next_due(1000.0) == 1040.0
-            assert (await frontier.host(1)).slumber == Slumber(900.0, 40.0, 1040.0)
+            assert (await frontier.host(1)).slumber == HostBackoff(900.0, 40.0, 1040.0)
             await frontier.doze(1, AWAKE)
             assert (await frontier.host(1)).slumber == AWAKE
 
@@ -51,12 +51,12 @@ def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In transactions of bounded size."""
-    monkeypatch.setattr(ways, "AT_ONCE", 2)
+    monkeypatch.setattr(hosts, "AT_ONCE", 2)
 
     async def run() -> None:
         async with two_hosts(tmp_path) as frontier:
             await frontier.ask_robots_of((1,))
-            await frontier.doze(1, Slumber(900.0, 40.0, 1040.0))
+            await frontier.doze(1, HostBackoff(900.0, 40.0, 1040.0))
             assert await frontier.give_up(1, "connect", "gone", 1000.0) == 5
             assert await frontier.give_up(1, "connect", "gone", 1000.0) == 0
             assert (await frontier.counts()).failed == 5
@@ -81,7 +81,7 @@ def test_a_database_from_before_can_be_looked_at(tmp_path: Path) -> None:
             pass
 
     asyncio.run(run())
-    with account.opened(tmp_path) as db:
+    with totals.open_totals(tmp_path) as db:
         assert WAYS_SINCE == 3
-        question = account._HOSTS.replace("{ways}", account._NO_WAYS)
+        question = totals._HOSTS.replace("{ways}", totals._NO_WAYS)
         assert len(db.execute(question, (-1,)).fetchall()) == 2

@@ -11,8 +11,8 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from archiver.errors import Failure, FetchError
-from archiver.fetch.guard import Guard
-from archiver.fetch.tap import Lines
+from archiver.fetch.connection import ConnectionPool
+from archiver.fetch.private_networks import AddressGuard
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
 
@@ -46,7 +46,7 @@ class Names(AbstractResolver):
         pass
 
 
-def chosen(guard: Guard, host: str, *addresses: str) -> list[str]:
+def chosen(guard: AddressGuard, host: str, *addresses: str) -> list[str]:
     """At which of *addresses* the guard lets *host* be asked; "private" where it is refused."""
     try:
         return [each["host"] for each in guard.choose(host, results(host, 80, *addresses))]
@@ -58,14 +58,14 @@ REFUSED = ["private"]
 
 
 def test_only_what_is_public_is_left_of_an_answer() -> None:
-    guard = Guard([], [])
+    guard = AddressGuard([], [])
     assert chosen(guard, "a.example", "1.1.1.1", "10.0.0.1", "2600::1", "::1") == ["1.1.1.1", "2600::1"]
     assert chosen(guard, "a.example", "10.0.0.1", "fe80::1%eth0") == REFUSED
     assert chosen(guard, "a.example") == []
 
 
 def test_an_address_that_is_written_as_a_seed_may_be_inside_and_no_name() -> None:
-    guard = Guard([], ["http://wiki.intranet:8080/a", "http://10.0.0.5/", "http://db.localhost/"])
+    guard = AddressGuard([], ["http://wiki.intranet:8080/a", "http://10.0.0.5/", "http://db.localhost/"])
     assert chosen(guard, "wiki.intranet", "10.0.0.9") == REFUSED
     assert chosen(guard, "wiki.intranet", "10.0.0.5") == REFUSED
     assert chosen(guard, "db.localhost", "127.0.0.1", "::1") == ["127.0.0.1", "::1"]
@@ -78,7 +78,7 @@ def test_an_address_that_is_written_as_a_seed_may_be_inside_and_no_name() -> Non
         guard.check("10.0.0.9")
     with pytest.raises(FetchError, match=r"--allow-private wiki\.intranet would take it$"):
         guard.choose("wiki.intranet", results("wiki.intranet", 80, "10.0.0.9"))
-    named = Guard(["wiki.intranet"], ["http://wiki.intranet:8080/a"])
+    named = AddressGuard(["wiki.intranet"], ["http://wiki.intranet:8080/a"])
     assert chosen(named, "wiki.intranet.", "10.0.0.10") == ["10.0.0.10"]
     assert chosen(named, "www.wiki.intranet", "10.0.0.9") == REFUSED
 
@@ -95,7 +95,7 @@ def test_addresses_that_hand_out_keys_are_never_asked(address: str) -> None:
     literal = f"[{address}]" if ":" in address else address
     plain = address.partition("%")[0]
     everything = ("0.0.0.0/0", "::/0", "keys.example", plain)
-    guard = Guard(everything, ["http://keys.example/", f"http://{literal.partition('%')[0]}/"])
+    guard = AddressGuard(everything, ["http://keys.example/", f"http://{literal.partition('%')[0]}/"])
     with pytest.raises(FetchError, match="which is never asked"):
         guard.check(literal)
     assert chosen(guard, "keys.example", address) == REFUSED
@@ -103,7 +103,7 @@ def test_addresses_that_hand_out_keys_are_never_asked(address: str) -> None:
 
 
 def test_a_name_that_was_public_does_not_move_inside() -> None:
-    guard = Guard([], ["http://a.example/"])
+    guard = AddressGuard([], ["http://a.example/"])
     assert chosen(guard, "a.example", "1.1.1.1") == ["1.1.1.1"]
     assert chosen(guard, "a.example", "127.0.0.1") == REFUSED
     assert chosen(guard, "a.example", "127.0.0.1", "1.1.1.2") == ["1.1.1.2"]
@@ -111,7 +111,7 @@ def test_a_name_that_was_public_does_not_move_inside() -> None:
 
 
 def test_seeds_may_come_later() -> None:
-    guard = Guard([], [])
+    guard = AddressGuard([], [])
     assert chosen(guard, "10.0.0.1", "10.0.0.1") == REFUSED
     guard.welcome(["http://10.0.0.1/"])
     assert chosen(guard, "10.0.0.1", "10.0.0.1") == ["10.0.0.1"]
@@ -134,7 +134,7 @@ def test_seeds_may_come_later() -> None:
     ],
 )
 def test_secrets_go_to_the_seeds_alone(origin: str, trusted: bool) -> None:  # noqa: FBT001  a table
-    guard = Guard([], ["http://a.example/x", "http://www.b.example:8080/"])
+    guard = AddressGuard([], ["http://a.example/x", "http://www.b.example:8080/"])
     guard.welcome(["https://www.c.example/"])
     assert guard.trusts(origin) == trusted
 
@@ -213,18 +213,18 @@ def test_many_who_wait_for_one_name_are_all_refused(tmp_path: Path, monkeypatch:
     asyncio.run(main())
 
 
-def _unguarded(lines: Lines) -> None:
+def _unguarded(lines: ConnectionPool) -> None:
     lines._connector._resolver = Names(["127.0.0.1"])
 
 
-def _late(lines: Lines) -> None:
+def _late(lines: ConnectionPool) -> None:
     lines._guard.choose = lambda host, found: found  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("slip", [_unguarded, _late])
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 def test_the_other_end_of_a_connection_is_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slip: Callable[[Lines], None], *, tls: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slip: Callable[[ConnectionPool], None], *, tls: bool
 ) -> None:
     """Whatever went before: not one byte of a request is sent to an address that is refused."""
     alone_with(Names(["127.0.0.1"]), monkeypatch)
@@ -271,7 +271,7 @@ def test_a_certificate_that_does_not_verify_gets_no_secret(
 
     async def main() -> None:
         async with RawServer(otherwise=keep(ANSWER), tls=True) as server, fetching(tmp_path, header=given) as fetcher:
-            fetcher._asking._guard = Guard(["127.0.0.1"], [server.url()], allowed)
+            fetcher._asking._guard = AddressGuard(["127.0.0.1"], [server.url()], allowed)
             exchanges = [await fetcher.fetch(server.url(), CountingGate()) for _ in range(2)]
         for row, exchange in zip(server.log, exchanges, strict=True):
             assert "tls-unverified" in exchange.notes

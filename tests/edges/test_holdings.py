@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archiver.collection import index_search
+from archiver.collection.dates import date_range
+from archiver.collection.lookup import Holdings
 from archiver.errors import ArchiveError, ConfigError
 from archiver.extract import decoded
-from archiver.holdings import Holdings, halving, lines, moments
-from archiver.holdings.decoding import Decoder
+from archiver.http.content_coding import Decoder
 from archiver.warc import cdxj
 from fixtures.handmade import DATE, sha256
 from fixtures.holdings import NOT_MODIFIED, Held, head, revisit
@@ -42,27 +44,27 @@ def test_lines_are_found(
     for number, held in enumerate(files):
         (folder / f"{number}.cdxj").write_bytes(b"\n".join(held) + (b"\n" if end and held else b""))
     known = sorted(line + b"\n" for held in files for line in held)
-    with lines.opened(folder) as index:
+    with index_search.open_index_files(folder) as index:
         assert list(index.since(start)) == [line for line in known if line >= start]
         assert list(index.beginning(start)) == [line for line in known if line.startswith(start)]
 
 
 def test_a_large_file_is_not_read_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is not sorted is told, with the command that makes it anew."""
-    monkeypatch.setattr(halving, "SMALL", 1000)
+    monkeypatch.setattr(index_search, "SMALL", 1000)
     path = tmp_path / "indexes" / "index.cdxj"
     path.parent.mkdir()
     held = [b"%06d 20200101000000 {}\n" % number for number in range(20_000)]
     path.write_bytes(b"".join(held))
-    with lines.opened(path.parent) as index:
+    with index_search.open_index_files(path.parent) as index:
         source = index._files[0]
-        assert isinstance(source, halving.Sorted)
+        assert isinstance(source, index_search.SortedFile)
         read = source._file
         assert next(index.beginning(b"012345 ")) == held[12_345]
         assert next(index.since(b"7"), None) is None
         assert read.tell() <= path.stat().st_size
     path.write_bytes(b"".join(reversed(held)))
-    with pytest.raises(ArchiveError, match="archiver index"), lines.opened(path.parent):
+    with pytest.raises(ArchiveError, match="archiver index"), index_search.open_index_files(path.parent):
         pass
 
 
@@ -106,7 +108,7 @@ def test_no_index(tmp_path: Path) -> None:
     ],
 )
 def test_dates(at: str, first: str, last: str) -> None:
-    assert moments(at, "--at") == (first, last)
+    assert date_range(at, "--at") == (first, last)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_dates(at: str, first: str, last: str) -> None:
 )
 def test_no_dates(at: str) -> None:
     with pytest.raises(ConfigError, match="--at"):
-        moments(at, "--at")
+        date_range(at, "--at")
 
 
 def _deflated(body: bytes) -> bytes:
@@ -195,7 +197,7 @@ def several_captures(tmp_path: Path) -> Path:
 def test_closest(several: Path, address: str, at: str | None, body: str | None) -> None:
     """Of exactly the URL where there is one, else of one with the same key."""
     with Holdings.opened(several) as holdings:
-        found = holdings.closest(address, moments(at, "--at") if at else None)
+        found = holdings.closest(address, date_range(at, "--at") if at else None)
         assert (found.timestamp if found else None) == body
 
 
@@ -251,4 +253,4 @@ def test_parts_of_a_collection(tmp_path: Path) -> None:
         assert of("www.example.org/blog/") == [urls[5]]
         assert sorted(entry.url for entry in holdings.of_host("example.org")) == sorted(urls[:5])
         assert [entry.url for entry in holdings.of_host("example.org:8080")] == [urls[4]]
-        assert [entry.key for entry in holdings.of_url(urls[0])] == [cdxj.key(urls[0])]
+        assert [entry.key for entry in holdings.of_url(urls[0])] == [cdxj.lookup_key(urls[0])]

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from archiver import disk
-from archiver.archive.warcfile import WarcFile
-from archiver.background import NICE, stand_back
+from archiver import storage
+from archiver.crawl.batch_writer import NICE, stand_back
 from archiver.fetch import spool
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.model import Framing
+from archiver.warc.writer import WarcFile
 
 MIB = 1 << 20
 NOISE = os.urandom(MIB)
@@ -46,8 +46,8 @@ def test_a_large_record_is_synced_while_it_is_written(tmp_path: Path, synced: li
     file = WarcFile(tmp_path, "a.warc.gz")
     synced.clear()  # of the folder
     span = file.append(b"header", noise(18), 18 * MIB)
-    assert len(synced) == 18 * MIB // (disk.STEP + MIB)
-    assert all(disk.STEP <= later - earlier < disk.STEP + 2 * MIB for earlier, later in pairwise([0, *synced]))
+    assert len(synced) == 18 * MIB // (storage.STEP + MIB)
+    assert all(storage.STEP <= later - earlier < storage.STEP + 2 * MIB for earlier, later in pairwise([0, *synced]))
     file.sync()
     assert synced[-1] == span.length == file.size
     file.abandon()

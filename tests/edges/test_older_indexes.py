@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver import zipnum
+from archiver.collection import index_search
+from archiver.collection.index_search import IndexLines
+from archiver.collection.lookup import Holdings
 from archiver.errors import ArchiveError
-from archiver.frontier.elsewhere import Elsewhere, gather
-from archiver.holdings import Holdings, halving, lines
-from archiver.holdings.lines import Lines
-from archiver.warc import cdx
-from archiver.warc.cdxj import REVISIT, Entry
+from archiver.frontier.dedup import ExternalIndex, gather
+from archiver.warc import cdx, zipnum
+from archiver.warc.cdxj import REVISIT, IndexEntry
 
 DIGEST = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 ELEVEN = f"org,example)/a 20200101000000 http://example.org/a text/html 200 {DIGEST} - - 99 7 a.warc.gz"
-KNOWN = Entry(
+KNOWN = IndexEntry(
     "org,example)/a", "20200101000000", "http://example.org/a", "text/html", "200", DIGEST, 99, 7, "a.warc.gz"
 )
 OLD_KEY = ELEVEN.replace("org,example)/a", "example.org/a", 1)
@@ -68,7 +68,7 @@ def test_blocks_are_found(
     folder = tmp_path_factory.mktemp("index")
     known = sorted(f"{key} {stamp} {{{rest}}}".encode() for key, stamp, rest in held)
     zipped(folder, known, size, form, end)
-    with lines.opened(folder) as index:
+    with index_search.open_index_files(folder) as index:
         assert list(index.since(start.encode())) == [line + b"\n" for line in known if line + b"\n" >= start.encode()]
     (path,) = (path for path in folder.iterdir() if path.suffix in zipnum.SUFFIXES)
     places = dict(zipnum.every_line(path))
@@ -84,7 +84,7 @@ def test_only_the_blocks_that_are_asked_for_are_read(tmp_path: Path) -> None:
     with (tmp_path / "some.cdx.gz").open("r+b") as file:
         file.seek(json.loads((tmp_path / "some.idx").read_text().splitlines()[15].split(" ", 2)[2])["offset"])
         file.write(b"damaged")
-    with lines.opened(tmp_path) as index:
+    with index_search.open_index_files(tmp_path) as index:
         assert next(index.beginning(b"0150 ")) == known[150] + b"\n"
         assert list(index.since(b"2950"))[-1] == known[-1] + b"\n"
         with pytest.raises(ArchiveError, match=r"some.cdx.gz: the block at .* is damaged.*: archiver index "):
@@ -119,7 +119,7 @@ def test_false_keys_are_told_in_one_line(tmp_path: Path, keys: str, said: str) -
     (tmp_path / "some.idx").write_text(keys)
     (tmp_path / "some.loc").write_text("fifo\tfolder\n")
     (tmp_path / "folder").mkdir()
-    with lines.opened(tmp_path) as index, pytest.raises(ArchiveError, match=said) as refused:
+    with index_search.open_index_files(tmp_path) as index, pytest.raises(ArchiveError, match=said) as refused:
         list(index.since(b""))
     assert "\n" not in str(refused.value)
 
@@ -127,7 +127,7 @@ def test_false_keys_are_told_in_one_line(tmp_path: Path, keys: str, said: str) -
 def test_a_block_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zipped(tmp_path, [b"a 1 " + b"x" * 1000] * 100, 100, "bare")
     monkeypatch.setattr(zipnum, "_UNPACKED", 50_000)
-    with lines.opened(tmp_path) as index, pytest.raises(ArchiveError, match="too large"):
+    with index_search.open_index_files(tmp_path) as index, pytest.raises(ArchiveError, match="too large"):
         list(index.since(b""))
 
 
@@ -157,7 +157,7 @@ def test_a_block_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("{", None),
     ],
 )
-def test_lines_of_cdx(line: str, found: Entry | None) -> None:
+def test_lines_of_cdx(line: str, found: IndexEntry | None) -> None:
     read = cdx.read_line(line.encode())
     assert read == found
 
@@ -178,7 +178,7 @@ def test_keys_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, h
     with Holdings.opened(tmp_path) as holdings:
         assert list(holdings.of_url("http://example.org/a")) == [KNOWN]
         assert [entry.url for entry in holdings.entries()] == ["http://example.org/a", "urn:a"]
-    monkeypatch.setattr(halving, "SMALL", 10)
+    monkeypatch.setattr(index_search, "SMALL", 10)
     with pytest.raises(ArchiveError, match="take it away"), Holdings.opened(tmp_path):
         pass
 
@@ -190,7 +190,7 @@ def test_payloads_are_found_in_them(tmp_path: Path) -> None:
     zipped(tmp_path, [ELEVEN.encode(), ELEVEN.replace(DIGEST, other).encode()], 1, "meta")
     indexes = [tmp_path / "some.cdx", tmp_path / "some.idx"]
     gather(tmp_path / "dedup.db", tmp_path / "dedup.db.tmp", indexes)
-    elsewhere = Elsewhere(tmp_path / "dedup.db", indexes)
+    elsewhere = ExternalIndex(tmp_path / "dedup.db", indexes)
     found = sorted((one.source, one.digest) for one in elsewhere.find([f"sha1:{DIGEST}", f"sha1:{other}"]))
     (tmp_path / "some.cdx.gz").unlink()
     left = [one.source for one in elsewhere.find([f"sha1:{DIGEST}"])]
@@ -205,7 +205,7 @@ def test_as_pywb_lists_them() -> None:
     if not path.is_file():
         pytest.skip("pywb's samples are not installed")
     with path.open("rb") as file:
-        index = Lines([lines.source(path, file)])
+        index = IndexLines([index_search.source(path, file)])
         found = [cdx.read_line(line) for line in index.beginning(b"org,iana)/time-zones")]
         every = list(index.since(b""))
     assert [entry and entry.url.rpartition("/")[2] for entry in found] == ["time-zones", "X", "Y"]

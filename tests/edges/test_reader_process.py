@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from archiver import extract, reader_process
+from archiver import extract
+from archiver.crawl import reader_process
+from archiver.crawl.reader_process import MARK, NEAR, Mark, ReaderProcess, suspects
 from archiver.extract import Document
+from archiver.extract.exchange import UNREAD
 from archiver.model import Links
-from archiver.reader_process import MARK, NEAR, Mark, ReaderProcess, suspects
-from archiver.reading import UNREAD
-from archiver.wacz.pages import Finder
+from archiver.tools.wacz.pages import Finder
 from archiver.warc.reader import Record, scan
 from fixtures import quadratic
 from fixtures.handmade import record

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from archiver.errors import ArchiveError
-from archiver.frontier.past import Past
-from archiver.frontier.recalling import Recalled
+from archiver.frontier.earlier import EarlierDatabase
+from archiver.frontier.port import EarlierFind
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Hop, NewUrl
 
@@ -29,7 +29,7 @@ async def _earlier(path: Path) -> None:
 def test_a_host_that_asked_for_patience_still_has_it(tmp_path: Path) -> None:
     async def run() -> None:
         await _earlier(tmp_path / "old.db")
-        with closing(Past(tmp_path / "old.db")) as past:
+        with closing(EarlierDatabase(tmp_path / "old.db")) as past:
             manners = past.manners(NOW)
         assert [each[:3] for each in manners] == [("http://example.org", NOW + 60, 0.5)]
         frontier = await SqliteFrontier.open(tmp_path / "crawl.db")
@@ -49,8 +49,8 @@ def test_a_url_is_recalled_once(tmp_path: Path) -> None:
         frontier = await SqliteFrontier.open(tmp_path / "crawl.db")
         try:
             await frontier.add_seeds([SEED])
-            old = Recalled(NewUrl(f"{SEED}old", Hop.LINK, "L", 1, 0, 2), SEED, SEED)
-            known = Recalled(NewUrl(SEED, Hop.LINK, "L", 1, 0, 2), "", "")
+            old = EarlierFind(NewUrl(f"{SEED}old", Hop.LINK, "L", 1, 0, 2), SEED, SEED)
+            known = EarlierFind(NewUrl(SEED, Hop.LINK, "L", 1, 0, 2), "", "")
             assert await frontier.unknown([SEED, f"{SEED}old"]) == {f"{SEED}old"}
             assert await frontier.recall([old, known]) == 1
             assert await frontier.recall([old, known]) == 0
@@ -69,4 +69,4 @@ def test_a_url_is_recalled_once(tmp_path: Path) -> None:
 def test_a_damaged_database_is_named_with_a_cure(tmp_path: Path) -> None:
     (tmp_path / "crawl.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(ArchiveError, match=r"cannot be read: .*move .* away"):
-        Past(tmp_path / "crawl.db")
+        EarlierDatabase(tmp_path / "crawl.db")

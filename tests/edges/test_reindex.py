@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.archive import reindex
+from archiver.collection import reindex
 from fixtures.handmade import DATE, member, record
 from fixtures.indexed import as_ours, theirs, untidy
 

@@ -11,16 +11,16 @@ from types import ModuleType
 import click
 import pytest
 
-from archiver.archive.layout import Layout
 from archiver.cli.entry import archiver
 from archiver.cli.options import SettingOption
+from archiver.collection.layout import Layout
 from archiver.config.settings import every_setting, key_of
 from archiver.errors import ConfigError, Failure
 from archiver.http import framer, head
 from archiver.model import ExitCode, Hop
-from archiver.report import changes, heritrix, verdict, whole
-from archiver.report.files import TABLES
-from archiver.warc.records import VisitNotes
+from archiver.tools.report import changes, heritrix, report, verdict
+from archiver.tools.report.files import TABLES
+from archiver.warc.records import VisitMetadata
 from fixtures import reference
 
 ROOT = Path(__file__).parents[2]
@@ -154,17 +154,17 @@ def test_every_place_is_there() -> None:
 
 
 def test_every_report_is_there() -> None:
-    assert {*TABLES, "changes"} == set(whole.TITLES)
+    assert {*TABLES, "changes"} == set(report.TITLES)
     text = inspect.getsource(heritrix)
     assert {name for name, _ in reference.HERITRIX_REPORTS} == set(re.findall(r'yield "([a-z-]+\.txt)"', text))
-    assert set(reference.CHANGES) == {what.value for what in changes.What}
+    assert set(reference.CHANGES) == {what.value for what in changes.UrlChange}
     assert set(reference.VERDICT) == set(re.findall(r'Finding\("(\w+)"', inspect.getsource(verdict)))
 
 
 def test_every_word_in_records_and_logs_is_there() -> None:
     assert set(reference.FAILURES) == set(Failure)
     assert set(reference.HOPS) == {hop.value for hop in Hop}
-    notes = inspect.getsource(VisitNotes.block)
+    notes = inspect.getsource(VisitMetadata.block)
     named = set(re.findall(r'"(\w+): \{', notes)) | set(re.findall(r'\("(\w+)", self', notes))
     assert set(reference.VISIT_FIELDS) == named
     source = inspect.getsource(framer) + inspect.getsource(head)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.warc.reader import read
+from archiver.warc.reader import read_records
 from fixtures import reference
 from fixtures.forks import Forks
 from fixtures.pages import GUIDE, HOW_TO, ExampleSite, Reader, steps
@@ -34,7 +34,7 @@ def test_the_guide_works(tmp_path: Path, forks: Forks) -> None:
     fields: set[str] = set()
     for warc in (collection / "archive").iterdir():
         with warc.open("rb") as file:
-            fields |= {name for record in read(file) for name, _ in record.fields}
+            fields |= {name for record in read_records(file) for name, _ in record.fields}
     assert fields - {"WARC-Type"} == set(reference.RECORD_FIELDS) - TLS
     reports = {path.name for path in (collection / "reports").iterdir() if path.suffix != ".tsv"}
     assert reports == {*reference.REPORTS, *(name for name, _ in reference.HERITRIX_REPORTS)}

@@ -30,7 +30,7 @@ if platform == "win32":
     sys.modules["msvcrt"] = types.ModuleType("msvcrt")
 
 import archiver
-with_pywb = {"archiver.replay.rewriting"}  # imported only to serve an archive; pywb decides where it runs
+with_pywb = {"archiver.tools.replay.rewriter"}  # imported only to serve an archive; pywb decides where it runs
 for module in pkgutil.walk_packages(archiver.__path__, "archiver."):
     if module.name != "archiver.__main__" and module.name not in with_pywb:
         importlib.import_module(module.name)

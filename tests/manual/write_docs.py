@@ -19,16 +19,16 @@ import click  # noqa: E402
 
 from archiver.cli.entry import archiver  # noqa: E402
 from archiver.cli.options import HELP_WIDTH, SettingOption  # noqa: E402
-from archiver.config.queries import PRESETS, Preset  # noqa: E402
-from archiver.config.sets import SETS  # noqa: E402
+from archiver.config.exclude_sets import SETS  # noqa: E402
+from archiver.config.option_types import BOOLEAN  # noqa: E402
+from archiver.config.query_params import PRESETS, Preset  # noqa: E402
 from archiver.config.settings import TITLES, Settings, every_setting, key_of  # noqa: E402
 from archiver.config.toml import toml_value  # noqa: E402
-from archiver.config.values import BOOLEAN  # noqa: E402
 from archiver.errors import Failure  # noqa: E402
 from archiver.model import ExitCode  # noqa: E402
-from archiver.report import changes, whole  # noqa: E402
-from archiver.report.files import TABLES  # noqa: E402
-from archiver.verify.codes import CODES  # noqa: E402
+from archiver.tools.report import changes, report  # noqa: E402
+from archiver.tools.report.files import TABLES  # noqa: E402
+from archiver.tools.verify.findings import CODES  # noqa: E402
 from fixtures import reference  # noqa: E402
 
 DOCS = ROOT / "docs" / "reference"
@@ -153,7 +153,7 @@ def directory_page() -> str:
 def reports_page() -> str:
     """Return the reports, their columns, and the fields of crawl.log."""
     heads = {name: head for name, (head, _) in TABLES.items()} | {"changes": changes.HEAD}
-    tables = [(f"`{name}.tsv`", ", ".join(map(str, heads[name])), whole.TITLES[name][1]) for name in heads]
+    tables = [(f"`{name}.tsv`", ", ".join(map(str, heads[name])), report.TITLES[name][1]) for name in heads]
     failures = [(f"`{each.value}`", str(each.heritrix_code), reference.FAILURES[each]) for each in Failure]
     return _page(
         "Logs and reports",

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.adapting import LONGEST_GAP, UNTAUGHT, Lesson, Temper, slowed
-from archiver.config.values import Rate
-from archiver.politeness import Pace
-from archiver.schedule import Schedule
+from archiver.config.option_types import Rate
+from archiver.policy.limits import RateLimiter
+from archiver.policy.schedule import Schedule
+from archiver.policy.throttle import LONGEST_GAP, UNTAUGHT, Throttle, ThrottleState, slowed
 from fixtures.modelled import Limited, Reply, Server, Workers, crawl
 
 RATES = st.builds(Rate, st.integers(0, 60), st.sampled_from([0.5, 1.0, 60.0]))
@@ -27,7 +27,7 @@ EVENTS = st.lists(
 def test_never_more_than_configured_and_never_nothing(
     rate: Rate, concurrency: int, first: int, events: list[tuple[str, float, float]]
 ) -> None:
-    temper, now = Temper(rate, concurrency, first=first), 1000.0
+    temper, now = Throttle(rate, concurrency, first=first), 1000.0
     most = rate.starts / rate.interval if rate.starts else float("inf")
     for what, pause, took in events:
         now += pause
@@ -37,14 +37,14 @@ def test_never_more_than_configured_and_never_nothing(
             temper.strained(now - took, now, what)
         assert 1 <= temper.width <= concurrency
         assert temper.rate == float("inf") or min(1 / LONGEST_GAP, most) <= temper.rate < most
-        again = Temper(rate, concurrency, temper.lesson, first=1)
+        again = Throttle(rate, concurrency, temper.lesson, first=1)
         assert again.lesson == temper.lesson
         assert bool(temper.words) == bool(temper.lesson.why)
 
 
-@given(RATES, st.builds(Lesson, st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e3), st.just("503")))
-def test_a_lesson_never_lifts_what_is_configured_now(rate: Rate, lesson: Lesson) -> None:
-    temper = Temper(rate, 2, lesson, first=1)
+@given(RATES, st.builds(ThrottleState, st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e3), st.just("503")))
+def test_a_lesson_never_lifts_what_is_configured_now(rate: Rate, lesson: ThrottleState) -> None:
+    temper = Throttle(rate, 2, lesson, first=1)
     assert temper.width <= 2
     assert temper.rate == float("inf") or not rate.starts or temper.rate < rate.starts / rate.interval
 
@@ -92,7 +92,7 @@ def test_a_server_that_recovers() -> None:
 
 def test_what_is_slow_by_itself_is_not_slowed_down() -> None:
     """Files that come at once say nothing about pages that take a second; no more does one slow answer of many."""
-    temper, now = Temper(Rate(5), 2, first=1), 0.0
+    temper, now = Throttle(Rate(5), 2, first=1), 0.0
     for turn in range(400):
         now += 0.5
         took = 4.0 if turn % 12 == 0 else 1.0 if turn % 2 else 0.005
@@ -102,7 +102,7 @@ def test_what_is_slow_by_itself_is_not_slowed_down() -> None:
 
 
 def test_what_comes_together_counts_once() -> None:
-    temper = Temper(Rate(8), 8)
+    temper = Throttle(Rate(8), 8)
     for _ in range(8):
         temper.strained(9.0, 10.0, "503")
     assert temper.rate == pytest.approx(8 * 0.6)
@@ -111,7 +111,7 @@ def test_what_comes_together_counts_once() -> None:
 
 def test_silence_is_no_praise() -> None:
     """A rest, or a night without anything to ask for, is not taken for an hour of good answers."""
-    temper = Temper(Rate(8), 8)
+    temper = Throttle(Rate(8), 8)
     temper.strained(9.0, 10.0, "503", 3600.0)
     temper.answered(4000.0, 4000.1, 0.1, page=True)
     assert temper.rate == pytest.approx(8 * 0.6)
@@ -121,11 +121,11 @@ def test_silence_is_no_praise() -> None:
     ("lesson", "words"),
     [
         (UNTAUGHT, ""),
-        (Lesson(1.23, 2.0, 0.0, "503"), "slowed down to 1.2/s: 503"),
-        (Lesson(0.0, 0.0, 3.7, "slow answers"), "slowed down to 3 at once: slow answers"),
+        (ThrottleState(1.23, 2.0, 0.0, "503"), "slowed down to 1.2/s: 503"),
+        (ThrottleState(0.0, 0.0, 3.7, "slow answers"), "slowed down to 3 at once: slow answers"),
     ],
 )
-def test_words(lesson: Lesson, words: str) -> None:
+def test_words(lesson: ThrottleState, words: str) -> None:
     assert slowed(lesson) == words
 
 
@@ -136,7 +136,7 @@ def test_words(lesson: Lesson, words: str) -> None:
 )
 def test_a_pace_heeds_what_was_learned(rate: Rate, turns: list[tuple[float, float | None]]) -> None:
     """From the moment on at which it is told, and never faster than configured."""
-    pace, now, learned, starts = Pace(rate), 0.0, float("inf"), list[float]()
+    pace, now, learned, starts = RateLimiter(rate), 0.0, float("inf"), list[float]()
     for wait, lesson in turns:
         now += wait
         if lesson is not None:

@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.addresses import SPECIAL_V4, SPECIAL_V6, Allowed, is_inside, named, read, special
+from archiver.fetch.private_networks import (
+    SPECIAL_V4,
+    SPECIAL_V6,
+    AllowedHosts,
+    is_inside,
+    normalized_host,
+    special,
+    spelled_address,
+)
 
-NOBODY = Allowed()
+NOBODY = AllowedHosts()
 
 PUBLIC = (
     "1.1.1.1",
@@ -157,20 +165,20 @@ def test_outside_of_what_was_handed_out_nothing_is_public(address: IPv6Address) 
 def test_odd_spellings_of_an_address_are_known_by_their_canonical_url(written: str, host: str) -> None:
     address = url.canonical(written)
     assert address is not None
-    place = read(url.host(address))
+    place = spelled_address(url.host(address))
     assert str(place) == str(ip_address(host))
     assert place is not None
     assert NOBODY.refusal(url.host(address), place)
 
 
 def test_a_name_is_no_address() -> None:
-    assert read("example.org") is None
-    assert read("1.2.3.4.example.org") is None
+    assert spelled_address("example.org") is None
+    assert spelled_address("1.2.3.4.example.org") is None
 
 
 def test_names_are_compared_in_one_spelling() -> None:
-    assert named("[::1]") == "::1"
-    assert named("Wiki.Intranet.") == "wiki.intranet"
+    assert normalized_host("[::1]") == "::1"
+    assert normalized_host("Wiki.Intranet.") == "wiki.intranet"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +207,7 @@ def test_names_are_compared_in_one_spelling() -> None:
     ],
 )
 def test_who_is_allowed(entries: tuple[str, ...], host: str, address: str, *, taken: bool) -> None:
-    refusal = Allowed.read(entries).refusal(host, ip_address(address))
+    refusal = AllowedHosts.read(entries).refusal(host, ip_address(address))
     assert (refusal == "") is taken
     assert taken or refusal.startswith(f"{ip_address(address)} is ")
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver import blocks
-from archiver.blocks import ENOUGH_AGAIN, MOST_CERTAIN, Answer, Step, Watch, after, sign_of
 from archiver.model import Grade, Sign
+from archiver.policy import block_pages
+from archiver.policy.block_pages import ENOUGH_AGAIN, MOST_CERTAIN, HostAnswer, Reaction, RefusalRecord, after, sign_of
 
 HTML = ("content-type", "text/html; charset=utf-8")
 CERTAIN, LIKELY, HINT = Grade.CERTAIN, Grade.LIKELY, Grade.HINT
@@ -105,7 +105,7 @@ def test_pages_of_the_site(status: int, fields: list[tuple[str, str]], body: byt
 
 def test_a_page_with_links_is_none_whatever_it_says() -> None:
     body = doc("Just a moment...", "Checking your browser before accessing")
-    assert sign_of(200, [HTML], body, blocks.FEW_LINKS + 1) is None
+    assert sign_of(200, [HTML], body, block_pages.FEW_LINKS + 1) is None
 
 
 def test_an_article_that_quotes_a_wall_is_at_most_a_hint() -> None:
@@ -132,13 +132,13 @@ def test_what_is_never_closed_costs_no_more_than_its_length(piece: bytes) -> Non
     sign_of(403, [HTML], piece * (1 << 20), 0)
 
 
-NO = Answer(403)
-FINE = Answer(200, None, "sha256:a")
-WALL = Answer(403, Sign("Cloudflare", CERTAIN))
-BUSY = Answer(429)
+NO = HostAnswer(403)
+FINE = HostAnswer(200, None, "sha256:a")
+WALL = HostAnswer(403, Sign("Cloudflare", CERTAIN))
+BUSY = HostAnswer(429)
 
 
-def played(watch: Watch, *answers: Answer) -> tuple[Watch, list[Step]]:
+def played(watch: RefusalRecord, *answers: HostAnswer) -> tuple[RefusalRecord, list[Reaction]]:
     """The answers one after the other, and what was to be done after each."""
     steps = []
     for answer in answers:
@@ -148,68 +148,72 @@ def played(watch: Watch, *answers: Answer) -> tuple[Watch, list[Step]]:
 
 
 def test_a_run_of_refusals_raises_a_doubt_that_one_page_settles() -> None:
-    watch, steps = played(Watch(good=1), *[NO] * 10)
-    assert steps[-1] is Step.ASK
-    assert Step.PAUSE not in steps
-    assert Step.SLOWER in steps
-    assert after(watch, NO._replace(asked_again=True))[1] is Step.PAUSE
+    watch, steps = played(RefusalRecord(good=1), *[NO] * 10)
+    assert steps[-1] is Reaction.ASK
+    assert Reaction.PAUSE not in steps
+    assert Reaction.SLOWER in steps
+    assert after(watch, NO._replace(asked_again=True))[1] is Reaction.PAUSE
     calm, step = after(watch, FINE._replace(asked_again=True))
-    assert step is Step.RELAX
-    assert Step.PAUSE not in played(calm, *[NO] * 1000)[1]  # but for the answer to another look
+    assert step is Reaction.RELAX
+    assert Reaction.PAUSE not in played(calm, *[NO] * 1000)[1]  # but for the answer to another look
 
 
 def test_a_directory_that_is_closed_to_all_never_pauses_its_host() -> None:
     """However many of its pages answer 403: each doubt is settled, and doubts become rare."""
-    watch, looks = Watch(good=1), 0
+    watch, looks = RefusalRecord(good=1), 0
     for _ in range(500):
         watch, step = after(watch, NO)
-        assert step is not Step.PAUSE
-        if step is Step.ASK:
+        assert step is not Reaction.PAUSE
+        if step is Reaction.ASK:
             looks += 1
             watch, step = after(watch, FINE._replace(asked_again=True))
-            assert step is Step.RELAX
+            assert step is Reaction.RELAX
     assert looks < 12
 
 
-@pytest.mark.parametrize("bad", [Answer(500), Answer(404), Answer(410), Answer(401), Answer(301), Answer(200)])
-def test_other_answers_are_no_refusals(bad: Answer) -> None:
-    watch, steps = played(Watch(good=1), *[bad] * 200)
-    assert set(steps) == {Step.NOTHING}
+@pytest.mark.parametrize(
+    "bad", [HostAnswer(500), HostAnswer(404), HostAnswer(410), HostAnswer(401), HostAnswer(301), HostAnswer(200)]
+)
+def test_other_answers_are_no_refusals(bad: HostAnswer) -> None:
+    watch, steps = played(RefusalRecord(good=1), *[bad] * 200)
+    assert set(steps) == {Reaction.NOTHING}
     assert watch.row == 0
 
 
 def test_every_second_page_is_refused() -> None:
-    _, steps = played(Watch(good=1), *[NO, FINE] * 200)
-    assert set(steps) <= {Step.NOTHING, Step.RELAX}
+    _, steps = played(RefusalRecord(good=1), *[NO, FINE] * 200)
+    assert set(steps) <= {Reaction.NOTHING, Reaction.RELAX}
 
 
 def test_certain_signs_pause_a_host_even_if_it_still_gives_its_first_page() -> None:
-    watch, steps = Watch(good=1), []
+    watch, steps = RefusalRecord(good=1), []
     for _ in range(MOST_CERTAIN):
         watch, step = after(watch, WALL)
         steps.append(step)
-        if step is Step.ASK:
+        if step is Reaction.ASK:
             watch, _ = after(watch, FINE._replace(asked_again=True))
-    assert steps[-1] is Step.PAUSE
-    assert Step.PAUSE not in steps[:-1]
+    assert steps[-1] is Reaction.PAUSE
+    assert Reaction.PAUSE not in steps[:-1]
 
 
 def test_a_host_that_never_gave_anything() -> None:
-    assert played(Watch(), *[WALL] * 5)[1][-1] is Step.PAUSE
-    assert Step.PAUSE not in played(Watch(), *[NO] * 200)[1]  # pictures that no other site may show, perhaps
+    assert played(RefusalRecord(), *[WALL] * 5)[1][-1] is Reaction.PAUSE
+    assert (
+        Reaction.PAUSE not in played(RefusalRecord(), *[NO] * 200)[1]
+    )  # pictures that no other site may show, perhaps
 
 
 def test_what_may_pass_has_to_last() -> None:
     """A server that starts again answers 503 for some seconds, to everything."""
-    _, steps = played(Watch(good=1), *[BUSY._replace(at=float(second) / 10) for second in range(300)])
-    assert Step.ASK not in steps
-    _, steps = played(Watch(good=1), *[BUSY._replace(at=float(second) * 10) for second in range(10)])
-    assert Step.ASK in steps
+    _, steps = played(RefusalRecord(good=1), *[BUSY._replace(at=float(second) / 10) for second in range(300)])
+    assert Reaction.ASK not in steps
+    _, steps = played(RefusalRecord(good=1), *[BUSY._replace(at=float(second) * 10) for second in range(10)])
+    assert Reaction.ASK in steps
 
 
 def test_a_host_that_refused_us_before_is_paused_soon_and_forgiven_at_once() -> None:
-    assert played(Watch(wary=True), *[NO] * ENOUGH_AGAIN)[1][-1] is Step.PAUSE
-    watch, _ = after(Watch(wary=True), FINE)
+    assert played(RefusalRecord(wary=True), *[NO] * ENOUGH_AGAIN)[1][-1] is Reaction.PAUSE
+    watch, _ = after(RefusalRecord(wary=True), FINE)
     assert not watch.wary
 
 
@@ -218,22 +222,22 @@ def test_one_small_page_under_many_urls() -> None:
     sign = sign_of(200, [HTML], doc("a.example", "<p>Please verify that you are no robot."), 0)
     assert sign is not None
     assert sign.grade is HINT
-    same = Answer(200, sign, "sha256:b")
-    watch, steps = played(Watch(good=3), *[same] * 12)
-    assert Step.ASK in steps
-    assert after(watch, same._replace(asked_again=True))[1] is Step.PAUSE
-    differing = [Answer(200, sign, f"sha256:{number}") for number in range(50)]
-    assert Step.ASK not in played(Watch(good=3), *differing)[1]
+    same = HostAnswer(200, sign, "sha256:b")
+    watch, steps = played(RefusalRecord(good=3), *[same] * 12)
+    assert Reaction.ASK in steps
+    assert after(watch, same._replace(asked_again=True))[1] is Reaction.PAUSE
+    differing = [HostAnswer(200, sign, f"sha256:{number}") for number in range(50)]
+    assert Reaction.ASK not in played(RefusalRecord(good=3), *differing)[1]
 
 
-@given(st.lists(st.sampled_from([NO, FINE, WALL, BUSY, Answer(500), NO._replace(asked_again=True)]), max_size=60))
-def test_a_host_is_paused_for_refusals_alone(answers: list[Answer]) -> None:
+@given(st.lists(st.sampled_from([NO, FINE, WALL, BUSY, HostAnswer(500), NO._replace(asked_again=True)]), max_size=60))
+def test_a_host_is_paused_for_refusals_alone(answers: list[HostAnswer]) -> None:
     """Never right after an answer that is no refusal, and never before three of them."""
-    watch = Watch(good=1)
+    watch = RefusalRecord(good=1)
     refused = 0
     for answer in answers:
         watch, step = after(watch, answer)
-        refused += answer.status in blocks.REFUSING
-        if step is Step.PAUSE:
-            assert answer.status in blocks.REFUSING
+        refused += answer.status in block_pages.REFUSING
+        if step is Reaction.PAUSE:
+            assert answer.status in block_pages.REFUSING
             assert refused >= 2

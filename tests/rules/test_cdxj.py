@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archiver import url
 from archiver.model import Capture, Span
-from archiver.warc.cdxj import key, line, timestamp14
+from archiver.warc.cdxj import line, lookup_key, timestamp14
 from archiver.warc.resources import PLACE
 
 
@@ -79,7 +79,7 @@ PARTS = [
 @given(SCHEMES, st.sampled_from(HOSTS), st.lists(st.sampled_from(PARTS), max_size=9))
 def test_a_plain_url_has_the_key_that_the_library_makes(scheme: str, host: str, parts: list[str]) -> None:
     address = f"{scheme}://{host}/{''.join(parts)}"
-    assert key(address) == url.surt(address)
+    assert lookup_key(address) == url.surt(address)
 
 
 NAMES = st.sampled_from(
@@ -98,12 +98,12 @@ PORTS = st.one_of(st.just(""), st.integers(1, 65535).map(":{}".format), st.sampl
 @given(SCHEMES, HOSTS_OF_ALL_KINDS, PORTS)
 def test_every_host_has_the_key_that_the_library_makes(scheme: str, host: str, port: str) -> None:
     address = f"{scheme}://{host}{port}/Path"
-    assert key(address) == url.surt(address)
+    assert lookup_key(address) == url.surt(address)
 
 
 @given(st.one_of(st.lists(NAMES, min_size=1, max_size=4).map(".".join), st.sampled_from(["A.test", "a%2fb", "a..b"])))
 def test_a_look_up_has_the_key_that_the_library_makes(host: str) -> None:
-    assert key(f"dns:{host}") == url.surt(f"dns:{host}")
+    assert lookup_key(f"dns:{host}") == url.surt(f"dns:{host}")
 
 
 PLAIN = [

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.config.own import SeedSetting, listed, read, unknown
-from archiver.config.seeds import lacks_scheme, seed
+from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed, seed, unknown
 from archiver.errors import ConfigError
 
 
@@ -110,7 +109,7 @@ def test_settings_of_a_seed() -> None:
         ("http://b.org/#x", "http://b.org/", None),
     ]
     assert str(own) == "http://a.org/ scope=prefix max-depth=none exclude=/tag/ exclude=x=1"
-    assert read(str(own)) == (own.url, own)
+    assert read_seed(str(own)) == (own.url, own)
 
 
 @pytest.mark.parametrize(

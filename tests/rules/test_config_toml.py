@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import toml
-from archiver.config.own import SeedSetting
+from archiver.config.option_types import HostLimit, OptionType, Rate
+from archiver.config.seeds import SeedSetting
 from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
-from archiver.config.values import HostLimit, Kind, Rate
 from archiver.errors import ConfigError
 
 
@@ -134,7 +134,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def _values(kind: Kind) -> st.SearchStrategy[Any]:
+def _values(kind: OptionType) -> st.SearchStrategy[Any]:
     known = VALUES.get(kind.metavar)
     return known if known is not None else st.sampled_from(kind.metavar.split("|"))
 

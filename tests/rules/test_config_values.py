@@ -4,121 +4,121 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.config import values
-from archiver.config.values import HOST_LIMIT, HostLimit, Rate
+from archiver.config import option_types
+from archiver.config.option_types import HOST_LIMIT, HostLimit, Rate
 from archiver.errors import ConfigError
 
-KINDS = [value for value in vars(values).values() if isinstance(value, values.Kind)]
+KINDS = [value for value in vars(option_types).values() if isinstance(value, option_types.OptionType)]
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (values.COUNT, "1", 1),
-        (values.COUNT, 7, 7),
-        (values.NUMBER, "0", 0),
-        (values.NUMBER_OR_NONE, "none", None),
-        (values.NUMBER_OR_NONE, "3", 3),
-        (values.SECONDS, "0.5", 0.5),
-        (values.SECONDS, 30, 30.0),
-        (values.SECONDS_OR_NONE, "0", 0.0),
-        (values.SECONDS_OR_NONE, 0, 0.0),
-        (values.SECONDS_OR_NONE, 0.0, 0.0),
-        (values.SECONDS_OR_NONE, "90", 90.0),
-        (values.SIZE, "500M", 500_000_000),
-        (values.SIZE, "1.5 kB", 1500),
-        (values.SIZE, "9007199254740993", 9_007_199_254_740_993),
-        (values.SIZE, 12, 12),
-        (values.RATE, "5", Rate(5)),
-        (values.RATE, 5, Rate(5)),
-        (values.RATE, "30/60", Rate(30, 60.0)),
-        (values.RATE, "0", Rate(0)),
-        (values.BOOLEAN, False, False),
-        (values.TEXT, "", ""),
-        (values.TEXT, "Žluťoučký kůň", "Žluťoučký kůň"),
-        (values.PATTERN, r"/cal(endar)?/\d+", r"/cal(endar)?/\d+"),
-        (values.HEADER, "X-Key:   a b ", "X-Key: a b"),
-        (values.HEADER, "Empty:", "Empty: "),
-        (values.MEDIA_TYPE, " Video/* ", "video/*"),
-        (values.MEDIA_TYPE, "image/svg+xml", "image/svg+xml"),
-        (values.PLACE, "Wiki.Intranet", "wiki.intranet"),
-        (values.PLACE, "bücher.local", "xn--bcher-kva.local"),
-        (values.PLACE, "10.0.0.5", "10.0.0.5"),
-        (values.PLACE, "0x7f.1", "127.0.0.1"),
-        (values.PLACE, "[FD00::1]", "fd00::1"),
-        (values.PLACE, "fe80::1%eth0", "fe80::1"),
-        (values.PLACE, "10.0.0.0/8", "10.0.0.0/8"),
-        (values.LABEL, "a.b-c_d", "a.b-c_d"),
-        (values.choice("obey", "ignore"), "ignore", "ignore"),
+        (option_types.COUNT, "1", 1),
+        (option_types.COUNT, 7, 7),
+        (option_types.NUMBER, "0", 0),
+        (option_types.NUMBER_OR_NONE, "none", None),
+        (option_types.NUMBER_OR_NONE, "3", 3),
+        (option_types.SECONDS, "0.5", 0.5),
+        (option_types.SECONDS, 30, 30.0),
+        (option_types.SECONDS_OR_NONE, "0", 0.0),
+        (option_types.SECONDS_OR_NONE, 0, 0.0),
+        (option_types.SECONDS_OR_NONE, 0.0, 0.0),
+        (option_types.SECONDS_OR_NONE, "90", 90.0),
+        (option_types.SIZE, "500M", 500_000_000),
+        (option_types.SIZE, "1.5 kB", 1500),
+        (option_types.SIZE, "9007199254740993", 9_007_199_254_740_993),
+        (option_types.SIZE, 12, 12),
+        (option_types.RATE, "5", Rate(5)),
+        (option_types.RATE, 5, Rate(5)),
+        (option_types.RATE, "30/60", Rate(30, 60.0)),
+        (option_types.RATE, "0", Rate(0)),
+        (option_types.BOOLEAN, False, False),
+        (option_types.TEXT, "", ""),
+        (option_types.TEXT, "Žluťoučký kůň", "Žluťoučký kůň"),
+        (option_types.PATTERN, r"/cal(endar)?/\d+", r"/cal(endar)?/\d+"),
+        (option_types.HEADER, "X-Key:   a b ", "X-Key: a b"),
+        (option_types.HEADER, "Empty:", "Empty: "),
+        (option_types.MEDIA_TYPE, " Video/* ", "video/*"),
+        (option_types.MEDIA_TYPE, "image/svg+xml", "image/svg+xml"),
+        (option_types.PLACE, "Wiki.Intranet", "wiki.intranet"),
+        (option_types.PLACE, "bücher.local", "xn--bcher-kva.local"),
+        (option_types.PLACE, "10.0.0.5", "10.0.0.5"),
+        (option_types.PLACE, "0x7f.1", "127.0.0.1"),
+        (option_types.PLACE, "[FD00::1]", "fd00::1"),
+        (option_types.PLACE, "fe80::1%eth0", "fe80::1"),
+        (option_types.PLACE, "10.0.0.0/8", "10.0.0.0/8"),
+        (option_types.LABEL, "a.b-c_d", "a.b-c_d"),
+        (option_types.choice("obey", "ignore"), "ignore", "ignore"),
     ],
 )
-def test_right(kind: values.Kind, text: object, value: object) -> None:
+def test_right(kind: option_types.OptionType, text: object, value: object) -> None:
     assert kind.parse(text) == value
 
 
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        (values.COUNT, "0"),
-        (values.COUNT, "-1"),
-        (values.COUNT, True),
-        (values.COUNT, 1.0),
-        (values.NUMBER, "1_000"),
-        (values.NUMBER, " 1"),
-        (values.NUMBER, "٣"),
-        (values.NUMBER, "9" * 5000),
-        (values.NUMBER, 2**63),
-        (values.NUMBER, None),
-        (values.NUMBER_OR_NONE, "None"),
-        (values.SECONDS, "0"),
-        (values.SECONDS, "nan"),
-        (values.SECONDS, "inf"),
-        (values.SECONDS, "1e999"),
-        (values.SECONDS_OR_NONE, False),
-        (values.SIZE, "1X"),
-        (values.SIZE, "999999999999T"),
-        (values.SIZE, "-1k"),
-        (values.SIZE, ""),
-        (values.SIZE, 1.5),
-        (values.RATE, "1/0"),
-        (values.RATE, "5/s"),
-        (values.RATE, 2.5),
-        (values.RATE, True),
-        (values.RATE, "-1"),
-        (values.BOOLEAN, "true"),
-        (values.BOOLEAN, 1),
-        (values.TEXT, "a\nb"),
-        (values.TEXT, "a\x1b[2J"),
-        (values.TEXT, "\udcff"),
-        (values.TEXT, 3),
-        (values.PATTERN, "("),
-        (values.PATTERN, "[[a]"),
-        (values.PATTERN, "a{99999999999}"),
-        (values.PATTERN, ["x"]),
-        (values.HEADER, "no colon"),
-        (values.HEADER, "Na me: x"),
-        (values.HEADER, "X: a\r\nY: b"),
-        (values.HEADER, "Host: evil"),
-        (values.HEADER, "content-LENGTH: 3"),
-        (values.MEDIA_TYPE, "video"),
-        (values.MEDIA_TYPE, "*/*"),
-        (values.MEDIA_TYPE, "video/*4"),
-        (values.MEDIA_TYPE, "text/html; charset=utf-8"),
-        (values.PLACE, ""),
-        (values.PLACE, "--rate"),  # the option that follows, where the name was forgotten
-        (values.PLACE, "10.0.0.1/8"),
-        (values.PLACE, "http://10.0.0.1/"),
-        (values.PLACE, "wiki.intranet:8080"),
-        (values.PLACE, "10.0.0.999"),
-        (values.PLACE, "*.intranet"),
-        (values.LABEL, "a/b"),
-        (values.LABEL, ""),
-        (values.LABEL, "x" * 65),
-        (values.choice("obey"), "Obey"),
-        (values.choice("obey"), ["obey"]),
+        (option_types.COUNT, "0"),
+        (option_types.COUNT, "-1"),
+        (option_types.COUNT, True),
+        (option_types.COUNT, 1.0),
+        (option_types.NUMBER, "1_000"),
+        (option_types.NUMBER, " 1"),
+        (option_types.NUMBER, "٣"),
+        (option_types.NUMBER, "9" * 5000),
+        (option_types.NUMBER, 2**63),
+        (option_types.NUMBER, None),
+        (option_types.NUMBER_OR_NONE, "None"),
+        (option_types.SECONDS, "0"),
+        (option_types.SECONDS, "nan"),
+        (option_types.SECONDS, "inf"),
+        (option_types.SECONDS, "1e999"),
+        (option_types.SECONDS_OR_NONE, False),
+        (option_types.SIZE, "1X"),
+        (option_types.SIZE, "999999999999T"),
+        (option_types.SIZE, "-1k"),
+        (option_types.SIZE, ""),
+        (option_types.SIZE, 1.5),
+        (option_types.RATE, "1/0"),
+        (option_types.RATE, "5/s"),
+        (option_types.RATE, 2.5),
+        (option_types.RATE, True),
+        (option_types.RATE, "-1"),
+        (option_types.BOOLEAN, "true"),
+        (option_types.BOOLEAN, 1),
+        (option_types.TEXT, "a\nb"),
+        (option_types.TEXT, "a\x1b[2J"),
+        (option_types.TEXT, "\udcff"),
+        (option_types.TEXT, 3),
+        (option_types.PATTERN, "("),
+        (option_types.PATTERN, "[[a]"),
+        (option_types.PATTERN, "a{99999999999}"),
+        (option_types.PATTERN, ["x"]),
+        (option_types.HEADER, "no colon"),
+        (option_types.HEADER, "Na me: x"),
+        (option_types.HEADER, "X: a\r\nY: b"),
+        (option_types.HEADER, "Host: evil"),
+        (option_types.HEADER, "content-LENGTH: 3"),
+        (option_types.MEDIA_TYPE, "video"),
+        (option_types.MEDIA_TYPE, "*/*"),
+        (option_types.MEDIA_TYPE, "video/*4"),
+        (option_types.MEDIA_TYPE, "text/html; charset=utf-8"),
+        (option_types.PLACE, ""),
+        (option_types.PLACE, "--rate"),  # the option that follows, where the name was forgotten
+        (option_types.PLACE, "10.0.0.1/8"),
+        (option_types.PLACE, "http://10.0.0.1/"),
+        (option_types.PLACE, "wiki.intranet:8080"),
+        (option_types.PLACE, "10.0.0.999"),
+        (option_types.PLACE, "*.intranet"),
+        (option_types.LABEL, "a/b"),
+        (option_types.LABEL, ""),
+        (option_types.LABEL, "x" * 65),
+        (option_types.choice("obey"), "Obey"),
+        (option_types.choice("obey"), ["obey"]),
     ],
 )
-def test_wrong(kind: values.Kind, text: object) -> None:
+def test_wrong(kind: option_types.OptionType, text: object) -> None:
     with pytest.raises(ConfigError) as refused:
         kind.parse(text)
     assert kind.right in str(refused.value)
@@ -133,7 +133,7 @@ ANYTHING = st.recursive(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.metavar)
 @given(anything=ANYTHING)
-def test_anything_is_taken_or_refused(kind: values.Kind, anything: object) -> None:
+def test_anything_is_taken_or_refused(kind: option_types.OptionType, anything: object) -> None:
     try:
         value = kind.parse(anything)
     except ConfigError:
@@ -143,7 +143,7 @@ def test_anything_is_taken_or_refused(kind: values.Kind, anything: object) -> No
 
 @given(st.integers(0, 10**9), st.floats(min_value=1e-6, max_value=1e6))
 def test_rate_loses_no_digit(starts: int, interval: float) -> None:
-    assert values.RATE.parse(str(Rate(starts, interval))) == Rate(starts, interval)
+    assert option_types.RATE.parse(str(Rate(starts, interval))) == Rate(starts, interval)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.http import Extent, Wanted, read_head
-from archiver.http.endless import LISTENED, LISTENING, SAMPLE, SAMPLE_TIME, extent
-from archiver.http.unread import reason
+from archiver.http import Extent, WantedTypes, read_head
+from archiver.http.body_limits import LISTENED, LISTENING, SAMPLE, SAMPLE_TIME, extent, reason
 
 OK = "HTTP/1.1 200 OK"
 
@@ -87,7 +86,7 @@ TYPES = (
 @pytest.mark.parametrize(("include", "exclude", "media_type", "remark"), TYPES)
 def test_wanted(include: tuple[str, ...], exclude: tuple[str, ...], media_type: str, remark: str) -> None:
     framing = read_head(head(OK, [f"Content-Type: {media_type}; x=y", "Content-Length: 9"] if media_type else []))
-    found = Wanted(include, exclude).extent(framing)
+    found = WantedTypes(include, exclude).extent(framing)
     assert found == (Extent(remark, seconds=0.0) if remark else Extent())
     if remark:
         word, _, detail = remark.partition(":")
@@ -98,12 +97,12 @@ def test_wanted(include: tuple[str, ...], exclude: tuple[str, ...], media_type: 
 def test_redirects_and_errors_are_read_whatever_their_type() -> None:
     for status in (301, 304, 404, 503):
         framing = read_head(head(f"HTTP/1.1 {status} X", ["Content-Type: video/mp4"]))
-        assert Wanted((), ("video/*",)).extent(framing) == Extent()
+        assert WantedTypes((), ("video/*",)).extent(framing) == Extent()
 
 
 def test_what_is_unwanted_is_so_even_where_it_is_endless() -> None:
     framing = read_head(head(OK, ["Content-Type: audio/mpeg", "icy-name: x"]))
-    assert Wanted((), ("audio/*",)).extent(framing).remark == "exclude-type:audio/*"
+    assert WantedTypes((), ("audio/*",)).extent(framing).remark == "exclude-type:audio/*"
 
 
 def test_other_remarks_give_no_reason() -> None:
@@ -113,6 +112,6 @@ def test_other_remarks_give_no_reason() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_head_gets_an_extent(data: bytes) -> None:
-    found = Wanted(("text/*",), ("video/*",)).extent(read_head(b"HTTP/1.1 200 OK\r\n" + data))
+    found = WantedTypes(("text/*",), ("video/*",)).extent(read_head(b"HTTP/1.1 200 OK\r\n" + data))
     assert found.seconds >= 0
     assert (found.remark == "") is (found.seconds == math.inf)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.export import markup, sheets
-from archiver.export.links import Page, Site, relative
-from archiver.export.views import view
+from archiver.tools.export import rewrite_html, rewrite_links
+from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite, relative, view
 
 HERE = "http://e.org/dir/page"
 FILES = {
@@ -24,12 +23,12 @@ FILES = {
 }
 MOVED = {"http://e.org/old": "http://e.org/older", "http://e.org/older": "http://f.org/x"}
 MOVED |= {"http://e.org/round": "http://e.org/round2", "http://e.org/round2": "http://e.org/round"}
-SITE = Site(FILES, MOVED, live=True, loads=True)
-PAGE = Page(SITE, HERE, FILES[HERE])
+SITE = ExportedSite(FILES, MOVED, live=True, loads=True)
+PAGE = ExportedPage(SITE, HERE, FILES[HERE])
 
 
-def changed(text: str, page: Page = PAGE, *, xml: bool = False) -> str:
-    return markup.rewritten(text, page, str, xml=xml)
+def changed(text: str, page: ExportedPage = PAGE, *, xml: bool = False) -> str:
+    return rewrite_html.rewritten(text, page, str, xml=xml)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_reference(reference: str, new: str | None) -> None:
 
 def test_nowhere() -> None:
     """Without the live web."""
-    page = Page(Site(FILES, {}, live=False, loads=False), HERE, FILES[HERE])
+    page = ExportedPage(ExportedSite(FILES, {}, live=False, loads=False), HERE, FILES[HERE])
     assert page.replacement("http://cdn.org/x") == "about:blank"
     assert page.replacement("/a") == "../a.html"
     assert page.replacement("#x") is None
@@ -71,7 +70,7 @@ def test_nowhere() -> None:
 
 def test_nothing_is_loaded_that_was_not_captured() -> None:
     """Links lead on to the live web, and a browser calls on nobody by itself."""
-    page = Page(Site(FILES, {}, live=True, loads=False), HERE, FILES[HERE])
+    page = ExportedPage(ExportedSite(FILES, {}, live=True, loads=False), HERE, FILES[HERE])
     kept = (
         "<a href='//x.org/'><form action='//x.org/'><q cite='//x.org/'><link rel=canonical href='//x.org/'>"
         "<meta http-equiv=refresh content='5;url=//x.org/'>"
@@ -200,7 +199,7 @@ def test_xml() -> None:
     ],
 )
 def test_sheet(before: str, after: str | None) -> None:
-    assert sheets.rewritten(before, PAGE, str) == (before if after is None else after)
+    assert rewrite_links.rewritten(before, PAGE, str) == (before if after is None else after)
 
 
 NAMES = (
@@ -278,13 +277,13 @@ def test_labelled(body: bytes, encoding: str, start: str) -> None:
     """From a disk there is no header that tells the encoding."""
     seen = view(body, encoding)
     assert seen is not None
-    assert markup.labelled(body, seen.text, encoding, xml=False).startswith(start)
+    assert rewrite_html.labelled(body, seen.text, encoding, xml=False).startswith(start)
 
 
 def test_sheet_labelled() -> None:
-    assert sheets.labelled(b"\xc3\xa9", "é", "utf-8") == "\ufeffé"
-    assert sheets.labelled(b"\xe9", "é", "koi8-u") == '@charset "koi8-u";é'
-    assert sheets.labelled(b"e", "e", "koi8-u") == "e"
+    assert rewrite_links.labelled(b"\xc3\xa9", "é", "utf-8") == "\ufeffé"
+    assert rewrite_links.labelled(b"\xe9", "é", "koi8-u") == '@charset "koi8-u";é'
+    assert rewrite_links.labelled(b"e", "e", "koi8-u") == "e"
 
 
 @pytest.mark.parametrize("text", ["<p>" * 100_000, "<base href=x>" + "<p a>" * 60_000, "<a name=x>" * 30_000])
@@ -292,7 +291,7 @@ def test_memory_does_not_grow_with_the_number_of_tags(text: str) -> None:
     """A page of 32 MB may have ten million of them."""
     tracemalloc.start()
     try:
-        markup.rewritten(text, PAGE, str)
+        rewrite_html.rewritten(text, PAGE, str)
         assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
     finally:
         tracemalloc.stop()

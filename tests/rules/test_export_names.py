@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.export.names import LONGEST_PATH, Names
+from archiver.tools.export.filenames import LONGEST_PATH, FileNames
 
 E = "http://e.org"
 
@@ -45,11 +45,11 @@ E = "http://e.org"
     ],
 )
 def test_name(address: str, media_type: str, path: str) -> None:
-    assert Names().give(f"{E}{address}", media_type) == path
+    assert FileNames().give(f"{E}{address}", media_type) == path
 
 
 def test_hosts() -> None:
-    names = Names()
+    names = FileNames()
     assert names.give("https://e.org:8443/", "text/html") == "e.org_8443/index.html"
     assert names.give("http://[::1]:81/", "text/html") == "__1_81/index.html"
     assert names.give("http://con/", "text/html") == "_con/index.html"
@@ -58,7 +58,7 @@ def test_hosts() -> None:
 
 def test_what_would_be_one_is_told_apart() -> None:
     """By the case of letters alone, by a character that no file may have, as a file and as a folder."""
-    names = Names()
+    names = FileNames()
     given = [
         names.give(f"{E}{path}", kind)
         for path, kind in [
@@ -97,7 +97,7 @@ types = st.sampled_from(["text/html", "text/css", "", "image/png", "x/y"])
 def test_any_names(wanted: list[tuple[str, str]]) -> None:
     """Whatever the URLs are: no name leads out of the folder, none is too long, none is another's, or its folder."""
     found = [(url.canonical(f"{E}/{path}"), media_type) for path, media_type in wanted]
-    names, again = Names(), Names()
+    names, again = FileNames(), FileNames()
     given = [names.give(address, kind) for address, kind in found if address]
     assert given == [again.give(address, kind) for address, kind in found if address]
     folded = [name.casefold() for name in given]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.extract import Document, charset, links
-from archiver.extract.found import Joiner
+from archiver.extract.collector import UrlJoiner
 
 NAMES = (
     *("utf-8", "utf-16le", "utf-16be", "big5", "euc-jp", "euc-kr", "gb18030", "gbk", "iso-2022-jp", "shift_jis"),
@@ -42,12 +42,12 @@ NAMES = (
     ],
 )
 def test_labels(label: str, name: str | None) -> None:
-    assert charset.named(label) == name
+    assert charset.encoding_name(label) == name
 
 
 def test_every_encoding_of_the_standard_has_its_name() -> None:
     assert len(NAMES) == 40
-    assert {charset.named(name) for name in NAMES} == set(NAMES)
+    assert {charset.encoding_name(name) for name in NAMES} == set(NAMES)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_half_a_letter_swallows_no_markup(encoding: str, lead: bytes) -> None:
     ],
 )
 def test_queries_are_written_as_browsers_do(encoding: str, query: str, escaped: str) -> None:
-    assert Joiner("http://e.org/", encoding).join("?" + query) == "http://e.org/?" + escaped
+    assert UrlJoiner("http://e.org/", encoding).join("?" + query) == "http://e.org/?" + escaped
 
 
 @pytest.mark.suites
@@ -113,7 +113,7 @@ def test_percent_encoding(suites: Path) -> None:
     for row in json.loads((suites / "url/percent-encoding.json").read_text()):
         for encoding, expected in row["output"].items() if isinstance(row, dict) else ():
             if (encoding, row["input"]) not in differ:
-                found = Joiner("http://e.org/", encoding).join("?" + row["input"])
+                found = UrlJoiner("http://e.org/", encoding).join("?" + row["input"])
                 assert found == f"http://e.org/?{expected}", (row, encoding)
 
 
@@ -132,7 +132,7 @@ def test_what_is_written_can_be_read(run: str, encoding: str) -> None:
         return
     if run.isascii() and encoding != "iso-2022-jp" and not encoding.startswith("utf-16"):
         assert written == run.encode()
-    Joiner("http://e.org/", encoding).join("?" + run)
+    UrlJoiner("http://e.org/", encoding).join("?" + run)
 
 
 def test_a_page_in_euc_jp() -> None:

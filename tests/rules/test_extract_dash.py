@@ -2,7 +2,7 @@
 
 import pytest
 
-from archiver.extract import Document, dash, links
+from archiver.extract import Document, links, media
 from archiver.model import Hop
 
 PAGE = "http://e.org/d/p"
@@ -109,8 +109,8 @@ def test_dash_without_an_end_names_what_is_there() -> None:
 )
 def test_dash_is_bounded(inside: str) -> None:
     text = f"<MPD mediaPresentationDuration='P9999999Y'>{inside}"
-    named, _ = dash.read(lambda: iter((text,)), PAGE)
-    assert len(named.links(PAGE, "utf-8").links) <= dash.MOST
+    named, _ = media.read_dash(lambda: iter((text,)), PAGE)
+    assert len(named.links(PAGE, "utf-8").links) <= media.MOST
 
 
 def test_a_template_of_nothing_but_fields_is_left_alone() -> None:

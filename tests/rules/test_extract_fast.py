@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from archiver.extract import Document, css, entries, html, links, pieces, xml_events
-from archiver.extract.elements import NAMES, Elements
-from archiver.extract.markup import HARD, Scanner
+from archiver.extract import Document, css, links, sitemap, xml_parser
+from archiver.extract.html import fast as pieces
+from archiver.extract.html import lenient
+from archiver.extract.html.elements import NAMES, Elements
+from archiver.extract.html.markup import HARD, Scanner
 
 GOOD = """<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x.dtd">
 <html lang=en><head><meta charset="utf-8"/><base href='/b/'><title>1 < 2 & <b></title>
@@ -73,7 +75,7 @@ Told = tuple[dict[tuple[str, str], str], str | None, list[str], list[str], bool,
 
 def told(source: str, *, thorough: bool) -> Told:
     elements, hidden = Elements(), list[str]()
-    (html._mend if thorough else html._parse)(source, elements, hidden)
+    (lenient._mend if thorough else lenient._parse)(source, elements, hidden)
     references = {(reference, hop.value): context for (reference, hop), context in elements.found._references.items()}
     return references, elements.base, elements.framed, elements.templates, elements.posting, hidden
 
@@ -192,8 +194,8 @@ COMMON = [
 
 def told_in_pieces(source: str) -> tuple[Told, dict[str, None]] | None:
     try:
-        elements, hidden = pieces.told(source)
-    except pieces.OddError:
+        elements, hidden = pieces.read_elements(source)
+    except pieces.NotWellFormedError:
         return None
     references = {(reference, hop.value): context for (reference, hop), context in elements.found.references.items()}
     seen = references, elements.base, elements.framed, elements.templates, elements.posting, hidden
@@ -208,7 +210,7 @@ def assert_same_in_pieces(source: str) -> None:
         assert list(found[0][0]) == list(whole[0])
         assert told_in_pieces(source) == found  # now from memory
         elements = Elements()
-        html._parse(source, elements, [])
+        lenient._parse(source, elements, [])
         assert found[1] == elements.nofollow
 
 
@@ -372,15 +374,15 @@ SITEMAP_PIECES += [
 
 
 def assert_same_entries(text: str) -> None:
-    fast = entries.written_plainly(text)
+    fast = sitemap.written_plainly(text)
     if fast is not None:
-        thorough, _ = xml_events.told(lambda: iter((text,)), entries.Entries)
+        thorough, _ = xml_parser.parse_xml(lambda: iter((text,)), sitemap.SitemapEntries)
         assert fast.links("http://e.org/", "utf-8") == thorough.links("http://e.org/", "utf-8", "")
 
 
 def test_a_sitemap_needs_no_parser() -> None:
     for text, count in ((SITEMAP, 2), (INDEX, 1)):
-        found = entries.written_plainly(text)
+        found = sitemap.written_plainly(text)
         assert found
         assert len(found.links("http://e.org/", "utf-8").links) == count
         assert_same_entries(text)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from archiver import url
 from archiver.extract import Document, decoded, from_fields, links, nofollow, readable
-from archiver.extract.found import MOST_LINKS
+from archiver.extract.collector import MOST_LINKS
 from archiver.model import Hop, Links
 from fixtures.command import ROOT, environment
 from fixtures.hostile import DICTIONARY, HOSTILE, SITEMAP, TYPES, mutants

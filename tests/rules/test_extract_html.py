@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from archiver import url
 from archiver.extract import Document, links
-from archiver.extract.found import MOST_LINKS, Joiner
+from archiver.extract.collector import MOST_LINKS, UrlJoiner
 from archiver.model import Hop, Link
 
 PAGE = "http://e.org/dir/page.html"
@@ -309,7 +309,7 @@ def test_the_fast_way_to_join_is_the_right_one(base: str, reference: str) -> Non
         if not reference.strip("\t\n\f\r ") or reference.strip("\t\n\f\r ").startswith("#")
         else url.join(base, reference)
     )
-    joiner = Joiner(base)
+    joiner = UrlJoiner(base)
     assert joiner.join(reference) == expected
     if reference:
         for _ in range(2):  # the second time from memory

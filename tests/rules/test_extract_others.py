@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.extract import Document, charset, css, decoded, from_fields, links, redirect
-from archiver.extract.found import LONGEST, NOFOLLOW
+from archiver.extract.collector import LONGEST, NOFOLLOW
 from archiver.model import Hop, Link
 
 TEXT = b" ".join(b"%d" % (number * 7919 % 10007) for number in range(2000))

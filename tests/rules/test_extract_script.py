@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.extract import Document, links, manuals, markup_in, navigation, script
+from archiver.extract import Document, links
+from archiver.extract.script import inline as navigation
+from archiver.extract.script import javascript, markup, search_indexes
 from archiver.model import Hop
 
 PAGE = "http://host.test/dir/page.html"
@@ -18,7 +20,7 @@ SCRIPT = "http://host.test/js/app.js"
 
 
 def named(text: str, *, inline: bool = False) -> list[str]:
-    return [reference for reference, _ in script.references(text, inline=inline)]
+    return [reference for reference, _ in javascript.references(text, inline=inline)]
 
 
 def found(text: str, media_type: str = "text/javascript", hop: Hop = Hop.REQUISITE, at: str = SCRIPT) -> list[str]:
@@ -55,7 +57,7 @@ SURE = [
 
 @pytest.mark.parametrize(("text", "kind", "expected"), SURE, ids=[row[0][:30] for row in SURE])
 def test_what_is_surely_a_file(text: str, kind: str, expected: str) -> None:
-    assert list(script.references(text)) == [(reference, f"script/{kind}") for reference in expected.split()]
+    assert list(javascript.references(text)) == [(reference, f"script/{kind}") for reference in expected.split()]
 
 
 NEVER = [
@@ -251,7 +253,7 @@ TREE = """var branch =
     ],
 )
 def test_scripts_of_generated_manuals(text: str, address: str, expected: str) -> None:
-    got = [f"{reference} {hop}" for reference, hop, _ in manuals.names(text, f"http://host.test/{address}")]
+    got = [f"{reference} {hop}" for reference, hop, _ in search_indexes.names(text, f"http://host.test/{address}")]
     assert " ".join(got) == expected
 
 
@@ -279,7 +281,7 @@ PAGES = [
 
 @pytest.mark.parametrize(("text", "expected"), PAGES, ids=[row[0][:40] for row in PAGES])
 def test_pages_that_a_script_lists(text: str, expected: str) -> None:
-    assert [reference for reference, kind in script.references(text) if kind == script.PAGE] == expected.split()
+    assert [reference for reference, kind in javascript.references(text) if kind == javascript.PAGE] == expected.split()
 
 
 @pytest.mark.parametrize(
@@ -317,11 +319,11 @@ def test_pages_that_a_script_lists(text: str, expected: str) -> None:
 def test_markup_in_strings(text: str, expected: str) -> None:
     got = [
         value
-        for _, attributes in markup_in.tags(text)
+        for _, attributes in markup.tags(text)
         for name, value in attributes.items()
         if name in {"href", "src", "action"}
     ]
-    sure = [value for value in got if markup_in.is_sure(value, Hop.LINK)]
+    sure = [value for value in got if markup.is_sure(value, Hop.LINK)]
     assert [value for value in sure if not value.startswith(("#", "javascript:"))] == expected.split()
 
 
@@ -496,13 +498,13 @@ PIECES = [
 
 @given(st.lists(st.sampled_from([*PIECES, "importScripts(", "webpackChunk", ".u=e=>", ".p=", "{1:'a'}[e]", "+"])))
 def test_any_pieces_name_only_what_is_plain(pieces: list[str]) -> None:
-    for reference, context in script.references("".join(pieces), inline=True):
+    for reference, context in javascript.references("".join(pieces), inline=True):
         assert not set(reference) & set("\"'`{}[]\\\n*"), (reference, context)
 
 
 @given(st.text(), st.text())
 def test_any_text(before: str, after: str) -> None:
-    list(script.references(before + '"/a.js"' + after))
+    list(javascript.references(before + '"/a.js"' + after))
 
 
 @pytest.mark.alone
@@ -525,7 +527,7 @@ def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
     def seconds(size: int) -> float:
         text = "webpackChunk;r.p='/';" + piece * (size // len(piece))
         began = process_time()
-        for _ in chain(script.references(text), manuals.names(text, "http://host.test/")):
+        for _ in chain(javascript.references(text), search_indexes.names(text, "http://host.test/")):
             pass
         return process_time() - began
 

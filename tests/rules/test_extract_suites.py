@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from archiver import url
-from archiver.extract import Document, charset, css, links, refresh, srcset
+from archiver.extract import Document, charset, css, links
+from archiver.extract.html import attribute_values
 from archiver.model import Hop, Links
 
 pytestmark = pytest.mark.suites
@@ -32,12 +33,12 @@ def test_srcset(suites: Path) -> None:
     differ = {"data:,a 1h"}
     for row in rows(suites, "links/srcset.json"):
         expected = [] if row["srcset"] in differ else [candidate["url"] for candidate in row["candidates"]]
-        assert list(srcset.candidates(row["srcset"])) == expected, row
+        assert list(attribute_values.candidates(row["srcset"])) == expected, row
 
 
 def test_meta_refresh(suites: Path) -> None:
     for row in rows(suites, "links/meta_refresh.json"):
-        assert refresh.target(row["content"]) == row["url"], row
+        assert attribute_values.target(row["content"]) == row["url"], row
 
 
 def test_css_urls(suites: Path) -> None:
@@ -59,14 +60,16 @@ def test_css_encodings(suites: Path) -> None:
     for given, (_, encoding) in zip(cases[::2], cases[1::2], strict=True):
         body = given["css_bytes"].encode("latin-1")
         found = charset.of_css(body, given.get("protocol_encoding"), given.get("environment_encoding"))
-        assert found == charset.named(encoding), given
+        assert found == charset.encoding_name(encoding), given
 
 
 def test_html_encodings(suites: Path) -> None:
     for row in rows(suites, "encodings/html5lib_encoding.json"):
         if row["file"].startswith("encoding/scripted/"):
             continue  # a script writes the declaration
-        assert charset.of_html(row["data_latin1"].encode("latin-1"), None) == charset.named(row["encoding"]), row
+        assert charset.of_html(row["data_latin1"].encode("latin-1"), None) == charset.encoding_name(row["encoding"]), (
+            row
+        )
 
 
 def test_base(suites: Path) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from archiver.config.settings import TrapSettings
-from archiver.texts import READ
+from archiver.config.scope_settings import TrapSettings
+from archiver.policy.page_text import READ
 from fixtures import drilldown, endless
 from fixtures.drilldown import Family
 from fixtures.simulation import Simulation

@@ -2,22 +2,23 @@
 
 import pytest
 
-from archiver.config.settings import ScopeSettings
+from archiver.config.scope_settings import ScopeSettings
+from archiver.crawl.visit import Visited, VisitRules, conclude, conclude_failure, refusal
 from archiver.errors import Failure, FetchError
+from archiver.extract.exchange import read_links
 from archiver.fetch.spool import MemoryBlock
-from archiver.guesses import FORGIVEN, MOST_TRIALS, TRIAL, Guesses
 from archiver.http import read_stored
 from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, Peer, Refusal
-from archiver.scope import PRIORITY_GUESS, Scope, priority
-from archiver.visit import Terms, Visited, conclude, conclude_failure, read_links, refusal
+from archiver.policy.scope import PRIORITY_GUESS, Scope, priority
+from archiver.policy.speculative import FORGIVEN, MOST_TRIALS, TRIAL, SpeculativeBudget
 
 HOME, CDN = "http://site.test", "http://cdn.test"
 NOW = 1_800_000_000.0
 
 
-def terms(**settings: object) -> Terms:
+def terms(**settings: object) -> VisitRules:
     chosen = ScopeSettings(**settings)  # type: ignore[arg-type]
-    return Terms(Scope(chosen, (f"{HOME}/",), str), retries=3, guesses=Guesses(chosen))
+    return VisitRules(Scope(chosen, (f"{HOME}/",), str), retries=3, guesses=SpeculativeBudget(chosen))
 
 
 def claim(address: str = f"{HOME}/app.js", path: str = "E", tries: int = 0, strays: int = 0) -> Claim:
@@ -30,7 +31,7 @@ def answer(status: str, media_type: str, body: bytes = b"") -> Exchange:
 
 
 def test_the_budget_of_a_host() -> None:
-    guesses = Guesses(ScopeSettings(speculative_per_host=3))
+    guesses = SpeculativeBudget(ScopeSettings(speculative_per_host=3))
     for number in range(2):
         guesses.saw(f"{HOME}/{number}.png", there=False)
         guesses.saw(f"{HOME}/right/{number}.png", there=True)
@@ -38,12 +39,12 @@ def test_the_budget_of_a_host() -> None:
     tally = guesses.saw(f"{HOME}/2.png", there=False)
     assert guesses.refusal(f"{HOME}/b.png") == "speculative-per-host: 3"
     assert guesses.refusal(f"{CDN}/b.png") == ""
-    later = Guesses(ScopeSettings(speculative_per_host=3), [tally])
+    later = SpeculativeBudget(ScopeSettings(speculative_per_host=3), [tally])
     assert later.refusal(f"{HOME}/b.png") == "speculative-per-host: 3"
 
 
 def test_no_more_wrong_guesses_than_right_ones() -> None:
-    guesses = Guesses(ScopeSettings(speculative_per_host=0))
+    guesses = SpeculativeBudget(ScopeSettings(speculative_per_host=0))
     for number in range(FORGIVEN + 1):
         assert guesses.refusal(f"{HOME}/") == "", number
         guesses.saw(f"{HOME}/{number}.png", there=False)
@@ -60,14 +61,14 @@ def test_no_more_wrong_guesses_than_right_ones() -> None:
 
 
 def test_what_proves_right_is_followed_to_its_end() -> None:
-    guesses = Guesses(ScopeSettings(speculative_per_page=2, speculative_per_host=2))
+    guesses = SpeculativeBudget(ScopeSettings(speculative_per_page=2, speculative_per_host=2))
     for number in range(5000):
         assert guesses.refusal(f"{HOME}/{number}.html", f"{HOME}/toc.js") == "", number
         guesses.saw(f"{HOME}/{number}.html", f"{HOME}/toc.js", there=True)
 
 
 def test_a_bad_script_takes_nothing_from_a_good_one() -> None:
-    guesses = Guesses(ScopeSettings())
+    guesses = SpeculativeBudget(ScopeSettings())
     for number in range(FORGIVEN + 1):
         guesses.saw(f"{HOME}/{number}.png", f"{HOME}/bad.js", there=False)
     for number in range(TRIAL):
@@ -83,7 +84,7 @@ def test_a_bad_script_takes_nothing_from_a_good_one() -> None:
 
 
 def test_a_host_on_which_all_is_wrong_costs_few_requests() -> None:
-    guesses, asked = Guesses(ScopeSettings()), 0
+    guesses, asked = SpeculativeBudget(ScopeSettings()), 0
     for script in range(1000):
         for number in range(10):
             address = f"{HOME}/{script}/{number}.png"
@@ -94,7 +95,7 @@ def test_a_host_on_which_all_is_wrong_costs_few_requests() -> None:
 
 
 def test_two_readings_of_one_list_are_counted_apart() -> None:
-    guesses = Guesses(ScopeSettings(speculative_per_page=0))
+    guesses = SpeculativeBudget(ScopeSettings(speculative_per_page=0))
     named_by = f"{HOME}/js/toc.json"
     for number in range(FORGIVEN + 1):
         guesses.saw(f"{HOME}/js/{number}.html", named_by, there=False)
@@ -104,7 +105,7 @@ def test_two_readings_of_one_list_are_counted_apart() -> None:
 
 
 def test_one_page_under_many_names_is_none() -> None:
-    guesses = Guesses(ScopeSettings())
+    guesses = SpeculativeBudget(ScopeSettings())
     for number in range(FORGIVEN + 2):
         guesses.saw(f"{HOME}/{number}.html", f"{HOME}/toc.js", there=True, page=b"Not found, sorry")
     assert "not there" in guesses.refusal(f"{HOME}/x.html", f"{HOME}/toc.js")

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from archiver.http import beginning, read_beginning, read_stored
-from archiver.http.stored import LONGEST_HEAD
+from archiver.http.head import LONGEST_HEAD
 
 HEADS = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",

@@ -3,15 +3,15 @@
 import re
 from importlib.resources import files
 
-from archiver.frontier import trust
-from archiver.frontier.migrations import VERSION, script
+from archiver.frontier import database
+from archiver.frontier.database import VERSION, script
 from archiver.model import LIFE, Event, ExitCode, Hop, State
 
 SCHEMA = files("archiver.frontier").joinpath("schema.sql").read_text("utf-8")
 
 
 def test_the_database_knows_the_same_states() -> None:
-    found = re.search(r"CHECK\(state IN\(([^)]*)\)\)", trust.schema(VERSION)["table", "urls"])
+    found = re.search(r"CHECK\(state IN\(([^)]*)\)\)", database.schema(VERSION)["table", "urls"])
     assert found is not None
     assert re.findall(r"'(\w+)'", found[1]) == [state.value for state in State]
 

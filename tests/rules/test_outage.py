@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.outage import ENOUGH, LONGEST_DOUBT, LONGEST_PAUSE, NEVER, QUIET, REMEMBERED, SPAN, Outage
+from archiver.policy.offline import ENOUGH, LONGEST_DOUBT, LONGEST_PAUSE, NEVER, QUIET, REMEMBERED, SPAN, NetworkState
 
 A, B, C = 1, 2, 3
 T = 1000.0  # an outage begins
 
 
-def outage(*failures: tuple[int, float], known: bool = True, alone: bool = False, sign: float = T - 1) -> Outage:
+def outage(*failures: tuple[int, float], known: bool = True, alone: bool = False, sign: float = T - 1) -> NetworkState:
     """After a sign, and *failures* of hosts so many seconds after T, each of a visit that took no time."""
-    rule = Outage()
+    rule = NetworkState()
     rule.sign(sign)
     for host, after in failures:
         rule.failed(host, T + after, T + after, known=known, alone=alone)
@@ -37,7 +37,7 @@ def test_when_it_is_lost(failures: list[tuple[int, float]], *, known: bool, alon
 
 
 def test_one_known_host_is_enough() -> None:
-    rule = Outage()
+    rule = NetworkState()
     for host, after in ((A, 0), (B, 2), (A, 6)):
         rule.failed(host, T + after, T + after, known=host == B, alone=False)
     assert rule.lost
@@ -45,7 +45,7 @@ def test_one_known_host_is_enough() -> None:
 
 
 def test_failures_while_others_answer_count_for_nothing() -> None:
-    rule = Outage()
+    rule = NetworkState()
     for second in range(100):
         rule.sign(T + second + 0.5)
         rule.failed(A, T + second, T + second + 0.7, known=True, alone=True)
@@ -67,7 +67,7 @@ def test_a_host_that_failed_while_others_answered_is_down_by_itself() -> None:
 
 def test_a_host_that_was_down_by_itself_still_is_in_the_next_run() -> None:
     """Alone it is given up as it would have been; with another one that fails it is an outage, and then all is open."""
-    rule = Outage()
+    rule = NetworkState()
     rule.recall(A, T - 500)
     for second in range(0, 600, 20):
         rule.failed(A, T + second, T + second, known=True, alone=True)
@@ -83,7 +83,7 @@ def test_a_host_that_was_down_by_itself_still_is_in_the_next_run() -> None:
 
 def test_what_the_run_before_has_seen_is_no_sign_in_this_one() -> None:
     """Hosts of which nothing is told are lost with the network as ever."""
-    rule = Outage()
+    rule = NetworkState()
     rule.recall(A, T - 500)
     for second in (0, 2, 4):
         rule.failed(B, T + second, T + second, known=True, alone=True)
@@ -93,7 +93,7 @@ def test_what_the_run_before_has_seen_is_no_sign_in_this_one() -> None:
 
 def test_without_a_way_to_anywhere_no_host_is_down() -> None:
     """Also not one that was, as far as anybody can tell: it is waited for until there is a way again."""
-    rule = Outage()
+    rule = NetworkState()
     rule.recall(A, T - 500)
     for second in (0, 2, 4):
         rule.unreachable(A)
@@ -121,7 +121,7 @@ def test_an_outage_that_comes_again_at_once_is_one() -> None:
 
 
 def test_hosts_that_fail_are_not_remembered_without_end() -> None:
-    rule = Outage()
+    rule = NetworkState()
     for host in range(REMEMBERED + 100):
         rule.failed(host, T, T, known=False, alone=False)
     assert len(rule._failing) == REMEMBERED
@@ -214,7 +214,7 @@ EVENTS = st.lists(
 
 @given(EVENTS)
 def test_invariants(events: list[tuple[str, int, float, float, bool, bool]]) -> None:
-    rule, now, sign, failed = Outage(), T, -NEVER, list[float]()
+    rule, now, sign, failed = NetworkState(), T, -NEVER, list[float]()
     for what, which, later, took, known, flag in events:
         now += later
         if what == "sign":

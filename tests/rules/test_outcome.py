@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver import outcome
 from archiver.errors import Failure
 from archiver.model import Event, Framing, Truncation
+from archiver.policy import retry
 
 NOW = datetime(2026, 11, 21, 7, 28, tzinfo=UTC).timestamp()
 
@@ -18,29 +18,29 @@ def answer(status: int, *fields: tuple[str, str], faults: tuple[str, ...] = ()) 
 
 @pytest.mark.parametrize("status", [0, 200, 204, 301, 404, 410, 418, 500, 501, 999])
 def test_an_answer_is_the_last_word(status: int) -> None:
-    assert outcome.after_answer(answer(status), None, 0, 3, NOW) == outcome.Outcome(Event.CAPTURE)
+    assert retry.after_answer(answer(status), None, 0, 3, NOW) == retry.RetryDecision(Event.CAPTURE)
 
 
-@pytest.mark.parametrize("status", sorted(outcome.OVERLOADED))
+@pytest.mark.parametrize("status", sorted(retry.OVERLOADED))
 def test_an_overloaded_server_is_asked_again_later_and_later(status: int) -> None:
     waits = []
     for tries in range(3):
-        result = outcome.after_answer(answer(status), None, tries, 3, NOW)
+        result = retry.after_answer(answer(status), None, tries, 3, NOW)
         assert result.event is Event.RETRY
         waits.append(result.due - NOW)
     assert waits == [2, 4, 8]
-    last = outcome.after_answer(answer(status), None, 3, 3, NOW)
+    last = retry.after_answer(answer(status), None, 3, 3, NOW)
     assert (last.event, last.note) == (Event.CAPTURE, f"overloaded: answered {status}")
 
 
 def test_only_too_many_requests_is_about_the_whole_host() -> None:
-    assert outcome.after_answer(answer(429), None, 1, 3, NOW).park == NOW + 4
-    assert outcome.after_answer(answer(503), None, 1, 3, NOW).park == 0
+    assert retry.after_answer(answer(429), None, 1, 3, NOW).park == NOW + 4
+    assert retry.after_answer(answer(503), None, 1, 3, NOW).park == 0
 
 
 @pytest.mark.parametrize("tries", [0, 3])
 def test_retry_after_parks_the_host_even_if_the_url_is_given_up(tries: int) -> None:
-    result = outcome.after_answer(answer(503, ("retry-after", "120")), None, tries, 3, NOW)
+    result = retry.after_answer(answer(503, ("retry-after", "120")), None, tries, 3, NOW)
     assert result.park == NOW + 120
     assert result.due == NOW + 120
 
@@ -51,7 +51,7 @@ def test_retry_after_parks_the_host_even_if_the_url_is_given_up(tries: int) -> N
         ("120", 120),
         (" 7 ", 7),
         ("0", 0),
-        ("9" * 5000, outcome.LONGEST_PARK),
+        ("9" * 5000, retry.LONGEST_PARK),
         ("0" * 20 + "5", 5),
         (format_datetime(datetime(2026, 11, 21, 7, 29, tzinfo=UTC), usegmt=True), 60),
         ("Sat, 21 Nov 2026 07:29:00", 60),
@@ -59,7 +59,7 @@ def test_retry_after_parks_the_host_even_if_the_url_is_given_up(tries: int) -> N
         ("Saturday, 21-Nov-26 07:29:00 GMT", 60),
         ("Sat Nov 21 07:29:00 2026", 60),
         ("Sat, 21 Nov 2026 07:27:00 GMT", 0),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", outcome.LONGEST_PARK),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", retry.LONGEST_PARK),
         ("-5", 0),
         ("1.5", 0),
         ("²", 0),
@@ -68,7 +68,7 @@ def test_retry_after_parks_the_host_even_if_the_url_is_given_up(tries: int) -> N
     ],
 )
 def test_retry_after(value: str, seconds: float) -> None:
-    assert outcome.retry_after(answer(503, ("retry-after", value)), NOW) == seconds
+    assert retry.retry_after(answer(503, ("retry-after", value)), NOW) == seconds
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_retry_after(value: str, seconds: float) -> None:
 )
 def test_a_date_is_read_by_the_clock_of_who_sent_it(sent: str, seconds: float) -> None:
     fields = (("retry-after", "Sat, 21 Nov 2026 07:29:00 GMT"), ("date", sent))
-    assert outcome.retry_after(answer(503, *fields), NOW) == seconds
+    assert retry.retry_after(answer(503, *fields), NOW) == seconds
 
 
 @given(st.text() | st.text("0123456789:-+, GMTSatNov", max_size=40))
 def test_retry_after_is_bounded_whatever_it_says(value: str) -> None:
-    assert 0 <= outcome.retry_after(answer(503, ("retry-after", value)), NOW) <= outcome.LONGEST_PARK
+    assert 0 <= retry.retry_after(answer(503, ("retry-after", value)), NOW) <= retry.LONGEST_PARK
 
 
 @pytest.mark.parametrize(
@@ -102,24 +102,24 @@ def test_retry_after_is_bounded_whatever_it_says(value: str) -> None:
     ],
 )
 def test_a_cut_answer_gets_one_more_chance(truncated: Truncation, tries: int, retries: int, event: Event) -> None:
-    result = outcome.after_answer(answer(200), truncated, tries, retries, NOW)
+    result = retry.after_answer(answer(200), truncated, tries, retries, NOW)
     assert result.event is event
     assert result.note == f"cut: {truncated.value}"
 
 
 def test_faults_are_named() -> None:
-    assert outcome.after_answer(answer(200, faults=("bare-lf",)), None, 0, 3, NOW).note == "malformed: bare-lf"
+    assert retry.after_answer(answer(200, faults=("bare-lf",)), None, 0, 3, NOW).note == "malformed: bare-lf"
 
 
 @given(st.sampled_from(Failure), st.integers(0, 50), st.integers(0, 50))
 def test_no_answer(failure: Failure, tries: int, retries: int) -> None:
-    result = outcome.after_failure(failure, "reason", tries, retries, NOW)
+    result = retry.after_failure(failure, "reason", tries, retries, NOW)
     assert result.note == f"{failure.value}: reason"
     if failure is Failure.PRIVATE:
         assert result.event is Event.FORBID
     elif tries < retries:
         assert result.event is Event.RETRY
-        assert NOW < result.due <= NOW + outcome.LONGEST_PAUSE
+        assert NOW < result.due <= NOW + retry.LONGEST_PAUSE
     else:
         assert result.event is Event.GIVE_UP
 
@@ -130,22 +130,22 @@ def test_no_answer(failure: Failure, tries: int, retries: int) -> None:
 @pytest.mark.parametrize("status", [408, 429, 500, 501, 503, 999])
 def test_an_error_for_robots_txt_is_asked_about_until_the_pauses_come_to_the_patience(status: int) -> None:
     for tries, wait in enumerate((2, 4, 8)):
-        result = outcome.after_rules(answer(status), None, tries, 14.0, NOW)
+        result = retry.after_rules(answer(status), None, tries, 14.0, NOW)
         assert (result.event, result.due) == (Event.RETRY, NOW + wait)
-    assert outcome.after_rules(answer(status), None, 3, 14.0, NOW).event is Event.CAPTURE
-    assert outcome.after_rules(answer(status), None, 0, outcome.ONCE, NOW).event is Event.CAPTURE
-    assert outcome.after_rules(answer(status), None, 99, 0.0, NOW).due == NOW + outcome.LONGEST_PAUSE
+    assert retry.after_rules(answer(status), None, 3, 14.0, NOW).event is Event.CAPTURE
+    assert retry.after_rules(answer(status), None, 0, retry.ONCE, NOW).event is Event.CAPTURE
+    assert retry.after_rules(answer(status), None, 99, 0.0, NOW).due == NOW + retry.LONGEST_PAUSE
 
 
 @pytest.mark.parametrize("status", [200, 301, 404, 410])
 def test_any_other_answer_for_robots_txt_is_the_last_word(status: int) -> None:
-    assert outcome.after_rules(answer(status), None, 0, 300.0, NOW).event is Event.CAPTURE
-    assert outcome.after_rules(answer(status), Truncation.LENGTH, 0, 300.0, NOW).event is Event.CAPTURE
-    assert outcome.after_rules(answer(status), Truncation.DISCONNECT, 0, 300.0, NOW).event is Event.RETRY
+    assert retry.after_rules(answer(status), None, 0, 300.0, NOW).event is Event.CAPTURE
+    assert retry.after_rules(answer(status), Truncation.LENGTH, 0, 300.0, NOW).event is Event.CAPTURE
+    assert retry.after_rules(answer(status), Truncation.DISCONNECT, 0, 300.0, NOW).event is Event.RETRY
 
 
 def test_what_retry_after_asks_for_is_waited_for_besides() -> None:
-    result = outcome.after_rules(answer(503, ("retry-after", "900")), None, 0, 10.0, NOW)
+    result = retry.after_rules(answer(503, ("retry-after", "900")), None, 0, 10.0, NOW)
     assert (result.event, result.due, result.park) == (Event.RETRY, NOW + 900, NOW + 900)
 
 
@@ -162,4 +162,4 @@ def test_what_retry_after_asks_for_is_waited_for_besides() -> None:
     ],
 )
 def test_no_answer_for_robots_txt(failure: Failure, tries: int, patience: float, event: Event) -> None:
-    assert outcome.after_no_rules(failure, "no", tries, (3, patience), NOW).event is event
+    assert retry.after_no_rules(failure, "no", tries, (3, patience), NOW).event is event

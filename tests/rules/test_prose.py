@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.extract import Document
-from archiver.extract.prose import MOST_TEXT, MOST_TITLE, Prose, read
+from archiver.extract.page_title import MOST_TEXT, MOST_TITLE, PageText, read_page_text
 
 
-def of(body: bytes | str, charset: str | None = None) -> Prose:
+def of(body: bytes | str, charset: str | None = None) -> PageText:
     data = body.encode() if isinstance(body, str) else body
-    return read(Document("http://example.org/", "text/html", charset, data))
+    return read_page_text(Document("http://example.org/", "text/html", charset, data))
 
 
 READ = {

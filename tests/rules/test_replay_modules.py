@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.replay.modules import NAMES, Place, head, import_map, parse, rewritten
+from archiver.tools.replay.es_modules import NAMES, ModuleContext, head, import_map, parse, rewritten
 
 PREFIX = "/c/2020esm_/"
-PLACE = Place("http://h/a/b.js", PREFIX, "/static/ours.js")
+PLACE = ModuleContext("http://h/a/b.js", PREFIX, "/static/ours.js")
 SITE = PREFIX + "http://h"
 OURS = 'from "/static/ours.js";'
 
@@ -109,7 +109,7 @@ def test_a_location_that_is_set() -> None:
 
 
 def test_a_worker_has_no_window() -> None:
-    place = Place("http://h/w.js", PREFIX, "/static/worker.js", worker=True)
+    place = ModuleContext("http://h/w.js", PREFIX, "/static/worker.js", worker=True)
     text = head(parse("self.onmessage = () => location.href"), place)
     assert text == 'import {} from "/static/worker.js";let location=new URL("http://h/w.js");'
 

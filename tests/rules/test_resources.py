@@ -4,7 +4,7 @@ import pytest
 
 from archiver import url
 from archiver.model import Lookup, Resource, Span
-from archiver.warc.cdxj import key, line
+from archiver.warc.cdxj import line, lookup_key
 from archiver.warc.resources import PLACE, lookup_block, lookup_uri, mime_of
 
 ASKED = 1_795_000_000_999_999
@@ -44,7 +44,7 @@ def test_a_line_has_no_status() -> None:
 
 
 def test_invented_uris_have_keys_that_no_site_has() -> None:
-    assert key(f"{PLACE}crawl.toml") == "invalid,archiver)/crawl/crawl.toml" == url.surt(f"{PLACE}crawl.toml")
+    assert lookup_key(f"{PLACE}crawl.toml") == "invalid,archiver)/crawl/crawl.toml" == url.surt(f"{PLACE}crawl.toml")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from protego import Protego
 
 from archiver import url
 from archiver.model import Robots
-from archiver.robots import MAX_BODY, MAX_SITEMAPS, Rules, product_token, sitemaps
-from archiver.robots.paths import TOO_COSTLY
+from archiver.policy.robots import MAX_BODY, MAX_SITEMAPS, TOO_COSTLY, Rules, product_token, sitemaps
 
 HERE = "http://example.org"
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from archiver.config.values import Rate
-from archiver.crawl.account import Account
-from archiver.host_queue import place_of
+from archiver.config.option_types import Rate
+from archiver.crawl.stats import CrawlCounts
 from archiver.model import Claim, Hop
-from archiver.politeness import Terms, Whole
-from archiver.schedule import DOUBT, Schedule
+from archiver.policy.host_queue import place_of
+from archiver.policy.limits import GlobalLimits, Politeness
+from archiver.policy.schedule import DOUBT, Schedule
 
 NEVER = float("inf")
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shorten a long history takes longer than to read it
@@ -43,7 +43,7 @@ class World:
     """A frontier, servers that take their time, and a clock; what a crawl does, without a crawl."""
 
     schedule: Schedule
-    terms: Terms
+    terms: Politeness
     workers: int
     window: int
     circles: int = 0  # 0: each host is asked for itself
@@ -180,7 +180,9 @@ class World:
 @given(
     shy=st.booleans(),
     rate=st.sampled_from([Rate(0), Rate(1), Rate(3), Rate(5), Rate(30), Rate(2, 0.5)]),
-    whole=st.builds(Whole, st.sampled_from([Rate(0), Rate(0), Rate(2), Rate(10)]), st.sampled_from([0, 0, 3000])),
+    whole=st.builds(
+        GlobalLimits, st.sampled_from([Rate(0), Rate(0), Rate(2), Rate(10)]), st.sampled_from([0, 0, 3000])
+    ),
     circles=st.integers(0, 3),
     places=st.integers(0, 2),
     first=st.integers(0, 2),
@@ -194,7 +196,7 @@ def test_any_crawl(
     *,
     shy: bool,
     rate: Rate,
-    whole: Whole,
+    whole: GlobalLimits,
     circles: int,
     places: int,
     first: int,
@@ -205,7 +207,7 @@ def test_any_crawl(
     random: object,
 ) -> None:
     """With what was learned, hosts that are asked together, and limits for all of them."""
-    terms = Terms(rate, concurrency, first)
+    terms = Politeness(rate, concurrency, first)
     world = World(Schedule(rate, concurrency, whole=whole), terms, workers, window, circles, places, shy)
     for number, (host, priority) in enumerate(urls, 1):
         world.waiting[number] = claim(number, host, priority)
@@ -227,7 +229,7 @@ def test_hosts_that_are_asked_together_take_turns(rate: Rate, concurrency: int) 
     """However much each of them has: in any stretch of the crawl all get the same."""
     schedule, order = Schedule(rate, concurrency), list[int]()
     for host in range(5):
-        schedule.lease(host, f"http://h{host}", 0.0, terms=Terms(rate, concurrency, circle="one"))
+        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(rate, concurrency, circle="one"))
         schedule.begin_fill(host)
         schedule.fill(host, [claim(100 * host + n, host) for n in range(50)], NEVER, 50, 0.0)
     now, under_way = 0.0, list[int]()
@@ -257,7 +259,7 @@ def test_a_host_that_sleeps_is_asked_one_thing_at_a_time() -> None:
 
 
 def test_bandwidth_is_kept_on_the_average() -> None:
-    schedule, now, received = Schedule(Rate(0), 1, whole=Whole(bandwidth=1000)), 0.0, 0
+    schedule, now, received = Schedule(Rate(0), 1, whole=GlobalLimits(bandwidth=1000)), 0.0, 0
     filled(schedule, 1, [claim(n, 1) for n in range(40)])
     while (found := schedule.pick(now)) is not None or received < 20_000:
         if found is None:
@@ -458,7 +460,7 @@ def test_knocking_in_vain_counts_for_the_rate() -> None:
 
 def test_a_host_that_is_done_is_not_what_a_crawl_waits_for() -> None:
     """What it has waiting is known from the latest refill, which may be older than its last settlement."""
-    schedule, account = Schedule(Rate(1), 4), Account(0.0)
+    schedule, account = Schedule(Rate(1), 4), CrawlCounts(0.0)
     filled(schedule, 1, [claim(1, 1)])
     filled(schedule, 2, [claim(2, 2), claim(3, 2)])
     while (picked := schedule.pick(0.0)) is not None:
@@ -476,7 +478,7 @@ def test_a_host_that_is_done_is_not_what_a_crawl_waits_for() -> None:
 def strangers(schedule: Schedule, count: int, address: str = "") -> None:
     """Lease *count* hosts that share by address, with a URL each; all are at *address* if it is given."""
     for host in range(count):
-        schedule.lease(host, f"http://h{host}", 0.0, terms=Terms(Rate(4), 2, nearby="ip"))
+        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(Rate(4), 2, nearby="ip"))
         if address:
             assert schedule.locate(host, address)
         schedule.begin_fill(host)
@@ -529,7 +531,9 @@ def test_many_hosts_that_share_a_rate_cost_what_a_few_cost(together: str) -> Non
         schedule, handed = Schedule(Rate(5), 2), Counter[bool]()
         for host in range(count):
             named = together in ("domain", "both", "domain at addresses") or (together == "half and half" and host % 2)
-            terms = Terms(Rate(5), 2, circle="domain" if named else "", nearby="" if together == "domain" else "ip")
+            terms = Politeness(
+                Rate(5), 2, circle="domain" if named else "", nearby="" if together == "domain" else "ip"
+            )
             schedule.lease(host, f"http://h{host}", 0.0, terms=terms)
             schedule.locate(host, f"192.0.2.{host % 4 if together == 'domain at addresses' else 7}")
             schedule.begin_fill(host)
@@ -577,15 +581,15 @@ def test_addresses_of_one_network_are_one_place_in_ipv6() -> None:
 def test_a_host_that_becomes_a_seed_keeps_its_pace() -> None:
     """Neither the requests under way nor the latest starts are forgotten."""
     schedule = Schedule(Rate(2), 2)
-    schedule.lease(1, "http://h1", 0.0, terms=Terms(Rate(2), 2, circle="domain", nearby="ip"))
-    schedule.lease(2, "http://h2", 0.0, terms=Terms(Rate(2), 2, circle="domain", nearby="ip"))
+    schedule.lease(1, "http://h1", 0.0, terms=Politeness(Rate(2), 2, circle="domain", nearby="ip"))
+    schedule.lease(2, "http://h2", 0.0, terms=Politeness(Rate(2), 2, circle="domain", nearby="ip"))
     for host in (1, 2):
         schedule.begin_fill(host)
         schedule.fill(host, [claim(10 * host + n, host) for n in range(5)], NEVER, 5, 0.0)
     first = schedule.pick(0.0)
     assert first is not None
     assert schedule.admit(1, 0.0, "192.0.2.7") == 0.0
-    schedule.reclass(1, Terms(Rate(2), 2))
+    schedule.reclass(1, Politeness(Rate(2), 2))
     assert list(picked(schedule, 0.1)) == []
     assert schedule.admit(1, 0.1) > 0.2  # half a distance early at most
     schedule.fetched(1, 0.3)

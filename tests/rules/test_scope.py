@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.config.settings import ScopeSettings
+from archiver.config.scope_settings import ScopeSettings
 from archiver.model import Claim, Hop, Link, NewUrl, Refusal
-from archiver.scope import MAX_MANIFESTS, PATH_KEPT, Scope, extend, redirects_in_a_row
+from archiver.policy.scope import MAX_MANIFESTS, PATH_KEPT, Scope, extend, redirects_in_a_row
 
 
 def registered_domain(host: str) -> str:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.config.own import SeedSetting, read
-from archiver.config.settings import ScopeSettings
+from archiver.config.scope_settings import ScopeSettings
+from archiver.config.seeds import SeedSetting, read_seed
 from archiver.model import Claim, Hop, Link, NewUrl, Refusal
-from archiver.scope import Moved, Scope, Scopes, scope_of
+from archiver.policy.scope import Moved, Scope
+from archiver.policy.seed_scopes import Scopes, scope_of
 
 BLOG = "http://e.org/blog/"
 NEWS = "http://e.org/news/"
@@ -22,7 +23,7 @@ def registered_domain(host: str) -> str:
 
 def scopes(*seeds: str, **settings: object) -> Scope | Scopes:
     """*seeds* as lines of a list."""
-    pairs = [read(line) for line in seeds]
+    pairs = [read_seed(line) for line in seeds]
     own = tuple(own for _, own in pairs if own is not None)
     given = ScopeSettings(**settings, seed_setting=own)  # type: ignore[arg-type]
     return scope_of(given, [address for address, _ in pairs], registered_domain)
@@ -192,7 +193,7 @@ def test_it_is_taken_by_any_or_judged_as_the_nearest_seeds_say(lines: list[str],
 
 
 def _alone(line: str) -> tuple[ScopeSettings, list[str]]:
-    address, own = read(line)
+    address, own = read_seed(line)
     own = own or SeedSetting(address, ())
     settings = ScopeSettings(
         scope=own.get("scope", "host"),

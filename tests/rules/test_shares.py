@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from archiver.crawl.shares import TURN, Shares
+from archiver.crawl.fair_queue import TURN, FairShares
+from archiver.crawl.visit import Visited
 from archiver.model import Claim, Hop
-from archiver.visit import Visited
 
 
 def visits(host: int, number: int) -> list[Visited]:
@@ -13,7 +13,7 @@ def visits(host: int, number: int) -> list[Visited]:
 
 def served(queue: list[Visited], cost: dict[int, float], seconds: float) -> Counter[int]:
     """How many visits of each host are done in so many *seconds*, if each costs as much as *cost* says."""
-    shares, done, spent = Shares(), Counter[int](), 0.0
+    shares, done, spent = FairShares(), Counter[int](), 0.0
     while spent < seconds and queue:
         for visited in shares.next(queue, [False] * len(queue)):
             host = visited.claim.host
@@ -29,7 +29,7 @@ def test_hosts_share_time_and_not_visits() -> None:
 
 
 def test_a_host_with_little_to_do_waits_for_one_turn_of_another_alone() -> None:
-    shares, queue = Shares(), visits(1, 50)
+    shares, queue = FairShares(), visits(1, 50)
     for visited in shares.next(queue, [False] * 50):
         shares.charge(visited.claim.host, 3.0, turn=True)
     queue += visits(2, 1)
@@ -37,7 +37,7 @@ def test_a_host_with_little_to_do_waits_for_one_turn_of_another_alone() -> None:
 
 
 def test_a_host_that_comes_late_has_saved_nothing_up() -> None:
-    shares, queue = Shares(), visits(1, 20)
+    shares, queue = FairShares(), visits(1, 20)
     for _ in range(10):
         for visited in shares.next(queue, [False] * len(queue)):
             shares.charge(visited.claim.host, TURN, turn=True)
@@ -52,7 +52,7 @@ def test_a_host_that_comes_late_has_saved_nothing_up() -> None:
 
 
 def test_visits_keep_their_order_within_a_host_and_large_ones_go_alone() -> None:
-    shares, queue = Shares(), visits(1, 5)
+    shares, queue = FairShares(), visits(1, 5)
     order = []
     while queue:
         batch = shares.next(queue, [visited.claim.id == 1002 for visited in queue])
@@ -62,7 +62,7 @@ def test_visits_keep_their_order_within_a_host_and_large_ones_go_alone() -> None
 
 
 def test_a_host_whose_visits_cost_much_is_dear_until_they_do_not() -> None:
-    shares = Shares()
+    shares = FairShares()
     assert not shares.is_dear(1)
     shares.expect(1, 2.0)
     assert shares.is_dear(1)

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.shown import OFTEN, Shown
+from archiver.policy.novelty import OFTEN, SeenContent
 
 THINGS = [hash(f"thing {number}") for number in range(12)]
 BLOCKS = [b"block %d" % number for number in range(12)]
@@ -14,7 +14,7 @@ BLOCKS = [b"block %d" % number for number in range(12)]
 @settings(max_examples=60)
 @given(st.lists(st.sampled_from(THINGS), max_size=60))
 def test_how_often_a_thing_was_shown(things: list[int]) -> None:
-    shown, counts = Shown(1 << 16), Counter[int]()
+    shown, counts = SeenContent(1 << 16), Counter[int]()
     for thing in things:
         assert shown.times(thing) == min(counts[thing], OFTEN)
         counts[thing] += 1
@@ -24,7 +24,7 @@ def test_how_often_a_thing_was_shown(things: list[int]) -> None:
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.sampled_from(BLOCKS), max_size=40), max_size=30))
 def test_the_blocks_that_were_not_shown(pages: list[list[bytes]]) -> None:
-    shown, counts = Shown(1 << 16), Counter[bytes]()
+    shown, counts = SeenContent(1 << 16), Counter[bytes]()
     for page in pages:
         expected, expected_few = [], False
         for block in page:
@@ -38,6 +38,6 @@ def test_the_blocks_that_were_not_shown(pages: list[list[bytes]]) -> None:
 
 def test_what_does_not_fit_is_new_again() -> None:
     """Two things that lie in one place: the later one drives the other out."""
-    shown, one, other = Shown(16), 5, 5 | 1 << 60
+    shown, one, other = SeenContent(16), 5, 5 | 1 << 60
     assert [shown.times(thing) for thing in (one, other, one, other)] == [0, 0, 0, 0]
     assert shown.times(other) == 1

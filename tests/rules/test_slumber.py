@@ -3,30 +3,41 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.slumber import AWAKE, ENOUGH, FIRST_PAUSE, LONGEST_PAUSE, REMEMBERED, Sleepers, Slumber, Verdict
+from archiver.policy.host_backoff import (
+    AWAKE,
+    ENOUGH,
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    REMEMBERED,
+    BackoffTracker,
+    BackoffVerdict,
+    HostBackoff,
+)
 
 T = 1000.0
 
 
-def felled(patience: float) -> Sleepers:
+def felled(patience: float) -> BackoffTracker:
     """Host 1 has failed often enough to sleep."""
-    sleepers = Sleepers(patience)
-    assert [sleepers.failed(1, T) for _ in range(ENOUGH)] == [Verdict.AWAKE] * (ENOUGH - 1) + [Verdict.ASLEEP]
+    sleepers = BackoffTracker(patience)
+    assert [sleepers.failed(1, T) for _ in range(ENOUGH)] == [BackoffVerdict.AWAKE] * (ENOUGH - 1) + [
+        BackoffVerdict.ASLEEP
+    ]
     return sleepers
 
 
 def test_it_sleeps_after_enough_failures_in_a_row() -> None:
     sleepers = felled(3600)
     assert sleepers.asleep(1)
-    assert sleepers.state(1) == Slumber(since=T, pause=FIRST_PAUSE, until=T + FIRST_PAUSE)
+    assert sleepers.state(1) == HostBackoff(since=T, pause=FIRST_PAUSE, until=T + FIRST_PAUSE)
     assert not sleepers.asleep(2)
 
 
 def test_an_answer_begins_the_count_again() -> None:
-    sleepers = Sleepers(3600)
+    sleepers = BackoffTracker(3600)
     for _ in range(20):
         for _ in range(ENOUGH - 1):
-            assert sleepers.failed(1, T) is Verdict.AWAKE
+            assert sleepers.failed(1, T) is BackoffVerdict.AWAKE
         assert not sleepers.answered(1)
     assert sleepers.state(1) == AWAKE
 
@@ -43,7 +54,7 @@ def test_probes_come_less_and_less_often_and_the_last_when_the_patience_ends(pat
     """However long a probe takes to fail."""
     sleepers = felled(patience)
     probes = [sleepers.state(1).until]
-    while sleepers.failed(1, probes[-1] + slow) is Verdict.ASLEEP:
+    while sleepers.failed(1, probes[-1] + slow) is BackoffVerdict.ASLEEP:
         probes.append(sleepers.state(1).until)
         assert len(probes) < 1000
     assert probes[-1] + slow >= T + patience
@@ -51,43 +62,43 @@ def test_probes_come_less_and_less_often_and_the_last_when_the_patience_ends(pat
     pauses = [after - before - slow for before, after in pairwise(probes[:-1])]
     assert all(after >= before - 1e-6 for before, after in pairwise(pauses))
     assert all(pause <= LONGEST_PAUSE + 1e-6 for pause in pauses)
-    assert sleepers.failed(1, probes[-1] + slow + 1) is Verdict.GONE
+    assert sleepers.failed(1, probes[-1] + slow + 1) is BackoffVerdict.GONE
 
 
 def test_without_a_limit_it_is_never_given_up() -> None:
     sleepers, now = felled(0), T
     for _ in range(200):
         now = sleepers.state(1).until
-        assert sleepers.failed(1, now) is Verdict.ASLEEP
+        assert sleepers.failed(1, now) is BackoffVerdict.ASLEEP
 
 
 def test_one_that_never_answered_is_given_up_much_sooner() -> None:
     """After the same few requests, and a last look when its time is over."""
-    sleepers = Sleepers(3600, stranger=14)
+    sleepers = BackoffTracker(3600, stranger=14)
     verdicts = [sleepers.failed(1, T, known=False) for _ in range(ENOUGH)]
-    assert verdicts == [Verdict.AWAKE] * (ENOUGH - 1) + [Verdict.ASLEEP]
+    assert verdicts == [BackoffVerdict.AWAKE] * (ENOUGH - 1) + [BackoffVerdict.ASLEEP]
     probes = [sleepers.state(1).until]
-    while sleepers.failed(1, probes[-1], known=False) is Verdict.ASLEEP:
+    while sleepers.failed(1, probes[-1], known=False) is BackoffVerdict.ASLEEP:
         probes.append(sleepers.state(1).until)
     assert probes == [T + FIRST_PAUSE, T + 14]
 
 
 @given(st.floats(0.1, 1e4), st.floats(0.0, 1e4))
 def test_one_that_never_answered_is_waited_for_no_longer_than_others(patience: float, stranger: float) -> None:
-    sleepers, now = Sleepers(patience, stranger=stranger), T
-    while sleepers.failed(1, now, known=False) is not Verdict.GONE:
+    sleepers, now = BackoffTracker(patience, stranger=stranger), T
+    while sleepers.failed(1, now, known=False) is not BackoffVerdict.GONE:
         now = max(now, sleepers.state(1).until)
     assert now <= T + min(patience, stranger) + 1e-6
 
 
 def test_what_the_run_before_has_left() -> None:
-    sleepers = Sleepers(100)
-    sleepers.recall(1, Slumber(T - 90, 40.0, T + 5))
+    sleepers = BackoffTracker(100)
+    sleepers.recall(1, HostBackoff(T - 90, 40.0, T + 5))
     sleepers.recall(2, AWAKE)
     assert sleepers.asleep(1)
     assert not sleepers.asleep(2)
-    assert sleepers.failed(1, T + 5) is Verdict.ASLEEP
-    assert sleepers.failed(1, T + 10) is Verdict.GONE
+    assert sleepers.failed(1, T + 5) is BackoffVerdict.ASLEEP
+    assert sleepers.failed(1, T + 10) is BackoffVerdict.GONE
 
 
 def test_memory_is_bounded_and_sleepers_are_not_forgotten() -> None:

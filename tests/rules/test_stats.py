@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.stats import BUSIEST, WINDOW, Counters, HostLine, Tally, duration, printable, volume, waited_for
+from archiver.crawl.stats import BUSIEST, WINDOW, Counters, HostLine, UrlCounts, waited_for
+from archiver.humanize import duration, printable, volume
 
 
 def test_rate_is_of_the_window() -> None:
@@ -13,8 +14,8 @@ def test_rate_is_of_the_window() -> None:
         counters.visited(100.0 + tenth / 10, 5)
     assert counters.rate(200.0) == pytest.approx(10, rel=0.1)
     assert counters.rate(200.0 + WINDOW) == 0
-    assert counters.snapshot(200.0, "crawling", Tally()).visits == 1000
-    assert counters.snapshot(200.0, "crawling", Tally()).received == 5000
+    assert counters.snapshot(200.0, "crawling", UrlCounts()).visits == 1000
+    assert counters.snapshot(200.0, "crawling", UrlCounts()).received == 5000
 
 
 def test_rate_at_the_start_is_not_divided_by_nothing() -> None:
@@ -35,7 +36,7 @@ def test_memory_is_bounded_by_the_window(times: list[float]) -> None:
 
 def test_snapshot_keeps_the_busiest() -> None:
     hosts = [HostLine(f"http://h{n:02}", waiting=n, active=n == 3, done=0) for n in range(20)]
-    snapshot = Counters(0.0).snapshot(5.0, "draining", Tally(done=1, active=1), hosts)
+    snapshot = Counters(0.0).snapshot(5.0, "draining", UrlCounts(done=1, active=1), hosts)
     assert snapshot.elapsed == 5
     assert len(snapshot.hosts) == BUSIEST
     assert [host.key for host in snapshot.hosts[:2]] == ["http://h03", "http://h19"]
@@ -48,7 +49,7 @@ def test_what_is_waited_for() -> None:
         HostLine("http://b", waiting=1, active=0, done=0, wait=2.5, why="retry"),
         HostLine("http://c", waiting=0, active=0, done=9),
     ]
-    assert Counters(0.0).snapshot(1.0, "waiting", Tally(), hosts).waiting_for == "retry of http://b, 2.5 s"
+    assert Counters(0.0).snapshot(1.0, "waiting", UrlCounts(), hosts).waiting_for == "retry of http://b, 2.5 s"
     assert waited_for(hosts[2:]) == ""
     assert waited_for([HostLine("http://d", waiting=1, active=0, done=0)]) == "http://d"
     assert waited_for([HostLine("http://e", waiting=1, active=0, done=0, why="limit reached")]) == ""

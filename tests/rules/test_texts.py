@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.texts import (
+from archiver.policy.page_text import (
     MOST_BLOCKS,
     NOTHING,
     OPENING,
     PARTS,
     READ,
+    block_text,
     blocks,
     heading,
     is_link,
     opening,
     others,
     own_words,
-    said,
 )
 
 HERE = "http://example.org/obs.php?station=12&year=2024&q=red+chairs%2Fgreen"
@@ -53,7 +53,7 @@ SOUP = st.lists(
     ],
 )
 def test_what_a_block_tells(block: str, words: str, numbers: str) -> None:
-    found = said(block.encode(), own_words(HERE))
+    found = block_text(block.encode(), own_words(HERE))
     assert (found.words.decode(), b" ".join(found.numbers).decode()) == (words.replace("station", "").strip(), numbers)
 
 
@@ -64,7 +64,7 @@ def test_the_words_of_a_url() -> None:
 
 def test_blocks_end_where_paragraphs_rows_and_items_do() -> None:
     page = b"<ul><li>one item<li>another</ul><table><tr><td>3</td><td>9</td></tr></table><p>bigger<br>small</p>"
-    told = [said(block, frozenset()) for block in blocks(page)]
+    told = [block_text(block, frozenset()) for block in blocks(page)]
     assert [each.words for each in told if each.words] == [b"one item", b"another", b"bigger", b"small"]
     assert [each.numbers for each in told if each.numbers] == [(b"3", b"9")]
     assert len(blocks(b"<P>IN CAPITALS<P>AS ONCE" * 9)) > 16
@@ -129,13 +129,13 @@ def test_where_the_heading_is(page: bytes, at: int) -> None:
 )
 def test_a_block_that_is_one_link(block: bytes, *, link: bool) -> None:
     assert is_link(block) is link
-    assert not link or said(block, frozenset()) == NOTHING
+    assert not link or block_text(block, frozenset()) == NOTHING
 
 
 @given(SOUP)
 def test_any_bytes_are_read(page: bytes) -> None:
     for block in blocks(page):
-        found = said(block, own_words(HERE))
+        found = block_text(block, own_words(HERE))
         assert b"<" not in found.words
 
 
@@ -144,7 +144,7 @@ def test_a_block_costs_what_it_is_long(piece: bytes) -> None:
     def cost(size: int) -> float:
         begun = process_time()
         for _ in range(20):
-            said(piece * (size // len(piece)), frozenset(), size)
+            block_text(piece * (size // len(piece)), frozenset(), size)
         return process_time() - begun
 
     cost(500)

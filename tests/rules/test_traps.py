@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver import traps
-from archiver.config.settings import TrapSettings
-from archiver.likeness import family, pattern, variant
+from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
-from archiver.novelty import Novelty, Worth
-from archiver.texts import READ
-from archiver.traps import FREE, Page, Standing, Traps
+from archiver.policy import traps
+from archiver.policy.novelty import Novelty, PageNovelty
+from archiver.policy.page_text import READ
+from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
+from archiver.policy.url_patterns import family, pattern, variant
 
 HOME = "http://example.org"
 YEAR = 2026
@@ -92,7 +92,7 @@ def test_variants(target: str, common: str) -> None:
 )
 def test_what_a_url_alone_tells(target: str, rule: str) -> None:
     """It is fetched all the same, only later; and held under this rule when the site's budget is spent."""
-    assert Traps(TrapSettings()).judge(HOME + target, Hop.LINK, HOME, YEAR) == Standing(int(bool(rule)))
+    assert Traps(TrapSettings()).judge(HOME + target, Hop.LINK, HOME, YEAR) == Suspicion(int(bool(rule)))
     assert Traps(TrapSettings(traps="off")).judge(HOME + target, Hop.LINK, HOME, YEAR) == FREE
     spent = _spent()
     assert spent.judge(HOME + target, Hop.LINK, HOME, YEAR).rule == rule
@@ -114,7 +114,7 @@ def test_another_order_of_a_query_goes_later() -> None:
 
 def _visit(watch: Traps, target: str, text: str, via: str = "", *leads: str) -> None:
     body = f"<body><p>Welcome to the site</p><p>{text}</p></body>".encode()
-    watch.saw(Page(HOME + target, body, tuple(HOME + lead for lead in leads), HOME + via if via else ""))
+    watch.saw(PageEvidence(HOME + target, body, tuple(HOME + lead for lead in leads), HOME + via if via else ""))
 
 
 def _spent() -> Traps:
@@ -147,8 +147,8 @@ def test_suspicion_delays_and_a_spent_budget_holds() -> None:
         _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
         levels.append(watch.waits(here, ""))
     assert levels[0] == FREE
-    assert levels[12] == Standing(1)
-    assert levels[-1] == Standing(4, "trap-budget: 20", f"{HOME}/lost/N")
+    assert levels[12] == Suspicion(1)
+    assert levels[-1] == Suspicion(4, "trap-budget: 20", f"{HOME}/lost/N")
     assert watch.judge(here, Hop.LINK, HOME, YEAR).rule == "trap-budget: 20"
     assert watch.judge(here, Hop.REQUISITE, HOME, YEAR) == FREE
     assert watch.judge(f"{HOME}/real", Hop.LINK, f"{HOME}/", YEAR) == FREE
@@ -172,7 +172,7 @@ def test_what_is_released_makes_progress() -> None:
     watch = _spent()
     here = f"{HOME}/lost/500"
     watch.learn([PatternTally(f"{HOME}/lost/N", 21, 1, 20, barren=20, released=30)])
-    assert watch.waits(here, "") == Standing(4)
+    assert watch.waits(here, "") == Suspicion(4)
     for number in range(50, 60):
         _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
     assert watch.waits(here, "").rule
@@ -223,10 +223,10 @@ def test_plain_budgets() -> None:
     for number in range(3):
         assert not watch.waits(f"{HOME}/a/{number}", "").rule
         _visit(watch, f"/a/{number}", f"About {_words(number)}", "/")
-    assert watch.waits(f"{HOME}/a/9", "") == Standing(4, "pattern-budget: 3", f"{HOME}/a/N")
+    assert watch.waits(f"{HOME}/a/9", "") == Suspicion(4, "pattern-budget: 3", f"{HOME}/a/N")
     for number in range(2):
         _visit(watch, f"/a/b{_words(number)}", f"More about {_words(number)}", "/")
-    assert watch.judge(f"{HOME}/a/c", Hop.LINK, HOME, YEAR) == Standing(4, "directory-budget: 5", f"{HOME}/a/*")
+    assert watch.judge(f"{HOME}/a/c", Hop.LINK, HOME, YEAR) == Suspicion(4, "directory-budget: 5", f"{HOME}/a/*")
 
 
 def test_without_a_budget_nothing_is_held_and_without_barren_pages_nothing_is_late() -> None:
@@ -234,7 +234,7 @@ def test_without_a_budget_nothing_is_held_and_without_barren_pages_nothing_is_la
     for number in range(3000):
         for watch in (endless, prompt):
             _visit(watch, f"/lost/{number}", "This page could not be found", f"/lost/{number - 1}")
-    assert endless.waits(f"{HOME}/lost/9", "") == Standing(4)
+    assert endless.waits(f"{HOME}/lost/9", "") == Suspicion(4)
     assert prompt.waits(f"{HOME}/lost/9", "") == FREE
 
 
@@ -242,7 +242,7 @@ def test_what_was_learned_is_known_again() -> None:
     watch = Traps(SMALL)
     tallies: dict[str, PatternTally] = {}
     for number in range(25):
-        found = watch.saw(Page(f"{HOME}/lost/{number}", b"<p>notfound", (), f"{HOME}/lost/9"))
+        found = watch.saw(PageEvidence(f"{HOME}/lost/{number}", b"<p>notfound", (), f"{HOME}/lost/9"))
         tallies.update({tally.pattern: tally for tally in found})
     rule = watch.waits(f"{HOME}/lost/99", "")
     assert rule.rule
@@ -255,7 +255,11 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traps, "MOST_PATTERNS", 50)
     watch = Traps(TrapSettings(barren_pages=1))
     for number in range(500):
-        watch.saw(Page(f"{HOME}/{_words(number)}/{number}", b"<p>whatever", (f"{HOME}/x{number}", f"{HOME}/y{number}")))
+        watch.saw(
+            PageEvidence(
+                f"{HOME}/{_words(number)}/{number}", b"<p>whatever", (f"{HOME}/x{number}", f"{HOME}/y{number}")
+            )
+        )
     assert len(watch._tallies) <= 50
     assert len(watch._levels) <= 50
     assert len(watch._mazes) <= 50
@@ -264,22 +268,22 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("targets", "texts", "worth"),
     [
-        ("/a/{n}", "Something about {word}", Worth.NEW),
-        ("/a/{n}", "Nothing was found", Worth.NOTHING),
-        ("/a?q={word}", "No results for {word}", Worth.NOTHING),
-        ("/cal/2026/{n}", "Nothing happens on the {n} of May 2026", Worth.NOTHING),
-        ("/cal/{n}", "Monday, {n} May 20{n}", Worth.NOTHING),
-        ("/a/{n}", "made at 12:{n}:07 in 0.{n}3 seconds", Worth.NOTHING),
-        ("/list?page={n}", "Showing {n}1 to {n}9 of 50", Worth.NOTHING),
-        ("/rate/{n}", "1 EUR = 1.{square} USD", Worth.NUMBERS),
-        ("/ticket/{n}", "Ticket {square}", Worth.NUMBER),
-        ("/obs/{n}", "<table><tr><td>{square}.5<td>{square}3.1<td>7{square}</tr></table>", Worth.NUMBERS),
-        ("/a/{n}", "<script>var data = [{square}, {square}1, 3{square}7]</script>", Worth.NUMBERS),
-        ("/a/{n}", "<script>nonce = '{long}'; at = 17{square}0000000</script>", Worth.NOTHING),
-        ("/a/{n}", "<a href='/{word}'>{word}</a>", Worth.NOTHING),
+        ("/a/{n}", "Something about {word}", PageNovelty.NEW),
+        ("/a/{n}", "Nothing was found", PageNovelty.NOTHING),
+        ("/a?q={word}", "No results for {word}", PageNovelty.NOTHING),
+        ("/cal/2026/{n}", "Nothing happens on the {n} of May 2026", PageNovelty.NOTHING),
+        ("/cal/{n}", "Monday, {n} May 20{n}", PageNovelty.NOTHING),
+        ("/a/{n}", "made at 12:{n}:07 in 0.{n}3 seconds", PageNovelty.NOTHING),
+        ("/list?page={n}", "Showing {n}1 to {n}9 of 50", PageNovelty.NOTHING),
+        ("/rate/{n}", "1 EUR = 1.{square} USD", PageNovelty.NUMBERS),
+        ("/ticket/{n}", "Ticket {square}", PageNovelty.NUMBER),
+        ("/obs/{n}", "<table><tr><td>{square}.5<td>{square}3.1<td>7{square}</tr></table>", PageNovelty.NUMBERS),
+        ("/a/{n}", "<script>var data = [{square}, {square}1, 3{square}7]</script>", PageNovelty.NUMBERS),
+        ("/a/{n}", "<script>nonce = '{long}'; at = 17{square}0000000</script>", PageNovelty.NOTHING),
+        ("/a/{n}", "<a href='/{word}'>{word}</a>", PageNovelty.NOTHING),
     ],
 )
-def test_what_a_page_is_worth(targets: str, texts: str, worth: Worth) -> None:
+def test_what_a_page_is_worth(targets: str, texts: str, worth: PageNovelty) -> None:
     novelty = Novelty()
     found = []
     for n in range(10, 30):
@@ -297,7 +301,7 @@ def test_numbers_that_follow_from_the_url_are_nothing_new() -> None:
         address = f"{HOME}/list?page={n}"
         body = f"<p>Showing {n * 20 - 19} to {n * 20} of 60</p>".encode()
         found.append(novelty.worth(address, pattern(address), body, markup=True))
-    assert found[3:] == [Worth.NOTHING] * 17
+    assert found[3:] == [PageNovelty.NOTHING] * 17
 
 
 def test_other_files_are_known_by_their_bytes() -> None:
@@ -306,20 +310,20 @@ def test_other_files_are_known_by_their_bytes() -> None:
         novelty.worth(f"{HOME}/{n}.pdf", f"{HOME}/N.pdf", body, markup=False)
         for n, body in enumerate((b"a", b"b", b"a", b""))
     ] == [
-        Worth.NEW,
-        Worth.NEW,
-        Worth.NOTHING,
-        Worth.NOTHING,
+        PageNovelty.NEW,
+        PageNovelty.NEW,
+        PageNovelty.NOTHING,
+        PageNovelty.NOTHING,
     ]
 
 
 def test_of_a_large_page_the_rest_is_read_where_its_parts_bring_nothing() -> None:
-    novelty, found = Novelty(), Worth.NOTHING
+    novelty, found = Novelty(), PageNovelty.NOTHING
     menu = b"<h1>Data</h1>" + b"<li>the same menu</li>" * 200
     for n in range(20):
         body = menu + f"<p>About the {_words(n)} of things</p><p>and of {_words(n)} others</p>".encode() + menu * 2
         found = novelty.worth(f"{HOME}/a/{n}", f"{HOME}/a/N", body, markup=True)
-    assert found is Worth.NEW
+    assert found is PageNovelty.NEW
 
 
 def _large(n: int) -> bytes:
@@ -333,13 +337,13 @@ def test_a_large_page_that_may_have_variants_is_remembered_beyond_its_opening(*,
     novelty, shape = Novelty(), f"{HOME}/post/N"
     assert len(_large(1)) > READ
     for n in range(20):
-        assert novelty.worth(f"{HOME}/post/{n}", shape, _large(n), markup=True, varied=varied) is Worth.NEW
+        assert novelty.worth(f"{HOME}/post/{n}", shape, _large(n), markup=True, varied=varied) is PageNovelty.NEW
     for k, expected in enumerate((new, 0, 0)):  # what was not remembered is new once
         found = [
             novelty.worth(f"{HOME}/post/{n}?to={k}", f"{shape}?to", _large(n), markup=True, varied=True)
             for n in range(20)
         ]
-        assert abs(found.count(Worth.NEW) - expected) <= 2  # two things may have met in one place of the table
+        assert abs(found.count(PageNovelty.NEW) - expected) <= 2  # two things may have met in one place of the table
 
 
 @pytest.mark.parametrize(
@@ -355,9 +359,9 @@ def test_a_large_page_that_may_have_variants_is_remembered_beyond_its_opening(*,
 def test_which_pages_may_have_variants(address: str, leads: list[str], *, varied: bool) -> None:
     """Seen by what the first variant of a large page costs: nothing that is remembered is new."""
     traps = Traps(SMALL)
-    traps.saw(Page(HOME + address, _large(7), [HOME + lead for lead in leads], f"{HOME}/"))
+    traps.saw(PageEvidence(HOME + address, _large(7), [HOME + lead for lead in leads], f"{HOME}/"))
     again = f"{HOME}/copy-of-the-same"
-    traps.saw(Page(again, _large(7), (), f"{HOME}/"))
+    traps.saw(PageEvidence(again, _large(7), (), f"{HOME}/"))
     assert traps.is_poor(again) is varied
 
 
@@ -365,6 +369,6 @@ def test_which_pages_may_have_variants(address: str, leads: list[str], *, varied
 def test_any_url_is_judged(tail: str, hop: Hop) -> None:
     watch = Traps(SMALL)
     address = f"{HOME}/{tail}"
-    assert isinstance(watch.judge(address, hop, HOME, YEAR), Standing)
-    watch.saw(Page(address, tail.encode("utf-8", "replace"), (address,)))
-    assert isinstance(watch.waits(address, address), Standing)
+    assert isinstance(watch.judge(address, hop, HOME, YEAR), Suspicion)
+    watch.saw(PageEvidence(address, tail.encode("utf-8", "replace"), (address,)))
+    assert isinstance(watch.waits(address, address), Suspicion)

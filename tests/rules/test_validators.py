@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.earlier.validators import conditions, contradicts, given_by_hand, shown_alike
-from archiver.extract.entries import modified
+from archiver.collection.earlier_crawls import conditions, contradicts, given_by_hand, shown_alike
+from archiver.extract.sitemap import modified
 from archiver.http import read_stored
 
 MONDAY = b"Mon, 16 Nov 2026 08:00:00 GMT"

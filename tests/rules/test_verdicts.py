@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver import likeness, verdicts
-from archiver.config.own import SeedSetting
-from archiver.config.queries import Respelling
-from archiver.config.settings import ScopeSettings, TrapSettings
+from archiver.config.query_params import Respelling
+from archiver.config.scope_settings import ScopeSettings, TrapSettings
+from archiver.config.seeds import SeedSetting
+from archiver.crawl.visit import RobotsSettings, VisitRules, conclude
 from archiver.fetch.spool import MemoryBlock
-from archiver.guesses import Guesses
 from archiver.http import read_stored
 from archiver.model import Claim, Exchange, Hop, Link, Links, NewUrl, Peer
-from archiver.scope import Scope, scope_of
-from archiver.traps import Traps
-from archiver.verdicts import LONGEST, Verdicts, remember
-from archiver.visit import RobotsTerms, Terms, conclude
+from archiver.policy import seed_scopes, url_patterns
+from archiver.policy.scope import Scope
+from archiver.policy.seed_scopes import LONGEST, ScopeCache, remember, scope_of
+from archiver.policy.speculative import SpeculativeBudget
+from archiver.policy.traps import Traps
 
 HOME = "http://example.org"
 SEEDS = (f"{HOME}/", "http://other.test/a/b")
@@ -41,9 +41,11 @@ SETTINGS = (
 RAW = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 
 
-def _terms(chosen: ScopeSettings) -> Terms:
+def _terms(chosen: ScopeSettings) -> VisitRules:
     traps = Traps(TrapSettings(barren_pages=1, pattern_budget=2))
-    return Terms(scope_of(chosen, SEEDS, str), 3, traps, RobotsTerms(nofollow="archiver"), Guesses(chosen))
+    return VisitRules(
+        scope_of(chosen, SEEDS, str), 3, traps, RobotsSettings(nofollow="archiver"), SpeculativeBudget(chosen)
+    )
 
 
 @settings(max_examples=40)
@@ -55,7 +57,7 @@ def test_a_memory_changes_no_verdict(chosen: ScopeSettings, pages: list[tuple[st
         claim = Claim(number, address, 1, Hop(path[-1:] or "L"), path, depth, 0, 0, via=pages[0][0], seed=SEEDS[1])
         found = Links(tuple(dict.fromkeys(links)), page=b"<p>Nothing</p>")
         told = conclude(remembers, claim, exchange, found, 1.8e9)
-        assert told == conclude(replace(forgets, verdicts=Verdicts()), claim, exchange, found, 1.8e9)
+        assert told == conclude(replace(forgets, verdicts=ScopeCache()), claim, exchange, found, 1.8e9)
 
 
 @given(st.sampled_from(["host", "domain"]), LINKS, PATHS, st.integers(0, 2))
@@ -74,14 +76,14 @@ def test_names_without_wildcards_are_dropped_as_those_with(address: str) -> None
 @given(st.text("ab1%2F/-_.?&=", max_size=40).map(lambda tail: f"{HOME}/{tail}"))
 def test_what_is_said_of_a_url_is_the_same_in_short(address: str) -> None:
     page = address.partition("?")[0][len(HOME) :]
-    told = likeness.likeness(address)
-    assert told.pattern.partition("?")[0] == HOME + likeness._VARIABLE.sub(likeness._letter, page)
-    assert told == (likeness.pattern(address), likeness.family(address))
+    told = url_patterns.likeness(address)
+    assert told.pattern.partition("?")[0] == HOME + url_patterns._VARIABLE.sub(url_patterns._letter, page)
+    assert told == (url_patterns.pattern(address), url_patterns.family(address))
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdicts, "MOST", 10)
-    memory, grounds = Verdicts(), ()
+    monkeypatch.setattr(seed_scopes, "MOST", 10)
+    memory, grounds = ScopeCache(), ()
     new = NewUrl("", Hop.LINK, "L", 1, 0, 2)
     for number in range(200):
         known, _ = memory.at(Claim(1, HOME, 1, Hop.LINK, "L" * (number % 3), number % 3, 0, 0), grounds, 2026)
@@ -92,11 +94,11 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert sum(map(len, memory._now[2].values())) <= 20
     for number in range(200):
         memory.at(Claim(1, HOME, 1, Hop.LINK, "L", number, 0, 0), grounds, 2026)
-        assert len(memory._now[2]) <= verdicts.MOST_PLACES + 2
+        assert len(memory._now[2]) <= seed_scopes.MOST_PLACES + 2
 
 
 def test_other_grounds_are_another_memory() -> None:
-    memory, claim = Verdicts(), Claim(1, HOME, 1, Hop.LINK, "", 0, 0, 0)
+    memory, claim = ScopeCache(), Claim(1, HOME, 1, Hop.LINK, "", 0, 0, 0)
     before = (("http://moved.test/", HOME),)
     remember(memory.at(claim, before, 2026)[0], HOME, NewUrl(HOME, Hop.LINK, "L", 1, 0, 2))
     assert memory.at(claim, before, 2026)[0]

@@ -5,32 +5,29 @@ from dataclasses import replace
 
 import pytest
 
-from archiver.config.settings import ScopeSettings, TrapSettings
-from archiver.errors import Failure, FetchError
-from archiver.fetch.spool import MemoryBlock
-from archiver.http import read_stored
-from archiver.likeness import likeness
-from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, PatternTally, Peer, Robots, Truncation
-from archiver.scope import PRIORITY_GUESS, Scope
-from archiver.traps import Traps
-from archiver.visit import (
+from archiver.config.scope_settings import ScopeSettings, TrapSettings
+from archiver.crawl.visit import (
     LATER,
-    MAX_DOCUMENT,
-    Terms,
     Visited,
+    VisitRules,
     conclude,
     conclude_failure,
     conclude_unasked,
-    is_robots,
     judged,
-    payload,
-    read_links,
     refusal,
 )
+from archiver.errors import Failure, FetchError
+from archiver.extract.exchange import MAX_DOCUMENT, is_robots, payload, read_links
+from archiver.fetch.spool import MemoryBlock
+from archiver.http import read_stored
+from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, PatternTally, Peer, Robots, Truncation
+from archiver.policy.scope import PRIORITY_GUESS, Scope
+from archiver.policy.traps import Traps
+from archiver.policy.url_patterns import likeness
 
 NOW = 1_800_000_000.0
 HOME = "http://site.test"
-TERMS = Terms(Scope(ScopeSettings(), (f"{HOME}/",), str), retries=3)
+TERMS = VisitRules(Scope(ScopeSettings(), (f"{HOME}/",), str), retries=3)
 
 
 def _claim(target: str = "/", path: str = "", tries: int = 0) -> Claim:

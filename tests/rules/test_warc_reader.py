@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.warc.reader import MAX_HEADER, Record, Torn, read, scan
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import MAX_HEADER, Record, read_records, scan
 from fixtures.handmade import END, member, record
 
 
@@ -39,14 +40,14 @@ def placed(parts: list[bytes]) -> list[tuple[int, int]]:
     return list(zip(offsets, map(len, parts), strict=True))
 
 
-def read_whole(file: BinaryIO, offset: int = 0) -> tuple[list[tuple[int, int | None, bytes]], Torn | None]:
+def read_whole(file: BinaryIO, offset: int = 0) -> tuple[list[tuple[int, int | None, bytes]], DamagedRecord | None]:
     """Place and block of each whole record, and where it is torn."""
     whole = []
     try:
-        for found in read(file, offset):
+        for found in read_records(file, offset):
             block = b"".join(found.pieces())
             whole.append((found.offset, found.length, block))
-    except Torn as torn:
+    except DamagedRecord as torn:
         return whole, torn
     return whole, None
 
@@ -54,12 +55,12 @@ def read_whole(file: BinaryIO, offset: int = 0) -> tuple[list[tuple[int, int | N
 def scanned(data: bytes) -> Iterator[tuple[int, bytes] | str]:
     """Offset and block of each whole record, the word of each torn place."""
     for item in scan(io.BytesIO(data)):
-        if isinstance(item, Torn):
+        if isinstance(item, DamagedRecord):
             yield item.word
         else:
             try:
                 yield item.offset, b"".join(item.pieces())
-            except Torn:
+            except DamagedRecord:
                 continue
 
 
@@ -192,13 +193,13 @@ def test_a_scan_goes_on_behind_damage(name: str) -> None:
 
 def test_a_broken_record_is_given_before_its_fault() -> None:
     items = list(scan(io.BytesIO(member(ONE.replace(b"Length: 3", b"Length: 9")) + member(TWO))))
-    assert [type(item) for item in items] == [Record, Torn, Record]
+    assert [type(item) for item in items] == [Record, DamagedRecord, Record]
 
 
 def test_the_same_fault_is_raised_however_often_it_is_asked_for() -> None:
-    found = next(read(io.BytesIO(ONE[:-1])))
+    found = next(read_records(io.BytesIO(ONE[:-1])))
     for _ in range(2):
-        with pytest.raises(Torn, match="two CRLF"):
+        with pytest.raises(DamagedRecord, match="two CRLF"):
             list(found.pieces())
     assert found.length is None
 
@@ -208,7 +209,7 @@ def test_records_that_share_a_member_are_read_but_have_no_place(parts: list[byte
     whole, torn = read_whole(io.BytesIO(member(b"".join(parts))))
     assert torn is None or torn.word == "not-warc"
     assert all(offset == 0 for offset, _, _ in whole)
-    inner = [found.inner for found in read(io.BytesIO(member(ONE + TWO)))]
+    inner = [found.inner for found in read_records(io.BytesIO(member(ONE + TWO)))]
     assert inner == [0, len(ONE)]
 
 
@@ -222,7 +223,7 @@ def test_a_shared_member_that_is_damaged_is_torn_from_its_beginning() -> None:
 
 def test_an_unread_or_half_read_record_does_not_hide_the_next() -> None:
     offsets = []
-    for number, found in enumerate(read(io.BytesIO(b"".join(member(part) for part in RECORDS)))):
+    for number, found in enumerate(read_records(io.BytesIO(b"".join(member(part) for part in RECORDS)))):
         if number % 2:
             next(found.pieces())
         offsets.append(found.offset)
@@ -244,7 +245,7 @@ HEADERS = {
 
 @pytest.mark.parametrize(("header", "faults"), HEADERS.values(), ids=HEADERS)
 def test_a_malformed_header_is_read_and_named(header: str, faults: tuple[str, ...]) -> None:
-    found = next(read(io.BytesIO(header.encode(errors="surrogateescape") + END)))
+    found = next(read_records(io.BytesIO(header.encode(errors="surrogateescape") + END)))
     assert found.faults == faults
     assert list(found.pieces()) == []
     assert found.length is not None
@@ -252,7 +253,7 @@ def test_a_malformed_header_is_read_and_named(header: str, faults: tuple[str, ..
 
 def test_fields_are_found_in_any_case_and_kept_in_order() -> None:
     data = f"{HEAD}X: 1\r\ny:2\r\nx:  3 \r\nF: a\r\n b\r\nContent-Length: 0\r\n\r\n".encode() + END
-    found = next(read(io.BytesIO(data)))
+    found = next(read_records(io.BytesIO(data)))
     assert found.all("x") == ["1", "3"]
     assert found.first("Y") == "2"
     assert found.first("f") == "a b"
@@ -269,7 +270,7 @@ def test_a_large_record_is_streamed(pack: Callable[[bytes], bytes]) -> None:
     file = io.BytesIO(pack(header + bytes(size) + END))
     tracemalloc.start()
     try:
-        counted = sum(len(piece) for found in read(file) for piece in found.pieces())
+        counted = sum(len(piece) for found in read_records(file) for piece in found.pieces())
         assert tracemalloc.get_traced_memory()[1] < 2 << 20
     finally:
         tracemalloc.stop()
@@ -285,7 +286,7 @@ def test_a_header_full_of_lines_takes_linear_time(line: bytes) -> None:
 def test_lengths_that_all_reach_to_the_end_do_not_take_quadratic_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("archiver.warc.reader.MAX_REREAD", 5 << 20)
     data = record("resource", b"", ("Content-Length", "999999999")) * 4000
-    faults = [item for item in scan(io.BytesIO(data)) if isinstance(item, Torn)]
+    faults = [item for item in scan(io.BytesIO(data)) if isinstance(item, DamagedRecord)]
     assert 1 < len(faults) < 20
 
 

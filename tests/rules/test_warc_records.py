@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from archiver.fetch.spool import MemoryBlock
 from archiver.model import Claim, Digests, Exchange, Framing, Hop, Link, Links, Peer, Profile, Revisit, Truncation
-from archiver.warc.reader import Record, read
+from archiver.warc.reader import Record, read_records
 from archiver.warc.records import (
     FIELDS_TYPE,
     REQUEST_TYPE,
     RESPONSE_TYPE,
-    Blocks,
+    BlockHeaders,
     RecordIds,
-    VisitNotes,
+    VisitMetadata,
     capture_headers,
     header,
     parse_date,
@@ -88,7 +88,7 @@ TYPES = (RESPONSE_TYPE, REQUEST_TYPE, FIELDS_TYPE)
 def _fields(exchange: Exchange, revisit: Revisit | None = None) -> dict[str, list[tuple[str, str]]]:
     ids = count(1)
     stored = 19 if revisit else exchange.response.length
-    blocks = Blocks(Digests("sha1:B", "sha1:P", 0), stored, "sha1:R", "sha1:M", 7, revisit)
+    blocks = BlockHeaders(Digests("sha1:B", "sha1:P", 0), stored, "sha1:R", "sha1:M", 7, revisit)
     made = capture_headers(URL, exchange, blocks, "<urn:uuid:file>", lambda: f"<urn:uuid:{next(ids)}>")
     sizes = stored, len(exchange.request), 7
     ends = [(("Content-Type", kind), ("Content-Length", str(size))) for kind, size in zip(TYPES, sizes, strict=True)]
@@ -192,7 +192,7 @@ def test_no_chance_is_used_twice() -> None:
     assert len({new_id() for _ in range(3 * RecordIds.AT_ONCE)}) == 3 * RecordIds.AT_ONCE
 
 
-def _notes(**values: object) -> VisitNotes:
+def _notes(**values: object) -> VisitMetadata:
     known = {
         "path": "LLR",
         "hop": Hop.REDIRECT,
@@ -204,7 +204,7 @@ def _notes(**values: object) -> VisitNotes:
         "seed": "http://site.test/",
         "links": Links(),
     }
-    return VisitNotes(**{**known, **values})  # type: ignore[arg-type]
+    return VisitMetadata(**{**known, **values})  # type: ignore[arg-type]
 
 
 def test_the_block_of_a_metadata_record() -> None:
@@ -228,7 +228,7 @@ def test_the_block_of_a_metadata_record() -> None:
         "outlink: http://cdn.test/i.gif E -",
         "",
     ]
-    assert VisitNotes.read(notes.block()) == notes
+    assert VisitMetadata.read(notes.block()) == notes
 
 
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FFF, categories=["L", "N", "P", "S"]), min_size=1)
@@ -244,14 +244,14 @@ LINK = st.builds(Link, WORD.map(lambda word: f"http://h/{word}"), st.sampled_fro
 )
 def test_notes_come_back(links: list[Link], words: list[str], surplus: bytes, via: str | None, path: str) -> None:
     notes = _notes(links=Links(tuple(links)), faults=tuple(words), surplus=surplus, via=via, path=path)
-    assert VisitNotes.read(notes.block()) == notes
+    assert VisitMetadata.read(notes.block()) == notes
 
 
 @given(st.text())
 def test_a_hostile_context_stays_on_its_line(context: str) -> None:
     """Whatever a document says, the notes say the same number of lines, and can be read."""
     notes = _notes(links=Links((Link(URL, Hop.LINK, context), Link(URL, Hop.REQUISITE))))
-    again = VisitNotes.read(notes.block())
+    again = VisitMetadata.read(notes.block())
     assert [(link.url, link.hop) for link in again.links.links] == [(URL, Hop.LINK), (URL, Hop.REQUISITE)]
     assert again.path == notes.path
 
@@ -259,7 +259,7 @@ def test_a_hostile_context_stays_on_its_line(context: str) -> None:
 @given(st.binary())
 def test_any_bytes_are_notes_or_a_value_error(block: bytes) -> None:
     try:
-        VisitNotes.read(block)
+        VisitMetadata.read(block)
     except ValueError:
         return
 
@@ -279,14 +279,14 @@ def test_what_is_no_part_of_a_line_becomes_a_space(pairs: list[tuple[str, str]])
 def test_the_reader_reads_what_is_written() -> None:
     block = warc_fields([("software", "a test"), ("description", "späte Blüte")])
     whole = header("warcinfo", [("WARC-Record-ID", "<urn:uuid:1>")], FIELDS_TYPE, len(block)) + block + b"\r\n\r\n"
-    (record,) = read(io.BytesIO(whole))
+    (record,) = read_records(io.BytesIO(whole))
     assert (record.type, record.version, record.faults) == ("warcinfo", "1.1", ())
     assert record.size == len(block)
 
 
 def test_notes_are_taken_from_a_visit() -> None:
     claim = Claim(1, URL, 1, Hop.LINK, "L", 1, 0, 2, via="http://site.test/", seed="http://site.test/")
-    notes = VisitNotes.of(claim, _exchange(), Links())
+    notes = VisitMetadata.of(claim, _exchange(), Links())
     assert (notes.path, notes.hop, notes.depth, notes.tries, notes.via) == ("L", Hop.LINK, 1, 2, claim.via)
 
 
@@ -294,19 +294,21 @@ def test_notes_are_taken_from_a_visit() -> None:
 def test_notes_of_a_revisit_hold_what_its_block_does_not(profile: Profile) -> None:
     claim = Claim(1, URL, 1, Hop.LINK, "L", 1, 0, 0)
     exchange = _exchange()
-    notes = VisitNotes.of(claim, exchange, Links(), Revisit(profile, URL, "2020-01-01T00:00:00Z", "", "sha1:P", 4096))
+    notes = VisitMetadata.of(
+        claim, exchange, Links(), Revisit(profile, URL, "2020-01-01T00:00:00Z", "", "sha1:P", 4096)
+    )
     assert (notes.payload_length, notes.received) == (4096, exchange.response.length)
-    assert VisitNotes.read(notes.block()) == notes
+    assert VisitMetadata.read(notes.block()) == notes
 
 
 UNMODIFIED = b'HTTP/1.1 304 Not Modified\r\nETag: "50% \xe9"\r\n\r\n'
 
 
-def _revisit(notes: VisitNotes) -> Record:
+def _revisit(notes: VisitMetadata) -> Record:
     """A revisit with *notes* in its header, as the reader has it."""
     fields = notes.fields().encode()
     head = b"WARC/1.1\r\nWARC-Type: revisit\r\n" + fields + b"Content-Length: 0\r\n\r\n"
-    (record,) = read(io.BytesIO(head + b"\r\n\r\n"))
+    (record,) = read_records(io.BytesIO(head + b"\r\n\r\n"))
     assert record.faults == ()
     return record
 
@@ -335,7 +337,7 @@ def test_notes_come_back_from_the_header_of_a_revisit(
         unmodified=UNMODIFIED,
         links_of=("a.warc.gz", 12),
     )
-    assert VisitNotes.of_revisit(_revisit(notes)) == notes
+    assert VisitMetadata.of_revisit(_revisit(notes)) == notes
 
 
 def test_what_has_no_place_in_a_header_gets_a_metadata_record() -> None:
@@ -350,13 +352,13 @@ def test_notes_in_a_header_that_lack_something_are_refused(field: bytes) -> None
     record = _revisit(_notes(unmodified=UNMODIFIED))
     broken = record.header.replace(field, b"other") + b"\r\n\r\n"
     with pytest.raises(ValueError, match="without"):
-        VisitNotes.of_revisit(next(read(io.BytesIO(broken))))
+        VisitMetadata.of_revisit(next(read_records(io.BytesIO(broken))))
 
 
 @pytest.mark.parametrize("number", ["-1", "1" * 19, "1e3", "٣"])
 def test_lengths_that_no_file_has_are_refused(number: str) -> None:
     with pytest.raises(ValueError, match="number of bytes"):
-        VisitNotes.read(
+        VisitMetadata.read(
             _notes(payload_length=1, received=1)
             .block()
             .replace(b"receivedLength: 1", b"receivedLength: " + number.encode())

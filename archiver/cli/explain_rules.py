@@ -1,0 +1,207 @@
+"""Which rule takes or refuses a URL, in the words of the settings file, by the same functions as in a crawl.
+
+For a URL that the frontier knows: what made it known. For one that it does not: what would become of a link to it in
+the page of a seed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from archiver import url
+from archiver.cli.explain_text import RuleDecision, RuleVerdict
+from archiver.config.scope_settings import ScopeSettings
+from archiver.config.settings import Settings
+from archiver.crawl.rules import registered_domains, terms_of
+from archiver.crawl.visit import judged, refusal
+from archiver.errors import Failure, FetchError
+from archiver.fetch.private_networks import AddressGuard, normalized_host
+from archiver.fetch.request import user_agent
+from archiver.frontier.url_lookup import HostState, UrlRow
+from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Link, NewUrl, PatternTally, Refusal, State
+from archiver.policy.robots import Rules, product_token
+from archiver.policy.scope import Moved, Scope, is_guess
+from archiver.policy.seed_scopes import Scopes
+from archiver.policy.speculative import is_unnamed
+
+NOT_NAMED = "allow-private: does not name it"
+LOOPBACK = "127.0.0.1"  # where names below localhost lead (RFC 6761)
+MOST_PARENTS = 1000  # seeds whose pages are tried as the place of a link
+LONGEST_RULE = 300  # characters of a line of robots.txt that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedState:
+    """What the crawl has learned by which URLs are judged: where seeds have moved to, and what patterns brought."""
+
+    moved: Sequence[Moved] = ()
+    tallies: Sequence[PatternTally] = ()
+
+
+class RuleJudge:
+    """Judges by the settings in force, and by what the crawl has learned."""
+
+    def __init__(self, settings: Settings, learned: LearnedState, now: float) -> None:
+        self._settings = settings
+        self._moved = learned.moved
+        self._now = now
+        self._terms = terms_of(settings, learned.tallies)
+        self._terms.scope.welcome(learned.moved)
+        self._plain_scope = self._narrowed(include=(), scope_surt=())
+        self._listed_scope = self._narrowed(include=(), scope_surt=settings.scope.scope_surt)
+        self._guard = AddressGuard(settings.fetch.allow_private, settings.seeds)
+
+    def of_known(self, row: UrlRow, host: HostState | None) -> RuleVerdict:
+        """By which rule *row* is what it is."""
+        if row.failure == Failure.PRIVATE:
+            return RuleVerdict(RuleDecision.REFUSED, NOT_NAMED, row.note)
+        if row.failure == Failure.ROBOTS:
+            where = f" ({host.robots_url})" if host is not None and host.robots_url else ""
+            return RuleVerdict(RuleDecision.REFUSED, self._robots(), f"{row.note}{where}")
+        if row.state is State.EXCLUDED:
+            return RuleVerdict(RuleDecision.REFUSED, row.note or row.failure)
+        if row.state is State.HELD:
+            return RuleVerdict(RuleDecision.HELD, row.note, "archiver retry DIR --held, or with this URL, fetches it")
+        taken = self._taken(row)
+        if row.state is not State.WAITING:
+            return taken
+        claim = Claim(row.id, row.url, 0, row.hop, row.path, row.depth, row.strays, row.tries)
+        inside = self._private(row.url)
+        coming = refusal(self._terms, claim)
+        if coming is not None and coming.event is Event.HOLD:
+            return replace(taken, detail=f"but it will be held by {coming.forbidden}")
+        refused = coming.forbidden if coming is not None and coming.event is Event.FORBID else ""
+        refused = refused or (f"{NOT_NAMED}: {inside}" if inside else "")
+        return replace(taken, detail=f"but it will be refused by {refused}") if refused else taken
+
+    def of_unknown(self, address: str, host: HostState | None) -> RuleVerdict:
+        """What would become of a link to *address*."""
+        if address in self._settings.seeds:
+            return RuleVerdict(RuleDecision.WOULD_TAKE, "seeds", "it is a seed that the crawl has not begun with")
+        as_link = self._as_found(address, Hop.LINK)
+        if isinstance(as_link, Refusal):
+            shown = self._as_found(address, Hop.REQUISITE)
+            detail = "" if isinstance(shown, Refusal) else "as an image, style or script of a page it would be taken"
+            return RuleVerdict(RuleDecision.WOULD_REFUSE, as_link.rule, detail)
+        if inside := self._private(address):
+            return RuleVerdict(RuleDecision.WOULD_REFUSE, NOT_NAMED, inside)
+        if as_link.held:
+            return RuleVerdict(RuleDecision.WOULD_HOLD, as_link.held)
+        line = self._line(address, host) if self._settings.politeness.robots == "obey" else ""
+        if line:
+            return RuleVerdict(RuleDecision.WOULD_REFUSE, self._robots(), line)
+        scope = self._settings.scope
+        rule = f"extra-hops: {scope.extra_hops}" if as_link.strays else f"scope: {scope.scope}"
+        return RuleVerdict(RuleDecision.WOULD_TAKE, self._home_rule(address, 1) or rule)
+
+    def pace(self, address: str) -> str:
+        """The setting by which the host of *address* is asked how fast."""
+        polite = self._settings.politeness
+        for number, limit in enumerate(polite.host_limit):
+            if fnmatchcase(url.host(address), limit.pattern):
+                return f"host-limit[{number}]: {limit}"
+        return f"rate: {polite.rate}" + ("" if polite.rate.starts else " (no limit)")
+
+    def delay(self, host: HostState) -> float:
+        """Seconds of Crawl-delay that the robots.txt of *host* asks for."""
+        return self._rules(host).delay if host.answer is not None else 0.0
+
+    def _taken(self, row: UrlRow) -> RuleVerdict:
+        scope = self._settings.scope
+        if not row.path:
+            return RuleVerdict(RuleDecision.TOOK, "seeds")
+        if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
+            return RuleVerdict(RuleDecision.TOOK, self._robots(), "it says what may be fetched from its host")
+        if is_guess(row.path) and is_unnamed(row.url):
+            return RuleVerdict(RuleDecision.TOOK, f"probe: {scope.probe}", "many sites have it, and name it nowhere")
+        if is_guess(row.path):
+            return RuleVerdict(RuleDecision.TOOK, f"speculative: {scope.speculative}", "only a script names it")
+        if home := self._home_rule(row.url, row.depth):
+            return RuleVerdict(RuleDecision.TOOK, home)
+        return RuleVerdict(RuleDecision.TOOK, *_outside(row, scope))
+
+    def _home_rule(self, address: str, depth: int) -> str:
+        """The rule by which *address*, *depth* links from a seed, lies in the scope; "" where it does not."""
+        scope, everywhere = self._settings.scope, self._terms.scope
+        own = everywhere.own_rule(address, depth) if isinstance(everywhere, Scopes) else ""
+        if own and scope.max_depth is not None and depth > scope.max_depth:
+            return own
+        return self._common_rule(address) or own
+
+    def _common_rule(self, address: str) -> str:
+        """The rule by which *address* lies in the scope of seeds that have the settings of the crawl."""
+        scope = self._settings.scope
+        if self._plain_scope.contains(address):
+            return f"scope: {scope.scope}"
+        if self._listed_scope.contains(address):
+            form = url.form(address)
+            return next(f"scope-surt[{n}]: {text}" for n, text in enumerate(scope.scope_surt) if form.startswith(text))
+        for number, pattern in enumerate(scope.include):
+            if self._narrowed(include=(pattern,), scope_surt=()).contains(address):
+                return f"include[{number}]: {pattern}"
+        return ""
+
+    def _narrowed(self, include: tuple[str, ...], scope_surt: tuple[str, ...]) -> Scope:
+        """What those seeds take that have no settings of their own, by a part of what the settings include."""
+        apart = {own.url for own in self._settings.scope.seed_setting}
+        settings = replace(self._settings.scope, include=include, scope_surt=scope_surt, seed_setting=())
+        seeds = tuple(seed for seed in self._settings.seeds if seed not in apart)
+        scope = Scope(settings, seeds, registered_domains() if settings.scope == "domain" else str)
+        scope.welcome((place, seed) for place, seed in self._moved if seed not in apart)
+        return scope
+
+    def _private(self, address: str) -> str:
+        """Why *address* would be refused as one of the inside, as far as its host says it: no name is looked up."""
+        host = normalized_host(url.host(address))
+        here = host == "localhost" or host.endswith(".localhost")
+        if here and host in {normalized_host(url.host(seed)) for seed in self._settings.seeds}:
+            return ""
+        try:
+            self._guard.check(host, LOOPBACK if here else None)
+        except FetchError as error:
+            return error.reason
+        return ""
+
+    def _as_found(self, address: str, hop: Hop) -> NewUrl | Refusal:
+        """The most favourable verdict on *address* as a reference in the page of one of the seeds."""
+        link, seeds = Link(address, hop), self._settings.seeds
+        near = sorted(seeds[:MOST_PARENTS], key=lambda seed: url.origin(seed) != url.origin(address))
+        parents = (Claim(0, seed, 0, Hop.LINK, "", 0, 0, 0, seed=seed) for seed in near)
+        verdicts = [judged(self._terms, link, parent, self._now) for parent in parents]
+        return next((verdict for verdict in verdicts if isinstance(verdict, NewUrl)), verdicts[0])
+
+    def _robots(self) -> str:
+        return f"robots: {self._settings.politeness.robots}"
+
+    def _rules(self, host: HostState) -> Rules:
+        assert host.answer is not None
+        return Rules(host.answer, product_token(user_agent(self._settings.fetch)))
+
+    def _line(self, address: str, host: HostState | None) -> str:
+        """The line of robots.txt that forbids *address*, with the file it stands in; "" where none does."""
+        if host is None or host.answer is None:
+            return ""
+        rules = self._rules(host)
+        if rules.unreachable:
+            answer = (
+                f"answered {host.answer.status}" if host.answer.status else host.answer.body.decode(errors="replace")
+            )
+            return f"{host.robots_url} could not be had: {answer[:LONGEST_RULE]}"
+        refusal = rules.refusal(address)
+        return f"{host.robots_url} says {refusal[:LONGEST_RULE]}" if refusal else ""
+
+
+def _outside(row: UrlRow, scope: ScopeSettings) -> tuple[str, str]:
+    """Why *row* was taken although it lies outside the scope: rule, and what that means."""
+    match row.hop:
+        case Hop.LINK if row.strays >= LINK_OUTSIDE:
+            return f"extra-hops: {scope.extra_hops}", "a page of the crawl links to it"
+        case Hop.REDIRECT if row.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}:
+            return f"redirects: {scope.redirects}", "a page of the crawl redirects to it"
+        case Hop.REDIRECT:
+            return f"max-redirects: {scope.max_redirects}", "what a page of the crawl needs redirects to it"
+        case Hop.REQUISITE:
+            return f"page-requisites: {str(scope.page_requisites).lower()}", "a page of the crawl needs it to be shown"
+        case Hop.MANIFEST:
+            return f"scope: {scope.scope}", "a sitemap of the site names it"
+    return f"scope: {scope.scope}", "by the settings as they were then; those of today would not take it"

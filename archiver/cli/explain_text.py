@@ -1,0 +1,318 @@
+"""What `explain` and `urls` say: a URL's explanation in words and as JSON, and a reason on one line.
+
+Words are for one glance: a label, what it is, and only what applies. All that came from the network is made harmless.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from archiver.config.settings import Settings
+from archiver.frontier.url_lookup import DiscoveryStep, HostState, RefusedLink, StoredCapture, UrlRow
+from archiver.humanize import duration, printable, volume
+from archiver.model import Hop, State
+from archiver.policy.limits import Allowance
+from archiver.tools.report.summary import iso
+
+LONGEST_URL = 2000  # characters shown
+FIRST_STEPS, LAST_STEPS = 3, 8  # of a long path
+CAPTURES_SHOWN = 5
+REFUSED = "refused"  # not a state of the frontier: a link that scope did not take
+
+HOPS = {
+    Hop.LINK: "link",
+    Hop.REQUISITE: "requisite",
+    Hop.SPECULATIVE: "speculative",
+    Hop.REDIRECT: "redirect",
+    Hop.PREREQUISITE: "robots.txt",
+    Hop.MANIFEST: "sitemap",
+}
+
+
+class RuleDecision(StrEnum):
+    """What a rule has done, or would do."""
+
+    TOOK = "taken"
+    REFUSED = "refused"
+    HELD = "held"
+    WOULD_TAKE = "would be taken"
+    WOULD_REFUSE = "would be refused"
+    WOULD_HOLD = "would be held"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleVerdict:
+    """A decision, the rule as the settings have it, and what else belongs to it."""
+
+    decision: RuleDecision
+    rule: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One URL at one moment. Without `row` the frontier does not hold it."""
+
+    url: str
+    now: float
+    verdict: RuleVerdict
+    running: bool  # whether a process works in the directory
+    settings: Settings
+    row: UrlRow | None = None
+    refused: RefusedLink | None = None  # what the sample of refusals says of it
+    untold: tuple[tuple[str, int], ...] = ()  # rules that refused more links to its host than the sample holds
+    way: tuple[DiscoveryStep, ...] = ()  # to the page that names it, where it was refused
+    way_cut: bool = False
+    place: str = ""  # element and attribute of the last link on the way
+    captures: tuple[StoredCapture, ...] = ()
+    host: HostState | None = None
+    pace: str = ""  # the setting that says how fast its host is asked
+    delay: float = 0.0  # Crawl-delay
+    ahead: int = 0
+
+    @property
+    def state(self) -> str:
+        """Where it is in its life; or refused, or unknown."""
+        if self.row is not None:
+            return self.row.state.value
+        return REFUSED if self.refused is not None else "unknown"
+
+    @property
+    def allowance(self) -> Allowance:
+        """What its host may be asked for."""
+        return Allowance.of(self.settings.limits)
+
+    @property
+    def due(self) -> float:
+        """Before when it will certainly not be fetched; 0 where it does not wait."""
+        if self.row is None or self.row.state is not State.WAITING:
+            return 0.0
+        return max(self.row.due, self.host.parked if self.host else 0.0, self.now)
+
+
+def lines(found: Explanation) -> Iterator[str]:
+    """*found* in words."""
+    yield from _rows("url", [printable(found.url, LONGEST_URL)])
+    yield from _rows("state", [printable(_standing(found), LONGEST_URL)])
+    yield from _rows("rule", list(_rule(found)))
+    yield from _rows("path", list(_path(found)))
+    if found.row is not None:
+        yield from _rows("tries", [printable(_tries(found.row), LONGEST_URL)])
+    yield from _rows("captures", list(_captures(found)))
+    yield from _rows("due", list(map(printable, _waits(found))))
+    yield from _rows("host", [printable(_host(found), LONGEST_URL)])
+
+
+def _rows(label: str, texts: list[str]) -> Iterator[str]:
+    for number, text in enumerate(texts):
+        yield f"{'' if number else label:<9} {text}"
+
+
+def _standing(found: Explanation) -> str:
+    row = found.row
+    if row is None:
+        would = found.verdict.decision.value
+        if found.refused is not None:
+            return f"refused when the crawl met it; judged today it {would}"
+        return f"unknown: no page that was read led here, or its link was refused; a link to it {would}"
+    reason = why(row, found.now, found.allowance)
+    return f"{row.state.value}{': ' if reason else ''}{reason}"
+
+
+def held_back(row: UrlRow, allowance: Allowance) -> str:
+    """The limit for which *row* waits, as the settings have it; "" where there is none."""
+    waits = row.state is State.WAITING and row.priority >= 0
+    return allowance.reached(row.spent, row.received) if waits else ""
+
+
+def why(row: UrlRow, now: float, allowance: Allowance) -> str:
+    """Why *row* is what it is, in a few words; for a waiting one, what it waits for as far as it is known by itself."""
+    match row.state:
+        case State.ARCHIVED:
+            answered = f"answered {row.status}" if row.status else "answered"
+            return row.note if answered in row.note else "; ".join(filter(None, (answered, row.note)))
+        case State.FAILED | State.EXCLUDED:
+            return row.note if row.failure and row.note.startswith(row.failure) else _joined(row.failure, row.note)
+        case State.HELD:
+            return row.note
+    last = row.note or (f"answered {row.status}" if row.status else "")
+    if limit := held_back(row, allowance):
+        return _joined(f"its host is held back by {limit}", last)
+    if row.due > now:
+        return _joined(f"a retry in {duration(row.due - now)}" if row.tries else f"in {duration(row.due - now)}", last)
+    return _joined("due again", last) if row.again or row.tries else "due"
+
+
+def _joined(one: str, other: str) -> str:
+    return ": ".join(filter(None, (one, other)))
+
+
+def _rule(found: Explanation) -> Iterator[str]:
+    verdict = found.verdict
+    if found.refused is not None and found.row is None:
+        yield printable(f"refused by {found.refused.rule}", LONGEST_URL)
+        yield printable(f"as a link of {found.refused.via}", LONGEST_URL)
+        if verdict.decision is RuleDecision.WOULD_REFUSE and verdict.rule == found.refused.rule:
+            return
+    yield printable(f"{verdict.decision.value} by {verdict.rule}", LONGEST_URL)
+    if verdict.detail:
+        yield printable(verdict.detail, LONGEST_URL)
+    for rule, links in () if found.row or found.refused else found.untold[:3]:
+        yield printable(f"({links} links to this host were refused by {rule}; not all of them are kept)")
+
+
+def _path(found: Explanation) -> Iterator[str]:
+    steps = found.way
+    if found.way_cut:
+        yield "… (the beginning is not known)"
+    left_out = len(steps) - FIRST_STEPS - LAST_STEPS
+    for number, step in enumerate(steps):
+        if left_out > 1 and number == FIRST_STEPS:
+            yield f"… {left_out} more"
+        if left_out > 1 and FIRST_STEPS <= number < FIRST_STEPS + left_out:
+            continue
+        yield f"{_letter(step):<13} {printable(step.url, LONGEST_URL)}"
+    if steps and found.row is None:
+        yield f"{f'  {REFUSED}':<13} {printable(found.url, LONGEST_URL)}"
+    if found.place:
+        yield f"{'':<13} (named by {printable(found.place)})"
+
+
+def _letter(step: DiscoveryStep) -> str:
+    return f"{step.hop.value} {HOPS[step.hop]}" if step.hop else "  seed"
+
+
+def _tries(row: UrlRow) -> str:
+    last = row.failure or (f"status {row.status}" if row.status else "")
+    again = f"; made due again {row.again} time{'' if row.again == 1 else 's'}" if row.again else ""
+    told = f", the last {iso(row.settled)}: {last or 'no answer'}" if row.settled else ""
+    return f"{row.tries}{told}{again}"
+
+
+def _captures(found: Explanation) -> Iterator[str]:
+    for capture in found.captures[:CAPTURES_SHOWN]:
+        cut = f", cut: {capture.truncated}" if capture.truncated else ""
+        cut += f", a revisit: {capture.revisit}" if capture.revisit else ""
+        what = f"{capture.status} {capture.mime}".strip()
+        yield printable(f"{iso(capture.moment)}  {what}, {volume(capture.received)}{cut}", LONGEST_URL)
+        yield printable(f"  archive/{capture.file}, offset {capture.offset}, {capture.digest}", LONGEST_URL)
+    more = len(found.captures) - CAPTURES_SHOWN
+    if more > 0:
+        yield f"and {more} earlier"
+
+
+def _waits(found: Explanation) -> Iterator[str]:
+    """Everything that has to happen before a waiting URL is fetched."""
+    row, host = found.row, found.host
+    if row is None or row.state is not State.WAITING:
+        return
+    limit = held_back(row, found.allowance)
+    if limit:
+        yield f"a larger limit: its host has reached {limit}"
+    begun = bool(limit)
+    if host is not None and host.paused:
+        yield "the next run: its host refuses us and is paused"
+        begun = True
+    if host is not None and host.parked > found.now:
+        why_parked = "its host does not answer and sleeps" if host.failing else "its host asked for patience"
+        yield f"{why_parked}, until {iso(host.parked)}, in {duration(host.parked - found.now)}"
+        begun = True
+    if row.due > found.now:
+        yield f"not before {iso(row.due)}, in {duration(row.due - found.now)}"
+        begun = True
+    if host is not None and host.robots == "unknown" and row.priority >= 0 and _obeys(found):
+        yield "when robots.txt of its host is answered"
+        begun = True
+    if not begun:
+        yield "now"
+    if found.ahead:
+        yield f"{found.ahead} other URL{'' if found.ahead == 1 else 's'} of its host first"
+    if not found.running:
+        yield "nobody works in this directory; archiver resume goes on"
+
+
+def _host(found: Explanation) -> str:
+    host = found.host
+    if host is None:
+        return "not known to the crawl yet"
+    said = {"unknown": "not asked yet", "known": "answered", "unreachable": "could not be had"}[host.robots]
+    if host.answer is not None and host.answer.status:
+        said += f" {host.answer.status}" if host.robots == "known" else f" ({host.answer.status})"
+    parts = [host.key, f"{host.waiting} waiting", f"robots.txt {said}", found.pace]
+    if found.delay:
+        parts.append(f"Crawl-delay {found.delay:g} s")
+    if host.slowed:
+        parts.append(f"slowed down ({host.slowed})" + (f" to {host.rate:.2g}/s" if host.rate else ""))
+    if host.failing:
+        parts.append(f"silent since {iso(host.failing)}")
+    return ", ".join(parts)
+
+
+def _obeys(found: Explanation) -> bool:
+    return found.settings.politeness.robots == "obey"
+
+
+def as_json(found: Explanation) -> dict[str, Any]:
+    """*found* as JSON has it."""
+    row, host = found.row, found.host
+    return {
+        "url": found.url,
+        "known": row is not None or found.refused is not None,
+        "state": found.state,
+        "running": found.running,
+        "decision": found.verdict.decision.value,
+        "rule": found.verdict.rule,
+        "detail": found.verdict.detail,
+        "refused": {"rule": found.refused.rule, "via": found.refused.via} if found.refused else None,
+        "refused_on_host": dict(found.untold),
+        "reason": why(row, found.now, found.allowance) if row else "",
+        "path": _steps(found),
+        "path_cut": found.way_cut,
+        "place": found.place,
+        "hops": row.path if row else None,
+        "depth": row.depth if row else None,
+        **tried(row),
+        "captures": [_capture(capture) for capture in found.captures],
+        "due": iso(found.due),
+        "waits_for": list(_waits(found)),
+        "ahead": found.ahead,
+        "host": {
+            **{name: value for name, value in asdict(host).items() if name not in {"answer", "parked", "failing"}},
+            "parked": iso(host.parked),
+            "failing": iso(host.failing),
+            "robots_status": host.answer.status if host.answer else None,
+            "crawl_delay": found.delay,
+            "configured": found.pace,
+        }
+        if host
+        else None,
+    }
+
+
+def tried(row: UrlRow | None) -> dict[str, Any]:
+    """What came of the tries of *row*."""
+    if row is None:
+        return {"tries": 0, "again": 0, "status": 0, "failure": "", "note": "", "settled": None}
+    return {
+        "tries": row.tries,
+        "again": row.again,
+        "status": row.status,
+        "failure": row.failure,
+        "note": row.note,
+        "settled": iso(row.settled),
+    }
+
+
+def _steps(found: Explanation) -> list[dict[str, str]]:
+    steps = [{"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.way]
+    last = [{"url": found.url, "hop": "", "how": REFUSED}] if steps and found.row is None else []
+    return steps + last
+
+
+def _how(step: DiscoveryStep) -> str:
+    return HOPS[step.hop] if step.hop else "seed"
+
+
+def _capture(capture: StoredCapture) -> dict[str, Any]:
+    return {**asdict(capture), "moment": iso(capture.moment), "file": f"archive/{capture.file}"}

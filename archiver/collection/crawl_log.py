@@ -1,0 +1,128 @@
+"""crawl.log: one line for each visit, field for field as Heritrix writes it, so that archives' tools read it.
+
+Fields: log time, status, size, URL, hop path, via, media type, worker, start and duration, digest, source tag,
+annotations. A field that is not known is `-` (a media type: `unknown`); no field holds a space, and a comma stands only
+between two annotations. The log is a convenience: the frontier and the WARCs are the record, and a line that a crash
+took is not made again.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from archiver.storage import open_file, storage, sync_data, sync_folder
+
+MAX_HOPS = 50  # letters of a hop path; of a longer one the first are only counted
+WORKER = "#000"  # visits are tasks of one process: there is no thread of their own to name
+_TYPE = re.compile(r"[^\s;,]+")
+
+
+class LogLine(NamedTuple):
+    """What one line says."""
+
+    logged: float  # seconds since the epoch
+    status: int  # HTTP status, or Heritrix's negative code
+    size: int | None  # bytes of payload
+    url: str
+    path: str  # hops from the seed
+    via: str | None
+    mime: str
+    started: float | None  # seconds since the epoch
+    took: float
+    digest: str
+    annotations: Sequence[str]
+    source: str = ""  # the seed behind it: Heritrix's source tag
+
+    def render(self) -> str:
+        """The line, without its line end."""
+        second, millis = _moment(self.logged)
+        logged = f"{_second(second, '%Y-%m-%dT%H:%M:%S')}.{millis:03}Z"
+        start = "-"
+        if self.started is not None:
+            second, millis = _moment(self.started)
+            start = f"{_second(second, '%Y%m%d%H%M%S')}{millis:03}+{round(self.took * 1000)}"
+        return (
+            f"{logged} {self.status:5} {'-' if self.size is None else self.size:>10} {_word(self.url)} "
+            f"{_hops(self.path)} {_word(self.via or '-')} {_type(self.mime)} {WORKER} {start} {self.digest or '-'} "
+            f"{_word(self.source or '-')} {_remarks(self.annotations)}"
+        )
+
+
+def _moment(seconds: float) -> tuple[int, int]:
+    """Seconds and milliseconds, of *seconds* since the epoch to the nearest microsecond."""
+    whole, part = divmod(seconds, 1)
+    millis = round(part * 1e6) // 1000
+    return (int(whole), millis) if millis < 1000 else (int(whole) + 1, 0)
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int, form: str) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
+
+
+def _hops(path: str) -> str:
+    """`LLE`, `-` for a seed's own, `12+LLR…` beyond what is shown."""
+    if len(path) <= MAX_HOPS:
+        return path or "-"
+    return f"{len(path) - MAX_HOPS}+{path[-MAX_HOPS:]}"
+
+
+@lru_cache(maxsize=64)
+def _type(mime: str) -> str:
+    """A media type without what follows it, be it parameters or nonsense."""
+    found = _TYPE.search(mime[:200])
+    return _word(found[0]) if found else "unknown"
+
+
+def _remarks(annotations: Sequence[str]) -> str:
+    if not annotations:
+        return "-"
+    return _word(",".join(each.replace(",", "%2C") if "," in each else each for each in annotations)) or "-"
+
+
+def _word(text: str) -> str:
+    if text.isprintable() and " " not in text:
+        return text
+    return "".join(char if char.isprintable() and char != " " else "%20" for char in text)
+
+
+def _end_line(file: BinaryIO) -> None:
+    """A line that a crash or a full disk cut off must not run into the next one."""
+    if file.seek(0, os.SEEK_END):
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+
+
+class CrawlLog:
+    """Appends lines to one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with storage(path):
+            self._file = open_file(path, "a+b")
+            _end_line(self._file)
+
+    def write(self, lines: Sequence[LogLine]) -> None:
+        """Append *lines*."""
+        text = "".join(line.render() + "\n" for line in lines).encode()
+        with storage(self._path, lambda: len(text)):
+            self._file.write(text)
+            self._file.flush()
+
+    def close(self) -> None:
+        """No more lines; all of them are on disk when this returns."""
+        with storage(self._path):
+            sync_data(self._file)
+            self._file.close()
+            sync_folder(self._path.parent)
+
+    def abandon(self) -> None:
+        """Close without a word: something failed already."""
+        with suppress(OSError):
+            self._file.close()

@@ -1,0 +1,165 @@
+"""One crawl, one process: a lock that dies with its holder, and says who that is."""
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from archiver.collection.layout import Layout
+from archiver.errors import ConfigError
+from archiver.storage import open_file, storage
+
+TRIES, PAUSE = 5, 0.02  # seconds
+SIGNING_TRIES = 50  # until the holder must have signed: a second
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _FAR = 1 << 30  # Windows locks bytes and keeps others from reading them: lock one where nobody reads
+
+    def _take(file: IO[str]) -> None:
+        file.seek(_FAR)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _take(file: IO[str]) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _opened(path: Path) -> tuple[IO[str], bool]:
+    """The file at *path*, and whether it may be written; one that may only be read can be locked all the same."""
+    try:
+        return _text(open_file(path, "a+b")), True
+    except PermissionError:
+        return _text(open_file(path)), False
+
+
+def _text(file: BinaryIO) -> IO[str]:
+    return TextIOWrapper(file, encoding="utf-8", errors="replace")
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process *pid* runs here; on Windows, which has no such question, always true."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid > 0
+
+
+class Lock:
+    """Holds *path* as long as it is open; the operating system lets it go when the process ends, however it ends."""
+
+    def __init__(self, path: Path) -> None:
+        with storage(path):
+            self._file, writable = _opened(path)
+        try:
+            self._try()
+        except OSError:
+            holder = self._holder()
+            self._file.close()
+            message = f"{path.parent}: {holder} is working in it; wait until it ends, or stop it"
+            raise ConfigError(message) from None
+        if writable:
+            try:
+                self._sign(path)
+            except BaseException:
+                self.release()
+                raise
+
+    def _sign(self, path: Path) -> None:
+        text = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        with storage(path, lambda: len(text)):
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(text)
+            self._file.flush()
+
+    def _try(self) -> None:
+        """Take it, looking again for a moment: who asks for the status of a crawl holds it for an instant."""
+        for _ in range(TRIES - 1):
+            try:
+                _take(self._file)
+            except OSError:
+                time.sleep(PAUSE)
+            else:
+                return
+        _take(self._file)
+
+    def _holder(self) -> str:
+        """Name the process that holds the lock; one that has just taken it may not have signed yet."""
+        for _ in range(SIGNING_TRIES):
+            with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
+                self._file.seek(0)
+                known = json.load(self._file)
+                if known["host"] != socket.gethostname() or _is_alive(int(known["pid"])):
+                    return f"process {known['pid']} on {known['host']}"
+            time.sleep(PAUSE)
+        return "another process"
+
+    def release(self) -> None:
+        """Let it go, whatever the disk says: the lock is the open file, its text is for people."""
+        with suppress(OSError):  # also where it may only be read
+            self._file.seek(0)
+            self._file.truncate()
+        with suppress(OSError):
+            self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that works in a directory; pid 0 where it does not say."""
+
+    pid: int = 0
+    host: str = ""
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}" if self.pid else "another process"
+
+
+def holder(directory: Path) -> Holder | None:
+    """Who works in *directory* now; None where nobody does, or where this system cannot tell."""
+    try:
+        with open_file(Layout(directory).lock) as file, _free(file) as free:
+            return None if free else _named(file.read(4096).decode(errors="replace"))
+    except OSError:
+        return None
+
+
+@contextmanager
+def _free(file: BinaryIO) -> Iterator[bool]:
+    """Whether nobody holds the lock on *file*."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        yield True
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _named(text: str) -> Holder:
+    with suppress(ValueError, TypeError, KeyError):
+        found = json.loads(text)
+        return Holder(int(found["pid"]), str(found["host"]))
+    return Holder()

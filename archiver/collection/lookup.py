@@ -1,0 +1,277 @@
+"""Finds captures in a collection, and reads the records that the index points at.
+
+A key of the index stands for http and https, and for a host with www and without; here the exact URL goes before the
+others. A revisit leads to its original as in pywb: a capture of the same key with the same digest, else the capture
+that its record refers to by URL and date.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import chain, islice, takewhile
+from operator import eq
+from pathlib import Path
+from shlex import quote
+
+from archiver import url
+from archiver.collection import index_search, safe_paths
+from archiver.collection.dates import DateRange, date_range
+from archiver.collection.index_search import IndexLines
+from archiver.collection.layout import Layout
+from archiver.collection.payload import read_answer
+from archiver.collection.records import is_below, record_at
+from archiver.errors import ArchiveError, ConfigError
+from archiver.model import Profile
+from archiver.storage import OPEN
+from archiver.warc import cdx, cdxj
+from archiver.warc.cdxj import IndexEntry, is_revisit
+from archiver.warc.reader import Record
+from archiver.warc.records import profile_of, referred
+
+METHOD = "__wb_method="  # in keys of answers to other requests than GET
+HIGHEST = "99999999999999"
+_ALL = DateRange("0" * 14, HIGHEST)
+_MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
+_NEAR = 3
+_OF_FOLDERS = ("index.html", "index.htm", "index.xhtml", "index.php", "default.html", "default.htm")
+_ARC = (".arc", ".arc.gz")
+
+Records = Callable[[str, int], AbstractContextManager[Record]]  # by the name of a WARC and an offset in it
+
+
+class Holdings:
+    """One collection, its index opened."""
+
+    def __init__(self, directory: Path, index: IndexLines, records: Records) -> None:
+        self.directory = directory
+        self._index = index
+        self._records = records
+
+    @classmethod
+    @contextmanager
+    def opened(cls, directory: Path) -> Iterator["Holdings"]:
+        """What *directory* holds at this moment."""
+        layout = Layout(directory)
+        safe_paths.check_files(directory)
+        if not layout.archive.is_dir():
+            whole = directory.parent if Layout(directory.parent).archive.is_dir() else None
+            instead = f"; it is a part of the collection {whole}" if whole else ""
+            raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
+        if not layout.indexes.is_dir():
+            raise ConfigError(f"{directory} holds no index; {_make(directory)}")
+        with index_search.open_index_files(layout.indexes) as index:
+            if not len(index) and any(layout.archive.iterdir()):
+                raise ConfigError(f"{layout.indexes} holds no index; {_make(directory)}")
+            yield cls(directory, index, partial(record_of, layout.archive))
+
+    @classmethod
+    @contextmanager
+    def of_index(cls, place: Path, indexes: Path, records: Records) -> Iterator["Holdings"]:
+        """What the index files in the folder *indexes* list of the archive at *place*, whose *records* are given."""
+        with index_search.open_index_files(indexes) as index:
+            yield cls(place, index, records)
+
+    def entries(self) -> Iterator[IndexEntry]:
+        """Every capture, by key and date."""
+        return _once(self._index.since(b""))
+
+    def of_host(self, host: str) -> Iterator[IndexEntry]:
+        """Every capture of *host*, which may have a port, by key and date."""
+        key = cdxj.lookup_key(f"http://{host}/").removesuffix("/").removesuffix(")")
+        ends = (")",) if ":" in host.rpartition("]")[2] else (")", ":")
+        found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in ends)
+        return (entry for entry in _once(found) if host in names(entry.url))
+
+    def of_domain(self, domain: str) -> Iterator[IndexEntry]:
+        """Every capture of *domain* and of all hosts below it, by key and date."""
+        key = cdxj.lookup_key(f"http://{domain}/").removesuffix("/").removesuffix(")")
+        found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in (")", ",", ":"))
+        return (entry for entry in _once(found) if any(f".{name}".endswith(f".{domain}") for name in names(entry.url)))
+
+    def of_prefix(self, prefix: str) -> Iterator[IndexEntry]:
+        """Every capture whose URL begins with *prefix*; one without a scheme stands for both."""
+        bare = prefix.partition("://")[2] if "://" in prefix else prefix
+        host, slash, path = bare.partition("/")
+        if slash:
+            folder = path.partition("?")[0].partition(";")[0].rpartition("/")[0]
+            key = cdxj.lookup_key(url.canonical(f"http://{host}/{folder}") or f"http://{host}/").rstrip("/")
+            found = _once(self._index.beginning(key.encode()))
+        else:
+            found = self.entries()
+        return (entry for entry in found if _begins(entry.url, prefix))
+
+    def of_url(self, address: str) -> Iterator[IndexEntry]:
+        """Every capture of exactly *address*, by date."""
+        return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)
+
+    def of_key(self, address: str) -> Iterator[IndexEntry]:
+        """Every capture that has the key of *address*, by date; then answers to what was no GET, as forms."""
+        key = cdxj.lookup_key(address.encode("utf-8", "replace").decode())
+        sent = f"{key}{'&' if '?' in key else '?'}{METHOD}"
+        return chain(self._under(key), _once(self._index.beginning(sent.encode())))
+
+    def _under(self, key: str) -> Iterator[IndexEntry]:
+        return _once(self._index.beginning(f"{key} ".encode()))
+
+    def closest(self, address: str, at: DateRange | None = None) -> IndexEntry | None:
+        """The capture of *address* that is closest to *at*, the newest without; None without any.
+
+        Where there is none of exactly this URL, one that pywb would show for it; answers to a GET go before others.
+        """
+        ranked: list[IndexEntry | None] = [None] * 4
+        for entry in self.of_key(address):
+            place = 2 * (METHOD in entry.key) + (_canonical(entry.url) != address)
+            ranked[place] = closer(ranked[place], entry, at or _ALL)
+        return next((entry for entry in ranked if entry is not None), None)
+
+    def near(self, address: str) -> list[str]:
+        """A few URLs that are held and look most like *address*, which is not."""
+        key = cdxj.lookup_key(address).partition("?")[0]
+        names: dict[str, None] = {}
+        for start in (key, key.rstrip("/").rpartition("/")[0] + "/"):
+            for entry in islice(_once(self._index.beginning(start.encode())), _MOST_NEAR):
+                names[entry.url] = None
+            if len(names) >= _NEAR:
+                break
+        ranked = dict.fromkeys((*self._pages_of(address), *sorted(names, key=lambda name: -_alike(name, address))))
+        return [*ranked][:_NEAR]
+
+    def _pages_of(self, address: str) -> Iterator[str]:
+        """The page that a server shows for the folder *address*, by its own name."""
+        page, sign, query = address.partition("?")
+        if not sign and not query:
+            folder = page.removesuffix("/") + "/"
+            yield from (folder + name for name in _OF_FOLDERS if any(self.of_url(folder + name)))
+
+    def record(self, entry: IndexEntry) -> AbstractContextManager[Record]:
+        """The record of *entry*."""
+        return self.record_at(entry.filename, entry.offset)
+
+    def record_at(self, name: str, offset: int) -> AbstractContextManager[Record]:
+        """The record at a place that the index names."""
+        return self._records(name, offset)
+
+    def original(self, entry: IndexEntry) -> IndexEntry | None:
+        """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
+        if not is_revisit(entry):
+            return entry
+        found = _same_payload(self._under(entry.key), entry)
+        if found is not None:
+            return found
+        with self.record(entry) as record:
+            named, not_modified = referred(record), profile_of(record) is Profile.NOT_MODIFIED
+        at = _moment(named.date)
+        of_key = self.of_key(_canonical(named.url or entry.url))
+        others = [one for one in of_key if not is_revisit(one) and METHOD not in one.key]
+        same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
+        by_date = at is not None and (not_modified or not entry.digest.strip("-"))  # it says of no payload which one
+        best: IndexEntry | None = None
+        for one in same or (others if by_date else ()):
+            best = closer(best, one, at or _ALL)
+        return best
+
+    def location(self, entry: IndexEntry) -> str | None:
+        """Where the redirect *entry* leads; None where it does not say."""
+        with self.record(entry) as record:
+            reference = read_answer(record).framing.first("location")
+        return url.join(entry.url, _utf8(reference)) if reference else None
+
+
+def _make(directory: Path) -> str:
+    return f"make it with: archiver index {quote(str(directory))}"
+
+
+def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:
+    """The record at a place that an index names, of whatever origin; nothing outside *archive* is read."""
+    if not (is_below(name) and 0 <= offset < 1 << 63):
+        raise ArchiveError(f"{archive}: its index names a place that cannot be: offset {offset} of {name[:200]!r}")
+    if name.lower().endswith(_ARC):
+        path = archive / name
+        raise ArchiveError(f"{path} is an ARC file; make a WARC of it: archiver import {quote(str(path))} -o DIR")
+    return record_at(archive, name, offset)
+
+
+def closer(one: IndexEntry | None, other: IndexEntry, at: DateRange) -> IndexEntry:
+    """Of two captures the one closer to *at*; of equal ones the newer."""
+    if one is None:
+        return other
+
+    def rank(entry: IndexEntry) -> tuple[float, str, bool]:
+        return -at.distance(entry.timestamp[:14]), entry.timestamp, not is_revisit(entry)
+
+    return max(one, other, key=rank)
+
+
+def _once(found: Iterable[bytes]) -> Iterator[IndexEntry]:
+    """The entries of sorted *found*, each once, though two files may hold it while a crawl puts them together."""
+    last: set[tuple[str, int]] = set()
+    when = ("", "")
+    for line in found:
+        entry = cdx.read_line(line)
+        if entry is None:
+            continue
+        if (entry.key, entry.timestamp) != when:
+            last.clear()
+            when = (entry.key, entry.timestamp)
+        place = (entry.filename.removesuffix(OPEN), entry.offset)
+        if place not in last:
+            last.add(place)
+            yield entry
+
+
+def _same_payload(entries: Iterable[IndexEntry], revisit: IndexEntry) -> IndexEntry | None:
+    """The latest capture before *revisit* with its digest, or else the first after it."""
+    digest, best = _digest(revisit.digest), None
+    for entry in entries if digest else ():
+        if is_revisit(entry) or _digest(entry.digest) != digest:
+            continue
+        if best is not None and entry.timestamp > revisit.timestamp:
+            break
+        best = entry
+    return best
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two URLs begin and end with alike, whatever their schemes."""
+    one, other = one.partition("://")[2], other.partition("://")[2]
+    return sum(_same(one, other)) + sum(_same(reversed(one), reversed(other)))
+
+
+def _same(one: Iterable[str], other: Iterable[str]) -> Iterator[bool]:
+    return takewhile(bool, map(eq, one, other))
+
+
+def _digest(written: str) -> str:
+    """A digest to be compared: some indexers leave the name of SHA-1 out, some writers call SHA-256 `sha-256`."""
+    name, colon, value = written.partition(":")
+    name = name.lower().replace("-", "")
+    return value if name == "sha1" else f"{name}:{value}" if colon else written
+
+
+def _moment(date: str) -> DateRange | None:
+    try:
+        return date_range(date, "WARC-Refers-To-Date")
+    except ConfigError:
+        return None
+
+
+def _canonical(address: str) -> str:
+    return url.canonical(address) or address
+
+
+def names(address: str) -> tuple[str, ...]:
+    """The names by which the host of *address* may be called: with its port, and without."""
+    found = url.canonical(address)
+    return (url.host(found), url.authority(found)) if found else ()
+
+
+def _begins(address: str, prefix: str) -> bool:
+    return (address if "://" in prefix else address.partition("://")[2]).startswith(prefix)
+
+
+def _utf8(value: str) -> str:
+    """A field's *value* as servers mean it."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value

@@ -1,0 +1,194 @@
+"""What lies in `archive/`: its WARC files, and one record of them, read from where an index or the database points.
+
+A stored response as what a revisit may name: read whole from its place, and only if every byte is what it was.
+
+Reading costs less than storing the payload once more, and naming a record that is damaged would lose a payload.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import BinaryIO, NamedTuple
+
+from archiver import storage as disk
+from archiver.collection.layout import Layout
+from archiver.errors import ArchiveError
+from archiver.http import Digester, content_codings, read_beginning
+from archiver.model import Framing, Links, Profile, Revisit
+from archiver.storage import OPEN, is_bare, storage
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record, read_records
+from archiver.warc.records import VisitMetadata, parse_date, target_of
+
+WARC_ENDINGS = (".warc", ".warc.gz")
+DEEPEST = 8  # folders in an archive
+ARCHIVE_ENDINGS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)  # of whatever can be imported
+
+
+def warc_files(layout: Layout) -> list[Path]:
+    """The WARC files of a collection, whoever wrote them, open ones too, by name; none where it has no archive."""
+    if not layout.archive.is_dir():
+        return []
+    with storage(layout.archive):
+        return sorted(path for path in layout.archive.iterdir() if _is_warc(path.name) and path.is_file())
+
+
+def maybe_ours(layout: Layout) -> list[Path]:
+    """Those that this program may have written: it compresses all."""
+    return [path for path in warc_files(layout) if path.name.removesuffix(OPEN).endswith(".gz")]
+
+
+@contextmanager
+def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
+    """The record at *offset* of the WARC *name* in *folder*, whether the file has its final name yet or not.
+
+    Its block is still to be read, and only inside the context. Raises `ArchiveError` where there is no such file or
+    no record begins there; reading a damaged block raises `Torn`.
+    """
+    path, found = open_warc(folder, name)
+    with storage(path), found as file:
+        try:
+            record = next(read_records(file, offset), None)
+        except DamagedRecord as torn:
+            raise ArchiveError(f"{path}: {torn}") from None
+        if record is None:
+            raise ArchiveError(f"{path}: it ends before offset {offset}, where a record should begin")
+        yield record
+
+
+def open_warc(folder: Path, name: str) -> tuple[Path, BinaryIO]:
+    """The WARC *name* in *folder*, whether it has its final name yet or not; raises `ArchiveError`."""
+    name = name.removesuffix(OPEN)
+    for path in _names(folder, name):
+        with storage(path), suppress(FileNotFoundError):
+            return path, disk.open_file(path)
+    raise ArchiveError(f"{folder / name} is missing")
+
+
+def is_stored(folder: Path, name: str) -> bool:
+    """Whether there is a WARC *name* in *folder*, whether it has its final name yet or not."""
+    name = name.removesuffix(OPEN)
+    return bool(name) and any(path.is_file() for path in _names(folder, name))
+
+
+def is_below(name: str) -> bool:
+    """Return whether *name* can be that of a file in a folder, or in one below it."""
+    path = PurePath(name)
+    outside = path.is_absolute() or path.drive or ".." in path.parts
+    return not outside and 0 < len(path.parts) <= DEEPEST and all(is_bare(part) for part in path.parts)
+
+
+def _names(folder: Path, name: str) -> tuple[Path, ...]:
+    """Where the file may be found, looked at in this order: it may get its final name in this very moment.
+
+    Names come from indexes and databases: one that leads out of *folder* is that of no file.
+    """
+    if not is_below(name):
+        return ()
+    return folder / name, folder / (name + OPEN), folder / name
+
+
+def _is_warc(name: str) -> bool:
+    return name.removesuffix(OPEN).endswith(WARC_ENDINGS)
+
+
+LONGEST_NOTES = 8 << 20  # bytes of a metadata record
+
+_ALGORITHMS = frozenset(("sha1", "sha256"))
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # what may stand in a field
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
+_ID = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+>")
+_CHUNK_SIZE = re.compile(rb"\s*[0-9A-Fa-f]+\s*(?:;[^\n]*)?\n")  # what readers take for the beginning of a chunk
+_NOT_WHOLE = ("WARC-Truncated", "WARC-Segment-Number")
+
+
+class RevisitOriginal(NamedTuple):
+    """One response record that is sound."""
+
+    url: str
+    date: str  # character for character
+    record_id: str
+    digest: str  # of its payload
+    length: int  # of its payload
+    framing: Framing
+    like_chunks: bool  # not chunked, but a reader that is told so would believe it
+    plain: bool  # well-formed, with nothing behind the payload: no reader finds another payload in it
+
+
+def original_at(folder: Path, name: str, offset: int) -> RevisitOriginal | None:
+    """The response at *offset* of the WARC *name* in *folder*; None where there is none that is whole and sound."""
+    try:
+        with record_at(folder, name, offset) as record:
+            return _original(record)
+    except (ArchiveError, DamagedRecord, ValueError, OverflowError):  # of an offset that a foreign index names, too
+        return None
+
+
+def links_at(folder: Path, name: str, offset: int) -> Links | None:
+    """Return what the metadata record says that the response at *offset* of the WARC *name* links to; None without one.
+
+    Its links stand there themselves: they are not those of another response.
+    """
+    with suppress(ArchiveError, OSError, DamagedRecord, ValueError, OverflowError), open_warc(folder, name)[1] as file:
+        response, *others = islice(read_records(file, offset), 3)  # with request and metadata, which follow at once
+        for record in others:
+            named = record.first("WARC-Concurrent-To") == response.first("WARC-Record-ID")
+            if named and record.type == "metadata" and (record.size or 0) <= LONGEST_NOTES:
+                notes = VisitMetadata.read(b"".join(record.pieces()))
+                return notes.links if notes.links_of is None else None
+    return None
+
+
+def codings(framing: Framing) -> tuple[str, ...]:
+    """How the head says that the body is coded: its content codings, and chunked.
+
+    Replay joins the head of a revisit to the stored body: pywb undoes chunks only where that head names them, and
+    lets a body pass that is not chunked though the head says so.
+    """
+    content = content_codings(framing.fields)
+    return (*content, "chunked") if framing.chunked else content
+
+
+def revisit_of(original: RevisitOriginal, profile: Profile = Profile.IDENTICAL) -> Revisit:
+    """What a record says that stands for the payload of *original*."""
+    return Revisit(profile, original.url, original.date, original.record_id, original.digest, original.length)
+
+
+def is_target(url: str) -> bool:
+    """Whether *url* can stand in a field that names a record."""
+    return _URI.fullmatch(url) is not None
+
+
+def _original(record: Record) -> RevisitOriginal | None:
+    url = target_of(record)
+    date, record_id = record.first("WARC-Date") or "", record.first("WARC-Record-ID") or ""
+    stated = record.first("WARC-Payload-Digest") or ""
+    algorithm = stated.partition(":")[0]
+    named = is_target(url) and _DATE.fullmatch(date) and _ID.fullmatch(record_id)
+    if record.type != "response" or not named or algorithm not in _ALGORITHMS:
+        return None
+    if any(record.first(name) is not None for name in _NOT_WHOLE):
+        return None
+    parse_date(date)
+    pieces = record.pieces()
+    begin, framing = read_beginning(pieces)
+    like_chunks = not framing.chunked and _CHUNK_SIZE.match(begin, framing.head_length) is not None
+    digester = Digester(algorithm, framing)
+    digester.feed(begin)
+    for piece in pieces:
+        digester.feed(piece)
+    found = digester.digests()
+    if found.payload != stated:
+        return None
+    return RevisitOriginal(
+        url,
+        date,
+        record_id,
+        found.payload,
+        found.payload_length,
+        framing,
+        like_chunks,
+        plain=not (framing.faults or digester.irregular),
+    )

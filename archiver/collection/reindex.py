@@ -1,0 +1,251 @@
+"""The index made from WARC files alone, whoever wrote them: line for line as cdxj-indexer has it.
+
+Reads each record once, and holds no more of one than an HTTP head, or a request's body up to a bound. A record that is
+not whole is left out; one that is whole but for the line ends behind it is listed. Of several records that share a
+gzip member only the first has a place. Records inside the body of a damaged record of ours are left out.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from archiver.collection.imports import imported_files
+from archiver.collection.index import Index
+from archiver.collection.layout import Layout
+from archiver.collection.records import warc_files
+from archiver.http import Dechunker, read_beginning
+from archiver.http.head import MAX_HEAD
+from archiver.storage import OPEN, storage
+from archiver.warc.cdxj import NEVER_LISTED, REVISIT, ListedRecord, is_http, is_listed, target, text, timestamp
+from archiver.warc.members import DamagedRecord
+from archiver.warc.post import MAX_BODY, key_parts
+from archiver.warc.reader import Record, scan
+from archiver.warc.resources import mime_of
+from archiver.warc.warcinfo import ForgedRecords
+
+_WITH_BODY = frozenset(("POST", "PUT"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a request says of the key of its answer."""
+
+    method: str
+    content_type: str
+    length: str | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordInFile:
+    """One record of a file, in its place between others."""
+
+    kind: str
+    url: str
+    id: str | None
+    concurrent: str | None
+    offset: int
+    inner: int
+    listed: ListedRecord | None = None  # its length is 0 where only the next record shows it
+    request: _Request | None = None
+
+
+def rebuild(directory: Path) -> int:
+    """Write index.cdxj of the collection at *directory* from its WARCs; how many lines were made."""
+    layout = Layout(directory)
+    index = Index(layout.indexes)
+    with storage(layout.indexes):
+        layout.indexes.mkdir(exist_ok=True)
+        index.forget_runs()
+    count = 0
+    for path in warc_files(layout):
+        count += add_file(index, path)
+    index.finish(anew=True)
+    index.forget_runs()
+    return count
+
+
+def add_file(index: Index, path: Path) -> int:
+    """Give *index* the lines of the WARC at *path*; how many there are."""
+    with storage(path), path.open("rb") as file:
+        count = index.add_lines(path.name.removesuffix(OPEN), lines(file, path.name))
+    if not path.name.endswith(OPEN):
+        index.close_file(path.name)
+    return count
+
+
+class KnownFile(Protocol):
+    """A file that a database knows."""
+
+    @property
+    def name(self) -> str:
+        """Its final name."""
+
+
+def add_others(index: Index, layout: Layout, files: Iterable[KnownFile], *, all_of_them: bool) -> None:
+    """Give *index* the lines of the WARCs that are not among *files*: imported, or of earlier crawls.
+
+    All of them, or those whose import was cut off before its lines were there.
+    """
+    known = {file.name for file in files}
+    waiting = {each.name for each in imported_files(layout) if not each.indexed}
+    for path in warc_files(layout):
+        if path.name.removesuffix(OPEN) not in known and (all_of_them or path.name in waiting):
+            add_file(index, path)
+
+
+def lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """The lines of one WARC, which is called *name*, in the order of its records."""
+    size = file.seek(0, 2)
+    for listed in _placed(_joined(_records(file)), size):
+        yield listed.line(name)
+
+
+def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
+    strays = ForgedRecords(file)
+    for record in scan(file):
+        if not strays.is_stray(record) and not isinstance(record, DamagedRecord):
+            kind = record.first("WARC-Type") or ""
+            yield _RecordInFile(
+                kind,
+                target(record),
+                record.first("WARC-Record-ID"),
+                record.first("WARC-Concurrent-To"),
+                record.offset,
+                record.inner,
+                _listed(record) if is_listed(record) else None,
+                _asked(record) if kind == "request" and is_http(record) else None,
+            )
+
+
+def _listed(record: Record) -> ListedRecord | None:
+    """What an index says of *record*; None where its block is not all there, which verify tells."""
+    digest = hashlib.sha1(usedforsecurity=False) if _lacks_digest(record) else None
+    pieces = _block(record)
+    begin, framing = b"", None
+    try:
+        if record.size and is_http(record):
+            begin, framing = read_beginning(pieces)
+        for piece in chain((begin[framing.head_length :],) if framing else (), pieces):
+            if digest is not None:
+                digest.update(piece)
+    except DamagedRecord:
+        return None
+    answer = record.type in ("response", "revisit")
+    mime = (framing.media_type if framing else "") if answer else mime_of(text(record.first("Content-Type")))
+    return ListedRecord(
+        url=target(record),
+        timestamp=timestamp(record),
+        mime=REVISIT if record.type == "revisit" else mime,
+        status=str(framing.status or "-") if framing and answer else None,
+        digest=text(record.first("WARC-Payload-Digest")) or _written(digest),
+        offset=record.offset,
+        length=_length(record),
+    )
+
+
+def _lacks_digest(record: Record) -> bool:
+    return record.type != "revisit" and not record.first("WARC-Payload-Digest")
+
+
+def _block(record: Record) -> Iterator[bytes]:
+    """The block of *record*, also where only the line ends behind it are missing."""
+    size = 0
+    try:
+        for piece in record.pieces():
+            size += len(piece)
+            yield piece
+    except DamagedRecord:
+        if size != record.size:
+            raise
+
+
+def _written(digest: "hashlib._Hash | None") -> str:
+    return "" if digest is None else f"sha1:{base64.b32encode(digest.digest()).decode()}"
+
+
+def _length(record: Record) -> int:
+    """What cdxj-indexer says: all of a gzip member, but not the line ends behind an uncompressed record."""
+    if not record.compressed:
+        return record.header_length + (record.size or 0)
+    return record.length or 0
+
+
+def _asked(record: Record) -> _Request | None:
+    """The request; None where it is not whole."""
+    block = bytearray()
+    try:
+        for piece in record.pieces():
+            block += piece[: MAX_HEAD + MAX_BODY - len(block)]
+    except DamagedRecord:
+        return None
+    head, _, body = bytes(block).partition(b"\r\n\r\n")
+    first, *rest = head.split(b"\r\n")
+    fields: dict[str, str] = {}
+    for line in rest:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if colon:
+            fields.setdefault(name.strip().lower(), value.strip())
+    method = first.decode("latin-1").strip().partition(" ")[0]
+    if method.upper() not in _WITH_BODY:
+        body = b""
+    elif fields.get("transfer-encoding") == "chunked":
+        body = b"".join(Dechunker().feed(body))
+    return _Request(method, fields.get("content-type", ""), fields.get("content-length"), body[:MAX_BODY])
+
+
+def _joined(seen: Iterable[_RecordInFile]) -> Iterator[_RecordInFile]:
+    """Each record; an answer with the key that its request gives it, where one stands directly beside the other."""
+    before: _RecordInFile | None = None
+    for this in seen:
+        if before is None or not _belong(before, this):
+            if before is not None:
+                yield before
+            before = this
+            continue
+        yield _answering(before, this)
+        yield _answering(this, before)
+        before = None
+    if before is not None:
+        yield before
+
+
+def _belong(first: _RecordInFile, second: _RecordInFile) -> bool:
+    return (
+        {first.kind, second.kind} == {"response", "request"}
+        and first.url == second.url
+        and second.concurrent == first.id
+    )
+
+
+def _answering(seen: _RecordInFile, other: _RecordInFile) -> _RecordInFile:
+    request = other.request
+    if seen.listed is None or request is None:
+        return seen
+    if request.method in NEVER_LISTED:
+        return replace(seen, listed=None)
+    if request.method.upper() not in _WITH_BODY:
+        return seen
+    query, looked_up = key_parts(request.method, seen.url, request.content_type, request.length, request.body)
+    return replace(seen, listed=seen.listed.asked(request.method, query, looked_up))
+
+
+def _placed(seen: Iterable[_RecordInFile], size: int) -> Iterator[ListedRecord]:
+    """What is listed, each with its length: of one that shares its member, that of the member."""
+    held: ListedRecord | None = None
+    for each in seen:
+        if held is not None and each.offset != held.offset:
+            yield replace(held, length=each.offset - held.offset)
+            held = None
+        if each.listed is None or each.inner:
+            continue
+        if each.listed.length:
+            yield each.listed
+        else:
+            held = each.listed
+    if held is not None:
+        yield replace(held, length=size - held.offset)

@@ -1,0 +1,92 @@
+"""What lies in a collection is its own: folders and regular files. A received one may hold links and pipes instead.
+
+Followed, a link would let its sender read, change or delete whatever this user can. So every command looks first, and
+refuses the collection with the path that is not its own. The collection's folder itself may be a link: the person who
+names it has made it.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from archiver.collection.layout import Layout
+from archiver.errors import ConfigError
+from archiver.storage import DRAFT, kind, storage
+
+DEEPEST = 12  # folders in each other
+_ENDINGS = ("-wal", "-shm", "-journal")  # of what SQLite puts beside a database
+
+
+def check_files(directory: Path) -> None:
+    """Refuse the collection in *directory* if anything in it that archiver uses is no folder or regular file."""
+    if not directory.is_dir():
+        return
+    layout = Layout(directory)
+    with storage(directory):
+        for path in (*_folders(layout), *_files(layout)):
+            _check(path, directory, folder=path in _folders(layout))
+
+
+def make_folders(directory: Path) -> Layout:
+    """Return the layout of *directory*, with the folders that a crawl needs; refuse it as `check` does."""
+    check_files(directory)
+    layout = Layout(directory)
+    layout.make()
+    return layout
+
+
+def _folders(layout: Layout) -> tuple[Path, ...]:
+    own = (layout.archive, layout.indexes, layout.log.parent, layout.reports, layout.spool, layout.damaged)
+    return (*own, layout.earlier, layout.directory / "imports")
+
+
+def _files(layout: Layout) -> Iterator[Path]:
+    names = [path.name for path in (layout.database, layout.scratch, layout.settings, layout.lock, layout.imports)]
+    drafts = [f"{name}{DRAFT}" for name in names]
+    yield from (layout.directory / name for name in (*names, *drafts))
+    databases = (layout.database.name, layout.scratch.name, *drafts[:2])
+    yield from (layout.directory / f"{name}{ending}" for name in databases for ending in _ENDINGS)
+
+
+def _check(path: Path, directory: Path, *, folder: bool) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not (stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode)):
+        raise _refused(path, mode, directory)
+    if folder:
+        _check_below(path, directory, DEEPEST)
+
+
+def _check_below(folder: Path, directory: Path, left: int) -> None:
+    """Refuse what is no folder or regular file below *folder*. A crawl that runs may take files away meanwhile."""
+    if not left:
+        raise ConfigError(f"{folder}: there are more than {DEEPEST} folders in each other; this is no collection")
+    deeper = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                deeper.append(folder / entry.name)
+            elif not entry.is_file(follow_symlinks=False):
+                try:
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                except FileNotFoundError:
+                    continue
+                raise _refused(folder / entry.name, mode, directory)
+    for inner in deeper:
+        _check_below(inner, directory, left - 1)
+
+
+def _refused(path: Path, mode: int, directory: Path) -> ConfigError:
+    if not stat.S_ISLNK(mode):
+        how = "only regular files and folders may be inside a collection; take it away"
+    elif path.is_dir():
+        how = (
+            f"archiver follows no link inside a collection. To keep it on another disk, move all of {directory} there "
+            f"and make {directory} the link, or mount that folder here (mount --bind)"
+        )
+    else:
+        how = "archiver follows no link inside a collection; put the file itself there, or a hard link (ln)"
+    return ConfigError(f"{path} is {kind(mode)}; {how}")

@@ -1,0 +1,348 @@
+"""The one place where a crawl is put together, read from top to bottom; the shutdown is the same in reverse."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archiver.clock import Clock
+from archiver.collection import safe_paths
+from archiver.collection.crawl_log import CrawlLog
+from archiver.collection.dedup_sources import OtherIndex, indexes_of, vouch
+from archiver.collection.disk_space import DiskSpace
+from archiver.collection.earlier_crawls import EarlierCrawls, given_by_hand, remembered, rounds
+from archiver.collection.index import INDEX, Index
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
+from archiver.collection.writer import Archive
+from archiver.config.settings import DedupSettings, FetchSettings, PolitenessSettings, Settings
+from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, stand_back
+from archiver.crawl.blocked_hosts import BlockedHosts
+from archiver.crawl.commit import Committer
+from archiver.crawl.dedup import DedupWriter, ExternalArchives
+from archiver.crawl.dispatcher import Dispatcher, GroupsOfHosts, OutsideChanges, Renew
+from archiver.crawl.engine import Crawl, Parts
+from archiver.crawl.host_health import FailureLimits, HostHealth
+from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
+from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
+from archiver.crawl.robots_cache import RobotsCache
+from archiver.crawl.rules import (
+    CurrentRules,
+    identity_of,
+    learned_terms,
+    next_serial,
+    owners,
+    scope_for,
+    terms_of,
+    with_seeds,
+)
+from archiver.crawl.visit import VisitRules
+from archiver.errors import ConfigError
+from archiver.fetch.client import Fetcher
+from archiver.fetch.dns import Lookups
+from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.request import user_agent
+from archiver.fetch.spool import SpoolFolder
+from archiver.frontier.dedup import ExternalIndex, Payloads, gather
+from archiver.frontier.port import Frontier
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.humanize import duration
+from archiver.policy.limits import Allowance, GlobalLimits
+from archiver.policy.offline import NetworkState
+from archiver.policy.retry import LONGEST_PARK
+from archiver.policy.robots import product_token
+from archiver.policy.schedule import Schedule
+from archiver.storage import DRAFT, replace_file, storage
+from archiver.storage import open_file as opened_file
+from archiver.warc.records import RecordIds
+
+if TYPE_CHECKING:
+    from archiver.crawl.recovery.rebuild import RebuildResult, Tell
+
+EARLIER_CRAWLS = 10  # in which a payload is looked for: each is one more question for a batch
+CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def open_crawl(
+    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = ""
+) -> AsyncIterator[Crawl]:
+    """A crawl in *directory*, ready to run: new, or (with *resume*) brought to where it was left.
+
+    *text*, if any, becomes its crawl.toml, as soon as no other process can have anything to do with it. *read*, if any,
+    is what that file held when *settings* were made of it; where it has been changed since, nothing is begun.
+    """
+    clock = Clock()
+    layout = _made(directory, settings)
+    async with AsyncExitStack() as stack:
+        lock = Lock(layout.lock)
+        stack.callback(lock.release)
+        if not resume:
+            put_settings(layout, text, read)
+        frontier = await SqliteFrontier.open(layout.database)
+        stack.push_async_callback(frontier.close)
+        known = await _agreed(layout, frontier, text, read) if resume else []
+        terms = await learned_terms(settings, frontier)
+        index = Index(layout.indexes)
+        if resume:
+            await catch_up(layout, frontier, terms, clock.now())
+            await restore_index(layout, frontier, index)
+        memory = await _memory(stack, layout, frontier, clock.now())
+        await frontier.add_seeds(settings.seeds)
+        guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
+        fetcher = _fetcher(stack, layout, settings, guard)
+        books = Journal(index, CrawlLog(layout.log), clock)
+        stack.callback(books.abandon)  # after a good end there is nothing left to abandon
+        in_force = CurrentRules(terms, memory)
+        lanes = _lanes(
+            layout, settings, books, in_force, clock, await asyncio.to_thread(_others, layout, settings.dedup)
+        )
+        for lane in lanes:
+            stack.callback(lane.abandon)
+        schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
+        rulebook = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
+        feed = Dispatcher(frontier, schedule, rulebook, in_force, Allowance.of(settings.limits))
+        room = DiskSpace(layout, settings.limits.min_free_disk, lambda: fetcher.spooled, lambda: fetcher.largest)
+        network = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
+        circles = GroupsOfHosts(settings.politeness, owners, settings.seeds)
+        blocked = BlockedHosts(frontier, schedule, clock)
+        feed.attach(circles.terms, (network.recall, blocked.recall))
+        renew = _renewal(layout, settings, in_force, (guard.welcome, circles.welcome))
+        changes = OutsideChanges(frontier, feed, (*known, *settings.seeds), renew)
+        recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
+        committer = Committer(frontier, *lanes, clock)
+        parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, blocked, changes, recall, leftover)
+        yield Crawl(parts, settings.limits, clock)
+        await close_files(layout, frontier, lanes, books)
+
+
+async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:
+    """Return what earlier crawls of the collection hold; *frontier* learns how their hosts were asked."""
+    memory = stack.enter_context(remembered(layout))
+    if memory is not None:
+        await frontier.inherit(memory.manners(now))
+    return memory
+
+
+def _made(directory: Path, settings: Settings) -> Layout:
+    """The collection in *directory*, which remembers the other archives that were named for it here."""
+    layout = safe_paths.make_folders(directory)
+    vouch(layout, settings.dedup.dedup_from)
+    return layout
+
+
+async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: VisitRules, now: float) -> None:
+    """Bring *frontier* to what the run before has left on disk, and its waits to the clock of this one."""
+    from archiver.crawl.recovery.recover import Recovery  # noqa: PLC0415 - a hundredth of a second, for those only who resume
+
+    recovered = await Recovery(layout, frontier, terms).run()
+    if ahead := await frontier.set_back(now, LONGEST_PARK):
+        log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
+    if recovered.adopted:
+        log.info("%d visits were stored but not settled; they are now", recovered.adopted)
+
+
+def _recollection(
+    stack: AsyncExitStack,
+    settings: FetchSettings,
+    memory: EarlierCrawls | None,
+    frontier: Frontier,
+    in_force: CurrentRules,
+) -> tuple[EarlierLookups, UndiscoveredUrls | None]:
+    """What the crawl asks of earlier ones of its collection, in a thread that *stack* ends; no *memory*: nothing."""
+    if memory is None:
+        return EarlierLookups(), None
+    thread = ThreadPoolExecutor(1, "earlier")
+    stack.callback(thread.shutdown, cancel_futures=True)
+    conditional = settings.conditional and not given_by_hand(settings.header)
+    return EarlierLookups(memory, thread) if conditional else EarlierLookups(), UndiscoveredUrls(
+        memory, frontier, in_force, thread
+    )
+
+
+def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: AddressGuard) -> Fetcher:
+    """The fetcher, which *stack* closes, and after it the threads that spool what it brings."""
+    spooling = ThreadPoolExecutor(2, "spool", stand_back)
+    stack.callback(spooling.shutdown)
+    spool = SpoolFolder(layout.spool, settings.limits.min_free_disk)
+    fetcher = Fetcher(settings.fetch, guard, spool, settings.warc.digest, spooling, Lookups(owners))
+    stack.push_async_callback(fetcher.close)
+    return fetcher
+
+
+def _patience(settings: Settings) -> FailureLimits:
+    return FailureLimits(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
+
+
+def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
+    """The schedule; after a run before, starts are counted as if that had made all it might until *now*."""
+    shared = settings.third_party_rate or settings.rate
+    rates = (settings.rate, shared, settings.global_rate, *(limit.rate for limit in settings.host_limit))
+    interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
+    not_before = now + interval if resume and interval else 0.0
+    whole = GlobalLimits(settings.global_rate, settings.bandwidth)
+    return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, whole=whole)
+
+
+def put_settings(layout: Layout, text: str, read: str = "") -> None:
+    """*text*, if any, is crawl.toml from now on, for certain; *read*, if any, is what it has to hold until now."""
+    if read and _text(layout.settings) != read:
+        raise ConfigError(f"{layout.settings} was changed in this very moment; call archiver resume again")
+    if text:
+        replace_file(layout.settings, lambda file: file.writelines((text.encode(),)), private=True)
+    with contextlib.suppress(OSError):  # not there yet, or not ours to change
+        layout.settings.chmod(0o600)  # an older version left it for all to read
+
+
+def _text(path: Path) -> str:
+    with storage(path), opened_file(path) as file:
+        return file.read().decode()
+
+
+async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:
+    """The seeds that the crawl begins with; whoever adds one from now on finds *text* in crawl.toml, and is heard."""
+    async with frontier.alone():
+        put_settings(layout, text, read)
+        return await frontier.seeds()
+
+
+def _renewal(
+    layout: Layout, settings: Settings, in_force: CurrentRules, hosts: Iterable[Callable[[Sequence[str]], None]]
+) -> Renew:
+    """What further seeds mean for a crawl that runs: all of *hosts* welcome them, and new terms are in force."""
+
+    async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
+        for welcome in hosts:
+            welcome(newest)
+        scope = await asyncio.to_thread(lambda: scope_for(with_seeds(settings, further, layout)))
+        scope.welcome(in_force.terms.scope.welcomed)
+        in_force.terms = replace(in_force.terms, scope=scope)
+
+    return renew
+
+
+async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str = "") -> "RebuildResult":
+    """A new crawl.db from the WARC files in *directory*, and a new index; the old ones are kept under damaged/.
+
+    The new database is put in place in one step, when it is complete. *text* as for `opened`.
+    """
+    from archiver.collection import reindex  # noqa: PLC0415 - a crawl needs neither
+    from archiver.crawl.recovery.earlier_payloads import held_before  # noqa: PLC0415 - as above
+    from archiver.crawl.recovery.quarantine import replace_database  # noqa: PLC0415 - as above
+    from archiver.crawl.recovery.rebuild import Rebuild  # noqa: PLC0415 - as above
+
+    layout = safe_paths.make_folders(directory)
+    with ExitStack() as stack:
+        lock = Lock(layout.lock)
+        stack.callback(lock.release)
+        layout.forget_drafts()
+        if text:
+            put_settings(layout, text)
+        draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
+        frontier = await SqliteFrontier.open(draft)
+        try:
+            await frontier.add_seeds(settings.seeds)
+            result = await Rebuild(layout, frontier, terms_of(settings), tell).run()
+            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload(held_before(layout))):
+                log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
+            await asyncio.to_thread(reindex.rebuild, directory)
+            await frontier.mark_indexed()
+        finally:
+            await frontier.close()
+        replace_database(layout, draft)
+        with contextlib.suppress(OSError):  # as at the end of a crawl
+            layout.spool.rmdir()
+        return result
+
+
+def _lanes(
+    layout: Layout,
+    settings: Settings,
+    books: Journal,
+    in_force: CurrentRules,
+    clock: Clock,
+    others: Sequence[OtherIndex],
+) -> tuple[BatchWriter, BatchWriter]:
+    """A quick lane and a slow one; file serials are common to both."""
+    identity = identity_of(settings)
+    serials = itertools.count(next_serial(layout))
+    indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
+    suspected = suspects(layout.spool)
+
+    def lane(*, slow: bool) -> BatchWriter:
+        archive = Archive(
+            layout.archive,
+            identity,
+            serials=lambda: next(serials),
+            now=lambda: time.time_ns() // 1000,
+            new_id=RecordIds(os.urandom),
+        )
+        mark = Mark(layout.spool / MARK.format(int(slow)))
+        read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected)
+        if settings.dedup.dedup == "off":
+            return BatchWriter(archive, books, in_force, clock, read, slow=slow)
+        earlier = ExternalArchives(ExternalIndex(layout.scratch, indexes), folders) if others else None
+        past = [folder.database for folder in rounds(layout)[:EARLIER_CRAWLS]]
+        known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in past)]
+        once = DedupWriter(archive, known, settings.dedup.dedup_min_size, earlier)
+        return BatchWriter(once, books, in_force, clock, read, slow=slow)
+
+    return lane(slow=False), lane(slow=True)
+
+
+def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
+    """The other archives whose payloads count as stored, which can be found from now on."""
+    if settings.dedup == "off":
+        return ()
+    others = indexes_of(settings.dedup_from, layout.directory)
+    if others:
+        draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
+        gather(layout.scratch, draft, [one.cdxj for one in others])
+    return others
+
+
+async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
+    """The lines of every closed file that index.cdxj does not hold for certain, from the database or from the file."""
+    from archiver.collection import reindex  # noqa: PLC0415 - a hundredth of a second, for those only who resume
+
+    index.forget_runs()
+    lost = not (layout.indexes / INDEX).exists()
+    if lost:
+        if any(file.indexed for file in await frontier.files()):
+            log.warning("%s is missing; it is made again from the database", layout.indexes / INDEX)
+        await frontier.forget_index()
+    for file in await frontier.files():
+        if file.indexed or not file.closed:
+            continue
+        after = -1
+        while captures := await frontier.captures(file.name, after, CAPTURES_AT_ONCE):
+            index.add(captures)
+            after = captures[-1].response.offset
+        after = -1
+        while resources := await frontier.resources(file.name, after, CAPTURES_AT_ONCE):
+            index.add(resources)
+            after = resources[-1].span.offset
+        index.close_file(file.name)
+    await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
+
+
+async def close_files(
+    layout: Layout, frontier: Frontier, lanes: tuple[BatchWriter, BatchWriter], books: Journal
+) -> None:
+    """Every file gets its final name, the index is made one, and the database is told, in this order."""
+    for lane in lanes:
+        await frontier.settle((), await lane.close())
+    await asyncio.to_thread(books.close)
+    await frontier.mark_indexed()
+    with contextlib.suppress(OSError):  # something foreign lies in it: not ours to remove
+        layout.spool.rmdir()

@@ -1,0 +1,246 @@
+"""At the end of a run: the settings, the seeds, the log and the reports go into a WARC of their own, with a manifest.
+
+What is in it is derived from what lies in the directory: a run that was cut off leaves its part to the next one that
+ends. Of crawl.log each byte is stored once: the URI of a part says where it began and ended, and in which log.
+
+A WARC of a crawl's own papers, each a resource record, and last a manifest: a metadata record of all its WARC files.
+
+It is written under the name of a draft, which no reader takes for a WARC and which recovery removes, and is called
+NAME.open only when all of it is on disk. From then on it is treated like every other file that is whole.
+Invariant: there is all of it or nothing, whenever the process ends. Papers are streamed, however long they are.
+"""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from archiver.collection.index import Index
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
+from archiver.collection.writer import WarcIdentity
+from archiver.config.secrets import has_secrets, may_tell, without_secrets
+from archiver.config.settings import Settings
+from archiver.config.toml import render
+from archiver.crawl.rules import identity_of, next_serial
+from archiver.errors import ArchiveError
+from archiver.frontier.port import FileRow, Frontier
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.http import digest_of, digest_of_pieces
+from archiver.model import FileState, Resource
+from archiver.storage import DRAFT, open_file, storage
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import read_records
+from archiver.warc.records import FIELDS_TYPE, NewId, RecordIds, warc_fields
+from archiver.warc.resources import PLACE, Content, manifest_header, mime_of, resource_header
+from archiver.warc.writer import WarcFile
+
+KIND = "-meta"  # before the ending of the file's name
+STEP = 1 << 20  # bytes read at once
+
+_DRAFT_NAME = f"metadata{DRAFT}"
+
+
+class MetadataPart(NamedTuple):
+    """A part of a file, or a text, that is stored under a URI of its own."""
+
+    name: str  # `logs/crawl.log`: the end of the URI
+    type: str
+    source: Path | bytes
+    start: int
+    length: int
+
+    def pieces(self) -> Iterator[bytes]:
+        """Its bytes."""
+        if isinstance(self.source, bytes):
+            yield self.source[self.start : self.start + self.length]
+            return
+        with storage(self.source), open_file(self.source) as file:
+            file.seek(self.start)
+            left = self.length
+            while left:
+                piece = file.read(min(STEP, left))
+                if not piece:
+                    raise ArchiveError(f"{self.source}: it was cut short while it was stored: {left} bytes are missing")
+                left -= len(piece)
+                yield piece
+
+
+class MetadataWarc:
+    """One such file: papers are added, then the manifest; then it is published, and named like any other."""
+
+    def __init__(self, folder: Path, identity: WarcIdentity, serial: int, now: int, new_id: NewId) -> None:
+        self.resources: list[Resource] = []
+        self._draft = folder / _DRAFT_NAME
+        self._algorithm = identity.algorithm
+        self._now = now
+        self._new_id = new_id
+        self._id = new_id()
+        with storage(self._draft):
+            self._draft.unlink(missing_ok=True)
+        self.file = WarcFile(folder, identity.file_name(now, serial, KIND), _DRAFT_NAME, private=identity.private)
+        identity.begin(self.file, now, self._id)
+
+    def add(self, paper: MetadataPart) -> None:
+        """Store *paper*. It is read twice, for its digest stands before it."""
+        uri = PLACE + paper.name
+        content = Content(paper.type, digest_of_pieces(self._algorithm, paper.pieces()), paper.length)
+        head = resource_header(uri, self._now, content, self._id, self._new_id())
+        span = self.file.append(head, paper.pieces(), paper.length)
+        mime = mime_of(paper.type)
+        self.resources.append(Resource(uri, self._now, mime, content.digest, self.file.name, span))
+
+    def finish(self, manifest: Iterable[tuple[str, str]]) -> FileState:
+        """Store the manifest, and publish the file; all of it is on disk when this returns."""
+        block = warc_fields(manifest)
+        content = Content(FIELDS_TYPE, digest_of(self._algorithm, block), len(block))
+        head = manifest_header(f"{PLACE}manifest", self._now, content, self._id, self._new_id())
+        self.file.append(head, (block,), len(block))
+        self.file.seal()
+        self.file.publish()
+        return FileState(self.file.name, self.file.size, closed=False)
+
+    def name(self) -> FileState:
+        """Give it its final name; the database knows all that is in it by now."""
+        file = self.file
+        file.give_name()
+        return FileState(file.name, file.size, closed=True, digest=file.digest, modified=file.modified)
+
+    def discard(self) -> None:
+        """Something failed before it was published: it takes no room any more."""
+        self.file.abandon()
+        with suppress(OSError):
+            self._draft.unlink(missing_ok=True)
+
+
+LARGEST = 256 << 20  # bytes of a report; a longer one is named in the manifest, and can be made again from crawl.db
+
+LOG = "logs/crawl.log"
+SETTINGS = "crawl.toml"
+
+_TEXT = "text/plain; charset=utf-8"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".json": "application/json",
+    ".tsv": "text/tab-separated-values; charset=utf-8",
+    ".txt": _TEXT,
+}
+_PART = re.compile(r"begun=([0-9]{0,17})&from=[0-9]+&to=([0-9]{1,18})")
+_LOGGED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{3})Z ")
+
+
+async def stored(directory: Path, settings: Settings) -> str:
+    """Store the papers of the crawl in *directory*; the name of the file, "" where there is nothing new.
+
+    Raises `ConfigError` where another process works there.
+    """
+    layout = Layout(directory)
+    async with AsyncExitStack() as stack:
+        lock = Lock(layout.lock)
+        stack.callback(lock.release)
+        frontier = await SqliteFrontier.open(layout.database)
+        stack.push_async_callback(frontier.close)
+        text = _in_force(layout.settings, settings)
+        log = await _log(layout, frontier)
+        known = await frontier.latest_resource(PLACE + SETTINGS)
+        if log is None and known is not None and known.digest == digest_of(settings.warc.digest, text):
+            return ""
+        seeds = "".join(f"{seed}\n" for seed in await frontier.seeds()).encode()
+        papers = [
+            MetadataPart(SETTINGS, "application/toml", text, 0, len(text)),
+            MetadataPart("seeds.txt", _TEXT, seeds, 0, len(seeds)),
+            *([log] if log is not None else ()),
+        ]
+        reports, too_long = _reports(layout)
+        manifest = [*_manifest(layout, await frontier.files()), *too_long]
+        return await _written(layout, settings, frontier, [*papers, *reports], manifest)
+
+
+async def _written(
+    layout: Layout, settings: Settings, frontier: Frontier, papers: list[MetadataPart], manifest: list[tuple[str, str]]
+) -> str:
+    """The name of the file: whole on disk, then known to the database, then named, then in the index."""
+    now = time.time_ns() // 1000
+    warc = MetadataWarc(layout.archive, identity_of(settings), next_serial(layout), now, RecordIds(os.urandom))
+    try:
+        for paper in papers:
+            warc.add(paper)
+        state = warc.finish(manifest)
+    except BaseException:
+        warc.discard()
+        raise
+    await frontier.settle((), (state,), resources=warc.resources)
+    await frontier.settle((), (warc.name(),))
+    index = Index(layout.indexes)
+    index.add(warc.resources)
+    index.close_file(warc.file.name)
+    await asyncio.to_thread(index.merge_in, (warc.file.name,))
+    await frontier.mark_indexed()
+    return warc.file.name
+
+
+def _in_force(path: Path, settings: Settings) -> bytes:
+    """Return what crawl.toml says, or would say if it is gone or may tell a secret: this one is handed on."""
+    bare = render(without_secrets(settings)).encode()
+    with storage(path):
+        if not path.exists():
+            return bare
+        with open_file(path) as file:
+            text = file.read()
+    return bare if has_secrets(settings) or may_tell(text.decode(errors="replace")) else text
+
+
+async def _log(layout: Layout, frontier: Frontier) -> MetadataPart | None:
+    """What crawl.log holds that is not stored yet; None where there is nothing."""
+    if not layout.log.exists():
+        return None
+    with storage(layout.log), open_file(layout.log) as file:
+        first = _LOGGED.match(file.read(32))
+        size = file.seek(0, os.SEEK_END)
+    begun = b"".join(first.groups()).decode() if first else ""
+    start = 0
+    latest = await frontier.latest_resource(f"{PLACE}{LOG}?")
+    part = _PART.search(latest.uri) if latest is not None else None
+    if part is not None and part[1] == begun and int(part[2]) <= size:  # else it is another log
+        start = int(part[2])
+    if start == size:
+        return None
+    return MetadataPart(f"{LOG}?begun={begun}&from={start}&to={size}", _TEXT, layout.log, start, size - start)
+
+
+def _reports(layout: Layout) -> tuple[list[MetadataPart], list[tuple[str, str]]]:
+    """The files under reports/; and those that are too long, as lines of the manifest."""
+    found, too_long = [], []
+    with storage(layout.reports):
+        paths = sorted(layout.reports.iterdir()) if layout.reports.is_dir() else []
+        for path in paths:
+            if path.is_symlink() or not path.is_file() or path.name.endswith(DRAFT):
+                continue
+            size = path.stat().st_size
+            if size > LARGEST:
+                too_long.append(("left-out", f"reports/{path.name} {size}"))
+                continue
+            media_type = _TYPES.get(path.suffix, "application/octet-stream")
+            found.append(MetadataPart(f"reports/{quote(path.name)}", media_type, path, 0, size))
+    return found, too_long
+
+
+def _manifest(layout: Layout, files: list[FileRow]) -> Iterator[tuple[str, str]]:
+    """A line for each finished WARC file: name, size, sum of its bytes, and the id of its warcinfo record."""
+    for file in files:
+        if file.closed:
+            yield "warc", f"{file.name} {file.committed} {file.digest or '-'} {_warcinfo(layout.archive / file.name)}"
+
+
+def _warcinfo(path: Path) -> str:
+    try:
+        with open_file(path) as file:
+            first = next(read_records(file), None)
+    except (OSError, DamagedRecord):  # verify names what is missing or damaged
+        return "-"
+    return "-" if first is None or first.type != "warcinfo" else first.first("WARC-Record-ID") or "-"

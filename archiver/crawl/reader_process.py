@@ -1,0 +1,291 @@
+"""Reads large documents in a process of their own, which a document that takes too long, or breaks it, cannot outlive.
+
+The readers of `extract` are made to be linear. This is the defence against what their authors did not think of: the
+kernel ends the process when it has used its processor time for one document, or too much memory, and the crawl goes
+on with the page stored and its links noted as unread. Small documents are read at once, by the caller's thread: what
+is smaller than `NEAR` costs seconds even if a reader takes quadratic time. A `Mark` names it meanwhile: if this
+process is killed then, the next run reads the document in the other process.
+
+This module is also the program of that process: see `serve`.
+"""
+
+import json
+import logging
+import os
+import pickle
+import select
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from archiver import extract
+from archiver.errors import ArchiveError
+from archiver.extract import Document
+from archiver.extract.exchange import FAULT, UNREAD, LargeDocumentError
+from archiver.model import Links
+from archiver.storage import open_file
+
+NEAR = 64 << 10  # bytes of a document that is read at once
+SECONDS = 4.0  # of processor time for one document, whatever it is …
+SECONDS_PER_MB = 1.0  # … and for each of its megabytes; most take a twentieth of this
+PATIENCE = 20.0  # times as long by the clock: the machine may be busy with other things
+START = 60.0  # seconds for the process to begin
+ENDING = 10.0  # … and to end, once it has closed its pipes
+MEMORY = 4 << 30  # bytes of address space
+OUT_OF_MEMORY = 77  # the exit code of a process that needs more
+_PROGRAM = """
+import sys, json
+sys.path[:], memory = json.loads(sys.argv[1])
+from archiver.crawl.reader_process import serve
+serve(memory)
+"""
+MARK = "reading-{}"  # the name of a mark; each lane has one
+_LONGEST_MARK = 4096
+_READY = b"r"
+_LENGTH = struct.Struct(">Q")
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Mark:
+    """A file that names the document that is being read, so that the next run knows it if this process is killed by it.
+
+    To write it costs two microseconds. It is not synced: what a document does to a process does not stop the machine.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = -1
+        with suppress(OSError):  # on a full disk there is none
+            path.unlink(missing_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+
+    def set(self, address: str) -> None:
+        """The document of *address* is being read; "": none."""
+        with suppress(OSError):
+            os.pwrite(self._file, address.encode("utf-8", "replace")[:_LONGEST_MARK].ljust(_LONGEST_MARK), 0)
+
+    def remove(self) -> None:
+        """Nothing is read any more."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+            self._path.unlink(missing_ok=True)
+
+
+def suspects(folder: Path) -> frozenset[str]:
+    """The addresses of the documents that were being read when an earlier process ended, by its marks in *folder*."""
+    found: set[str] = set()
+    for path in (folder / MARK.format(number) for number in range(2)):
+        with suppress(OSError, ArchiveError), open_file(path) as file:
+            found.add(file.read(_LONGEST_MARK).decode("utf-8", "replace").strip())
+    return frozenset(found - {""})
+
+
+class ReaderProcess:
+    """Reads documents; begins its process with the first large one. To be used by one thread at a time.
+
+    It refuses those of more than *most* bytes with `LargeError`; 0: none. Those of *suspected* addresses are read in
+    the process, however small they are: an earlier run may have ended because of them.
+    """
+
+    def __init__(
+        self,
+        *,
+        most: int = 0,
+        near: int = NEAR,
+        seconds: float = SECONDS,
+        mark: Mark | None = None,
+        suspected: Collection[str] = (),
+    ) -> None:
+        self._most = most
+        self._mark = mark
+        self._suspected = suspected
+        self._near = near
+        self._seconds = seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._possible = True
+
+    def __call__(self, document: Document) -> Links:
+        """What *document* names. Returns within a bounded time, whatever it holds."""
+        if len(document.body) <= self._near and document.url not in self._suspected:
+            return self._at_once(document)
+        if not extract.readable(document):
+            return Links()
+        if 0 < self._most < len(document.body):
+            raise LargeDocumentError(len(document.body))
+        process = self._running()
+        if process is None:
+            return self._at_once(document)
+        links, why = self._asked(process, extract.links, document)
+        if why:
+            log.warning("the links of %s are not read: %s", document.url, why)
+            return Links(note=f"{UNREAD}: {why}")
+        return Links(note=FAULT) if links is None else links
+
+    def apply(self, read: Callable[[Document], T], document: Document) -> tuple[T | None, str]:
+        """Return what *read*, a function of a module, makes of *document*; None and why, if it was given up.
+
+        Small documents are read at once; *read* bounds by itself what it makes of those.
+        """
+        process = self._running() if len(document.body) > self._near else None
+        return (read(document), "") if process is None else self._asked(process, read, document)
+
+    def _asked(
+        self, process: "subprocess.Popen[bytes]", read: Callable[[Document], T], document: Document
+    ) -> tuple[T | None, str]:
+        """Return what *read* makes of *document* in *process*; None on a fault of *read*, and if given up why."""
+        seconds = self._seconds + SECONDS_PER_MB * len(document.body) / 1e6
+        try:
+            return _ask(process, (read, document, seconds), seconds), ""
+        except (OSError, EOFError) as error:
+            return None, self._given_up(process, seconds, timed_out=isinstance(error, TimeoutError))
+
+    def _given_up(self, process: "subprocess.Popen[bytes]", seconds: float, *, timed_out: bool) -> str:
+        """End *process*, which has not read a document, and return why it has not."""
+        if not timed_out:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDING)
+        process.kill()
+        ended = process.wait()
+        self._forget(process)
+        if ended == OUT_OF_MEMORY:
+            return f"it took more memory than {MEMORY / (1 << 30):.3g} GiB"
+        if timed_out or -ended == signal.SIGPROF:
+            return f"it took more than {seconds:.3g} s"
+        return f"it ended the reading process ({ended})"
+
+    def _at_once(self, document: Document) -> Links:
+        if self._mark is None:
+            return extract.links(document)
+        self._mark.set(document.url)
+        try:
+            return extract.links(document)
+        finally:
+            self._mark.set("")
+
+    def close(self) -> None:
+        """End the process, and remove the mark. The process can be begun again."""
+        if self._mark is not None:
+            self._mark.remove()
+        self._end()
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._forget(self._process)
+
+    def _running(self) -> "subprocess.Popen[bytes] | None":
+        """The process, begun if need be; None where this machine allows none."""
+        if self._possible and (self._process is None or self._process.poll() is not None):
+            self._end()
+            try:
+                self._process = _begun()
+            except OSError as error:
+                log.warning("large documents are read without a process of their own: %s", error)
+                self._possible = False
+        return self._process
+
+    def _forget(self, process: "subprocess.Popen[bytes]") -> None:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self._process = None
+
+
+def _begun() -> "subprocess.Popen[bytes]":
+    """A new process that waits for documents; OSError where it cannot be had."""
+    given = json.dumps([[path or str(Path.cwd()) for path in sys.path], MEMORY])
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-P", "-c", _PROGRAM, given],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,  # Ctrl+C is not meant for it
+    )
+    pipe = process.stdout
+    if pipe is None or not select.select([pipe], [], [], START)[0] or pipe.read(1) != _READY:
+        process.kill()
+        process.communicate()
+        raise OSError("it did not begin")
+    return process
+
+
+def _ask(process: "subprocess.Popen[bytes]", question: Any, seconds: float) -> Any:
+    """What *process* answers; an error where it has not done so in so many *seconds* of its time, or has ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    _send(process.stdin.fileno(), pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
+    if not select.select([process.stdout], [], [], PATIENCE * seconds)[0]:
+        raise TimeoutError
+    return pickle.loads(_message(process.stdout))  # noqa: S301 - from our own process
+
+
+def _send(pipe: int, message: bytes) -> None:
+    for piece in (_LENGTH.pack(len(message)), message):
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(pipe, rest) :]
+
+
+def _message(pipe: IO[bytes] | FileIO) -> bytes:
+    return _whole(pipe, _LENGTH.unpack(_whole(pipe, _LENGTH.size))[0])
+
+
+def _whole(pipe: IO[bytes] | FileIO, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        piece = pipe.read(min(size - len(found), 1 << 20))
+        if not piece:
+            raise EOFError
+        found += piece
+    return bytes(found)
+
+
+def serve(memory: int) -> None:
+    """Read documents from standard input until it ends. The kernel ends this process at its limits."""
+    import resource  # noqa: PLC0415 - Unix alone has it, and this process alone needs it
+
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process at once, also in the middle of C code
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (memory if most < 0 else min(memory, most), most))
+    questions, answers = FileIO(0), FileIO(1, "w")
+    with suppress(EOFError, BrokenPipeError):
+        answers.write(_READY)
+        while True:
+            _answer(questions, answers)
+
+
+def _answer(questions: FileIO, answers: FileIO) -> None:
+    """Read one document. Without memory end the process at once: nothing in it can be relied on, and all is freed."""
+    try:
+        read, document, seconds = pickle.loads(_message(questions))  # noqa: S301 - from our own process
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        found = _read(read, document)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        answer = pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    _send(answers.fileno(), answer)
+
+
+def _read(read: Callable[[Document], T], document: Document) -> T | None:
+    try:
+        return read(document)
+    except MemoryError:
+        raise
+    except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
+        log.exception("%s could not be read", document.url)
+        return None

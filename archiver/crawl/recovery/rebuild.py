@@ -1,0 +1,107 @@
+"""A lost or damaged database made anew: recovery from offset 0, over every WARC file that this program wrote.
+
+Files of earlier crawls, whose databases lie below DIR/crawls, are left to them.
+
+What is damaged in a file is taken out and kept under damaged/; every other visit is settled again, so a crawl goes on
+where it was. What no WARC tells (URLs that never answered, or that robots.txt forbids) waits to be visited again.
+"""
+
+import logging
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from archiver.collection.earlier_crawls import files_of
+from archiver.collection.imports import imported_names
+from archiver.collection.layout import Layout
+from archiver.collection.records import maybe_ours
+from archiver.config.secrets import is_left_out
+from archiver.config.toml import toml_value
+from archiver.crawl.recovery.earlier_payloads import payloads_before
+from archiver.crawl.recovery.recover import VisitAdoption, finished, mended, ours, publish
+from archiver.crawl.visit import VisitRules
+from archiver.frontier.port import Frontier
+from archiver.storage import OPEN, open_file, storage
+from archiver.warc.warcinfo import described
+
+Tell = Callable[[int, int, int], None]  # files done, files in all, visits so far
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """What a rebuilding came to."""
+
+    visits: int
+    files: int
+    mended: tuple[str, ...]  # files out of which something was taken
+    foreign: tuple[str, ...]  # files of others, left as they are
+
+
+class Rebuild:
+    """Fills a new frontier from the WARC files of a collection."""
+
+    def __init__(self, layout: Layout, frontier: Frontier, terms: VisitRules, tell: Tell = lambda *_: None) -> None:
+        self._layout = layout
+        self._frontier = frontier
+        self._terms = terms
+        self._tell = tell
+
+    async def run(self) -> RebuildResult:
+        """Read every file; afterwards each of them has its final name, and the frontier knows it as closed."""
+        adoption = VisitAdoption(self._frontier, self._terms, payloads_before(self._layout))
+        cut, foreign = [], []
+        paths = own_files(self._layout)
+        for number, path in enumerate(paths):
+            self._tell(number, len(paths), adoption.adopted)
+            name = path.name.removesuffix(OPEN)
+            with storage(path):
+                if not path.name.endswith(OPEN) and not ours(path):
+                    foreign.append(name)
+                    continue
+                if mended(path, name, 0, self._layout, lenient=True):
+                    cut.append(name)
+                await adoption.read(path, name, 0, self._layout.spool, lenient=True)
+                if publish(path, name):
+                    await self._frontier.settle((), (finished(path.with_name(name), name),))
+        self._tell(len(paths), len(paths), adoption.adopted)
+        return RebuildResult(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
+
+
+def own_files(layout: Layout) -> list[Path]:
+    """The WARC files that neither belong to an earlier crawl of the collection nor were imported."""
+    others = files_of(layout) | imported_names(layout)
+    return [path for path in maybe_ours(layout) if path.name.removesuffix(OPEN) not in others]
+
+
+def settings_text(paths: Iterable[Path]) -> str:
+    """The text of a crawl.toml as the newest of *paths* tells it in its warcinfo record; "" where none does."""
+    for path in sorted(paths, key=lambda path: path.name, reverse=True):
+        with storage(path), open_file(path) as file:
+            fields = described(file)
+        values = _settings(value for name, value in fields if name == "setting")
+        seeds = [value for name, value in fields if name == "seed"]
+        if headers := values.pop("header", None):
+            values["header"] = [header for header in headers if not is_left_out(header)]
+            if len(values["header"]) < len(headers):
+                log.warning("secret headers are not in the WARC files; give them again with --header")
+        if values and seeds:
+            return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
+    return ""
+
+
+def _settings(lines: Iterable[str]) -> dict[str, Any]:
+    """The values that TOML *lines* give; of a setting with several values each stands in a line of its own."""
+    values: dict[str, Any] = {}
+    for line in lines:
+        try:
+            given = tomllib.loads(line)
+        except tomllib.TOMLDecodeError:
+            log.warning("a setting cannot be read from the WARC files, its default holds: %s", line)
+            continue
+        for key, value in given.items():
+            values[key] = [*values.get(key, ()), *value] if isinstance(value, list) else value
+    return values

@@ -1,0 +1,300 @@
+"""The whole visits of one WARC file, in the order in which they lie, and the gaps between them.
+
+A visit is whole when its response (or revisit), request and metadata record are; a revisit with the notes of its visit
+in its header has no metadata record. Some records stand for themselves: the warcinfo, each resource, metadata that
+speaks of no other record. What is not whole, and what else belongs to no visit of ours, is a gap.
+Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
+from archiver.http import Digester, read_beginning
+from archiver.model import (
+    NOWHERE,
+    Block,
+    Capture,
+    Digests,
+    Exchange,
+    Framing,
+    Peer,
+    Profile,
+    Resource,
+    Span,
+    Truncation,
+)
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import Record, scan
+from archiver.warc.records import VisitMetadata, parse_date, profile_of, says_all, target_of
+from archiver.warc.resources import resource_of
+from archiver.warc.warcinfo import Membership, block_of, membership
+
+IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
+ALGORITHMS = frozenset(("sha1", "sha256"))
+
+NO_VISIT = "records that belong to no visit"
+CUT_SHORT = "the last visit was not whole"
+ANSWERS = frozenset(("response", "revisit"))  # the types of record with which a visit begins
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedVisit:
+    """One visit. `notes` is None where its metadata record is damaged; whoever reads on closes the response."""
+
+    exchange: Exchange
+    notes: VisitMetadata | None
+    capture: Capture
+    start: int
+    end: int  # the offset behind its last record
+
+
+@dataclass(frozen=True, slots=True)
+class LoneRecord:
+    """A record that stands for itself, and what an index says of it; of those of which it says nothing none is told."""
+
+    resource: Resource | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnclaimedBytes:
+    """Bytes that are no whole visit."""
+
+    start: int
+    end: int
+    why: str
+    damaged: bool = True  # False: whole records, but no visit
+
+
+def survey(
+    file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False, unfinished: bool = False
+) -> Iterator[ScannedVisit | LoneRecord | UnclaimedBytes]:
+    """All that lies in *file*, the WARC *name*, from the boundary *offset* on.
+
+    *lenient*: a visit counts if only its response is whole. *unfinished*: but not at the end of the file, where its
+    writer was stopped before it had written the rest. Records that do not belong to the file are part of a gap.
+    """
+    end = offset
+    why = ""
+    ours = membership(file, offset, unfinished=unfinished)
+    items = _Items(scan(file, offset))
+    reader = _Visits(name, spool, items, ours, lenient=lenient, unfinished=unfinished)
+    for item in items:
+        unit: ScannedVisit | LoneRecord | None = None
+        if isinstance(item, DamagedRecord):
+            why = why or item.reason
+        elif item not in ours:
+            continue
+        elif item.type in ANSWERS:
+            unit = reader.visit(item)
+        elif _is_single(item):
+            unit = _single(item, name)
+        if unit is None:
+            continue
+        if unit.start > end:
+            yield UnclaimedBytes(end, unit.start, why or NO_VISIT, damaged=bool(why))
+        if isinstance(unit, ScannedVisit) or unit.resource is not None:
+            yield unit
+        end, why = unit.end, ""
+    size = file.seek(0, 2)
+    if size > end:
+        yield UnclaimedBytes(end, size, why or reader.why or NO_VISIT, damaged=bool(why) or reader.why == CUT_SHORT)
+
+
+class _Items:
+    """What a scan gives, with one step back."""
+
+    def __init__(self, items: Iterator[Record | DamagedRecord]) -> None:
+        self._items = items
+        self._back: list[Record | DamagedRecord] = []
+
+    def __iter__(self) -> "_Items":
+        return self
+
+    def __next__(self) -> Record | DamagedRecord:
+        return self._back.pop() if self._back else next(self._items)
+
+    def back(self, item: Record | DamagedRecord) -> None:
+        self._back.append(item)
+
+    def goes_on(self, ours: Membership) -> bool:
+        """Return whether another of *ours* follows, if only behind damage."""
+        passed: list[Record | DamagedRecord] = []
+        follows = False
+        for item in self:
+            passed.append(item)
+            if follows := isinstance(item, Record) and item in ours:
+                break
+        self._back += reversed(passed)
+        return follows
+
+
+class _Visits:
+    """Puts the records of visits together."""
+
+    def __init__(
+        self, name: str, spool: Path, items: _Items, ours: Membership, *, lenient: bool, unfinished: bool
+    ) -> None:
+        self.why = ""  # the latest visit was not whole
+        self._name = name
+        self._spool = spool
+        self._items = items
+        self._ours = ours
+        self._lenient = lenient
+        self._unfinished = unfinished
+
+    def visit(self, response: Record) -> ScannedVisit | None:
+        """The visit that begins with *response*; None where it is not whole."""
+        try:
+            block = self._block(response)
+        except DamagedRecord:
+            return None  # the scan gives it next
+        try:
+            found = self._with_others(response, block)
+        except BaseException:
+            block.close()
+            raise
+        if found is None:
+            block.close()
+        return found
+
+    def _with_others(self, response: Record, block: MemoryBlock | FileBlock) -> ScannedVisit | None:
+        request, request_block = self._next("request")
+        is_complete = says_all(response)
+        goes_on = not is_complete and (request is not None or self._lenient)
+        metadata, notes_block = self._next("metadata") if goes_on else (None, b"")
+        if response.length is None or not ((request and (metadata or is_complete)) or self._may_lack()):
+            self.why = CUT_SHORT
+            return None
+        try:
+            notes = VisitMetadata.of_revisit(response)
+            if metadata is not None:
+                notes = VisitMetadata.read(notes_block)
+        except ValueError as error:
+            self.why = f"what is said of the visit cannot be read: {error}"
+            if not self._lenient:
+                return None
+            notes = None
+        try:
+            return _found(self._name, (response, block), (request, request_block), metadata, notes)
+        except ValueError as error:
+            self.why = f"its response record cannot be read: {error}"
+            return None
+
+    def _may_lack(self) -> bool:
+        """Whether a visit whose other records were read, and are not whole, counts."""
+        return self._lenient and (not self._unfinished or self._items.goes_on(self._ours))
+
+    def _next(self, kind: str) -> tuple[Record | None, bytes]:
+        """The next record and its block, if it is a whole one of *kind* and ours; else it stays where it is."""
+        item = next(self._items, None)
+        if isinstance(item, Record) and item.type == kind and item in self._ours:
+            block = block_of(item)
+            return (None, b"") if block is None else (item, block)
+        if item is not None:
+            self._items.back(item)
+        return None, b""
+
+    def _block(self, record: Record) -> MemoryBlock | FileBlock:
+        if (record.size or 0) <= IN_MEMORY:
+            return MemoryBlock(b"".join(record.pieces()))
+        return spooled(self._spool, record.pieces())
+
+
+def _is_single(record: Record) -> bool:
+    alone = record.type == "metadata" and record.first("WARC-Concurrent-To") is None
+    return alone or record.type in ("warcinfo", "resource")
+
+
+def _single(record: Record, name: str) -> LoneRecord | None:
+    """*record*, which stands for itself; None where it is not whole."""
+    resource = resource_of(record, name) if record.type == "resource" else None
+    try:
+        for _ in record.pieces():  # there may be more of them than fit into memory
+            pass
+    except DamagedRecord:
+        return None
+    return None if record.length is None else LoneRecord(resource, record.offset, record.offset + record.length)
+
+
+def _found(
+    name: str,
+    answer: tuple[Record, MemoryBlock | FileBlock],
+    question: tuple[Record | None, bytes],
+    metadata: Record | None,
+    notes: VisitMetadata | None,
+) -> ScannedVisit:
+    """The visit that its records tell; ValueError where a field of the response is not one of ours."""
+    response, block = answer
+    profile = profile_of(response)
+    if profile is Profile.NOT_MODIFIED and not block.length:
+        block = MemoryBlock(notes.unmodified if notes is not None else b"")
+    _, framing = read_beginning(block.pieces())
+    if notes is not None:
+        framing = replace(framing, faults=notes.faults)
+    truncated = response.first("WARC-Truncated") if profile is not Profile.IDENTICAL else None
+    exchange = Exchange(
+        request=question[1],
+        response=block,
+        framing=framing,
+        digests=_digests(response, block, framing, notes),
+        peer=Peer(response.first("WARC-IP-Address")),
+        started=parse_date(response.first("WARC-Date") or ""),
+        took=notes.took if notes is not None else 0.0,
+        truncated=Truncation(truncated) if truncated else None,
+        interim=notes.interim if notes is not None else b"",
+        surplus=notes.surplus if notes is not None else b"",
+        notes=notes.remarks if notes is not None else (),
+    )
+    capture = _capture(name, exchange, response, question[0], metadata)
+    if profile is not None:
+        received = notes.received if notes is not None else None
+        capture = capture._replace(revisit=profile, received=capture.received if received is None else received)
+    end = max(span.offset + span.length for span in (capture.response, capture.request, capture.metadata))
+    return ScannedVisit(exchange, notes, capture, response.offset, end)
+
+
+def _capture(
+    name: str, exchange: Exchange, response: Record, request: Record | None, metadata: Record | None
+) -> Capture:
+    digests = exchange.digests or Digests("", "", 0)
+    address = target_of(response)
+    if not address:
+        raise ValueError("it has no WARC-Target-URI")
+    return Capture(
+        url=address,
+        timestamp=exchange.started,
+        status=exchange.framing.status,
+        mime=exchange.framing.media_type,
+        payload_digest=digests.payload,
+        payload_length=digests.payload_length,
+        received=exchange.response.length,
+        warc=name,
+        response=_span(response),
+        request=_span(request),
+        metadata=_span(metadata),
+        truncated=exchange.truncated,
+    )
+
+
+def _span(record: Record | None) -> Span:
+    return NOWHERE if record is None else Span(record.offset, record.length or 0)
+
+
+def _digests(record: Record, block: Block, framing: Framing, notes: VisitMetadata | None) -> Digests:
+    """Of the block, and of the payload; that of a revisit lies elsewhere, and only its own word is known."""
+    stated = record.first("WARC-Payload-Digest") or ""
+    if record.type == "revisit":
+        length = notes.payload_length if notes is not None else None
+        return Digests(record.first("WARC-Block-Digest") or "", stated, length or 0)
+    algorithm = stated.partition(":")[0]
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"{algorithm[:40]!r} is no digest of ours")
+    digester = Digester(algorithm, framing)
+    for piece in block.pieces():
+        digester.feed(piece)
+    return digester.digests()

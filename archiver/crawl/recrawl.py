@@ -1,0 +1,98 @@
+"""What earlier crawls have of a URL that is about to be asked for again: looked up beside the event loop.
+
+What earlier crawls have archived, and nothing has led to in this one: asked for when all else is done.
+
+Only so it is known what is gone. Scope and traps judge each URL as if the page that named it then named it now; what
+was only a guess of ours is not asked for again. Needs no state of its own: what the frontier knows is not handed out.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
+from archiver.crawl.rules import CurrentRules
+from archiver.crawl.visit import OTHER_VERSION, judged
+from archiver.extract.exchange import is_robots
+from archiver.frontier.earlier import EarlierUrl
+from archiver.frontier.port import EarlierFind, Frontier
+from archiver.model import LINK_OUTSIDE, Claim, Exchange, Hop, Link, Refusal
+from archiver.policy.scope import is_guess
+
+
+class EarlierLookups:
+    """Asks *memory* in *thread*; without them nothing is known of any URL."""
+
+    def __init__(self, memory: EarlierCrawls | None = None, thread: Executor | None = None) -> None:
+        self._memory = memory
+        self._thread = thread
+        self._doubted: set[str] = set()  # what is asked for whole the next time
+
+    async def version(self, claim: Claim) -> StoredVersion | None:
+        """What is stored of the URL of *claim*, if it can be asked for under conditions; rules are always asked for."""
+        if self._memory is None or is_robots(claim):
+            return None
+        if claim.url in self._doubted:
+            self._doubted.discard(claim.url)
+            return None
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._memory.version, claim.url)
+
+    def doubted(self, claim: Claim, exchange: Exchange) -> Exchange:
+        """*exchange*, a 304 that names another version than ours; its URL is asked for again without conditions."""
+        self._doubted.add(claim.url)
+        return replace(exchange, notes=(*exchange.notes, OTHER_VERSION))
+
+
+AT_ONCE = 1000  # URLs looked at in one go, and handed out in one transaction
+
+_HOPS = frozenset(Hop)
+
+
+class UndiscoveredUrls:
+    """Hands the frontier, portion by portion, what *memory* has."""
+
+    def __init__(self, memory: EarlierCrawls, frontier: Frontier, in_force: CurrentRules, thread: Executor) -> None:
+        self._left: Iterator[list[EarlierUrl]] = memory.left(AT_ONCE)
+        self._frontier = frontier
+        self._in_force = in_force
+        self._thread = thread
+
+    async def hand_out(self, now: float) -> bool:
+        """Let the next URLs wait that nobody has asked for; False where there are none left."""
+        loop = asyncio.get_running_loop()
+        while portion := await loop.run_in_executor(self._thread, next, self._left, None):
+            unknown = await self._frontier.unknown([each.url for each in portion])
+            wanted = [each for each in portion if each.url in unknown and not is_guess(each.path)]
+            recalled = await loop.run_in_executor(self._thread, self._judged, wanted, now)
+            if recalled and await self._frontier.recall(recalled):
+                return True
+        return False
+
+    def _judged(self, wanted: Sequence[EarlierUrl], now: float) -> list[EarlierFind]:
+        taken = []
+        for each in wanted:
+            link, parent = _as_found(each)
+            verdict = judged(self._in_force.terms, link, parent, now)
+            if not isinstance(verdict, Refusal):
+                taken.append(EarlierFind(verdict, each.via, each.seed))
+        return taken
+
+
+def _as_found(each: EarlierUrl) -> tuple[Link, Claim]:
+    """The link that led to a URL then, and the page on which it stood; what was a seed counts as a link of its own."""
+    hop = Hop(each.path[-1]) if each.path else Hop.LINK
+    before = each.path[:-1]
+    way = Hop(before[-1]) if before[-1:] in _HOPS else Hop.LINK
+    parent = Claim(
+        id=0,
+        url=each.via or each.seed or each.url,
+        host=0,
+        hop=way,
+        path=before,
+        depth=max(0, each.depth - (hop is Hop.LINK)),
+        strays=max(0, each.strays - {Hop.REQUISITE: 1, Hop.LINK: LINK_OUTSIDE}.get(hop, 0)),
+        tries=0,
+        seed=each.seed,
+    )
+    return Link(each.url, hop), parent

@@ -1,0 +1,230 @@
+"""The account of a running crawl, kept in memory from what is committed, for those who look at it meanwhile.
+
+What a running crawl looks like from outside: one frozen snapshot, and how numbers and names are written for people.
+
+The snapshot feeds the progress line and nothing else reads counters. Pure: the time comes in as an argument.
+Names come from the network, so `printable` stands between every one of them and a terminal.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from archiver.frontier.port import Counts, Settled
+from archiver.humanize import duration
+from archiver.model import Event, ExitCode, Settlement
+from archiver.policy.host_queue import HostQueue
+
+Phase = Literal["recovering", "crawling", "draining", "writing", "waiting", "offline"]
+Why = Literal[
+    "rate",
+    "retry-after",
+    "our own work",
+    "robots.txt",
+    "retry",
+    "asleep, next probe",
+    "limit reached",
+    "refuses us",
+    "busy",
+    "",
+]
+
+WINDOW = 10.0  # seconds: long enough to be steady at 1 URL/s, short enough to show a host that stalls
+BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """One host as it stands now."""
+
+    key: str  # https://example.org
+    waiting: int
+    active: int
+    done: int
+    wait: float = 0.0  # seconds until its next request may start
+    why: Why = ""  # what it waits for
+    slowed: str = ""  # how it is held back, and why, in words
+
+
+@dataclass(frozen=True, slots=True)
+class UrlCounts:
+    """URLs of the whole crawl by what became of them, earlier runs included."""
+
+    done: int = 0
+    waiting: int = 0
+    failed: int = 0
+    excluded: int = 0
+    active: int = 0  # requests in flight
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A crawl at one moment."""
+
+    state: Phase
+    elapsed: float  # seconds since this run began
+    done: int
+    waiting: int
+    failed: int
+    excluded: int
+    active: int  # requests in flight
+    received: int  # bytes, in this run
+    rate: float  # visits a second, over the last `WINDOW` seconds
+    hosts: tuple[HostLine, ...] = ()  # busiest first
+    waiting_for: str = ""  # what the crawl waits for when nothing runs
+    visits: int = 0  # in this run
+    unwritten: int = 0  # answers that have come, and are not committed yet
+
+
+class Counters:
+    """The visits and bytes of one run, in memory that does not grow with them."""
+
+    def __init__(self, now: float) -> None:
+        self._started = now
+        self._visits = 0
+        self._received = 0
+        self._seconds: deque[tuple[int, int]] = deque()  # (second of the clock, visits in it), oldest first
+
+    def visited(self, now: float, received: int) -> None:
+        """One visit ended, with *received* bytes."""
+        self._visits += 1
+        self._received += received
+        second = int(now)
+        if self._seconds and self._seconds[-1][0] == second:
+            self._seconds[-1] = (second, self._seconds[-1][1] + 1)
+        else:
+            self._seconds.append((second, 1))
+        self._forget(now)
+
+    def rate(self, now: float) -> float:
+        """Visits a second over the last `WINDOW` seconds, or since the start where that is later."""
+        self._forget(now)
+        span = min(WINDOW, max(1.0, now - self._started))
+        return sum(visits for _, visits in self._seconds) / span
+
+    def snapshot(self, now: float, state: Phase, tally: UrlCounts, hosts: Iterable[HostLine] = ()) -> Snapshot:
+        """The crawl at *now*; of *hosts* only the busiest are kept."""
+        lines = tuple(hosts)
+        busiest = sorted(lines, key=lambda line: (-line.active, -line.waiting, line.key))[:BUSIEST]
+        return Snapshot(
+            state=state,
+            elapsed=max(0.0, now - self._started),
+            done=tally.done,
+            waiting=tally.waiting,
+            failed=tally.failed,
+            excluded=tally.excluded,
+            active=tally.active,
+            received=self._received,
+            rate=self.rate(now),
+            hosts=tuple(busiest),
+            waiting_for="" if tally.active else waited_for(lines),
+            visits=self._visits,
+        )
+
+    def _forget(self, now: float) -> None:
+        while self._seconds and self._seconds[0][0] <= now - WINDOW:
+            self._seconds.popleft()
+
+
+def waited_for(hosts: Iterable[HostLine]) -> str:
+    """What a crawl waits for that does nothing now: the host whose turn comes first."""
+    ours = (line for line in hosts if line.waiting and line.why not in {"limit reached", "refuses us"})
+    first = min(ours, key=lambda line: line.wait, default=None)
+    if first is None:
+        return ""
+    reason = f"{first.why} of {first.key}" if first.why else first.key
+    return f"{reason}, {duration(first.wait)}" if first.wait > 0 else reason
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlEnding:
+    """How a run of a crawl ended, for the shell and for a person."""
+
+    code: ExitCode
+    reason: str
+
+
+def concluded(stop: CrawlEnding | None, counts: Counts) -> CrawlEnding:
+    """How a run ended that was told to *stop*, or had nothing left, with these *counts*."""
+    if stop is not None and stop.code is not ExitCode.DONE and (stop.code is ExitCode.STOPPED or counts.waiting):
+        return stop
+    reason = stop.reason if stop is not None and stop.code is ExitCode.DONE else ""
+    if not counts.good_seeds:
+        return CrawlEnding(ExitCode.NO_SEED, reason or "no seed gave a usable answer")
+    return CrawlEnding(ExitCode.DONE, reason or "done")
+
+
+class CrawlCounts:
+    """Counts from what the frontier says at the beginning on."""
+
+    def __init__(self, now: float) -> None:
+        self._counters = Counters(now)
+        self._counts = Counts(0, 0, 0, 0, 0, 0, 0)
+
+    @property
+    def received(self) -> int:
+        """Bytes of all responses, earlier runs included."""
+        return self._counts.received
+
+    def begin(self, counts: Counts) -> None:
+        """What the frontier itself says."""
+        self._counts = counts
+
+    def recounted(self, counts: Counts) -> None:
+        """What the frontier says now that others have written; of bytes and visits this account knows better."""
+        now = self._counts
+        self._counts = replace(counts, received=now.received, visited=now.visited)
+
+    def committed(self, now: float, settlements: Sequence[Settlement], settled: Settled) -> None:
+        """A batch is durable."""
+        sizes = [each.capture.received if each.capture is not None else 0 for each in settlements]
+        for size, each in zip(sizes, settlements, strict=True):
+            if each.event not in {Event.HOLD, Event.DELAY}:
+                self._counters.visited(now, size)
+        events = [each.event for each in settlements if each.claim.priority >= 0]
+        archived, failed, excluded, held = map(events.count, (Event.CAPTURE, Event.GIVE_UP, Event.FORBID, Event.HOLD))
+        left = sum(each.event not in {Event.RETRY, Event.DELAY} for each in settlements)
+        counts = self._counts
+        self._counts = replace(
+            counts,
+            waiting=counts.waiting + settled.added - left,
+            archived=counts.archived + archived,
+            failed=counts.failed + failed,
+            excluded=counts.excluded + excluded,
+            held=counts.held + held,
+            received=counts.received + sum(sizes),
+        )
+
+    def snapshot(self, now: float, state: Phase, active: int, queues: Iterable[HostQueue]) -> Snapshot:
+        """All of it at *now*; *active* visits run."""
+        counts = self._counts
+        tally = UrlCounts(counts.archived, counts.waiting, counts.failed, counts.excluded, active)
+        lines = [_line(queue, now) for queue in queues if _has_more(queue)]
+        return self._counters.snapshot(now, state, tally, lines)
+
+
+def _has_more(queue: HostQueue) -> bool:
+    """Whether there is anything to tell of a host; its own count is that of the latest refill, and may be old."""
+    late = queue.later < float("inf") or queue.held or queue.paused or queue.stale
+    return bool(queue.window or queue.active or queue.outstanding or (late and queue.waiting > 0))
+
+
+def _line(queue: HostQueue, now: float) -> HostLine:
+    why: Why = ""
+    wait = 0.0
+    if queue.active:
+        why = "busy"
+    elif queue.paused:
+        why = "refuses us"
+    elif queue.held:
+        why = "limit reached"
+    elif queue.parked > now:
+        ours = queue.parked <= queue.rested
+        why = "asleep, next probe" if queue.asleep else "our own work" if ours else "retry-after"
+        wait = queue.parked - now
+    elif not queue.window and queue.later < float("inf"):
+        why, wait = "retry", max(0.0, queue.later - now)
+    elif (due := queue.next(now)) > now:
+        why, wait = "rate", due - now
+    return HostLine(queue.key, max(0, queue.waiting), queue.active, queue.done, wait, why, queue.circle.temper.words)

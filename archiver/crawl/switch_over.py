@@ -1,0 +1,162 @@
+"""The turn from one crawl of a collection to the next: what belongs to the one alone goes below DIR/crawls.
+
+Whoever does it holds the lock, and the earlier crawl is recovered and closed. One rename decides, that of crawl.db:
+before it nothing has changed for anybody, after it the next crawl has begun, though what is left to be moved may still
+be moved by whoever comes next. Each step can be cut off and done again; nothing is deleted but what a turn that was
+cut off had begun.
+
+One crawl of a collection follows another: the earlier one is brought to its end, and set aside.
+
+As in `build`, and by its functions: what a crash left is recovered first, by the settings of the crawl that was cut
+off, so that nothing of it is lost to the next one.
+"""
+
+import asyncio
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from archiver.clock import Clock
+from archiver.collection import safe_paths
+from archiver.collection.earlier_crawls import STAMP, rounds
+from archiver.collection.index import Index
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
+from archiver.config.settings import Settings
+from archiver.crawl.build import catch_up, put_settings, restore_index
+from archiver.crawl.rules import learned_terms
+from archiver.errors import ArchiveError
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
+
+NEXT = "next.toml"  # in the folder of the newest earlier crawl: what crawl.toml is to hold from the turn on
+_LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
+_BESIDE = ("-wal", "-shm", "-journal")  # behind the name of a database that is open, or was not closed
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedWork:
+    """What a crawl left undone that is followed by another."""
+
+    stamp: str  # the name of its folder
+    waiting: int  # URLs
+
+
+def stamp_for(layout: Layout, began: float) -> str:
+    """The name of the folder for the crawl that *began* then; a later second where there is one of that name."""
+    second = int(began if 0 < began < _LATEST else time.time())
+    taken = {folder.directory.name for folder in rounds(layout)}
+    while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:
+        second += 1
+    return stamp
+
+
+def turn(layout: Layout, stamp: str, text: str) -> None:
+    """Set the crawl of *layout*, whose database is closed, aside as *stamp*; the next one's crawl.toml holds *text*."""
+    if beside := [end for end in _BESIDE if layout.database.with_name(layout.database.name + end).exists()]:
+        raise ArchiveError(f"{layout.database}{beside[0]} is there: another process has the database open")
+    _forget_attempts(layout)
+    folder = Layout(layout.earlier / stamp)
+    with storage(folder.directory):
+        folder.directory.mkdir(parents=True, exist_ok=True)
+        sync_folder(layout.earlier)
+        sync_folder(layout.directory)
+        with open_file(layout.settings) as file:
+            settings = file.read()
+    replace_file(folder.settings, lambda file: file.writelines((settings,)), private=True)
+    replace_file(folder.directory / NEXT, lambda file: file.writelines((text.encode(),)), private=True)
+    _move(layout.database, folder.database)
+    finish(layout)
+
+
+def pending(layout: Layout) -> bool:
+    """Whether a turn was cut off behind the point from which on it is to be finished."""
+    newest = _newest(layout)
+    return newest is not None and (newest.directory / NEXT).exists() and not layout.database.exists()
+
+
+def finish(layout: Layout) -> None:
+    """Move what is left to be moved since a turn, if one was cut off; the settings of the next crawl come last."""
+    newest = _newest(layout)
+    if newest is None or not pending(layout):
+        return
+    if layout.log.exists():
+        with storage(newest.log):
+            newest.log.parent.mkdir(exist_ok=True)
+            sync_folder(newest.directory)
+        _move(layout.log, newest.log)
+    if layout.reports.exists():
+        _move(layout.reports, newest.reports)
+    _move(newest.directory / NEXT, layout.settings)
+
+
+def _newest(layout: Layout) -> Layout | None:
+    return next(iter(rounds(layout)), None)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Rename *source*, for certain: it stands in the one folder or in the other, after a power cut too."""
+    with storage(source):
+        source.rename(target)
+        sync_folder(target.parent)
+        sync_folder(source.parent)
+
+
+def _forget_attempts(layout: Layout) -> None:
+    """Remove what a turn that did not happen left: copies of settings, in a folder without a database."""
+    if not layout.earlier.is_dir():
+        return
+    with storage(layout.earlier):
+        for folder in layout.earlier.iterdir():
+            if not STAMP.fullmatch(folder.name) or (folder / layout.database.name).exists():
+                continue
+            for name in (layout.settings.name, NEXT):
+                for path in (folder / name, folder / (name + DRAFT)):
+                    path.unlink(missing_ok=True)
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+async def set_aside(directory: Path, settings: Settings, text: str, read: str) -> UnfinishedWork | None:
+    """Close the crawl in *directory*, so that the next one follows it with *text* as its crawl.toml; what it left.
+
+    *settings* are those of the crawl, made of *read*. None where there is no database to be set aside: a crawl that has
+    not begun gets the new settings.
+    """
+    clock = Clock()
+    layout = safe_paths.make_folders(directory)
+    with ExitStack() as stack:
+        lock = Lock(layout.lock)
+        stack.callback(lock.release)
+        put_settings(layout, "", read)
+        if not layout.database.exists():
+            put_settings(layout, text)
+            return None
+        frontier = await SqliteFrontier.open(layout.database)
+        try:
+            terms = await learned_terms(settings, frontier)
+            index = Index(layout.indexes)
+            await catch_up(layout, frontier, terms, clock.now())
+            await restore_index(layout, frontier, index)
+            if any(layout.indexes.glob("run-*.cdxj")):
+                await asyncio.to_thread(index.finish)
+                await frontier.mark_indexed()
+            counts, began = await frontier.counts(), await frontier.began()
+        finally:
+            await frontier.close()
+        left = UnfinishedWork(stamp_for(layout, began), counts.waiting)
+        turn(layout, left.stamp, text)
+        return left
+
+
+def finish_turn(directory: Path) -> None:
+    """Finish what a turn to the next crawl that was cut off has left; nothing as a rule."""
+    layout = Layout(directory)
+    if pending(layout):
+        lock = Lock(layout.lock)
+        try:
+            finish(layout)
+        finally:
+            lock.release()

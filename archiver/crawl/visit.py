@@ -1,0 +1,382 @@
+"""One visit, from what came back to what the frontier is told: the same words live and in recovery.
+
+`read_links` (of `reading`) looks into a body, `conclude` turns an exchange and its links into a settlement. No network,
+no disk of its own, no database; the time is an argument.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
+from threading import Lock
+
+from archiver import extract, url
+from archiver.collection.earlier_crawls import StoredVersion
+from archiver.errors import Failure, FetchError
+from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
+from archiver.http import body_limits
+from archiver.model import (
+    OUTSIDE,
+    Claim,
+    Event,
+    Exchange,
+    Framing,
+    Grade,
+    Hop,
+    Link,
+    Links,
+    NewUrl,
+    PatternTally,
+    Refusal,
+    Robots,
+    Settlement,
+    Sign,
+    Truncation,
+)
+from archiver.policy import block_pages, retry, robots
+from archiver.policy.scope import PRIORITY_GUESS, Scope, is_guess, redirects_in_a_row
+from archiver.policy.seed_scopes import ScopeCache, Scopes, remember
+from archiver.policy.speculative import ICON, Probes, SpeculativeBudget, is_unnamed
+from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
+
+OTHER_VERSION = "otherVersion"  # a 304 whose tag is not the one that was asked about
+ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for what robots.txt would have kept it from
+
+_TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
+
+YEAR = 31_556_952  # seconds
+NOT_THERE = frozenset((404, 410))
+LATER = 2 * PRIORITY_GUESS  # is added to a priority for each level of suspicion; greater than any without suspicion
+PART = 4 << 10  # bytes of an image, a style or a script by which it is told from others
+GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
+
+_ADDRESS, _HOP = itemgetter(0), itemgetter(1)  # of a link; the first one of a verdict, too
+_LINK, _REQUISITE, _SPECULATIVE, _REDIRECT = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.REDIRECT  # quick names
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """What came of one claim: an exchange, or an error, or a refusal by robots.txt before anything was asked."""
+
+    claim: Claim
+    exchange: Exchange | None = None
+    error: FetchError | None = None
+    final: bool = False  # the error is known from the host's robots.txt: nothing was asked, and nothing will be
+    forbidden: str = ""  # the rule
+    failure: Failure = Failure.ROBOTS  # whose rule forbids it
+    event: Event = Event.FORBID  # or HOLD, or DELAY, where nothing was asked and a rule says why
+    priority: int = 0  # of what is delayed: what it goes by from now on
+    unmodified: StoredVersion | None = None  # what is stored of it, which the exchange says is still the newest
+    links: Links | None = None  # what the answer names, where it has been read
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsSettings:
+    """How robots.txt is asked for, and whether pages may speak of their links."""
+
+    patience: float = 300.0  # seconds for which an error is borne; 0: no limit
+    nofollow: str = ""  # the name by which pages may tell us not to follow; empty: they may not
+
+
+@dataclass(frozen=True, slots=True)
+class VisitRules:
+    """By what visits are judged."""
+
+    scope: Scope | Scopes
+    retries: int
+    traps: Traps | None = None
+    rules: RobotsSettings = RobotsSettings()
+    guesses: SpeculativeBudget | None = None
+    probes: Probes | None = None
+    verdicts: ScopeCache = field(default_factory=ScopeCache)
+    turn: Lock = field(default_factory=Lock)  # for one thread at a time counts what pages brought
+
+
+def conclude(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
+    """What an answered visit means; its capture is still to be added."""
+    result = _outcome(terms, claim, exchange, now)
+    notes = [result.note, body_limits.reason(exchange.notes), links.note if UNREAD in links.note else ""]
+    if ROBOTS_EXCLUDED in exchange.notes:
+        notes.append("robots.txt would have forbidden it")
+    tallies = _brought(terms, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links
+    found, refused = _verdicts(terms, claim, links, now)
+    if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
+        notes.append(_redirect_note(terms.scope, claim, links.links[0], found[0] if found else refused[0]))
+    if claim.url in map(_ADDRESS, found):
+        found = [new for new in found if new.url != claim.url]
+    tallies += _guessed(terms, claim, result.event, there=_is_there(claim, exchange), page=links.page)
+    if terms.probes is not None and result.event is Event.CAPTURE:
+        unnamed, learned = _unnamed(terms, terms.probes, claim, exchange.framing, links)
+        named = set(map(_ADDRESS, found)) if unnamed else set()
+        found += (new for new in unnamed if new.url not in named and new.url != claim.url)
+        tallies += learned
+    sign = _sign(claim, exchange, links)
+    answer = _robots(claim, exchange, links) if is_robots(claim) and result.event is Event.CAPTURE else None
+    return Settlement(
+        claim=claim,
+        event=result.event,
+        status=exchange.framing.status,
+        note="; ".join(filter(None, notes)),
+        due=result.due,
+        park=result.park,
+        found=tuple(found),
+        refused=tuple(refused),
+        robots=answer,
+        settled=now,
+        took=exchange.took,
+        annotations=(*_annotations(claim, exchange, links), *_blocked(sign)),
+        tallies=tallies,
+        sign=sign,
+    )
+
+
+def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
+    """By what the answer is known as a challenge or block page; only what is suspect is looked into."""
+    framing = exchange.framing
+    leads = (link for link in links.links if link[1] is _LINK)
+    pages = sum(1 for _ in islice(leads, block_pages.FEW_LINKS + 1))  # more is as good as many
+    page = framing.media_type in PAGES and is_page(claim) and not is_robots(claim)
+    body = b""
+    if block_pages.looks_suspect(framing.status, exchange.response.length - framing.head_length, pages, page=page):
+        body, _ = payload(exchange, block_pages.READ)
+    return block_pages.sign_of(framing.status, framing.fields, body, pages)
+
+
+def _outcome(terms: VisitRules, claim: Claim, exchange: Exchange, now: float) -> retry.RetryDecision:
+    if is_robots(claim):
+        return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, terms.rules.patience, now)
+    if OTHER_VERSION in exchange.notes and claim.tries < max(terms.retries, 1):
+        return retry.RetryDecision(Event.RETRY, "not modified, but of another version", now + retry.pause(claim.tries))
+    return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
+
+
+def _verdicts(terms: VisitRules, claim: Claim, links: Links, now: float) -> tuple[list[NewUrl], list[Refusal]]:
+    """Which of *links* are taken, and which are not; without guesses at what the document names for certain."""
+    nofollow = _nofollow(terms.rules.nofollow.lower(), links) if terms.rules.nofollow else None
+    guessed = _SPECULATIVE in map(_HOP, links.links)
+    named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
+    pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
+    others: dict[str, NewUrl] = {}
+    traps = terms.traps
+    at_once = nofollow is None and (traps is None or (traps.calm and not traps.is_poor(claim.url)))
+    found: list[NewUrl] = []
+    refused: list[Refusal] = []
+    for link in links.links:
+        address, hop, _ = link
+        known = pages if hop is _LINK else parts if hop is _REQUISITE else others
+        new = known.get(address)
+        if new is not None and at_once and "&" not in address:  # as most are
+            found.append(new)
+            continue
+        if guessed and hop is _SPECULATIVE and address in named:
+            continue
+        if nofollow is not None and (rule := nofollow(link)):
+            refused.append(Refusal(address, rule))
+            continue
+        verdict = _again(terms, new, hop, claim, now) if new is not None else judged(terms, link, claim, now)
+        if isinstance(verdict, Refusal):
+            refused.append(verdict)
+            continue
+        if new is None and known is not others and verdict.priority < LATER:
+            remember(known, address, verdict)
+        found.append(verdict)
+    if traps is not None:
+        traps.met(map(_ADDRESS, found))
+    return found, refused
+
+
+def _again(terms: VisitRules, new: NewUrl, hop: Hop, claim: Claim, now: float) -> NewUrl:
+    """The verdict on a link in the document of *claim* that was taken elsewhere in the same way, as *new*."""
+    if terms.traps is None:
+        return new
+    return _placed(new, terms.traps.judge(new.url, hop, claim.url, _year(now)))
+
+
+def _placed(new: NewUrl, standing: Suspicion) -> NewUrl:
+    """*new*, as late as it stands, or held."""
+    if standing is FREE or not standing.level:
+        return new
+    held = f"{standing.rule}: {standing.pattern}" if standing.rule else ""
+    return new._replace(priority=new.priority + LATER * standing.level, held=held)
+
+
+def _year(now: float) -> int:
+    return int(now / YEAR) + 1970
+
+
+def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
+    """By which rule a link of this document is not to be followed by *token*; "" where it may be."""
+    heard = {"robots", "*", token, robots.PRODUCT}
+    page = next((f"nofollow: {said}" for said in links.nofollow if said.rpartition(" ")[2] in heard), "")
+
+    def rule(link: Link) -> str:
+        if link.hop is not _LINK:
+            return ""
+        return page or ("nofollow: rel" if link.context.endswith(extract.NOFOLLOW) else "")
+
+    return rule
+
+
+def judged(terms: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
+    """Whether *link*, found in the document of *claim*, is taken, and as what; or which rule refuses it."""
+    if port := url.blocked_port(link.url):
+        return Refusal(link.url, f"blocked-port: {port}")
+    verdict = terms.scope.judge(link, claim)
+    if isinstance(verdict, Refusal):
+        return verdict
+    if (
+        link.hop is Hop.SPECULATIVE
+        and terms.guesses is not None
+        and (rule := terms.guesses.refusal(verdict.url, claim.url))
+    ):
+        return Refusal(verdict.url, rule)
+    if terms.traps is None:
+        return verdict
+    hop = link.hop if link.hop is not Hop.REDIRECT or is_page(claim) else Hop.REQUISITE
+    if hop is Hop.SPECULATIVE and url.may_be_page(verdict.url):
+        hop = Hop.LINK
+    return _placed(verdict, terms.traps.judge(verdict.url, hop, claim.url, _year(now)))
+
+
+def _is_there(claim: Claim, exchange: Exchange) -> bool:
+    """Whether a guess was right: many sites answer with a page, and status 200, where there is no such file."""
+    as_guessed = exchange.framing.media_type not in PAGES or is_page(claim)
+    return 200 <= exchange.framing.status < 400 and as_guessed
+
+
+def _guessed(
+    terms: VisitRules, claim: Claim, event: Event, *, there: bool, page: bytes | None = None
+) -> tuple[PatternTally, ...]:
+    """What is to be remembered of the guesses on this host, where *claim* was one and this is the last word on it."""
+    if terms.guesses is None or event is Event.RETRY or not is_guess(claim.path) or is_unnamed(claim.url):
+        return ()
+    with terms.turn:
+        return (terms.guesses.saw(claim.url, claim.via or "", there=there, page=page),)
+
+
+def _unnamed(
+    terms: VisitRules, probes: Probes, claim: Claim, framing: Framing, links: Links
+) -> tuple[list[NewUrl], tuple[PatternTally, ...]]:
+    """What the site is asked for beside *claim* although nothing names it, and what is to be remembered of its host.
+
+    A page that is there shows that its host is the site's; a seed that is not may have a sitemap all the same.
+    """
+    if is_robots(claim):
+        with terms.turn:
+            return [], probes.named(claim, links)
+    is_there = 200 <= framing.status < 300 or (framing.status in NOT_THERE and not claim.path)
+    if not is_there or not is_page(claim) or not terms.scope.contains(claim.url):
+        return [], ()
+    with terms.turn:
+        wanted, learned = probes.after(claim.url, links, html=framing.status < 300 and framing.media_type in PAGES)
+    taken = (terms.scope.unnamed(each, claim, shown=each.endswith(ICON)) for each in wanted)
+    return [new for new in taken if new is not None], learned
+
+
+def _brought(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links) -> tuple[PatternTally, ...]:
+    """What is to be remembered of the pattern of *claim*, or of the page that needs it."""
+    if terms.traps is not None and links.page is not None:
+        home = f"{url.origin(claim.url)}/"
+        leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
+        markup = exchange.framing.media_type in PAGES
+        with terms.turn:
+            return terms.traps.saw(PageEvidence(claim.url, links.page, leads, claim.via or "", markup=markup))
+    if terms.traps is None or claim.hop is not _REQUISITE or not claim.via or not terms.traps.is_poor(claim.via):
+        return ()
+    start, size = exchange.framing.head_length, exchange.response.length
+    content = hash((size - start, exchange.response.head(start + PART)[start:])) if _is_there(claim, exchange) else 0
+    with terms.turn:
+        return terms.traps.saw_part(claim.via, content)
+
+
+def refusal(terms: VisitRules, claim: Claim) -> Visited | None:
+    """Why *claim* is not asked for now, although it was taken: a budget was used up, or its pattern goes later."""
+    guesses = terms.guesses if claim.hop is Hop.SPECULATIVE else None
+    if guesses is not None and (rule := guesses.refusal(claim.url, claim.via or "")):
+        return Visited(claim, forbidden=rule, failure=Failure.TRAP)
+    if terms.traps is None or not claim.path or not is_page(claim):
+        return None
+    standing = terms.traps.waits(claim.url, claim.via or "")
+    if standing.rule:
+        note = f"{standing.rule}: {standing.pattern}"
+        return Visited(claim, forbidden=note, failure=Failure.TRAP, event=Event.HOLD)
+    priority = claim.priority % LATER + LATER * standing.level
+    if priority > claim.priority >= 0:
+        return Visited(claim, forbidden="later", failure=Failure.TRAP, event=Event.DELAY, priority=priority)
+    return None
+
+
+def conclude_failure(terms: VisitRules, visited: Visited, now: float) -> Settlement:
+    """What a visit means that got no answer."""
+    claim, error = visited.claim, visited.error
+    if error is None:
+        raise ValueError(f"the visit of {claim.url} did not fail")
+    guess = is_guess(claim.path)
+    retries = 0 if visited.final else min(terms.retries, GUESS_RETRIES) if guess else terms.retries
+    if is_robots(claim) and not visited.final:
+        limits = retries, terms.rules.patience
+        result = retry.after_no_rules(error.failure, error.reason, claim.tries, limits, now)
+    else:
+        result = retry.after_failure(error.failure, error.reason, claim.tries, retries, now)
+    gone = is_robots(claim) and result.event is not Event.RETRY
+    nothing = guess and result.event is Event.GIVE_UP  # no fault of the site: nobody said that there is something
+    return Settlement(
+        claim=claim,
+        event=Event.FORBID if nothing else result.event,
+        failure=error.failure.value,
+        note=f"speculative, and no answer came ({result.note})" if nothing else result.note,
+        tallies=_guessed(terms, claim, result.event, there=False),
+        due=result.due,
+        robots=Robots(0, f"{error.failure.value}: {error.reason}".encode()) if gone else None,
+        settled=now,
+        asked=not visited.final,
+    )
+
+
+def conclude_unasked(visited: Visited, now: float) -> Settlement:
+    """robots.txt refuses the claim, or another rule of ours does, for good or for now; nothing was asked."""
+    late = visited.event is Event.DELAY
+    return Settlement(
+        claim=visited.claim,
+        event=visited.event,
+        failure="" if late else visited.failure.value,
+        note="" if late else visited.forbidden,
+        priority=visited.priority,
+        settled=now,
+        asked=False,
+    )
+
+
+def _redirect_note(scope: Scope | Scopes, claim: Claim, link: Link, verdict: NewUrl | Refusal) -> str:
+    if link.url == claim.url:
+        return "redirect loop: back to itself"
+    if isinstance(verdict, Refusal):
+        return f"redirects to {link.url}, not followed ({verdict.rule})"
+    return f"redirects to {link.url}" if scope.contains(link.url) else f"redirects to {link.url}, {OUTSIDE}"
+
+
+def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:
+    status = exchange.framing.status
+    if 300 <= status < 400:
+        target = links.links[0].url if links.links else None
+        followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
+        return Robots(status, b"", redirect=target if followed else None)
+    if exchange.truncated in retry.CUT:
+        return Robots(503, b"")  # what is missing may be the rule that matters
+    if status == 0 or 200 <= status < 300:
+        return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
+    return Robots(503 if status == 429 else status, b"")  # asked to slow down is not the same as allowed
+
+
+def _blocked(sign: Sign | None) -> tuple[str, ...]:
+    """The word in crawl.log for a challenge or block page."""
+    return (f"blocked:{sign.name.replace(' ', '-')}",) if sign is not None and sign.grade > Grade.HINT else ()
+
+
+def _annotations(claim: Claim, exchange: Exchange, links: Links) -> tuple[str, ...]:
+    words = [f"{claim.tries + 1}t"] if claim.tries else []
+    if UNREAD in links.note:
+        words.append("linksNotRead")
+    if exchange.truncated:
+        words.append(_TRUNCATED.get(exchange.truncated, "midFetchTrunc"))
+    return (*words, *exchange.framing.faults, *exchange.notes)

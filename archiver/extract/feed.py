@@ -1,0 +1,265 @@
+"""What a feed names: RSS of all versions, Atom with its extensions (Media RSS, OPDS, podcasts), told tag by tag.
+
+Entries, comments, enclosures and further feeds are links; pictures of the feed and of its entries are
+requisites. The HTML that entries hold, escaped or not, is read as a page is. An identifier is a link only
+where it says that it is one, or the entry has no other. Relative URLs start at xml:base, else at the feed.
+What is there for programs that write (rssCloud, hubs, rel=edit) and templates name nothing to fetch.
+
+What JSON documents of known form name: the manifest of a web application, and JSON Feed.
+
+Of a manifest the pictures are requisites, where the application and its shortcuts start are links; its scope,
+its share targets and the applications of shops beside it name nothing to fetch. Of a feed, entries and
+attachments are links, pictures are requisites, and the HTML of entries is read as a page is.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree
+
+from archiver.extract import charset
+from archiver.extract.collector import LinkCollector
+from archiver.extract.document import Document
+from archiver.extract.html import lenient
+from archiver.extract.html.elements import Attributes
+from archiver.extract.html.tables import relation_hop
+from archiver.extract.sitemap import LONGEST, as_written
+from archiver.extract.url_guess import like_a_url
+from archiver.extract.xml_vocabularies import WHOLE, XHTML, XmlBases, sheet
+from archiver.model import Hop, Links
+
+ROOTS = frozenset(("rss", "feed", "rdf", "entry"))
+_DEEPEST = 100_000  # elements that are open at once, also where a careless hand closes none; each takes memory
+_LONGEST_HTML = 1 << 20  # characters of one entry
+_MOST_HTML = 20_000  # texts with tags; a feed of ten thousand entries is a large one
+L, E = Hop.LINK, Hop.REQUISITE
+
+_ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
+    ("enclosure", "url"): L,
+    ("content", "url"): L,
+    ("content", "src"): L,
+    ("player", "url"): L,
+    ("source", "url"): L,
+    ("thumbnail", "url"): E,
+    ("image", "href"): E,
+    ("category", "scheme"): None,
+    ("category", "domain"): None,
+    ("category", "term"): None,
+    ("scheme", "uri"): None,
+    ("generator", "url"): L,  # of Atom 0.3
+    ("generator", "uri"): L,
+}
+_NAMES = frozenset(("about", "base", "rel", "type", "scheme", "term", "domain", "version", "role"))
+_TEXTS: dict[str, Hop | None] = {
+    "link": L,
+    "uri": L,
+    "icon": E,
+    "logo": E,
+    "cloud": None,
+    "generatoragent": None,
+}
+_ADDRESSES = frozenset(("comments", "commentrss", "url"))  # also a number of comments, which is no address
+_FOR_PROGRAMS = re.compile(
+    r"edit|edit-media|hub|pingback|replies#post|service|service\.(?:edit|post|resume|upload|categories|subscribe)"
+    r"|http://schemas\.google\.com/.*+"
+)
+_PICTURE = re.compile(
+    r"icon|logo|image|(?:apple-touch-)?icon|http://opds-spec\.org/(?:image|cover|thumbnail).*+|x-stanza-cover-image.*+"
+)
+_HTML_TEXTS = frozenset(
+    ("description", "encoded", "summary", "content", "subtitle", "title", "rights", "tagline", "info", "copyright")
+)
+_ENTRIES = frozenset(("item", "entry"))
+_HTML_TYPES = frozenset(("html", "text/html"))
+_NOT_HTML_TYPES = frozenset(("text", "text/plain", "plain", "xhtml"))
+_TAGS = frozenset(
+    ("a", "p", "div", "span", "img", "iframe", "figure", "table", "ul", "ol", "br", "blockquote", "video")
+)
+
+
+class FeedReader:
+    """A feed, told tag by tag."""
+
+    def __init__(self, address: str) -> None:
+        self.bases = XmlBases(address)
+        self._pieces: list[str] = []
+        self._length = 0
+        self._outer: list[str] = []  # the elements that are open
+        self._pages = 0  # texts that were read as HTML
+        self._name = ""  # by which this entry goes, if it is a URL
+        self._linked = False  # this entry has a link
+        self._type = ""  # of the text that is being read: what its element says of it
+
+    @property
+    def found(self) -> LinkCollector:
+        """What was named up to here."""
+        return self.bases.found
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
+        if len(self._outer) >= _DEEPEST:
+            raise etree.LxmlError(f"more than {_DEEPEST} elements are open")
+        self._pieces, self._length = [], 0
+        self.bases.enter(attributes)
+        name = tag.rpartition("}")[2].lower()
+        self._outer.append(name)
+        self._type = ""
+        if name in _ENTRIES:
+            self._name, self._linked = "", False
+        if not attributes:
+            return
+        if tag.startswith(XHTML) or name in _TAGS:
+            self.bases.embed(name, attributes)
+            return
+        plain = {key.rpartition("}")[2].lower(): as_written(value).strip() for key, value in attributes.items()}
+        self._type = plain.get("ispermalink", plain.get("type", "")).lower()
+        picture = plain.get("medium") == "image" or self._type.startswith("image/")
+        if name == "link" and "href" in plain:
+            self._linked = True
+            self.bases.add(plain["href"], _linked(plain.get("rel", ""), plain["href"], picture=picture), "link/@href")
+            return
+        for key, value in plain.items():
+            hop = _ATTRIBUTES.get((name, key), L if key not in _NAMES and WHOLE.fullmatch(value) else None)
+            self.bases.add(value, E if hop and picture else hop, f"{name}/@{key}")
+
+    def data(self, text: str) -> None:
+        """Take in a piece of text."""
+        self._length += len(text)
+        if self._length <= _LONGEST_HTML:
+            self._pieces.append(text)
+
+    def end(self, tag: str) -> None:
+        """Take in an end tag."""
+        name = tag.rpartition("}")[2].lower()
+        if self._outer:
+            self._outer.pop()
+        if self._pieces and self._length <= _LONGEST_HTML:
+            self._text(name, "".join(self._pieces))
+        self._pieces, self._length = [], 0
+        if name in _ENTRIES and not self._linked:
+            self.bases.add(self._name, L, f"{name}/id")
+        self.bases.leave()
+
+    def _text(self, name: str, text: str) -> None:
+        if "<" in text:
+            if self._type in _HTML_TYPES or (name in _HTML_TEXTS and self._type not in _NOT_HTML_TYPES):
+                self._pages += 1
+                if self._pages > _MOST_HTML or self.found.full:
+                    return
+                page = Document(self.bases.current, "text/html", "utf-8", text.encode("utf-8", "replace"))
+                self.bases.take(lenient.read_html(page), name)
+            return
+        text = text.strip()
+        if len(text) > LONGEST:
+            return
+        whole = WHOLE.fullmatch(text)
+        parent = self._outer[-1] if self._outer else ""
+        if name == "id" or (name == "guid" and self._type == "false"):
+            self._name = text if whole else ""
+        elif name == "guid":
+            self.bases.add(text, L if whole else None, name)
+        elif name == "url" and parent == "image":
+            self.bases.add(text, E, "image/url")
+        elif name in _TEXTS or whole or (name in _ADDRESSES and like_a_url(text)):
+            self._linked |= name == "link"
+            self.bases.add(text, E if name == "image" else _TEXTS.get(name, L), name)
+
+    def pi(self, target: str, content: str | None = None) -> None:
+        """Take in a processing instruction."""
+        sheet(self.found, target, content)
+
+    def close(self) -> None:
+        """Nothing is left to do: everything was told as it came."""
+
+
+def _linked(relation: str, reference: str, *, picture: bool) -> Hop | None:
+    """How a link of this *relation* leads on; a *picture* is shown with its entry."""
+    relation = relation.strip().lower()
+    if "{" in reference or _FOR_PROGRAMS.fullmatch(relation):
+        return None
+    if _PICTURE.fullmatch(relation) or (picture and relation in ("enclosure", "preview", "")):
+        return E
+    return relation_hop(relation)
+
+
+MOST_BYTES = 16 << 20
+_MOST_ITEMS = 20_000
+_DEEPEST_MANIFEST = 20
+_PICTURES = ("icons", "screenshots")  # wherever they stand: of the application, of shortcuts, of file handlers
+_FEED = {"home_page_url": L, "feed_url": L, "next_url": L, "icon": E, "favicon": E}
+_ITEM = {"url": L, "external_url": L, "image": E, "banner_image": E}
+_AUTHOR = {"url": L, "avatar": E}
+_ATTACHMENT = {"url": L}
+
+
+def read_manifest(document: Document) -> Links:
+    """What the manifest names."""
+    encoding, manifest, note = _loaded(document)
+    bases = XmlBases(document.url)
+    if isinstance(manifest, dict):
+        _name(bases, manifest, {"start_url": L}, "")
+        for picture, where in _pictures(manifest, 0):
+            _name(bases, picture, {"src": E}, where)
+        for shortcut in _objects(manifest.get("shortcuts")):
+            _name(bases, shortcut, {"url": L}, "shortcuts/")
+        _name(bases, manifest.get("note_taking"), {"new_note_url": L}, "note_taking/")
+    return bases.found.links(document.url, encoding, note, queries="utf-8")
+
+
+def read_feed(document: Document) -> Links:
+    """What the feed names."""
+    encoding, feed, note = _loaded(document)
+    bases = XmlBases(document.url)
+    if isinstance(feed, dict):
+        _name(bases, feed, _FEED, "")
+        _people(bases, feed)
+        for item in _objects(feed.get("items"))[:_MOST_ITEMS]:
+            _name(bases, item, _ITEM, "items/")
+            _people(bases, item)
+            for attachment in _objects(item.get("attachments")):
+                _name(bases, attachment, _ATTACHMENT, "attachments/")
+            content = item.get("content_html")
+            if isinstance(content, str) and "<" in content:
+                page = Document(document.url, "text/html", "utf-8", content.encode("utf-8", "replace"))
+                bases.take(lenient.read_html(page), "content_html")
+    return bases.found.links(document.url, encoding, note, queries="utf-8")
+
+
+def _loaded(document: Document) -> tuple[str, Any, str]:
+    """By what it was read, the value that the document is, and what was wrong with it."""
+    encoding = charset.marked(document.body) or "utf-8"  # RFC 8259: no other will do, whatever the header says
+    if len(document.body) > MOST_BYTES:
+        return encoding, None, f"more than {MOST_BYTES} bytes of JSON"
+    try:
+        return encoding, json.loads(charset.text(document.body, encoding), parse_int=len, parse_float=len), ""
+    except (ValueError, RecursionError):
+        return encoding, None, "no JSON"
+
+
+def _pictures(value: Any, depth: int) -> Iterator[tuple[dict[str, Any], str]]:
+    """Each picture in *value*, and the list it stands in."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in inside if depth < _DEEPEST_MANIFEST else ():
+        if key in _PICTURES:
+            yield from ((picture, f"{key}/") for picture in _objects(inner))
+        elif key != "related_applications":
+            yield from _pictures(inner, depth + 1)
+
+
+def _people(bases: XmlBases, value: dict[str, Any]) -> None:
+    for author in (value.get("author"), *_objects(value.get("authors"))):
+        _name(bases, author, _AUTHOR, "authors/")
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
+
+
+def _name(bases: XmlBases, value: Any, keys: dict[str, Hop], where: str) -> None:
+    """Keep what the *keys* of an object name."""
+    for key, hop in keys.items():
+        reference = value.get(key) if isinstance(value, dict) else None
+        if isinstance(reference, str):
+            bases.add(reference, hop, f"{where}{key}")

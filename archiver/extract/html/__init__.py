@@ -1,0 +1,1 @@
+"""HTML: `fast` reads well-formed pages with one expression, `lenient` reads everything else with lxml."""

@@ -1,0 +1,239 @@
+"""What an HTML document names.
+
+Markup that is written as it should be is read by `markup`, all other by libxml2's parser, which reports tags,
+comments and text as it meets them. No tree is built, so that neither depth nor the number of attributes costs
+more than its bytes. What only some browsers, or scripts, take for markup is read too: conditional comments,
+noframes, templates in scripts, and the documents in srcdoc attributes; each three deep.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from types import SimpleNamespace
+
+from lxml import etree
+
+from archiver.extract import charset
+from archiver.extract.collector import MOST_LINKS, UrlJoiner, base_of
+from archiver.extract.document import Document
+from archiver.extract.html import fast, markup
+from archiver.extract.html.elements import Attributes, Elements
+from archiver.extract.script import generators
+from archiver.model import Hop, Link, Links
+
+MOST_BYTES = 32 << 20
+_DEEPEST = 3  # documents in documents, comments in comments
+_MOST_TABLES = 3  # of one page, each of which is held against all that the page names
+_MOST_PARTS = 1000  # of either
+_DEEPEST_ELEMENT = 1000  # libxml2 looks through all that are open for the one that a tag ends; browsers stop at 512
+_PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themselves
+
+_TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
+_PLAIN_TEXT = ("style", "script", "noframes", "noembed")
+_INERT = re.compile(r"<(?:(!--)|(script)|(template|noscript|svg|math))(?![\w-])", re.IGNORECASE | re.ASCII)
+_BASE = re.compile(r"<base(?![\w-])[^<>]*+>?+", re.IGNORECASE | re.ASCII)
+_ENDS = {
+    name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII)
+    for name in ("script", "template", "noscript", "svg", "math")
+}
+_HTML_AGAIN = re.compile(  # in a drawing or a formula: elements that hold HTML, and tags at which parsers leave it
+    r"<(?:foreignobject|desc|title|annotation-xml|b|big|blockquote|body|br|center|code|dd|div|dl|dt|em|embed|h[1-6]|head"
+    r"|hr|i|img|li|listing|menu|meta|nobr|ol|p|pre|ruby|s|small|span|strong|strike|su[bp]|table|tt|u|ul|var)[\s/>]",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+def read_html(document: Document) -> Links:
+    """What the page names: links and requisites, in document order."""
+    encoding = charset.of_html(document.body, document.charset)
+    pages = [(charset.text(document.body[:MOST_BYTES], encoding), document.url)]
+    notes = {f"only the first {MOST_BYTES} bytes": None} if len(document.body) > MOST_BYTES else {}
+    found: dict[tuple[str, Hop], Link] = {}
+    nofollow: tuple[str, ...] = ()
+    icon = False
+    for depth in range(_DEEPEST):
+        framed: list[tuple[str, str]] = []
+        for source, address in pages:
+            elements = _elements(source)
+            base = base_of(address, elements.base)
+            tables = "\n".join(elements.tables[:_MOST_TABLES])
+            for reference in list(generators.of_page(tables, elements.found.references, address)):
+                elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
+            links = elements.found.links(base, encoding)
+            if elements.early and base != address:
+                links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
+            nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
+            icon = icon if depth else elements.icon
+            if not depth and not elements.framed:
+                return Links(links.links, encoding, "; ".join(filter(None, (*notes, links.note))), nofollow, icon)
+            for link in links.links:
+                found.setdefault((link.url, link.hop), link)
+            framed += ((inner, base) for inner in elements.framed)
+            notes |= {links.note: None} if links.note else {}
+        if len(framed) > _MOST_PARTS or len(found) > MOST_LINKS:
+            notes["more documents in documents than are read"] = None
+        pages = framed[:_MOST_PARTS] if len(found) < MOST_LINKS else []
+    return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes), nofollow, icon)
+
+
+def _with_early(elements: Elements, links: tuple[Link, ...], joiner: UrlJoiner) -> tuple[Link, ...]:
+    """*links*, and what was loaded before the base element was read: browsers resolve that against the page itself."""
+    early = islice(elements.found.references.items(), elements.early)
+    loaded = joiner.links({key: context for key, context in early if key[1] is not Hop.LINK})
+    known = {(link.url, link.hop): link for link in (*links, *loaded)}
+    return tuple(known.values())[:MOST_LINKS]
+
+
+def _elements(source: str) -> Elements:
+    """The elements of *source*, and of the markup in its comments, plain texts and templates."""
+    elements, hidden = _told(source)
+    if elements.base and (live := _with_live_bases(source)) is not source:
+        elements, hidden = _told(live)
+    elements.base = elements.base or ""  # one that is hidden does not count
+    for _ in range(_DEEPEST - 1):
+        parts, templates, hidden = hidden, elements.templates, []
+        elements.templates = []
+        for part in parts[:_MOST_PARTS]:
+            _parse(part, elements, hidden)
+        elements.found.in_template = True
+        for template in templates[:_MOST_PARTS]:
+            _parse(template, elements, hidden)
+        elements.found.in_template = False
+    return elements
+
+
+def _told(source: str) -> tuple[Elements, list[str]]:
+    try:
+        return fast.read_elements(source)
+    except fast.NotWellFormedError:
+        elements, hidden = Elements(), list[str]()
+        _parse(source, elements, hidden)
+        return elements, hidden
+
+
+def _with_live_bases(source: str) -> str:
+    """*source* without the base elements in templates and drawings, and where they count only without scripts."""
+    live: list[str] = []
+    position = kept = 0
+    while start := _INERT.search(source, position):
+        name = start[2] or start[3]
+        end = source.find("-->", start.end()) if start[1] else _end_of(name, source, start.end())
+        if end < 0:
+            break
+        if start[3]:
+            live += (source[kept : start.end()], _BASE.sub("", source[start.end() : end]))
+            kept = end
+        position = end
+    return "".join((*live, source[kept:])) if live else source
+
+
+def _end_of(name: str, source: str, start: int) -> int:
+    end = _ENDS[name.lower()].search(source, start)
+    if name.lower() not in ("svg", "math"):
+        return end.start() if end else -1
+    stop = end.start() if end else len(source)
+    again = _HTML_AGAIN.search(source, start, stop)
+    return again.start() if again else stop
+
+
+def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
+    """Tell *elements* of each tag in *source*; markup that is text to the parser goes to *hidden*."""
+    tags = fast.SCANNER.tags(source)
+    if tags is None or any(name in fast.ONCE and _says_something(name, attributes) for name, attributes, _ in tags):
+        _mend(source, elements, hidden)
+        return
+    for tag in tags:
+        fast.add_tag(tag, elements, hidden)
+
+
+def _says_something(name: str, attributes: Attributes) -> bool:
+    probe = Elements()
+    probe.start_any(name, attributes)
+    return not probe.found.empty
+
+
+def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
+    """As `_parse`, by libxml2's parser, which makes sense of everything."""
+    encoded = source.encode("utf-8", "replace")
+    target: object = SimpleNamespace(start=elements.start_any, close=bool)
+    if len(encoded) > _PIECE or _TEXTS.search(encoded.lower()):
+        target = _PageReader(elements, hidden)
+    try:
+        _feed(encoded, target)
+    except _TooDeepError:
+        for piece in _cut(encoded):
+            _feed(piece, _PageReader(elements, hidden, piece=True))
+
+
+def _feed(encoded: bytes, target: object) -> None:
+    parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
+    with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
+        if len(encoded) <= _PIECE:
+            etree.fromstring(encoded, parser)
+            return
+        for start in range(0, len(encoded), _PIECE):  # what the target raises ends it between two of these only
+            parser.feed(encoded[start : start + _PIECE])
+        parser.close()
+
+
+def _cut(encoded: bytes) -> Iterator[bytes]:
+    """*encoded* in pieces that begin with a tag, where there is one."""
+    start = 0
+    while start < len(encoded):
+        end = encoded.rfind(b"<", start + 1, start + _PIECE)
+        end = end if end > 0 and start + _PIECE < len(encoded) else start + _PIECE
+        yield encoded[start:end]
+        start = end
+
+
+class _TooDeepError(Exception):
+    """Elements in elements beyond all sense."""
+
+
+class _PageReader:
+    """What libxml2's parser talks to where texts and comments matter: each further callback costs time."""
+
+    def __init__(self, elements: Elements, hidden: list[str], *, piece: bool = False) -> None:
+        self._elements = elements
+        self._hidden = hidden
+        self._piece = piece  # of a document: it is short, and may be as deep as it likes
+        self._depth = 0
+        self._pieces: list[str] | None = None  # of the plain text that is being read
+        self._attributes: Attributes = {}  # of the element that it stands in
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        """Take in a start tag."""
+        self._depth += 1
+        if self._depth > _DEEPEST_ELEMENT and not self._piece:
+            raise _TooDeepError
+        self._elements.start_any(tag, attributes)
+        if tag in _PLAIN_TEXT:
+            self._pieces = []
+            self._attributes = dict(attributes)
+
+    def data(self, text: str) -> None:
+        """Take in a piece of text."""
+        if self._pieces is not None:
+            self._pieces.append(text)
+
+    def end(self, tag: str) -> None:
+        """Take in an end tag."""
+        self._depth -= 1
+        if tag in _PLAIN_TEXT and self._pieces is not None:
+            text = "".join(self._pieces)
+            self._pieces = None
+            if tag == "style":
+                self._elements.style(text)
+            elif tag == "script":
+                self._elements.script(self._attributes, text)
+            else:
+                self._hidden.append(text)
+
+    def comment(self, text: str) -> None:
+        """Take in a comment: keep what is in a conditional one."""
+        self._hidden += markup.conditional(text)
+
+    def close(self) -> None:
+        """Nothing is left to do: everything was told as it came."""

@@ -1,0 +1,351 @@
+"""What the scripts of generated manuals name: the pages of a menu that only a script writes, trees, and search indexes.
+
+Such scripts are alike on all sites of one generator, so what they mean is known and not guessed from strings. Doxygen
+keeps its menu, its tree and its search in data; only the menu and the tree lead to some pages. Javadoc, MkDocs, Haddock
+and GitBook load their search from a place that the script's own address tells.
+Text in any other form names nothing. Linear on any text.
+
+Indexes that are data: Pagefind's search, MkDocs' languages, pages of Gatsby, texts of Docsify, stories of Storybook.
+
+Their form is known, so most of what they name are requisites. Guesses are MkDocs' languages, which two generators write
+alike and keep in two places, Docsify's texts, and the address of each story. Linear; any other form names nothing.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from urllib.parse import urljoin
+
+from archiver import url
+from archiver.extract.collector import LinkCollector
+from archiver.extract.document import Document
+from archiver.extract.script import generators, rustdoc_index
+from archiver.extract.script.generators import LOADED
+from archiver.http.content_coding import decoded
+from archiver.model import Hop, Links
+
+MOST_PARTS = 10_000  # of the index of one tree
+TELLING = 65_536  # characters in which such a script shows what it is: bundles, which are longer, are none
+BEGINNING = 64  # of them, by which results of a search are known
+
+MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
+
+_MANUAL_TEXT = r"\"(?:[^\"\\\n]++|\\.)*+\""
+_ENTRY = re.compile(rf"\{{text:{_MANUAL_TEXT},url:\"\^?([^\"\\\n]++)\"")  # a caret: in a window of its own
+_BEGINS = re.compile(r"var [\w$]++ =\n\[\n(?=  ++\[ \")")
+_ROW = re.compile(rf"\[ {_MANUAL_TEXT}, (?:\"([^\"\\\n]++)\"|null), (?:\"([\w./-]++)\"|null|\[)")
+_SUBFOLDER = re.compile(r"/d[0-9a-f]/d[0-9a-f]{2}/[^/]*\Z")  # where branches of large trees lie; they mean the root
+_PARTS = re.compile(rf"var NAVTREEINDEX =\n\[\n((?:{_MANUAL_TEXT},?\n)*+)\]")
+_SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
+_SECTION = re.compile(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
+_RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
+_ESCAPE = re.compile(r"\\.")
+_SEARCH_PICTURE = re.compile(r"'(search/[\w-]++\.svg)\"")
+_TREE_PICTURE = re.compile(r"relpath\+['\"]([\w-]++\.(?:png|svg))\"")
+_OF_JAVADOC = re.compile(
+    r"(?:createElem\(doc, tag, |pathtoroot \+ )(['\"])((?:[\w-]++/){0,8}[\w-]++(?:\.[\w-]++)*?\.(?:js|zip))\1"
+)
+_OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"']/?+([\w-]++\.json)[\"']")
+_IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
+_OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
+
+_OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
+_MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
+_OF_MATERIAL = ("search/search_index.json", "search.json")
+_PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
+
+
+def names(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """Each address that *text* names, relative to the script at *address*, how it leads on, and by what."""
+    head = text[:TELLING]
+    yield from _of_doxygen(text, head, address)
+    yield from _searches(head)
+    yield from _gitbook(head, address)
+    yield from _books(text, head, address)
+
+
+def means_itself(text: str) -> bool:
+    """Return whether addresses in the script *text* start at the script itself, not at the page that runs it."""
+    return _RESULTS.match(text) is not None
+
+
+def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    if "var menudata=" in head:
+        for entry in _ENTRY.finditer(text):
+            yield entry[1], Hop.LINK, MENU
+    if " =\n[\n" in head and _BEGINS.search(head):
+        yield from _doxygen_tree(text, "../../" if _SUBFOLDER.search(address) else "")
+    if "var indexSectionsWithContent" in head:
+        yield from ((name, Hop.REQUISITE, MANUAL) for name in _doxygen_search(text))
+    if "function initMenu(" in head:
+        for picture in _SEARCH_PICTURE.finditer(head):
+            yield picture[1], Hop.SPECULATIVE, MANUAL
+    if "NAVTREE" in head:
+        for picture in _TREE_PICTURE.finditer(head):
+            yield picture[1], Hop.REQUISITE, TREE
+
+
+def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
+    """What Javadoc, MkDocs and Haddock look names and words up in."""
+    if "pathtoroot" in text:
+        for loaded in _OF_JAVADOC.finditer(text):
+            yield loaded[2], Hop.SPECULATIVE, MANUAL
+    if "joinUrl(base_url" in text:
+        for loaded in _OF_MKDOCS.finditer(text):
+            yield f"../{loaded[1]}", Hop.SPECULATIVE, MANUAL
+    if 'baseUrl+"/doc-index.json"' in text:
+        yield "doc-index.json", Hop.SPECULATIVE, MANUAL
+    if "base_path + '/search_index.json'" in text:
+        yield from ((name, Hop.SPECULATIVE, MANUAL) for name in ("lunr.js", "search_index.json"))
+
+
+def _gitbook(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """The search index of GitBook and HonKit, which lies in the folder that holds the one of their own scripts."""
+    if "gitbook.state." in text and (root := _IN_GITBOOK.fullmatch(url.path(address))):
+        for loaded in _OF_GITBOOK.finditer(text):
+            yield root[1] + loaded[1], Hop.REQUISITE, MANUAL
+
+
+def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """What mdBook, rustdoc and Pagefind load from where the script itself lies."""
+    if "path_to_root + 'searchindex" in head:
+        for loaded in _OF_MDBOOK.finditer(head):
+            yield loaded[1], Hop.REQUISITE, generators.LOADED
+    if head.startswith("rr_("):
+        yield from ((name, Hop.REQUISITE, generators.LOADED) for name in generators.stringdex(text))
+    if head.startswith("rn_("):
+        yield from ((name, Hop.REQUISITE, generators.LOADED) for name in rustdoc_index.branches(text, address))
+    if _MATERIAL.search(address):
+        found = next((name for name in _OF_MATERIAL if f'new URL("{name}"' in text), "")
+        yield from ((f"../../{name}", Hop.SPECULATIVE, generators.LOADED) for name in ("sitemap.xml", found) if name)
+    yield from ((name, Hop.SPECULATIVE, generators.LOADED) for name in generators.pagefind(text))
+    if _PAGEFIND.search(address):
+        yield "pagefind.js", Hop.REQUISITE, generators.LOADED
+    if "pagefind-entry.json" in head:
+        yield "pagefind-entry.json", Hop.REQUISITE, generators.LOADED
+        if "pagefind-worker.js" in head:
+            yield "pagefind-worker.js", Hop.REQUISITE, generators.LOADED
+
+
+def _doxygen_search(text: str) -> Iterator[str]:
+    """The results for each first character in each section of Doxygen's search, numbered in hexadecimal."""
+    tables: list[dict[str, str]] = []
+    for start in itertools.islice(_SECTIONS.finditer(text), 2):
+        table, position = dict[str, str](), start.end()
+        while entry := _SECTION.match(text, position):
+            table[entry[1]], position = entry[2][1:-1], entry.end()
+        tables.append(table)
+    if len(tables) < 2:
+        return
+    counts = {number: len(_ESCAPE.sub("x", characters)) for number, characters in tables[0].items()}
+    files = ((tables[1].get(number, ""), part) for number, count in counts.items() for part in range(count))
+    for section, part in itertools.islice(files, MOST_PARTS):
+        if section.isalnum():
+            yield f"{section}_{part:x}.js"
+
+
+def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
+    """The branches that are kept in scripts of their own, below *root*, and of the trunk the pages too."""
+    trunk = "var NAVTREE =" in text
+    for row in _ROW.finditer(text):
+        if trunk and row[1]:
+            yield root + row[1], Hop.LINK, MENU
+        if row[2]:
+            yield f"{root}{row[2]}.js", Hop.REQUISITE, TREE
+    if parts := _PARTS.search(text):
+        for number in range(min(parts[1].count("\n"), MOST_PARTS)):
+            yield f"navtreeindex{number}.js", Hop.REQUISITE, TREE
+
+
+MOST_BYTES = 16 << 20
+MOST_ITEMS = 1_000_000  # numbers, texts and lists of one file
+_SIGNATURE = b"pagefind_dcd"
+_PAGES, _CHUNKS, _FILTERS = 1, 2, 3  # the lists in the list that the file is
+_FILES = {  # where a row of each of them has the hash, and which file that means
+    _PAGES: (0, "fragment/{}.pf_fragment"),
+    _CHUNKS: (2, "index/{}.pf_index"),
+    _FILTERS: (1, "filter/{}.pf_filter"),
+}
+
+_SHARED = re.compile(rb"\"staticQueryHashes\"\s*+:\s*+\[([^\[\]]{0,100000})\]")
+_SLICES = re.compile(rb"\"slicesMap\"\s*+:\s*+\{([^{}]{0,100000})\}")
+_SLICE = re.compile(rb":\s*+\"([\w-]{1,100})\"")
+_NAME = re.compile(rb"\"([\w-]{1,60})\"")
+_LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
+_PREVIEW = "iframe.html?id=*&viewMode=story"  # what Storybook's frame shows until a story is chosen
+_MOST_STORIES = 2000
+_MARKDOWN_LINK = re.compile(rb"\]\(([^\s()<>#?]{1,500})")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
+_LISTS = ("_sidebar.md", "_navbar.md")
+_CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # of words, where no spaces are
+_BYTES, _TEXT, _LIST = 2, 3, 4  # kinds of items in CBOR
+_NUMBERS = frozenset((0, 1, 7))
+_DEEPEST = 8
+
+
+def read_index(document: Document) -> Links:
+    """What the index names, relative to itself."""
+    body = document.body[:MOST_BYTES]
+    found = LinkCollector()
+    path = url.path(document.url)
+    if path.endswith(".pf_meta"):
+        names, hop = _of_list(body), Hop.REQUISITE
+    elif path.endswith("/page-data.json"):
+        names, hop = _of_page(body, path), Hop.REQUISITE
+    elif path.endswith(".md"):
+        names, hop = _of_markdown(body, document.url, document.page or document.url), Hop.SPECULATIVE
+    elif path.endswith("/search_index.json"):
+        names, hop = _of_languages(body), Hop.SPECULATIVE
+    elif path.endswith("/pagefind-entry.json"):
+        names, hop = _of_entry(body), Hop.REQUISITE
+    else:
+        names, hop = _of_stories(body), Hop.SPECULATIVE
+    for name in names:
+        found.add(name, hop, LOADED)
+    note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
+    return found.links(document.url, "utf-8", note)
+
+
+def _of_entry(body: bytes) -> Iterator[str]:
+    """The list of each language, and the program that searches in it."""
+    try:
+        entry = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    languages = entry.get("languages") if isinstance(entry, dict) else None
+    for language in languages.values() if isinstance(languages, dict) else ():
+        if isinstance(language, dict) and _is_plain(language.get("hash")):
+            yield f"pagefind.{language['hash']}.pf_meta"
+            program = language.get("wasm")
+            yield f"wasm.{program if _is_plain(program) else 'unknown'}.pagefind"
+
+
+def _of_page(body: bytes, path: str) -> Iterator[str]:
+    """Yield the results of queries and the slices that a page of Gatsby shares with others."""
+    root, _, _ = path.partition("/page-data/")
+    hashes = _SHARED.search(body)
+    for name in _NAME.findall(hashes[1]) if hashes else ():
+        yield f"{root}/page-data/sq/d/{name.decode()}.json"
+    slices = _SLICES.search(body)
+    for name in _SLICE.findall(slices[1]) if slices else ():
+        yield f"{root}/slice-data/{name.decode()}.json"
+
+
+def _of_stories(body: bytes) -> Iterator[str]:
+    """The address of each story and each text of Storybook, and what its frame shows for it."""
+    try:
+        index = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    index = index if isinstance(index, dict) else {}
+    entries = index.get("entries", index.get("stories"))
+    stories = entries.items() if isinstance(entries, dict) else ()
+    for name, story in itertools.islice(stories, _MOST_STORIES):
+        if _is_plain(name) and isinstance(story, dict) and story.get("id") == name:
+            view = "docs" if story.get("type") == "docs" else "story"
+            yield _PREVIEW
+            yield f"iframe.html?id={name}&viewMode={view}"
+            yield f"./?path=/{view}/{name}"
+
+
+def _of_markdown(body: bytes, address: str, page: str) -> Iterator[str]:
+    """The texts and pictures to which a text of Docsify at *address* leads: only a script makes pages of them.
+
+    A link starts at the folder of *page*, also with a slash, or at the text if the site says so. One without an ending
+    means a text, one to a folder its README.md; folders may have a list of pages of their own.
+    """
+    folders = dict[str, None]()
+    for written in _MARKDOWN_LINK.finditer(body):
+        name = written[1].decode("utf-8", "replace")
+        if ":" in name or name.startswith(("//", "<")):
+            continue
+        rooted, name = name.startswith("/"), name.lstrip("/")
+        last = name.rpartition("/")[2]
+        if not last:
+            name += "README.md"
+        elif "." not in last:
+            name += ".md"
+        if name.endswith((".md", *_PICTURES)):
+            yield urljoin(page, name)
+            if not rooted:
+                yield name
+            folders[name.rpartition("/")[0]] = None
+    own = url.path(address).rpartition("/")[2]
+    if own in _LISTS and urljoin(page, own) == address:
+        yield from (urljoin(page, f"{folder}/{own}") for folder in folders if folder and ".." not in folder)
+
+
+def _of_languages(body: bytes) -> Iterator[str]:
+    """What the search of MkDocs' theme Material loads for languages other than English."""
+    written = _LANGUAGES.match(body)
+    languages = [name.decode() for name in _NAME.findall(written[1])] if written else []
+    others = [name for name in languages if name != "en"]
+    folder = "../assets/javascripts/lunr"
+    yield from (f"{folder}/min/lunr.{name}.min.js" for name in others)
+    yield from (f"{folder}/{_CUTTERS[name]}.js" for name in others if name in _CUTTERS)
+    if others:
+        yield f"{folder}/min/lunr.stemmer.support.min.js"
+    if len(languages) > 1:
+        yield f"{folder}/min/lunr.multi.min.js"
+
+
+def _of_list(body: bytes) -> Iterator[str]:
+    """The text of each page, the parts of the index, and the filters."""
+    if not body.startswith(_SIGNATURE):
+        body, _ = decoded(body, ["gzip"], MOST_BYTES)
+    if not body.startswith(_SIGNATURE):
+        return
+    for where, value in _texts(body, len(_SIGNATURE)):
+        place, name = _FILES.get(where[1], (0, "")) if len(where) == 4 else (0, "")
+        if name and where[3] == place and _is_plain(value):
+            yield name.format(value)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 100 and value.replace("-", "").replace("_", "").isalnum()
+
+
+def _texts(body: bytes, position: int) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Each text in the CBOR (RFC 8949) of lists at *position*, and where it stands: 0, and its place in each list.
+
+    Nothing more is read where an item has no stated length, or is none that such a file has.
+    """
+    left, places = [1], [0]  # of each list that is open: how many items are to come, and the place of the next one
+    for _ in range(MOST_ITEMS):
+        head = _head(body, position)
+        if head is None:
+            return
+        kind, number, position = head
+        if kind == _TEXT:
+            yield tuple(places), body[position : position + number].decode("utf-8", "replace")
+        position += number if kind in {_BYTES, _TEXT} else 0
+        left[-1] -= 1
+        if kind == _LIST and number:
+            if len(left) > _DEEPEST:
+                return
+            left.append(number)
+            places.append(0)
+            continue
+        places[-1] += 1
+        while not left[-1]:
+            left.pop()
+            places.pop()
+            if not left:
+                return
+            places[-1] += 1
+
+
+def _head(body: bytes, position: int) -> tuple[int, int, int] | None:
+    """The kind of the item at *position*, its number or length, and where it goes on."""
+    if position >= len(body):
+        return None
+    kind, short = body[position] >> 5, body[position] & 31
+    if kind not in _NUMBERS and kind not in {_BYTES, _TEXT, _LIST}:
+        return None
+    if short < 24:
+        return kind, short, position + 1
+    if short > 27:
+        return None
+    end = position + 1 + (1 << (short - 24))
+    return kind, int.from_bytes(body[position + 1 : end]), end

@@ -1,0 +1,222 @@
+"""The strings of a script, told apart from its comments, templates and regular expressions in one pass.
+
+The pass knows no grammar beyond these tokens, and needs none: it only must not take one for another. Linear, and
+bounded, on any text.
+
+Pages that scripts and JSON list: a table of contents, the entries of a search, bookmarks.
+
+A string that ends as pages do is one of them where it stands whole in an array, as a value or a key of an object, or
+where an address is wanted. One alone is taken if its key says that it is an address; else there must be several, as
+a program may have the name of one page for reasons of its own. A path from the root without such an ending
+needs such a key, and company. Linear in the number of strings.
+"""
+
+import re
+from collections.abc import Iterator
+
+from archiver.url import PAGE_ENDINGS
+
+MOST_TOKENS = 2_000_000  # strings, comments and slashes of one script; a bundle of 5 MB has a tenth of them
+DEEPEST = 500  # templates in templates; real code has two or three
+
+_DULL = r"\"[^\"\\\n\r/.]*+\"|'[^'\\\n\r/.]*+'"  # a string that cannot be a file
+_REST = (
+    r"(?P<double>\"[^\"\\\n\r]*+(?:\\(?:\r\n|[\s\S])[^\"\\\n\r]*+)*+(?:\"|\\?))"
+    r"|(?P<single>'[^'\\\n\r]*+(?:\\(?:\r\n|[\s\S])[^'\\\n\r]*+)*+(?:'|\\?))"
+    r"|(?P<template>`)"
+    r"|(?P<line>//[^\n\r\u2028\u2029]*+)"
+    r"|(?P<block>/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/)?)"
+    r"|(?P<slash>/)"
+)
+_BRACES = r"(?P<open>\{)|(?P<close>\})"
+# Of code, and of code in a template: to the next string that may be a file; and to the next string of any kind.
+_CODE = re.compile(rf"(?:[^\"'`/]++|{_DULL})*+(?:{_REST})"), re.compile(rf"[^\"'`/]*+(?:{_REST})")
+_IN_TEMPLATE = (
+    re.compile(rf"(?:[^\"'`/{{}}]++|{_DULL})*+(?:{_REST}|{_BRACES})"),
+    re.compile(rf"[^\"'`/{{}}]*+(?:{_REST}|{_BRACES})"),
+)
+_TEMPLATE = re.compile(r"[^`\\$]*+(?:(?:\\[\s\S]|\$(?!\{))[^`\\$]*+)*+(?:(?P<end>`)|(?P<hole>\$\{)|\\?)")
+_REGEX = re.compile(r"/(?:[^/\\\[\n\r]++|\\[^\n\r]|\[(?:[^\]\\\n\r]++|\\[^\n\r])*+\]?)*+/?")
+_OPERATORS = frozenset("(,=:[!&|?{};+-*%~^<>")  # behind which an operand stands, so a slash begins a regular expression
+_SPACES = frozenset("\t\n\v\f\r \xa0")
+_BEFORE_OPERAND = re.compile(
+    r"(?:\A|[^\w$.])(?:return|typeof|case|in|of|delete|void|throw|new|else|do|yield|await|instanceof)\Z"
+)
+_ANY_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{0{0,8}([0-9a-fA-F]{1,6})\}|(\r\n|[\s\S]))")
+_SHORT = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
+_SHORT |= dict.fromkeys(("\n", "\r", "\r\n", "\u2028", "\u2029"), "")  # the string goes on in the next line
+
+
+def strings(text: str) -> Iterator[tuple[int, int]]:
+    """Where each whole string of *text* stands, quotes included."""
+    return ((start, end) for start, end in tokens(text, every=True) if end > 0 and text[start] != "/")
+
+
+def unescaped(value: str) -> str:
+    """What the inside of a string means, whatever escapes stand in it."""
+    if "\\" not in value:
+        return value
+    plain = _ANY_ESCAPE.sub(_meant, value)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _meant(escape: re.Match[str]) -> str:
+    number = int(escape[1] or escape[2] or escape[3] or "110000", 16)
+    if number < 0x110000:
+        return chr(number)
+    return _SHORT.get(escape[4], escape[4]) if escape[4] else "\ufffd"
+
+
+def tokens(text: str, *, every: bool = False) -> Iterator[tuple[int, int]]:
+    """Where the strings of *text* stand, quotes included, and the comments to the end of a line.
+
+    Of strings those without a slash, a point or an escape are left out, which cannot be files, unless *every* one is
+    wanted. Then a template with holes is told too: its beginning, and in place of its end minus its depth.
+    """
+    position = behind = 0
+    templates = _Templates(text)
+    for _ in range(MOST_TOKENS):
+        token = (_IN_TEMPLATE if templates.holes else _CODE)[every].match(text, position)
+        if token is None or len(templates.holes) > DEEPEST:
+            return
+        kind, position = token.lastgroup or "", token.end()
+        start = token.start(kind)
+        whole = kind == "line"
+        if kind in {"double", "single"}:
+            whole = position - start > 1 and text[position - 1] == text[start]
+        elif kind == "slash" and _begins_operand(text, start, behind):
+            expression = _REGEX.match(text, start)
+            position = expression.end() if expression else position
+        elif kind in {"template", "open", "close"}:
+            position, whole = templates.step(kind, position)
+            if every and kind == "template" and not whole and templates.holes:
+                yield start, -len(templates.holes)
+        if whole:
+            yield start, position
+        behind = position if kind not in {"line", "block"} else behind
+
+
+class _Templates:
+    """The templates that are open at a place of *text*: strings with holes, in which code stands."""
+
+    def __init__(self, text: str) -> None:
+        self.holes: list[int] = []  # for each, the braces that are open in its hole
+        self._text = text
+
+    def step(self, kind: str, position: int) -> tuple[int, bool]:
+        """Behind a back quote or a brace: where code goes on, and whether a whole template without a hole is past."""
+        if kind == "open":
+            self.holes[-1] += 1
+            return position, False
+        if kind == "close":
+            if self.holes[-1]:
+                self.holes[-1] -= 1
+                return position, False
+            self.holes.pop()
+        rest = _TEMPLATE.match(self._text, position)
+        if rest is None:
+            return len(self._text), False
+        if rest["hole"]:
+            self.holes.append(0)
+        return rest.end(), kind == "template" and rest["end"] is not None
+
+
+def _begins_operand(text: str, slash: int, behind: int) -> bool:
+    """Whether a regular expression begins at *slash*, which stands *behind* a token, or divides."""
+    place = slash
+    while place > behind and text[place - 1] in _SPACES:
+        place -= 1
+    if not place:
+        return True
+    last = text[place - 1]
+    if last in "+-" and text[place - 2 : place - 1] == last:
+        return False
+    return last in _OPERATORS or bool(_BEFORE_OPERAND.search(text[max(0, place - 12) : place]))
+
+
+MOST = 50_000  # pages of one document
+COMPANY = 2  # pages of which none has a key that says what it is
+MORE_COMPANY = 3  # paths that do not end as pages do
+NEAR = 64  # characters before a string that say what it is
+
+_RARE = frozenset(("cgi", "pl", "do", "cfm", "jsf", "phtml"))  # also endings of other names; so only from the root
+_STEP = r"(?:[\w~@+.,() -]|%[0-9A-Fa-f]{2})"
+_PAGE = re.compile(
+    r"(?P<base>(?:https?:)?//(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?/|/|\./|(?:\.\./)++|)"
+    rf"(?P<path>(?:(?!\.\.?/){_STEP}{{1,200}}+/){{0,30}}[\w@]{_STEP}{{0,200}}+)"
+    r"(?:\?(?:[\w~@+.,;:&/-]|=(?=[\w%/.-])|%[0-9A-Fa-f]{2})++)?(?:#[\w.~:/-]*+)?",
+    re.IGNORECASE,
+)
+_ROOTED = re.compile(
+    r"(?:(?:https?:)?//(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?)?"
+    r"(?P<path>/(?:(?!\.\.?/)(?:[\w~@+.-]|%[0-9A-Fa-f]{2}){1,200}+/?(?!/)){1,30})(?:#[\w.~:/-]*+)?",
+    re.IGNORECASE,
+)
+_NO_PAGE = re.compile(
+    r"/(?:_?api|ajax|auth|oauth2?|graphql|rest|rpc|wp-json|wp-admin|wp-login|xmlrpc|admin|login|logout|signin|signout|sign-in"
+    r"|sign-out|register|cart|checkout|basket|delete|remove|edit|upload|subscribe|unsubscribe|cdn-cgi|_next|_nuxt|static"
+    r"|node_modules|v[0-9])(?:/|\Z)",
+    re.IGNORECASE,
+)
+_KEYED = re.compile(
+    r"[\"']?(?<![\w$./-])(?:(?:rel_?|abs_?|page_?|doc_?|full_?|canonical_?)?(?:url|uri|href|link|perma_?link|path)"
+    r"|loc|location|page|file|target|topic|src|ref|to|slug|u|html)[\"']?\s*:\Z",
+    re.IGNORECASE,
+)
+_ADDRESS_KEYED = re.compile(
+    r"[\"']?(?<![\w$./-])(?:(?:rel_?|abs_?|page_?|doc_?|full_?|canonical_?)?(?:url|uri|href|link|perma_?link)|loc|u)[\"']?\s*:\Z",
+    re.IGNORECASE,
+)
+_WANTED = re.compile(r"(?:\.(?:href|src|location)\s*=|\.(?:load|get|assign|replace)\s*\(|(?:\A|[^\w$.])fetch\s*\()\Z")
+_STANDS_WHOLE = frozenset(",]});:\n")
+
+
+class ListedPages:
+    """The strings of one document that may be its site's pages, as they come; `chosen` tells which are."""
+
+    def __init__(self, *, own: bool) -> None:
+        self._own = own  # the document is a script in the page itself: a page's name in it is no chance
+        self._sure: dict[str, None] = {}
+        self._rest: dict[str, None] = {}
+        self._paths: dict[str, None] = {}
+
+    def take(self, value: str, before: str, after: str) -> None:
+        """Take in a string with the code *before* and *after* it, both without the white space next to it."""
+        last, follows = before[-1:], after[:1]
+        if last not in {"[", ",", ":", "(", "{", "="} or (follows and follows not in _STANDS_WHOLE):
+            return
+        if follows == ":" and last not in {"{", ","}:  # the middle of a choice
+            return
+        if len(self._sure) + len(self._rest) + len(self._paths) >= MOST:
+            return
+        if is_page(value):
+            rooted = value.startswith(("/", "http"))
+            known = self._own or rooted or _KEYED.search(before) or _WANTED.search(before)
+            (self._sure if known and follows != ":" else self._rest)[value] = None
+        elif value.startswith(("/", "http")) and _ADDRESS_KEYED.search(before) and _is_path(value):
+            self._paths[value] = None
+
+    def chosen(self) -> Iterator[str]:
+        """The pages."""
+        yield from self._sure
+        if len(self._rest) >= COMPANY or (self._rest and self._sure):
+            yield from (value for value in self._rest if value not in self._sure)
+        if len(self._paths) >= MORE_COMPANY:
+            yield from self._paths
+
+
+def is_page(value: str) -> bool:
+    """Whether *value* is the whole address of something that ends as pages do."""
+    shape = _PAGE.fullmatch(value)
+    if shape is None:
+        return False
+    name, dot, ending = shape["path"].rpartition(".")
+    relative = not shape["base"] or shape["base"].startswith(".")
+    if not dot or not name or name.endswith("/") or " " in value[:1] or (relative and ending.lower() in _RARE):
+        return False
+    return ending.lower() in PAGE_ENDINGS and not _NO_PAGE.search(f"/{shape['path']}")
+
+
+def _is_path(value: str) -> bool:
+    shape = _ROOTED.fullmatch(value)
+    return shape is not None and "." not in shape["path"].rpartition("/")[2] and not _NO_PAGE.search(shape["path"])

@@ -1,0 +1,219 @@
+"""Which grammar a document has: by its media type, and by its first bytes where that is missing or known to lie.
+
+As careful as the MIME Sniffing standard: plain text stays plain text, unless it begins as no text does.
+
+The signs of the formats that have a type of their own, or first bytes that no other has.
+
+A type that says nothing (`loose`: none, `application/octet-stream`, `text/plain`) yields to such bytes; so does
+that of a page, which servers give to whatever they do not know. Players and readers look at the bytes alone.
+"""
+
+import re
+from enum import Enum, auto
+from typing import Literal
+
+from archiver import url
+from archiver.extract import text
+from archiver.extract.document import Document
+from archiver.extract.script import javascript
+from archiver.model import Hop
+
+_DECLARATION_WITHIN = 8192  # bytes
+_WARNING = re.compile(  # what PHP and its kin say in the place where they are when something is wrong
+    rb"(?:[^<]|</?(?:br|b|i|p|em|strong|pre|div|span|font|table|tr|t[dh]|hr|a|h[1-6])(?=[\s/>])[^<>]*+>)++",
+    re.IGNORECASE,
+)
+Word = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "JSON", "TEXT", "INDEX", "OTHER"]
+
+_PDF = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
+_GZIP = frozenset(("application/gzip", "application/x-gzip"))
+_JSON = frozenset(("application/json", "text/json", "application/x-json"))
+_PLAYLISTS = frozenset(
+    (
+        *("application/vnd.apple.mpegurl", "application/x-mpegurl", "application/mpegurl", "vnd.apple.mpegurl"),
+        *("audio/mpegurl", "audio/x-mpegurl", "video/mpegurl", "video/x-mpegurl", "audio/x-scpls", "audio/scpls"),
+        *("application/pls+xml", "application/x-scpls"),
+    )
+)
+_LISTS_OR_MEDIA = frozenset(  # the same types for the media themselves
+    ("audio/x-pn-realaudio", "audio/vnd.rn-realaudio", "audio/x-pn-realaudio-plugin", "video/x-ms-asf")
+)
+_PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[reference\])", re.IGNORECASE)
+_ADDRESS = re.compile(rb"\s*+(?:#[^\r\n]*+\s*+)*+(?:https?|rtsp|pnm|mms|file)://", re.IGNORECASE)
+_MARKUP_SIGN = re.compile(rb"(?:\xef\xbb\xbf)?\s*+<")
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{")
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
+_MANIFESTS = (".webmanifest", "/manifest.json")
+_INDEXES = ("/pagefind-entry.json", "/page-data.json", "/search_index.json")
+_LISTS_OF_STORIES = ("/index.json", "/stories.json")
+_STORIES = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\{\s*+\"v\"\s*+:\s*+\d{1,9}\s*+,\s*+\"(?:entries|stories)\"\s*+:\s*+\{")
+_FEED_SIGN = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed\.org\\?/version")
+
+
+def unwarned(body: bytes) -> bytes:
+    """Return *body* from its XML declaration on if only a warning of the server's own program stands before it."""
+    start = body.find(b"<?xml ", 0, _DECLARATION_WITHIN)
+    return body[start:] if start > 0 and _WARNING.fullmatch(body, 0, start) else body
+
+
+def word_of(document: Document, head: bytes, *, loose: bool, page: bool) -> Word | None:
+    """The word for the grammar of *document*, which begins with *head*; None where there is no such sign."""
+    media = document.media_type
+    if head.startswith(b"%PDF-") and (loose or page or media in _PDF):
+        return "PDF"
+    if _PLAYLIST.match(head) and (loose or page or media in _PLAYLISTS or media.startswith(("audio/", "video/"))):
+        return "PLAYLIST"
+    if media in _PLAYLISTS or media in _LISTS_OR_MEDIA:
+        if _MARKUP_SIGN.match(head):
+            return "XML"
+        return "PLAYLIST" if media in _PLAYLISTS or _ADDRESS.match(head) else "OTHER"
+    if head.startswith((b"\x1f\x8b", b"pagefind_dcd")) and (loose or media in _GZIP):
+        if url.path(document.url).endswith(".pf_meta"):
+            return "INDEX"
+        return "SITEMAP" if url.path(document.url).lower().endswith(".xml.gz") else "OTHER"
+    if media == "text/uri-list":
+        return "TEXT"
+    if document.hop is Hop.SPECULATIVE and not page and url.path(document.url).endswith(".md"):
+        return "INDEX"
+    return _json(document, head, loose=loose)
+
+
+def _json(document: Document, head: bytes, *, loose: bool) -> Word | None:
+    media = document.media_type
+    if media == "application/manifest+json":
+        return "MANIFEST"
+    if media == "application/feed+json":
+        return "JSON_FEED"
+    if media in _JSON and _ARRAY.match(head):
+        return "JSON"
+    if not (loose or media in _JSON or media.endswith("+json")) or not _OBJECT.match(head):
+        return None
+    if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
+        return "MANIFEST"
+    path = url.path(document.url)
+    if path.endswith(_INDEXES) or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head)):
+        return "INDEX"
+    if _FEED_SIGN.search(head):
+        return "JSON_FEED"
+    return None if loose else "JSON"
+
+
+class Kind(Enum):
+    """The grammars that there are readers for, and the absence of one."""
+
+    HTML = auto()
+    XML = auto()
+    CSS = auto()
+    SITEMAP = auto()
+    SCRIPT = auto()
+    TEXT = auto()
+    PLAYLIST = auto()
+    MANIFEST = auto()
+    JSON_FEED = auto()
+    JSON = auto()
+    PDF = auto()
+    INDEX = auto()
+    OTHER = auto()
+
+
+TELLING = 1024  # bytes by which a document tells what it is
+_UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream"))
+_XML_TYPES = frozenset(
+    (
+        *("application/xml", "text/xml", "application/xhtml+xml", "image/svg+xml", "text/xsl", "application/xslt"),
+        *("text/x-opml", "application/x-rss", "application/smil", "application/x-asx", "application/x-ms-asx"),
+        *("video/x-ms-asx", "audio/x-ms-wax", "video/x-ms-wvx"),
+    )
+)
+_HTML_TYPES = frozenset(("text/html", "application/vnd.wap.xhtml+xml", "application/x-httpd-php"))
+_BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"RIFF", b"OggS", b"wOF", b"ID3")
+_XML_ROOT = re.compile(
+    rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|xsl:stylesheet)[\s>]", re.IGNORECASE
+)
+_LEAD = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
+_DOCTYPE = b"<!doctype html"  # how most pages begin, and nothing else that calls itself a page
+_SURELY_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
+_MARKUP = re.compile(
+    rb"<!doctype\s+html|<(?:html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|frameset|base|link)[\s/>]",
+    re.IGNORECASE,
+)
+_FEED = re.compile(
+    rb"(?:<\?xml[^>]*+>)?(?:\s|<!--(?:[^-]|-(?!->))*+-->)*+"
+    rb"<(?:[\w-]++:)?(?:rss|feed|rdf|urlset|sitemapindex)[\s>]",
+    re.IGNORECASE,
+)
+
+
+def kind_of(document: Document) -> Kind:
+    """The grammar by which *document* is to be read."""
+    media = document.media_type
+    head = document.body[:TELLING]
+    if media in _HTML_TYPES and head[: len(_DOCTYPE)].lower() == _DOCTYPE:
+        return Kind.HTML
+    xml = _is_xml(media)
+    if xml or media in _HTML_TYPES or document.hop is Hop.MANIFEST:
+        head = unwarned(document.body)[:TELLING]
+    if document.hop is Hop.MANIFEST:
+        return Kind.HTML if _surely_html(head) else Kind.SITEMAP
+    word = word_of(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
+    if word:
+        return Kind[word]
+    if media in _HTML_TYPES:
+        return _of_page(head)
+    if xml:
+        return Kind.XML
+    if media == "text/css":
+        return Kind.CSS
+    if media in javascript.TYPES:
+        return Kind.HTML if _surely_html(head) else Kind.SCRIPT
+    if media == "text/plain":
+        return _of_plain_text(document, head)
+    return _of_unknown(document, head) if media in _UNKNOWN or "/" not in media else Kind.OTHER
+
+
+def _is_xml(media: str) -> bool:
+    return media in _XML_TYPES or media.endswith("+xml")
+
+
+def _of_page(head: bytes) -> Kind:
+    if head.startswith(_BINARY):
+        return Kind.OTHER
+    return Kind.XML if _FEED.match(head, _start(head)) else Kind.HTML
+
+
+def _of_plain_text(document: Document, head: bytes) -> Kind:
+    if _surely_html(head):
+        return Kind.HTML
+    return Kind.TEXT if text.begins_as_list(head) else _wanted(document)
+
+
+def _of_unknown(document: Document, head: bytes) -> Kind:
+    start = _start(head)
+    if _MARKUP.match(head, start):
+        return Kind.HTML
+    if head.startswith(b"<?xml", start) or _FEED.match(head, start) or _XML_ROOT.match(head, start):
+        return Kind.XML
+    return _wanted(document)
+
+
+def _wanted(document: Document) -> Kind:
+    """What the name says of a document that a page needs."""
+    if document.hop is Hop.REQUISITE or document.hop is Hop.SPECULATIVE:
+        name = url.path(document.url).lower()
+        if name.endswith(".css"):
+            return Kind.CSS
+        if name.endswith((".js", ".mjs")):
+            return Kind.SCRIPT
+        if name.endswith(".json"):
+            return Kind.JSON
+    return Kind.OTHER
+
+
+def _surely_html(head: bytes) -> bool:
+    return _SURELY_HTML.match(head, _start(head)) is not None
+
+
+def _start(head: bytes) -> int:
+    """Where the first thing stands that is neither space nor comment."""
+    found = _LEAD.match(head)
+    return found.end() if found else 0

@@ -1,0 +1,76 @@
+"""The request as it is sent: whose headers it has, and which of them are for the seeds' own hosts alone."""
+
+import logging
+
+from archiver import __version__, url
+from archiver.config.secrets import SECRET
+from archiver.config.settings import FetchSettings
+from archiver.fetch.private_networks import AddressGuard, normalized_host
+
+MAX_SAID = 1000  # origins that a message is about
+
+log = logging.getLogger(__name__)
+
+
+def user_agent(settings: FetchSettings) -> str:
+    """The User-Agent in force: the one that was given, or product, version and contact."""
+    contact = f"+{settings.contact}; " if settings.contact else ""
+    return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
+
+
+def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
+    """Every header line but Host, in the order in which they are sent; what the user gives replaces ours.
+
+    To a host that is not *trusted* nothing is said by which a user may be known.
+    """
+    ours = {
+        "User-Agent": user_agent(settings),
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "Accept-Encoding": "gzip",  # every reader of archives undoes gzip; few undo br or zstd
+    }
+    if "@" in settings.contact:
+        ours["From"] = settings.contact.removeprefix("mailto:")
+    given = [line.partition(":")[::2] for line in settings.header]
+    replaced = {name.lower() for name, _ in given}
+    lines = [f"{name}: {value}" for name, value in ours.items() if name.lower() not in replaced]
+    said = [(name, value) for name, value in given if name.lower() != "host" and (trusted or not SECRET.search(name))]
+    lines += [f"{name}: {value.strip()}" for name, value in said]
+    return "".join(line + "\r\n" for line in lines).encode("utf-8")
+
+
+class RequestMaker:
+    """Makes requests; what may be a secret is sent only where the seed's own host reads it."""
+
+    def __init__(self, settings: FetchSettings, guard: AddressGuard) -> None:
+        self._guard = guard
+        self._fields = request_fields(settings)
+        self._fields_for_strangers = request_fields(settings, trusted=False)
+        self._withheld: set[str] = set()  # origins that did not get what may be secret, as was said
+
+    def request(self, address: str, conditions: bytes, *, verified: bool) -> bytes:
+        """Return the request for URL *address*, over a connection whose certificate, if any, was *verified* or not."""
+        origin = url.origin(address)
+        fields = self._fields_for_strangers
+        if self._guard.trusts(origin):
+            if self._guard.may_confide(origin, verified=verified):
+                fields = self._fields
+            elif fields != self._fields:
+                self._say_withheld(origin)
+        host = origin[origin.index("//") + 2 :]
+        return b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
+            address[len(origin) :].encode(),
+            host.encode(),
+            fields,
+            conditions,
+        )
+
+    def _say_withheld(self, origin: str) -> None:
+        if origin in self._withheld or len(self._withheld) >= MAX_SAID:
+            return
+        self._withheld.add(origin)
+        log.warning(
+            "%s: the certificate does not verify, so headers that may be secret are not sent; "
+            "--insecure-secrets %s sends them",
+            origin,
+            normalized_host(url.host(f"{origin}/")),
+        )

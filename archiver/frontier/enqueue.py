@@ -1,0 +1,243 @@
+"""The seen-set: found URLs become rows, each once, by the shortest way that leads to it.
+
+What is known is looked up in one question, and most links end there; only what is new, or has come nearer while it
+waits, is written. A way by a guess is the longest of all: what only scripts have named becomes what it is when
+something names it for certain, and waits again if it was given up as a guess. Runs inside its caller's transaction.
+
+Links that were offered to the frontier before and would change nothing any more: nearly all of a page's.
+
+What is kept of a URL is a link, committed by this process, than which its row is no farther and no later: then the
+row is so for good, whatever becomes of it, and neither this link nor one that is no better can change it. That ends
+only where rows are written anew, by seeds, by recovery, or by another process: then all is to be forgotten.
+
+What a crawl takes over from an earlier one: URLs that nothing has led to, and how hosts want to be asked.
+
+Runs inside its caller's transaction, or only reads.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from archiver import url
+from archiver.errors import Failure
+from archiver.frontier.database import Connection
+from archiver.frontier.port import EarlierFind, InheritedThrottle
+from archiver.model import NewUrl, State
+from archiver.policy.scope import is_guess
+
+MOST = 20_000  # links of a generation …
+SIZE = 2 << 20  # … and characters in them; there are two generations
+
+Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
+
+
+class RecentLinks:
+    """Bounded: the links that were not asked for in a generation are forgotten with it."""
+
+    def __init__(self, most: int = MOST, size: int = SIZE) -> None:
+        self._most = most
+        self._size = size
+        self._young: dict[str, NewUrl] = {}
+        self._old: dict[str, NewUrl] = {}
+        self._weight = 0  # of the young ones
+
+    def news(self, links: Iterable[NewUrl], via: int) -> list[Found]:
+        """Those of *links*, which the document in row *via* names, that may change something."""
+        known = self._young.get
+        found: list[Found] = []
+        for new in links:
+            if known(new.url) is new:  # most links end here
+                continue
+            if not self._idle(new):
+                found.append((new, via))
+        return found
+
+    def _idle(self, new: NewUrl) -> bool:
+        before = self._young.get(new.url)
+        if before is None:
+            before = self._old.get(new.url)
+            if before is None or (new != before and not no_better(new, before)):
+                return False
+            self._keep(before)
+            return True
+        return no_better(new, before)
+
+    def remember(self, links: Iterable[NewUrl]) -> None:
+        """*links* are committed, and the row of each is no farther and no later than it says."""
+        for new in links:
+            self._keep(new)
+
+    def drop(self, address: str) -> None:
+        """The row of *address* is held or goes later from now on: the next link to it may change that."""
+        self._young.pop(address, None)
+        self._old.pop(address, None)
+
+    def forget(self) -> None:
+        """Rows may have been written anew."""
+        self._young, self._old, self._weight = {}, {}, 0
+
+    def _keep(self, new: NewUrl) -> None:
+        self._weight += len(new.url) + len(new.path)
+        if self._weight > self._size or len(self._young) >= self._most:
+            self._young, self._old, self._weight = {}, self._young, len(new.url) + len(new.path)
+        self._young[new.url] = new
+
+
+def far(new: NewUrl) -> tuple[bool, int, int]:
+    """How far the way of *new* is: by a guess it is the farthest of all."""
+    return is_guess(new.path), new.depth, new.strays
+
+
+def no_better(new: NewUrl, other: NewUrl) -> bool:
+    """Whether *new* leads no nearer and no sooner than *other*."""
+    return new.priority >= other.priority and far(new) >= far(other)
+
+
+KNOWN = """
+SELECT urls.url, urls.id, depth, strays, priority, urls.path, state, host
+FROM json_each(?) AS given JOIN urls ON urls.url = given.value
+"""
+INSERT = """
+INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, strays, priority, via, seed, state, failure, note)
+VALUES {rows}
+"""  # OR ROLLBACK, here and in `settling`: then SQLite need not be able to take back a single row
+LEAD_NEARER = """
+UPDATE urls SET hop = ?, path = ?, depth = ?, strays = ?, via = ?, seed = ?
+WHERE id = ? AND (state = 'waiting' OR hop = 'X')
+"""
+REVIVE = """
+UPDATE urls SET state = 'waiting', status = 0, failure = '', note = '', due = 0, tries = 0, settled = NULL
+WHERE id = ? AND state IN ('excluded', 'held')
+"""
+NAMED_MEANWHILE = """
+SELECT id, host FROM urls WHERE id IN (SELECT value FROM json_each(?)) AND state = 'excluded' AND hop NOT IN ('X', 'R')
+"""
+HURRY = "UPDATE urls SET priority = ? WHERE id = ? AND state = 'waiting'"
+
+
+def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewUrl]]:
+    """Make *links* known; how many new URLs each host has got, and the links that could change nothing any more.
+
+    Of these each URL has one. They may be relied on when the transaction is committed.
+    """
+    found: dict[str, Found] = {}
+    for each in links:
+        address = each[0].url
+        known = found.get(address)
+        found[address] = each if known is None else _best(known, each)
+    if not found:
+        return Counter(), []
+    nearer: list[tuple[Found, int]] = []
+    sooner: list[tuple[int, int]] = []
+    revived: list[tuple[int, int]] = []
+    idle: list[NewUrl] = []
+    for address, row, depth, strays, priority, path, state, host in db.rows(KNOWN, (json.dumps(sorted(found)),)):
+        new, via = found.pop(address)
+        waits = state == State.WAITING
+        was_guess = state == State.EXCLUDED and is_guess(path) and not is_guess(new.path)
+        if was_guess or (state == State.HELD and not new.held):  # something better than what named it then names it
+            revived.append((row, host))
+            waits = True
+        if is_nearer := far(new) < (is_guess(path), depth, strays):
+            nearer.append(((new, via), row))
+        if is_sooner := new.priority < priority:
+            sooner.append((new.priority, row))
+        if waits or (state != State.HELD and not (is_nearer or is_sooner)):  # the next link may release what is held
+            idle.append(new)
+    seeds = _seeds(db, {via for _, via in found.values()} | {via for (_, via), _ in nearer})
+    db.executemany(REVIVE, [(row,) for row, _ in revived])
+    db.executemany(
+        LEAD_NEARER,
+        [(new.hop.value, new.path, new.depth, new.strays, via, seeds[via], row) for (new, via), row in nearer],
+    )
+    db.executemany(HURRY, sooner)
+    places = _insert(db, found.values(), seeds)
+    idle.extend(new for new, _ in found.values() if not new.held)
+    return Counter((*places, *(host for _, host in revived))), idle
+
+
+def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | None]) -> list[int]:
+    """Make a row for each of *links*; the hosts of those that wait, once for each."""
+    origins = [url.origin(new.url) for new, _ in links]
+    hosts = hosts_of(db, set(origins))
+    places = [hosts[origin] for origin in origins]
+    db.many(
+        INSERT,
+        [
+            (new.url, host, new.hop.value, new.path, new.depth, new.strays, new.priority, via, seeds[via], *_life(new))
+            for (new, via), host in zip(links, places, strict=True)
+        ],
+    )
+    return [host for (new, _), host in zip(links, places, strict=True) if not new.held]
+
+
+def _life(new: NewUrl) -> tuple[str, str, str]:
+    """State, failure and note of a URL that nobody has asked for yet."""
+    return (State.HELD.value, Failure.TRAP.value, new.held) if new.held else (State.WAITING.value, "", "")
+
+
+def _best(one: Found, other: Found) -> Found:
+    """The nearer of two ways to a URL, and the sooner of their priorities; held only where both are."""
+    near = other if far(other[0]) < far(one[0]) else one
+    sooner = min(one[0].priority, other[0].priority)
+    held = near[0].held if one[0].held and other[0].held else ""
+    new = near[0]
+    return near if (new.priority, new.held) == (sooner, held) else (new._replace(priority=sooner, held=held), near[1])
+
+
+def named_meanwhile(db: Connection, rows: Iterable[int]) -> Counter[int]:
+    """Those of *rows*, just given up as guesses, that became more than that while they were asked for wait again.
+
+    How many of each host that are.
+    """
+    given = json.dumps(list(rows))
+    found = db.rows(NAMED_MEANWHILE, (given,)) if given != "[]" else []
+    db.executemany(REVIVE, [(row,) for row, _ in found])
+    return Counter(int(host) for _, host in found)
+
+
+def _seeds(db: Connection, rows: Collection[int]) -> dict[int, int | None]:
+    """The seed at the head of each row's path."""
+    wanted = json.dumps(list(rows))
+    found = db.rows("SELECT id, seed FROM urls WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
+    return {int(row[0]): row[1] for row in found}
+
+
+def hosts_of(db: Connection, keys: Collection[str]) -> dict[str, int]:
+    """The row of each host, made where there is none."""
+    wanted = json.dumps(sorted(keys))
+    db.execute("INSERT OR IGNORE INTO hosts (key) SELECT value FROM json_each(?)", (wanted,))
+    found = db.rows("SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))", (wanted,))
+    return {str(row[0]): int(row[1]) for row in found}
+
+
+KNOWN_EARLIER = "SELECT urls.url FROM json_each(?) AS given JOIN urls ON urls.url = given.value"
+TAKE = """
+INSERT OR IGNORE INTO urls (url, host, hop, path, depth, strays, priority, via, seed)
+VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?), (SELECT id FROM urls WHERE url = ?))
+"""
+INHERIT = """
+INSERT OR IGNORE INTO hosts (key, parked, rate, rate_limit, width, slowed) VALUES (?, ?, ?, ?, ?, ?)
+"""
+
+
+def unknown(db: Connection, addresses: Collection[str]) -> set[str]:
+    """Those of *addresses* that have no row."""
+    known = {str(row[0]) for row in db.rows(KNOWN_EARLIER, (json.dumps(sorted(addresses)),))}
+    return set(addresses) - known
+
+
+def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
+    """Make rows that wait for those that have none; how many they are."""
+    hosts = hosts_of(db, {url.origin(each.new.url) for each in recalled})
+    count = 0
+    for new, via, seed in recalled:
+        values = (new.url, hosts[url.origin(new.url)], new.hop.value, new.path, new.depth, new.strays, new.priority)
+        count += db.execute(TAKE, (*values, via, seed)).rowcount
+    return count
+
+
+def inherit(db: Connection, manners: Sequence[InheritedThrottle]) -> None:
+    """Hosts are asked as gently as *manners* say; what is known of a host goes before that."""
+    db.executemany(INHERIT, manners)

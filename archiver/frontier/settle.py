@@ -1,0 +1,302 @@
+"""The one transaction of the crawl: what a batch of visits means, in SQL, in a fixed order of sets of rows.
+
+Hosts before URLs, URLs before what speaks of them, counts last. Runs inside a transaction that its caller
+begins and commits; nothing here decides anything that the settlements do not say.
+
+What a run has learned that a later one must know: what patterns of URLs brought, and where seeds moved to.
+
+Visits that the database has forgotten, or never knew: their URLs become rows again, as their own records tell.
+
+A URL that named one of them, and is not known either, becomes a row that waits: its own record may still come, and
+says more; where none comes, it is visited once more. Runs inside its caller's transaction.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from archiver import url
+from archiver.frontier import enqueue, held
+from archiver.frontier import robots as robots_rows
+from archiver.frontier.database import Connection
+from archiver.frontier.enqueue import Found, RecentLinks
+from archiver.frontier.port import Settled
+from archiver.model import LIFE, Claim, Event, FileState, Hop, NewUrl, PatternTally, Refusal, Settlement, State
+from archiver.policy import scope
+from archiver.policy.scope import is_guess
+
+UPSERT = """
+INSERT INTO tallies (pattern, visits, fruitful, streak, strict, barren, listed) VALUES (?, ?, ?, ?, 0, ?, ?)
+ON CONFLICT (pattern) DO UPDATE SET visits = excluded.visits, fruitful = excluded.fruitful, streak = excluded.streak,
+    barren = excluded.barren, listed = excluded.listed
+"""
+NEWEST = """
+SELECT pattern, visits, fruitful, streak, barren, listed, released FROM tallies
+ORDER BY released = 0, barren = 0, rowid DESC LIMIT ?
+"""
+
+MOVED = """
+SELECT urls.url, begun.url
+FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS begun ON begun.id = seeds.url
+WHERE urls.hop = 'R' AND urls.path <> '' AND trim(urls.path, 'R') = '' ORDER BY urls.id
+"""  # where redirects of seeds led, and which seeds
+
+
+def keep(db: Connection, settlements: Iterable[Settlement]) -> None:
+    """Write what *settlements* say; of each pattern the last word holds."""
+    latest = {tally.pattern: tally for each in settlements for tally in each.tallies}
+    rows = [(t.pattern, t.visits, t.fruitful, t.streak, t.barren, t.listed) for t in latest.values()]
+    db.executemany(UPSERT, rows)
+
+
+def pattern_tallies(rows: Iterable[sqlite3.Row]) -> list[PatternTally]:
+    """The tallies in the rows that `NEWEST` gives, in the order in which they may be forgotten."""
+    return [PatternTally(*row) for row in rows][::-1]
+
+
+REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
+LONGEST_CHAIN = 250  # redirects looked back upon for a loop
+PORTION = 2000  # links of one visit that are added in one transaction: some tenths of a second
+
+Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
+UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # nobody was asked
+
+INSERT_CAPTURE = """
+INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
+                                response_length, request_length, metadata_length, received, took, truncated, revisit,
+                                blocked)
+VALUES {rows}
+"""
+UPSERT_FILE = """
+INSERT INTO warcs (name, committed, closed, digest, modified) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET committed = max(committed, excluded.committed), closed = max(closed, excluded.closed),
+    digest = excluded.digest, modified = excluded.modified
+"""
+UPDATE_URL = """
+WITH new (id, state, status, failure, note, due, settled, visited, goes_by) AS (VALUES {rows})
+UPDATE OR ROLLBACK urls SET state = new.state, status = new.status, failure = new.failure, note = new.note,
+    due = new.due, settled = new.settled, priority = coalesce(new.goes_by, urls.priority),
+    tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
+    again = again + (urls.state <> 'waiting')
+FROM new WHERE urls.id = new.id AND (urls.state = 'waiting' OR priority < 0)
+"""  # a robots.txt is asked for again: where only the WARCs tell of it, nothing else says so
+KEPT = """
+WITH given (rule, host) AS (VALUES {rows}) SELECT rule, host, kept FROM given JOIN refusal_counts USING (rule, host)
+"""
+KNOWN_REFUSALS = "SELECT url FROM refusals WHERE url IN (SELECT value FROM json_each(?))"
+INSERT_REFUSAL = "INSERT OR ROLLBACK INTO refusals (url, rule, via) VALUES {rows}"
+COUNT_REFUSALS = """
+INSERT INTO refusal_counts (rule, host, links, kept) VALUES {rows}
+ON CONFLICT DO UPDATE SET links = links + excluded.links, kept = kept + excluded.kept
+"""
+LOOP = """
+WITH RECURSIVE chain (id, via, hop, step) AS (
+    SELECT id, via, hop, 1 FROM urls WHERE id = :start
+    UNION ALL
+    SELECT urls.id, urls.via, urls.hop, step + 1 FROM chain JOIN urls ON urls.id = chain.via
+    WHERE chain.hop = 'R' AND step < :longest
+)
+SELECT 1 FROM chain JOIN urls AS target ON target.id = chain.id WHERE target.url = :target LIMIT 1
+"""
+
+
+def settle(
+    db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState], offers: RecentLinks
+) -> tuple[Settled, list[NewUrl]]:
+    """Write the whole batch; the caller commits. What it changes, and what *offers* may remember then."""
+    settlements = _with_room(db, settlements)
+    added, idle = enqueue.add_links(db, _news(settlements, offers))
+    db.executemany(UPSERT_FILE, [_file(file) for file in files])
+    db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
+    rows = [_row(each) for each in settlements]
+    for some in [rows] if len({row[0] for row in rows}) == len(rows) else [[row] for row in rows]:
+        db.many(UPDATE_URL, some)  # several words on one URL each take their turn
+    given_up = (each.claim.id for each in settlements if each.event is Event.FORBID and is_guess(each.claim.path))
+    added.update(enqueue.named_meanwhile(db, given_up))
+    db.executemany(
+        "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
+        [(each.park, each.claim.host) for each in settlements if each.park],
+    )
+    later = {each.claim.url for each in settlements if each.event in {Event.HOLD, Event.DELAY}}
+    for address in later:
+        offers.drop(address)
+    idle = [new for new in idle if new.url not in later]
+    keep(db, settlements)
+    _refuse(db, settlements)
+    _name_loops(db, settlements)
+    resolved: set[int] = set()
+    moved: dict[str, str] = {}
+    for each, robots in robots_rows.in_order(settlements):
+        hosts, new = robots_rows.answer(db, each, robots, moved)
+        resolved |= hosts
+        added.update(new)
+    return Settled(frozenset(added), sum(added.values()), frozenset(resolved)), idle
+
+
+def portions(settlements: Sequence[Settlement]) -> tuple[list[Portion], list[Settlement]]:
+    """What of *settlements* may be added before they are settled, in portions; and what is left of them to settle.
+
+    Links alone: whether they are known before or after the document that names them is settled makes no difference.
+    """
+    early: list[Portion] = []
+    rest: list[Settlement] = []
+    for each in settlements:
+        found = each.found
+        if len(found) > PORTION and each.robots is None:  # a redirect of robots.txt is no link of the site
+            found = tuple(sorted(found, key=lambda new: bool(new.held)))  # those are counted when the rest is settled
+            last = min(len(found) - PORTION, sum(not new.held for new in found))
+            early += [(found[start : min(start + PORTION, last)], each.claim.id) for start in range(0, last, PORTION)]
+            rest.append(each._replace(found=found[last:]))
+        else:
+            rest.append(each)
+    return early, rest
+
+
+def _with_room(db: Connection, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
+    """*settlements*, in which held URLs beyond the number that is kept of their pattern count as refused links."""
+    notes = [new.held for each in settlements for new in each.found if new.held]
+    if not notes:
+        return settlements
+    counts = Counter(held.counted(db, notes))
+    bounded: list[Settlement] = []
+    for each in settlements:
+        found: list[NewUrl] = []
+        refused = list(each.refused)
+        for new in each.found:
+            if new.held and counts[new.held] >= held.MOST:
+                refused.append(Refusal(new.url, new.held))
+                continue
+            counts[new.held] += bool(new.held)
+            found.append(new)
+        bounded.append(each._replace(found=tuple(found), refused=tuple(refused)))
+    return bounded
+
+
+def _file(file: FileState) -> tuple[str | int, ...]:
+    return file.name, file.size, int(file.closed), file.digest, file.modified
+
+
+def _news(settlements: Iterable[Settlement], offers: RecentLinks) -> Iterator[Found]:
+    """The links that may change something."""
+    for each in settlements:
+        found: Iterable[NewUrl] = each.found
+        if each.robots is not None:  # a redirect is the way to the rules then: see `robots`
+            found = [new for new in found if new.hop is not Hop.REDIRECT]
+        yield from offers.news(found, each.claim.id)
+
+
+def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
+    state = LIFE[State.WAITING, each.event]
+    visited = int(each.asked and each.event not in UNASKED)
+    due = each.due if each.event is Event.RETRY else 0.0
+    priority = each.priority if each.event is Event.DELAY else None
+    return each.claim.id, state.value, each.status, each.failure, each.note, due, each.settled, visited, priority
+
+
+def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tuple[object, ...]]:
+    names = {each.capture.warc for each in settlements if each.capture is not None}
+    files = {name: row for name in names for (row,) in db.rows("SELECT id FROM warcs WHERE name = ?", (name,))}
+    for each in settlements:
+        capture = each.capture
+        if capture is not None:
+            yield (
+                each.claim.id,
+                capture.timestamp,
+                capture.status,
+                capture.mime,
+                capture.payload_digest,
+                capture.payload_length,
+                files.get(capture.warc),
+                capture.response.offset,
+                capture.response.length,
+                capture.request.length,
+                capture.metadata.length,
+                capture.received,
+                each.took,
+                capture.truncated.value if capture.truncated else "",
+                capture.revisit.value if capture.revisit else "",
+                each.blocked,
+            )
+
+
+def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
+    """Count every link that scope did not take, and keep a sample; what stands there already is not kept twice."""
+    kinds: list[tuple[str, str]] = []  # rule and host of every link
+    once: dict[str, tuple[tuple[str, str], int]] = {}
+    for each in settlements:
+        via = each.claim.id
+        for address, rule in each.refused:
+            kind = rule, url.origin(address)
+            kinds.append(kind)
+            if address not in once:
+                once[address] = kind, via
+    links = Counter(kinds)
+    if not links:
+        return
+    before = {(rule, host): kept for rule, host, kept in db.many(KEPT, list(links))}
+    wanted = [address for address, (kind, _) in once.items() if before.get(kind, 0) < REFUSALS_KEPT]
+    known = {address for (address,) in db.rows(KNOWN_REFUSALS, (json.dumps(sorted(wanted)),))}
+    kept: Counter[tuple[str, str]] = Counter()
+    sample: list[tuple[str, str, int]] = []
+    for address in wanted:
+        kind, via = once[address]
+        if address not in known and before.get(kind, 0) + kept[kind] < REFUSALS_KEPT:
+            kept[kind] += 1
+            sample.append((address, kind[0], via))
+    db.many(INSERT_REFUSAL, sorted(sample))
+    db.many(COUNT_REFUSALS, [(*kind, number, kept[kind]) for kind, number in links.items()])
+
+
+def _name_loops(db: Connection, settlements: Iterable[Settlement]) -> None:
+    redirect = Hop.REDIRECT
+    for each in settlements:
+        for new in [new for new in each.found if new[1] is redirect]:
+            if db.row(LOOP, {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": new.url}):
+                note = f"redirect loop: back to {new.url}"
+                db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))
+
+
+PLACE = "INSERT INTO urls (url, host, hop, path, depth, strays, priority) VALUES (?, ?, ?, ?, ?, ?, ?)"
+IF_UNKNOWN = "ON CONFLICT (url) DO NOTHING"
+OR_SAY_MORE = """
+ON CONFLICT (url) DO UPDATE SET
+    hop = excluded.hop, path = excluded.path, depth = excluded.depth, strays = excluded.strays,
+    priority = excluded.priority
+WHERE state = 'waiting' AND via IS NULL AND path <> ''
+"""  # a row to which nothing leads was placed by `_leader`
+BEGIN_ANEW = """
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1 WHERE url = ? AND state <> 'waiting'
+"""  # a first try of what was settled: it had been made due again
+LEAD = """
+UPDATE urls SET via = (SELECT id FROM urls WHERE url = ?), seed = (SELECT id FROM urls WHERE url = ?)
+WHERE url = ? AND via IS NULL
+"""
+
+
+def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
+    """Make the URLs of *visits* known, and those that led there."""
+    named = [(each, each.via) for each in visits if each.via is not None]
+    keys = {url.origin(each.url) for each in visits} | {url.origin(via) for _, via in named}
+    hosts = enqueue.hosts_of(db, keys)
+    rows = [_visit_row(each, hosts[url.origin(each.url)]) for each in visits]
+    db.executemany(PLACE + OR_SAY_MORE, rows)
+    db.executemany(BEGIN_ANEW, [(each.url,) for each in visits if each.tries == 0])
+    leaders = [_leader(each, via, hosts[url.origin(via)]) for each, via in named]
+    db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
+    db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])
+    for each in visits:
+        if each.url == url.origin(each.url) + "/robots.txt":
+            robots_rows.ask(db, (hosts[url.origin(each.url)],))
+
+
+def _visit_row(each: Claim, host: int) -> tuple[str | int, ...]:
+    return each.url, host, each.hop.value, each.path, each.depth, each.strays, each.priority
+
+
+def _leader(each: Claim, via: str, host: int) -> tuple[str | int, ...]:
+    """The row of the document that named *each*, as far as that can be told from here."""
+    path = each.path[:-1]
+    depth = max(0, each.depth - (each.hop is Hop.LINK))
+    hop = path[-1:] if path[-1:] in set(Hop) else Hop.LINK.value
+    return via, host, hop, path, depth, 0, scope.priority(path, depth)

@@ -1,0 +1,354 @@
+"""What crawl.db says of a crawl, for `status` and the reports: questions only, also while the crawl runs.
+
+Read-only by the file's own mode, in one transaction for each account, so its numbers belong together. Raises
+`ConfigError` where there is no crawl or it is of a newer version, `ArchiveError` where the database cannot be read.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import database
+from archiver.frontier.database import (
+    COUNTED_SINCE,
+    HELD_SINCE,
+    REVISITS_SINCE,
+    VERDICT_SINCE,
+    VERSION,
+    WAYS_SINCE,
+    connected,
+    version_of,
+)
+from archiver.policy import throttle
+from archiver.policy.limits import FREE, Allowance
+from archiver.policy.throttle import ThrottleState
+
+NAME = "crawl.db"
+_RECENT = 2000  # captures looked at for the recent rate
+_MICRO = 1_000_000
+_NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """URLs by state, and what was received for them."""
+
+    waiting: int = 0
+    archived: int = 0
+    failed: int = 0
+    excluded: int = 0
+    captures: int = 0
+    received: int = 0  # bytes of responses as they crossed the wire
+    warcs: int = 0
+    stored: int = 0  # bytes of committed WARC data
+    refused: int = 0  # links that scope did not take
+    first: float = 0.0  # seconds since the epoch: the first and the last capture
+    last: float = 0.0
+    revisits: int = 0  # captures whose payload was stored already
+    spared: int = 0  # bytes of these payloads
+    held: int = 0  # URLs, as suspected traps
+
+
+@dataclass(frozen=True, slots=True)
+class HostAccount:
+    """One host: its URLs, its answers, and what it waits for."""
+
+    key: str
+    waiting: int
+    archived: int
+    failed: int
+    excluded: int
+    captures: int
+    received: int
+    took: float  # seconds of all its answers together
+    why: str  # a limit, asleep, retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
+    until: float  # seconds since the epoch; 0 where not known
+    slowed: str = ""  # how it is held back, and why, in words
+
+
+@dataclass(frozen=True, slots=True)
+class SeedAccount:
+    """What became of one seed."""
+
+    url: str
+    state: str
+    status: int
+    failure: str
+    note: str
+    followed: int  # URLs found in it, or behind it, that the crawl took
+    refused: str = ""  # where it redirected to, if scope did not take that
+    rule: str = ""  # why not
+
+
+@dataclass(frozen=True, slots=True)
+class FailedUrl:
+    """One URL of which no answer came, or that robots.txt forbids."""
+
+    url: str
+    reason: str
+    note: str
+    via: str
+
+
+@contextmanager
+def open_totals(directory: Path) -> Iterator[sqlite3.Connection]:
+    """crawl.db of *directory*, in one read transaction."""
+    with _read(directory) as db:
+        if not _version(db, directory):
+            raise ConfigError(f"{directory}: {NAME} is empty, for its crawl has not begun; archiver resume begins it")
+        db.execute("BEGIN")
+        yield db
+
+
+def begun(directory: Path) -> bool:
+    """Whether the database holds a crawl, or nothing yet; one that a newer program has written is refused."""
+    with _read(directory) as db:
+        return _version(db, directory) > 0
+
+
+def without_crawl(directory: Path) -> str:
+    """What is told of a *directory* without a database, which may hold an archive all the same."""
+    if any((directory / "archive").glob("*.warc*")):
+        return (
+            f"{directory} holds an archive, but no crawl: there is no {NAME} in it; archiver ls, get, replay, verify, "
+            f"pack and export can do without; where it was lost, archiver rebuild {quote(str(directory))} makes it anew"
+        )
+    return f"{directory} holds no crawl: there is no {NAME} in it"
+
+
+@contextmanager
+def _read(directory: Path) -> Iterator[sqlite3.Connection]:
+    path = directory / NAME
+    if not path.is_file():
+        raise ConfigError(without_crawl(directory))
+    try:
+        with closing(_connect(path)) as db:
+            database.check_schema(db, path)
+            try:
+                yield db
+            except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+                raise database.explained(db, error, path) from error
+    except sqlite3.Error as error:
+        raise ArchiveError(f"{path}: cannot be read: {database.words(error, path)}") from error
+    except OSError as error:
+        raise ArchiveError(f"{path}: cannot be read: {error}") from error
+
+
+def _version(db: sqlite3.Connection, directory: Path) -> int:
+    version = version_of(db)
+    if version > VERSION:
+        raise ConfigError(
+            f"{directory}: {NAME} has schema version {version}, this archiver knows up to {VERSION}; "
+            "use the newer archiver that wrote it"
+        )
+    return version
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open *path* so that reading leaves nothing behind.
+
+    Without a write-ahead file nobody has the database open and it is complete in itself: it is read as it lies, which
+    works on read-only media too, and makes no files beside it. With one, the crawl's own files are used. Where its
+    index (-shm) is missing and cannot be made, on a disk that is read-only or full, it is made in memory. A rollback
+    journal stands there only while the very first transaction is made: until then the database holds nothing.
+    """
+    if path.with_name(f"{path.name}-journal").exists():
+        return sqlite3.connect(":memory:", isolation_level=None)
+    wal = path.with_name(f"{path.name}-wal")
+    if not wal.exists() or not wal.stat().st_size:
+        return connected(path, at_rest=True)
+    db = connected(path)
+    try:
+        db.execute("PRAGMA schema_version")  # the first look at the index
+    except sqlite3.OperationalError as error:
+        db.close()
+        if sys.platform == "win32" or error.sqlite_errorcode & database.PRIMARY not in _NO_INDEX:
+            raise
+        db = connected(path, more="&vfs=unix-none")  # no locks: they need that index, and so would a crawl
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return db
+
+
+def totals(db: sqlite3.Connection) -> Totals:
+    """The crawl in one value."""
+    version = version_of(db)
+    kept = _STATES + _HELD if version >= HELD_SINCE else _STATES
+    states = dict(db.execute(kept if version >= COUNTED_SINCE else _STATES_COUNTED))
+    for state, rules in db.execute(_RULES):  # a robots.txt is no URL of the site
+        states[state] -= rules
+    revisits = _REVISITS if version_of(db) >= REVISITS_SINCE else "0, 0"
+    captures, received, first, last, again, spared = db.execute(_CAPTURES.format(revisits)).fetchone()
+    warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
+    (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
+    return Totals(
+        **{name: states.get(name) or 0 for name in ("waiting", "archived", "failed", "excluded", "held")},
+        captures=captures,
+        received=received,
+        warcs=warcs,
+        stored=stored,
+        refused=refused,
+        first=first / _MICRO,
+        last=last / _MICRO,
+        revisits=again,
+        spared=spared,
+    )
+
+
+def recent_rate(db: sqlite3.Connection, now: float, window: float = 60.0) -> float:
+    """Captures a second in the *window* seconds before *now*, seen from the newest captures alone."""
+    since = int((now - window) * _MICRO)
+    newest = "SELECT timestamp FROM captures ORDER BY id DESC LIMIT ?"
+    count, oldest = db.execute(
+        f"SELECT count(*), min(timestamp) FROM ({newest}) WHERE timestamp > ?",  # noqa: S608 - a constant above
+        (_RECENT, since),
+    ).fetchone()
+    span = window if count < _RECENT else max(1.0, now - oldest / _MICRO)
+    return float(count / span)
+
+
+_STATES = """
+SELECT 'waiting', sum(waiting) FROM hosts UNION ALL SELECT 'archived', sum(archived) FROM hosts
+UNION ALL SELECT 'failed', sum(failed) FROM hosts UNION ALL SELECT 'excluded', sum(excluded) FROM hosts
+"""
+_RULES = "SELECT state, count(*) FROM urls WHERE priority < 0 AND state <> 'waiting' GROUP BY state"
+_HELD = "UNION ALL SELECT 'held', sum(held) FROM hosts"
+_STATES_COUNTED = "SELECT state, count(*) FROM urls GROUP BY state"
+_CAPTURES = """
+SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), {} FROM captures
+"""
+_REVISITS = "coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0)"
+
+_COUNTED = """
+    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
+           sum(state = 'excluded') AS excluded, min(CASE WHEN state = 'waiting' THEN due END) AS due
+    FROM urls GROUP BY host
+"""
+_KEPT = """
+    SELECT id AS host, archived, failed, excluded,
+           CASE WHEN waiting = (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0)
+           THEN (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) END AS due
+    FROM hosts
+"""
+_HOSTS = f"""
+WITH counted AS ({_COUNTED}), answered AS (
+    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took
+    FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
+), rules AS (
+    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
+           sum(state = 'excluded') AS excluded
+    FROM urls WHERE priority < 0 GROUP BY host
+)
+SELECT key, waiting, coalesce(counted.archived, 0) - coalesce(rules.archived, 0),
+       coalesce(counted.failed, 0) - coalesce(rules.failed, 0),
+       coalesce(counted.excluded, 0) - coalesce(rules.excluded, 0),
+       coalesce(captures, 0), coalesce(answered.received, 0), coalesce(took, 0.0), parked, robots,
+       coalesce(counted.due, 0.0), {{ways}}
+FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
+LEFT JOIN rules ON rules.host = hosts.id
+ORDER BY waiting DESC, captures DESC, key LIMIT ?
+"""  # noqa: S608 - constants
+
+
+_WAYS = "{paused}, spent, pause, rate, rate_limit, width, slowed"
+_NO_WAYS = "0, 0, 0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
+
+
+def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
+    """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
+    version = version_of(db)
+    ways_of = _WAYS.format(paused="paused" if version >= VERDICT_SINCE else "0")
+    question = _HOSTS.replace("{ways}", ways_of if version >= WAYS_SINCE else _NO_WAYS)
+    if version >= COUNTED_SINCE:
+        question = question.replace(_COUNTED, _KEPT)
+    rows = db.execute(question, (limit,))
+    for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, *learned in rows:
+        paused, spent, pause, *ways = learned
+        slowed = throttle.slowed(ThrottleState(*ways)) if waiting else ""
+        why, until = _wait(waiting=waiting, parked=parked, robots=robots, due=due, now=now)
+        if why == "retry-after" and pause:
+            why = "asleep, next probe"
+        if waiting and (reached := allowance.reached(spent, received)):
+            why, until = f"held back by {reached}", 0.0
+        if waiting and paused:
+            why, until = "refuses us, paused", 0.0
+        yield HostAccount(key, waiting, archived, failed, excluded, captures, received, took, why, until, slowed)
+
+
+def _wait(*, waiting: int, parked: float, robots: str, due: float, now: float) -> tuple[str, float]:
+    if not waiting:
+        return "", 0.0
+    if parked > now:
+        return "retry-after", parked
+    if due > now:
+        return "retry", due
+    return ("", 0.0) if robots == "known" else ("robots.txt", 0.0)
+
+
+def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
+    """What became of each seed, in the order given."""
+    followed = dict(db.execute("SELECT seed, count(*) FROM urls WHERE id <> seed GROUP BY seed"))
+    refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
+    rows = db.execute(
+        "SELECT urls.id, urls.url, state, status, failure, note "
+        "FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
+    )
+    return [
+        SeedAccount(url, state, status, failure, note, followed.get(seed, 0), *refused.get(seed, ("", "")))
+        for seed, url, state, status, failure, note in rows
+    ]
+
+
+_REFUSED_REDIRECTS = """
+SELECT refusals.url, rule, refusals.via FROM refusals JOIN seeds ON seeds.url = refusals.via
+JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.status <> 304 ORDER BY refusals.url DESC
+"""  # a page that was not modified is no redirect
+
+
+def statuses(db: sqlite3.Connection) -> list[tuple[int, int]]:
+    """(status, captures), most frequent first; 0 stands for an answer without a status line."""
+    return list(db.execute("SELECT status, count(*) AS n FROM captures GROUP BY status ORDER BY n DESC, status"))
+
+
+def media_types(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
+    """(media type, captures, bytes), most frequent first."""
+    return list(
+        db.execute("SELECT mime, count(*) AS n, sum(received) FROM captures GROUP BY mime ORDER BY n DESC, mime")
+    )
+
+
+_REASON = """
+CASE WHEN urls.state = 'excluded' AND rtrim(urls.path, 'R') GLOB '*X' THEN 'speculative, ' ELSE '' END
+|| CASE WHEN urls.failure <> '' THEN urls.failure WHEN urls.status > 0 THEN 'status ' || urls.status ELSE urls.state END
+"""
+
+
+def failures(db: sqlite3.Connection) -> list[tuple[str, int]]:
+    """(reason, URLs) of the failed and the excluded, most frequent first."""
+    return list(
+        db.execute(
+            f"SELECT {_REASON} AS reason, count(*) AS n FROM urls "  # noqa: S608 - a constant above
+            "WHERE state IN ('failed', 'excluded') GROUP BY reason ORDER BY n DESC, reason"
+        )
+    )
+
+
+def lost(db: sqlite3.Connection) -> Iterator[FailedUrl]:
+    """Each failed or excluded URL in the order of discovery; read row by row, for there may be many."""
+    rows = db.execute(
+        f"SELECT urls.url, {_REASON}, urls.note, coalesce(above.url, '') FROM urls "  # noqa: S608 - a constant above
+        "LEFT JOIN urls AS above ON above.id = urls.via WHERE urls.state IN ('failed', 'excluded') ORDER BY urls.id"
+    )
+    for row in rows:
+        yield FailedUrl(*row)
+
+
+def refusals(db: sqlite3.Connection) -> list[tuple[str, int]]:
+    """(rule, links) that scope did not take, most frequent first."""
+    return list(
+        db.execute("SELECT rule, sum(links) AS n FROM refusal_counts GROUP BY rule ORDER BY n DESC, rule LIMIT 100")
+    )

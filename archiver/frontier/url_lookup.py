@@ -1,0 +1,282 @@
+"""What crawl.db says of single URLs, for `explain` and `urls`: questions only, on a connection of `account.opened`.
+
+Every answer is bounded, whatever the database holds. Lists are read in pages, each in a transaction of its own, so that
+a slow reader at the other end of a pipe holds nothing back in a crawl that runs. Older databases are read too.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from archiver.frontier import settle
+from archiver.frontier.database import VERDICT_SINCE, version_of
+from archiver.frontier.figures import MISSING
+from archiver.frontier.retry import LAST_BLOCKED, names_of
+from archiver.model import Hop, PatternTally, Robots, State
+
+MAX_STEPS = 250  # hops of a path that are looked up
+MAX_CAPTURES = 100  # of one URL
+MAX_AHEAD = 10_000  # URLs counted that go before another
+PAGE = 1000  # rows in one transaction
+_MICRO = 1_000_000
+_LAST = "\U0010ffff"  # comes after every character of a URL
+_BEHIND_ALL = "i"  # comes after every http and https URL
+
+
+@dataclass(frozen=True, slots=True)
+class UrlRow:
+    """One row of urls."""
+
+    id: int
+    url: str
+    state: State
+    hop: Hop
+    path: str
+    depth: int
+    strays: int
+    priority: int
+    due: float
+    tries: int
+    status: int
+    failure: str
+    note: str
+    settled: float
+    via: str
+    again: int = 0
+    spent: int = 0  # URLs of its host that count for the allowance of one …
+    received: int = 0  # … and bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryStep:
+    """One URL on the way from a seed, and how the one before it led there."""
+
+    url: str
+    hop: Hop | None  # None for a seed
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCapture:
+    """One capture, and where its response record lies."""
+
+    moment: float
+    status: int
+    mime: str
+    received: int
+    took: float
+    digest: str
+    file: str
+    offset: int
+    length: int
+    truncated: str
+    revisit: str = ""  # a word of `Profile`
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLink:
+    """A link that scope did not take, as it is kept in the sample."""
+
+    url: str
+    rule: str
+    via: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """One host as the frontier has it."""
+
+    key: str
+    waiting: int
+    parked: float
+    robots: str  # unknown, known, unreachable
+    answer: Robots | None  # what robots.txt said; None where that is not known
+    robots_url: str
+    rate: float = 0.0  # learned; 0: as configured
+    slowed: str = ""
+    failing: float = 0.0  # since when it does not answer
+    paused: int = 0  # 1: it refuses us, and is asked for nothing more in this run
+
+
+_URL = """
+SELECT urls.id, urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.strays, urls.priority, urls.due, urls.tries,
+       urls.status, urls.failure, urls.note, coalesce(urls.settled, 0), coalesce(above.url, ''), {learned}
+FROM urls JOIN hosts ON hosts.id = urls.host LEFT JOIN urls AS above ON above.id = urls.via
+"""
+_WAY = """
+WITH RECURSIVE way (url, hop, path, via, step) AS (
+    SELECT url, hop, path, via, 1 FROM urls WHERE id = ?
+    UNION ALL
+    SELECT urls.url, urls.hop, urls.path, urls.via, step + 1 FROM way JOIN urls ON urls.id = way.via WHERE step < ?
+)
+SELECT url, hop, path FROM way ORDER BY step DESC
+"""
+_CAPTURES = """
+SELECT timestamp, captures.status, mime, received, took, payload_digest,
+       CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, {revisit}
+FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY captures.id DESC LIMIT ?
+"""
+_HOST = """
+SELECT hosts.key, waiting, parked, hosts.robots, robots.status, robots.body, coalesce(urls.url, ''), {learned}
+FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url LEFT JOIN urls ON urls.id = hosts.robots_url
+WHERE hosts.key = ?
+"""
+_LEARNED = ("rate", "slowed", "failing", "paused")
+_AHEAD = """
+SELECT count(*) FROM (SELECT 1 FROM urls WHERE host = (SELECT host FROM urls WHERE id = :id) AND state = 'waiting'
+                      AND (priority < :priority OR priority = :priority AND id < :id) LIMIT :most)
+"""
+_REFUSED = """
+SELECT refusals.url, rule, coalesce(urls.url, '') FROM refusals LEFT JOIN urls ON urls.id = refusals.via
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UrlFilter:
+    """Which URLs to list: those that fit all of this."""
+
+    states: tuple[State, ...] = tuple(State)
+    statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range; none: any
+    missing: bool = False  # only requisites of archived pages that are not there
+    blocked: bool = False  # only those whose last answer is a challenge or block page
+
+    def terms(self) -> tuple[str, list[object]]:
+        """Return this as SQL and its values."""
+        terms = ["urls.state IN (SELECT value FROM json_each(?))"]
+        values: list[object] = [json.dumps([state.value for state in self.states])]
+        if self.statuses:
+            terms.append(f"({' OR '.join(['urls.status BETWEEN ? AND ?'] * len(self.statuses))})")
+            values += [bound for span in self.statuses for bound in span]
+        if self.missing:
+            terms.append(f"{MISSING} AND above.state = 'archived'")
+        if self.blocked:
+            terms.append(f"urls.id IN ({LAST_BLOCKED})")
+        return " AND ".join(terms), values
+
+
+def known(db: sqlite3.Connection, address: str) -> UrlRow | None:
+    """The row of *address*."""
+    row = db.execute(f"{_url(db)} WHERE urls.url = ?", (address,)).fetchone()
+    return None if row is None else _known(row)
+
+
+def way(db: sqlite3.Connection, row: UrlRow) -> tuple[list[DiscoveryStep], bool]:
+    """The URLs from the seed (or a robots.txt) to *row*, and whether the beginning is missing."""
+    found = db.execute(_WAY, (row.id, MAX_STEPS)).fetchall()
+    steps = [DiscoveryStep(address, Hop(hop) if path else None) for address, hop, path in found]
+    return steps, steps[0].hop not in {None, Hop.PREREQUISITE}
+
+
+def captures(db: sqlite3.Connection, row: UrlRow) -> list[StoredCapture]:
+    """The newest captures of *row*, newest first."""
+    revisit = "revisit" if "revisit" in _columns(db, "captures") else "''"
+    found = db.execute(_CAPTURES.format(revisit=revisit), (row.id, MAX_CAPTURES))
+    return [StoredCapture(moment / _MICRO, *others) for moment, *others in found]
+
+
+def ahead(db: sqlite3.Connection, row: UrlRow) -> int:
+    """How many URLs of the same host go before *row*, counted up to a bound."""
+    terms = {"id": row.id, "priority": row.priority, "most": MAX_AHEAD}
+    return int(db.execute(_AHEAD, terms).fetchone()[0])
+
+
+def host(db: sqlite3.Connection, key: str) -> HostState | None:
+    """The host *key*, if the crawl knows it."""
+    there = _columns(db, "hosts")
+    learned = [name if name in there else "''" if name == "slowed" else "0" for name in _LEARNED]
+    row = db.execute(_HOST.format(learned=", ".join(learned)), (key,)).fetchone()
+    if row is None:
+        return None
+    name, waiting, parked, robots, status, body, address, *rest = row
+    answer = None
+    if robots != "unknown":
+        answer = Robots(status if status is not None else 404 if robots == "known" else 0, body or b"")
+    return HostState(name, waiting, parked, robots, answer, address, *rest)
+
+
+def refused(db: sqlite3.Connection, address: str) -> RefusedLink | None:
+    """The refusal of *address*, if it is in the sample."""
+    row = db.execute(f"{_REFUSED} WHERE refusals.url = ?", (address,)).fetchone()
+    return None if row is None else RefusedLink(*row)
+
+
+def refused_without_trace(db: sqlite3.Connection, key: str) -> list[tuple[str, int]]:
+    """The rules that refused more links to the host *key* than the sample holds, with how many links."""
+    rows = "SELECT rule, links FROM refusal_counts WHERE host = ? AND links > kept ORDER BY links DESC, rule LIMIT 20"
+    return list(db.execute(rows, (key,)))
+
+
+def moved(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Where redirects of seeds led, each with the seed."""
+    return list(db.execute(settle.MOVED))
+
+
+def learned(db: sqlite3.Connection, most: int) -> list[PatternTally]:
+    """What patterns of URLs have brought, at most *most*."""
+    return settle.pattern_tallies(db.execute(settle.NEWEST, (most,))) if _columns(db, "tallies") else []
+
+
+def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
+    """The hosts that *wanted* names: `example.org`, `example.org:8443` or `https://example.org`."""
+    name = wanted.lower().rstrip("/")
+    rows = db.execute("SELECT key FROM hosts UNION SELECT host FROM refusal_counts ORDER BY 1")
+    return [key for (key,) in rows if name in names_of(key)]
+
+
+def listed(db: sqlite3.Connection, which: UrlFilter, hosts: Sequence[str] | None) -> Iterator[UrlRow]:
+    """Each URL that *which* means, in the order of discovery; of *hosts* only, if given, and then by name."""
+    if which.blocked and version_of(db) < VERDICT_SINCE:
+        return
+    among, values = which.terms()
+    if hosts is None:
+        after = 0
+        order = f"{_url(db)} WHERE urls.id > ? AND {among} ORDER BY urls.id LIMIT ?"
+        while page := _page(db, order, (after, *values, PAGE)):
+            yield from map(_known, page)
+            after = page[-1][0]
+        return
+    order = f"{_url(db)} WHERE urls.url > ? AND urls.url < ? AND {among} ORDER BY urls.url LIMIT ?"
+    for key in hosts:
+        last, behind = _span(key)
+        while page := _page(db, order, (last, behind, *values, PAGE)):
+            yield from map(_known, page)
+            last = page[-1][1]
+
+
+def listed_refused(db: sqlite3.Connection, hosts: Sequence[str] | None) -> Iterator[RefusedLink]:
+    """Each refusal in the sample, by name; of *hosts* only, if given."""
+    order = f"{_REFUSED} WHERE refusals.url > ? AND refusals.url < ? ORDER BY refusals.url LIMIT ?"
+    for last, behind in [("", _BEHIND_ALL)] if hosts is None else map(_span, hosts):
+        after = last
+        while page := _page(db, order, (after, behind, PAGE)):
+            for row in page:
+                yield RefusedLink(*row)
+            after = page[-1][0]
+
+
+def _span(key: str) -> tuple[str, str]:
+    """Before and behind all URLs of the host *key*, and of no `key.org`: "." and "0" are the neighbours of "/"."""
+    return f"{key}.{_LAST}", f"{key}0"
+
+
+def _page(db: sqlite3.Connection, order: str, values: tuple[object, ...]) -> list[Any]:
+    """The next rows; then the transaction ends, and what the database was like is no longer kept for us."""
+    rows = db.execute(order, values).fetchall()
+    db.execute("COMMIT")
+    db.execute("BEGIN")
+    return rows
+
+
+def _url(db: sqlite3.Connection) -> str:
+    learned = "urls.again, hosts.spent, hosts.received" if "spent" in _columns(db, "hosts") else "0, 0, 0"
+    return _URL.format(learned=learned)
+
+
+def _columns(db: sqlite3.Connection, table: str) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+
+
+def _known(row: Sequence[Any]) -> UrlRow:
+    number, address, state, hop, *others = row
+    return UrlRow(number, address, State(state), Hop(hop), *others)

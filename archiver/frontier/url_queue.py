@@ -1,0 +1,138 @@
+"""What the schedule is given: hosts that are due, and windows of their next URLs. Questions only.
+
+Each is answered by indexes, in time that depends on what is given out, not on how much waits; many hosts are asked
+about at once.
+
+Hosts that have reached what one host is allowed: the questions in which they count for less, as SQL.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from archiver.frontier.database import Connection
+from archiver.frontier.port import HostRow, HostWindow, UrlWindow
+from archiver.model import Claim, Hop, Robots
+from archiver.policy.host_backoff import HostBackoff
+from archiver.policy.limits import Allowance
+from archiver.policy.throttle import ThrottleState
+
+# Of a host that may be asked any URL will do, of another one only what leads to a robots.txt. Given: bounds, now, now.
+HAS_DUE = """
+CASE WHEN hosts.spent < ? AND hosts.received < ? AND NOT hosts.paused
+THEN EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
+ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?
+             AND urls.priority < 0) END
+"""
+REACHED = """
+WITH bounds (urls, size) AS (VALUES (?, ?))
+SELECT spent >= bounds.urls AS by_urls, count(*), sum(waiting) FROM hosts, bounds
+WHERE waiting > 0 AND (spent >= bounds.urls OR received >= bounds.size) GROUP BY by_urls ORDER BY by_urls DESC
+"""  # given: bounds
+
+
+def words(allowance: Allowance, by_urls: int, hosts: int, waiting: int) -> str:
+    """One row of the answer for a person."""
+    limit = f"--max-urls-per-host {allowance.urls}" if by_urls else f"--max-bytes-per-host {allowance.size}"
+    urls = f"{waiting} URL{'s wait' if waiting != 1 else ' waits'}"
+    return f"{limit} is reached by {hosts} host{'s' if hosts != 1 else ''}, for which {urls}"
+
+
+NEVER = float("inf")
+
+CLAIM_COLUMNS = """
+SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, via.url,
+       coalesce(seed.url, ''), urls.priority
+FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
+"""
+HOST_COLUMNS = """
+SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body,
+       hosts.rate, hosts.rate_limit, hosts.width, hosts.slowed, hosts.failing, hosts.pause,
+       CASE WHEN hosts.robots_next IS NULL THEN hosts.robots_at ELSE 9e999 END, hosts.received > 0,
+       hosts.refuses
+FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
+"""
+MAY_BE_DUE = "SELECT id FROM hosts WHERE waiting > 0 AND parked <= ? ORDER BY parked, id"
+DUE = f"""{HOST_COLUMNS}
+WHERE hosts.id IN (SELECT value FROM json_each(?)) AND {HAS_DUE}
+ORDER BY hosts.parked, hosts.id LIMIT ?
+"""  # noqa: S608  constants
+SOME = f"{HOST_COLUMNS} WHERE hosts.id IN (SELECT value FROM json_each(?))"  # noqa: S608  constants
+NEXT = f"""{CLAIM_COLUMNS}
+WHERE urls.host = ? AND urls.state = 'waiting' AND urls.due <= ? {{which}}
+ORDER BY urls.priority, urls.id LIMIT ?
+"""
+COUNTED = """
+SELECT (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0 AND due > ? {which}),
+       waiting, spent, received
+FROM hosts WHERE id = ?
+"""
+LEADS_TO_ROBOTS = "AND urls.priority < 0"
+NEXT_DUE = """
+SELECT min(due) FROM urls WHERE state = 'waiting' AND due > 0 AND due > ?
+UNION ALL SELECT min(parked) FROM hosts WHERE waiting > 0 AND parked > ?
+"""
+
+
+def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], allowance: Allowance) -> list[HostRow]:
+    """Hosts with a URL that is due, longest parked first, without those in *leased*."""
+    found: list[HostRow] = []
+    among = frozenset(leased)
+    others = (row[0] for row in db.execute(MAY_BE_DUE, (now,)) if row[0] not in among)
+    while len(found) < most and (next_ones := list(islice(others, min(most, 1000)))):
+        values = (json.dumps(next_ones), *allowance.bounds, now, now, most - len(found))
+        found += map(_host, db.rows(DUE, values))
+    return found
+
+
+def hosts(db: Connection, wanted: Iterable[int]) -> list[HostRow]:
+    """Those of the hosts *wanted* that there are, in this order."""
+    order = list(wanted)
+    found = {row[0]: _host(row) for row in db.rows(SOME, (json.dumps(order),))}
+    return [found[host] for host in order if host in found]
+
+
+def windows(db: Connection, wanted: Sequence[HostWindow], now: float) -> list[UrlWindow]:
+    """The next URLs of each of the hosts *wanted*."""
+    return [_window(db, each, now) for each in wanted]
+
+
+def waiting(db: Connection, hosts: Iterable[int]) -> int:
+    """How many URLs wait on *hosts*."""
+    some = "SELECT coalesce(sum(waiting), 0) FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
+    return int(db.row(some, (json.dumps(list(hosts)),))[0])
+
+
+def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
+    """The rows of URLs that are known, in the order of *addresses*."""
+    return [_claim(db.row(f"{CLAIM_COLUMNS} WHERE urls.url = ?", (address,))) for address in addresses]
+
+
+def next_due(db: Connection, now: float) -> float:
+    """When the next URL is due that is not due *now*; infinity where none waits for its time."""
+    return min((float(row[0]) for row in db.rows(NEXT_DUE, (now, now)) if row[0] is not None), default=NEVER)
+
+
+def _window(db: Connection, wanted: HostWindow, now: float) -> UrlWindow:
+    which = LEADS_TO_ROBOTS if wanted.prerequisites else ""
+    found = db.rows(NEXT.format(which=which), (wanted.host, now, wanted.most))
+    due, *numbers = db.row(COUNTED.format(which=which), (now, wanted.host))
+    return UrlWindow(tuple(map(_claim, found)), NEVER if due is None else float(due), *numbers)
+
+
+def _claim(row: Any) -> Claim:
+    number, address, host, hop, *others = row
+    return Claim(number, address, host, Hop(hop), *others)
+
+
+def _host(row: Any) -> HostRow:
+    known = {
+        "unknown": None,
+        "known": Robots(row[4] or 404, row[5] or b""),
+        "unreachable": Robots(row[4] or 0, row[5] or b""),
+    }
+    slumber = HostBackoff(row[10], row[11], row[2] if row[11] else 0.0)
+    return HostRow(
+        row[0], row[1], row[2], known[row[3]], ThrottleState(*row[6:10]), slumber, row[12], bool(row[13]), row[14]
+    )

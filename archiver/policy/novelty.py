@@ -1,0 +1,223 @@
+"""Shown: what the pages of a site have shown, by numbers, bounded in memory. Pure.
+
+A number of 64 bits has one place in a table, which keeps 26 more bits of it and how often it came. What does not fit is
+forgotten, and new again: that costs a request and loses nothing. The table is small so that it stays in the caches of
+the processor: to wait for memory cost more than all else here.
+
+Novelty: whether a page shows what its site has not shown yet. Pure, and bounded in memory.
+
+Blocks of text are compared as raw bytes. Only new blocks are analysed, and only as many as the answer needs. A large
+page whose opening shows something new costs least: the rest is neither read nor remembered, so that it can be new once
+more later. A site has only so much of it, so a trap still ends. Pages that may come again under another URL (a query, a
+session, a view to print) are remembered from end to end of their samples. A page that brings nothing is read whole.
+"""
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from archiver import url
+from archiver.policy import page_text
+
+PLACES = 1 << 20  # four megabytes
+OFTEN = 15  # counted so far
+_KEPT = 34  # the bits above these are kept, but for the four in which is counted
+
+
+class SeenContent:
+    """Remembers numbers of 64 bits."""
+
+    def __init__(self, places: int = PLACES) -> None:
+        self._places = array("i", bytes(4 * places))
+        self._where = places - 1
+
+    def times(self, thing: int) -> int:
+        """How often *thing* was added before; now it is once more."""
+        count = self.look(thing)
+        self._places[thing & self._where] = (thing >> _KEPT & ~OFTEN) + min(count + 1, OFTEN)
+        return count
+
+    def look(self, thing: int) -> int:
+        """How often *thing* was added."""
+        known = self._places[thing & self._where]
+        return known & OFTEN if known | OFTEN == thing >> _KEPT | OFTEN else 0
+
+    def unseen(self, blocks: Iterable[bytes], salt: int) -> tuple[list[bytes], bool]:
+        """Add *blocks*; return those that were not there, and whether some were that few pages have shown."""
+        places, where, unseen, few = self._places, self._where, [], False
+        for block in blocks:  # as `times`, without its calls
+            thing = hash(block) ^ salt
+            at = thing & where
+            known, full = places[at], thing >> _KEPT | OFTEN
+            if known | OFTEN != full or not known & OFTEN:
+                places[at] = full - OFTEN + 1
+                unseen.append(block)
+            elif known != full:
+                places[at] = known + 1
+                few = True
+        return unseen, few
+
+
+MANY_DIGITS = 6  # of at least two new numbers: a row of a table; a counter is one number
+MOST_ANALYSED = 200  # blocks of a page
+LONGEST_OF_OPENING = 2  # blocks, besides the heading
+SHORTEST_WORDS = 4  # bytes: less is a label
+LONGEST_NUMBER = 15  # digits; a longer number is a token …
+_CLOCK = range(1_500_000_000, 2_500_000_000)  # … and such a one the time of the answer, in seconds
+_MILLISECONDS = 13  # digits of it
+SLOPES = 4096  # templates of which two examples are remembered
+MOST_NUMBERS = 8  # of a block by whose numbers it may follow from the URL
+OF_THE_ANSWER = frozenset(  # beside these words a number tells of the answer, not of the page
+    b"generated rendered seconds sec secs ms took queries query memory visitor visitors hits request uptime besucher "
+    b"visites visitas cache cached elapsed load online users session version build".split()
+)
+
+
+class PageNovelty(Enum):
+    """What a page brings."""
+
+    NEW = "new"  # words, or bytes that are no markup
+    NUMBERS = "numbers"  # many that are new, among known words
+    NUMBER = "number"  # some that are new
+    COUNTER = "counter"  # some, but nobody else answers for the page
+    NOTHING = "nothing"
+
+
+class Place(NamedTuple):
+    """Where a page is."""
+
+    address: str
+    shape: str  # its pattern
+    host: str
+    salt: int  # keeps blocks of one host apart from those of another
+
+
+class Novelty:
+    """What the pages of a crawl have shown."""
+
+    def __init__(self) -> None:
+        self._shown = SeenContent()
+        self._slopes: OrderedDict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = OrderedDict()
+
+    def is_new(self, host: str, content: int) -> bool:
+        """Whether *content* comes for the first time on *host*."""
+        return not self._shown.times(hash((host, content)))
+
+    def worth(self, address: str, shape: str, page: bytes, *, markup: bool, varied: bool = False) -> PageNovelty:
+        """What *page* brings, whose URL is *address*, of the pattern *shape*; *varied* if it may have variants."""
+        host = url.origin(address)
+        if not markup:
+            return PageNovelty.NEW if page and self.is_new(host, _fingerprint(page)) else PageNovelty.NOTHING
+        at = Place(address, shape, host, hash(host))
+        if len(page) > page_text.READ:
+            return self._worth_of_large(page, at, varied=varied)
+        unseen, _ = self._shown.unseen(page_text.blocks(page), at.salt)
+        return self._judge(unseen, at)
+
+    def _worth_of_large(self, page: bytes, at: Place, *, varied: bool) -> PageNovelty:
+        """What a large *page* brings. If its opening has news, no more of it is read, unless it is *varied*."""
+        start = page_text.heading(page)
+        first, opened = page_text.opening(page, start)
+        unseen, specific = self._shown.unseen(first, at.salt)
+        brings = self._opens_with_news(unseen, at)
+        if brings and not varied:
+            return PageNovelty.NEW
+        more, few = self._shown.unseen(page_text.others(page, start, opened), at.salt)
+        found = PageNovelty.NEW if brings else self._judge(unseen + more, at)
+        if found is PageNovelty.NOTHING and not specific and not few:
+            unseen, _ = self._shown.unseen(page_text.blocks(page[: page_text.READ_ALL]), at.salt)
+            found = self._judge(unseen, at)
+        return found
+
+    def _opens_with_news(self, unseen: list[bytes], at: Place) -> bool:
+        """Whether the heading, which is the first of the *unseen* blocks, or a long one of them has new words."""
+        if not unseen:
+            return False
+        own = page_text.own_words(at.address)
+        if self._has_news(unseen[0], own, at):
+            return True
+        longest = sorted(unseen[1:], key=len, reverse=True)[:LONGEST_OF_OPENING]
+        return any(self._has_news(block, own, at) for block in longest)
+
+    def _has_news(self, block: bytes, own: frozenset[bytes], at: Place) -> bool:
+        """Whether the beginning of *block* has new words."""
+        if page_text.is_link(block):
+            return False
+        words = page_text.block_text(block, own).words
+        return len(words) >= SHORTEST_WORDS and not self._shown.times(hash((at.host, words)))
+
+    def _judge(self, unseen: list[bytes], at: Place) -> PageNovelty:
+        """What the *unseen* blocks of a page bring."""
+        own = page_text.own_words(at.address) if unseen else frozenset()
+        digits = several = 0
+        for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long one is most likely to decide
+            if page_text.is_link(block):
+                continue
+            for most in (
+                (page_text.BLOCK, page_text.LONGEST_BLOCK) if len(block) > page_text.BLOCK else (page_text.BLOCK,)
+            ):
+                said = page_text.block_text(block, own, most)
+                if len(said.words) >= SHORTEST_WORDS and not self._shown.times(hash((at.host, said.words))):
+                    return PageNovelty.NEW
+                if said.numbers:
+                    more = self._digits(at, said)
+                    digits, several = digits + more, several + (len(said.numbers) if more else 0)
+            if several > 1 and digits >= MANY_DIGITS:
+                return PageNovelty.NUMBERS
+        return PageNovelty.NUMBER if digits else PageNovelty.NOTHING
+
+    def _digits(self, at: Place, said: page_text.BlockText) -> int:
+        """How many digits of new numbers stand in a block whose words are known."""
+        if not OF_THE_ANSWER.isdisjoint(said.words.split()):
+            return 0
+        numbers = [number for number in said.numbers if not _is_of_the_answer(number)]
+        if not numbers:
+            return 0
+        if self._shown.times(hash((at.host, said.words, tuple(numbers)))):
+            return 0
+        if said.words and self._is_everywhere(at.host, at.shape, said.words):
+            return 0
+        if self._follows(at.address, at.shape, said.words, numbers):
+            return 0
+        return sum(map(len, numbers))
+
+    def _is_everywhere(self, host: str, shape: str, words: bytes) -> bool:
+        """Whether pages of several patterns have *words*: a counter at the foot of each page."""
+        key = hash((host, words, "patterns"))
+        first = not self._shown.times(hash((host, words, shape)))
+        seen = self._shown.times(key) if first else self._shown.look(key)
+        return seen >= 3
+
+    def _follows(self, address: str, shape: str, words: bytes, numbers: list[bytes]) -> bool:
+        """Whether *numbers* follow from those of the URL, as "1221 to 1240" does from page 62."""
+        given = tuple(int(number) for number in page_text.numbers(address)[-MOST_NUMBERS:])
+        shown = tuple(int(number) for number in numbers[:MOST_NUMBERS])
+        key = hash((shape, words, len(given), len(shown)))
+        examples = self._slopes.pop(key, [])
+        follows = len(examples) == 2 and all(
+            any(_is_on_line(a, b, x, y, u, v) for a, b, u in zip(*(e[0] for e in examples), given, strict=True))
+            for x, y, v in zip(*(e[1] for e in examples), shown, strict=True)
+        )
+        self._slopes[key] = [*examples[-1:], (given, shown)]
+        if len(self._slopes) > SLOPES:
+            self._slopes.popitem(last=False)
+        return follows
+
+
+def _is_on_line(a: int, b: int, x: int, y: int, u: int, v: int) -> bool:
+    """Whether (u, v) lies on the line through (a, x) and (b, y), or all three numbers shown are one."""
+    return (x == y == v) or (a != b and (v - x) * (b - a) == (y - x) * (u - a))
+
+
+def _is_of_the_answer(number: bytes) -> bool:
+    """Whether *number* is most likely a clock or a token."""
+    return len(number) > LONGEST_NUMBER or len(number) == _MILLISECONDS or (len(number) == 10 and int(number) in _CLOCK)
+
+
+def _fingerprint(page: bytes) -> int:
+    """Return what a *page* that is no markup is known by."""
+    third = page_text.READ // 3
+    middle = len(page) // 2
+    return hash((len(page), page[:third], page[middle : middle + third], page[-third:]))

@@ -1,0 +1,129 @@
+"""What a visit means for its URL: the last word, or due again later, and when. Pure: the time is an argument."""
+
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from archiver.errors import Failure
+from archiver.model import Event, Framing, Truncation
+
+OVERLOADED = frozenset((408, 425, 429, 502, 503, 504))  # the server asks for patience, so the URL is due again
+TOO_MANY = 429  # is about us, not about the URL: the whole host rests, even where the answer does not say how long
+FIRST_PAUSE = 2.0  # seconds before the first retry; each further one waits twice as long
+LONGEST_PAUSE = 3600.0
+LONGEST_PARK = 86_400.0  # seconds a Retry-After is followed: a day, after which the answer is worth another look
+
+ONCE = FIRST_PAUSE / 2  # a patience too short for a second try
+
+CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))  # may be whole the next time
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """What the frontier is told of a visit."""
+
+    event: Event
+    note: str = ""
+    due: float = 0.0
+    park: float = 0.0
+
+
+def pause(tries: int) -> float:
+    """Seconds to wait after try number *tries* (the first is 0) failed."""
+    return min(FIRST_PAUSE * 2.0 ** min(tries, 30), LONGEST_PAUSE)
+
+
+def after_answer(framing: Framing, truncated: Truncation | None, tries: int, retries: int, now: float) -> RetryDecision:
+    """An answer was captured on try number *tries* (the first is 0)."""
+    wait, rest = retry_after(framing, now), rest_after(framing, tries, now)
+    park = now + rest if rest else 0.0
+    faults = f"malformed: {', '.join(framing.faults)}" if framing.faults else ""
+    if framing.status in OVERLOADED:
+        due = now + max(wait, pause(tries))
+        event = Event.RETRY if tries < retries else Event.CAPTURE
+        return RetryDecision(event, f"overloaded: answered {framing.status}", due, park=park)
+    if truncated is not None:
+        note = f"cut: {truncated.value}" + (f"; {faults}" if faults else "")
+        again = truncated in CUT and tries < min(retries, 1)
+        return RetryDecision(Event.RETRY if again else Event.CAPTURE, note, now + pause(tries) if again else 0.0, park)
+    return RetryDecision(Event.CAPTURE, faults, park=park)
+
+
+def after_rules(
+    framing: Framing, truncated: Truncation | None, tries: int, patience: float, now: float
+) -> RetryDecision:
+    """An answer for robots.txt was captured on try number *tries*; an error is asked about again, as `is_patient` says.
+
+    Nothing else is asked of the host meanwhile (RFC 9309 §2.3.1.4). What a Retry-After asks for is waited for besides.
+    """
+    told = after_answer(framing, truncated, tries, 0, now)
+    silent = framing.status in OVERLOADED or framing.status >= 500 or truncated in CUT
+    if not silent or not is_patient(tries, patience):
+        return told
+    note = told.note or f"answered {framing.status}"
+    return RetryDecision(Event.RETRY, note, now + max(pause(tries), retry_after(framing, now)), told.park)
+
+
+def is_patient(tries: int, patience: float) -> bool:
+    """Whether the pauses up to the next try do not come to more than *patience* seconds (0: no limit)."""
+    return not patience or sum(map(pause, range(tries + 1))) <= patience
+
+
+def after_no_rules(failure: Failure, reason: str, tries: int, limits: tuple[int, float], now: float) -> RetryDecision:
+    """No answer for robots.txt came on try number *tries*; *limits*: the retries of any URL, and the patience.
+
+    A host that has shown no sign of life is given up like any URL; one that was asked more often had answered before.
+    """
+    retries, patience = limits
+    told = after_failure(failure, reason, tries, retries, now)
+    lives = tries > retries or failure is Failure.DISCONNECT
+    if told.event is Event.GIVE_UP and lives and is_patient(tries, patience):
+        return RetryDecision(Event.RETRY, told.note, now + pause(tries))
+    return told
+
+
+def rest_after(framing: Framing, tries: int, now: float) -> float:
+    """Seconds in which the host is not to be asked for anything, after this answer on try number *tries*.
+
+    Retry-After counts with every status but those of success, which have nothing to try again.
+    """
+    if 200 <= framing.status < 300:
+        return 0.0
+    wait = retry_after(framing, now)
+    return max(wait, pause(tries)) if framing.status == TOO_MANY else wait
+
+
+def after_failure(failure: Failure, reason: str, tries: int, retries: int, now: float) -> RetryDecision:
+    """No answer came on try number *tries* (the first is 0)."""
+    note = f"{failure.value}: {reason}"
+    if failure is Failure.PRIVATE:  # our own rule, which another try will not change
+        return RetryDecision(Event.FORBID, note)
+    if tries < retries:
+        return RetryDecision(Event.RETRY, note, now + pause(tries))
+    return RetryDecision(Event.GIVE_UP, note)
+
+
+def retry_after(framing: Framing, now: float) -> float:
+    """Seconds that Retry-After (RFC 9110 §10.2.3: seconds or a date) asks to wait; 0 without a usable one.
+
+    A date is read by the server's own clock where its answer shows it (Date), because ours may be wrong by hours.
+    """
+    value = (framing.first("retry-after") or "").strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value), LONGEST_PARK)
+    moment = _moment(value)
+    if moment is None:
+        return 0.0
+    sent = _moment(framing.first("date") or "")
+    return min(max(0.0, moment - (now if sent is None else sent)), LONGEST_PARK)
+
+
+def _moment(date: str) -> float | None:
+    """Seconds since the epoch of an HTTP date; None if it is none."""
+    try:
+        moment = parsedate_to_datetime(date)
+        if moment.tzinfo is None:  # a date is in GMT whether it says so or not
+            moment = moment.replace(tzinfo=UTC)
+        return moment.timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None

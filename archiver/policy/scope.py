@@ -1,0 +1,374 @@
+"""One set of settings, and the seeds that have it: what belongs to the archive, and by which rule.
+
+Every refusal names the rule that made it, in the words of the settings. What is refused never enters the queue.
+The order: exclude, exclude-ext and the sets, redirects in a row, hops and depth, include and the scope itself, then
+requisites outside of it. What depends on a URL alone is worked out once for each and remembered for a while.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from archiver import url
+from archiver import url as surts
+from archiver.config import exclude_sets, query_params
+from archiver.config.option_types import SLOW, Pattern
+from archiver.config.scope_settings import ScopeSettings
+from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
+
+MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
+PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
+Moved = tuple[str, str]  # where a redirect of a seed led, and the seed
+
+REMEMBERED = 4096  # URLs, where it takes long to judge them: those on each page of a site are not judged anew for each
+LONGEST_REMEMBERED = 512  # characters of such a URL: four megabytes at most
+
+PRIORITY_PREREQUISITE = -1
+PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
+PRIORITY_PAGE = 1  # and one more for each link on the path: breadth first
+PRIORITY_GUESS = 1 << 20  # after all that is named for certain
+
+SOURCE_MAPS = frozenset(("script/sourcemap", "sourcemap", "x-sourcemap"))
+OF_THE_SCRIPT = SOURCE_MAPS | {"script/import", "script/url"}  # is relative to the script, not a page
+
+
+def extend(path: str, hop: Hop) -> str:
+    """The hop path one hop further; a very long one as Heritrix writes it, `12+LLL…`."""
+    dropped, plus, letters = path.rpartition("+")
+    letters += hop.value
+    if len(letters) <= PATH_KEPT:
+        return f"{dropped}{plus}{letters}"
+    return f"{int(dropped or 0) + 1}+{letters[1:]}"
+
+
+def hops(path: str) -> int:
+    """How many hops the hop *path* has, those that are not written out included."""
+    dropped, _, letters = path.rpartition("+")
+    return int(dropped or 0) + len(letters)
+
+
+def redirects_in_a_row(path: str) -> int:
+    """How many redirects stand at the end of the hop *path*."""
+    return len(path) - len(path.rstrip(Hop.REDIRECT))
+
+
+def is_guess(path: str) -> bool:
+    """Whether nothing but a script names what the hop *path* leads to, however often that has moved."""
+    return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
+
+
+def site(address: str) -> str:
+    """What people mean by one host: no `www.`, http and https alike, the port only where it is an odd one."""
+    return url.authority(address).removeprefix("www.")
+
+
+def priority(path: str, depth: int) -> int:
+    """What a URL with the hop *path* goes by, *depth* links from its seed; a redirect as the URL that led to it."""
+    match path.rstrip(Hop.REDIRECT)[-1:]:
+        case Hop.PREREQUISITE:
+            return PRIORITY_PREREQUISITE
+        case Hop.REQUISITE:
+            return PRIORITY_REQUISITE
+        case Hop.SPECULATIVE:
+            return PRIORITY_GUESS
+        case _:
+            return PRIORITY_PAGE + depth
+
+
+class UrlFacts(NamedTuple):
+    """What can be said of a URL whatever names it."""
+
+    url: str  # as it is asked for: without what the settings drop, its query in the order that they want
+    rule: str  # that refuses it, "" where none does
+    inside: bool  # of the scope itself, or included by a pattern
+    at_home: bool  # on a host that the seeds stand for, be it within the scope or not
+    slow: str  # the pattern of include that took too long on it
+
+
+class LinkContext(NamedTuple):
+    """What can be said of all links of one kind in one document."""
+
+    rule: str  # that refuses them, "" where none does
+    path: str
+    depth: int
+    priority: int
+
+
+class Scope:
+    """Judges links by one set of settings and seeds. *registered_domain* maps a host name to its domain."""
+
+    def __init__(
+        self,
+        settings: ScopeSettings,
+        seeds: Iterable[str],
+        registered_domain: Callable[[str], str],
+        remembered: int = REMEMBERED,
+    ) -> None:
+        self._settings = settings
+        self._include = [Pattern(f"include[{n}]: {text}", text) for n, text in enumerate(settings.include)]
+        self._exclude = [Pattern(f"exclude[{n}]: {text}", text) for n, text in enumerate(settings.exclude)]
+        self._without = [(name, entry) for name in _each(settings.without) for entry in exclude_sets.SETS[name].entries]
+        self._endings = tuple(f".{ending}" for ending in _each(settings.exclude_ext))
+        self._surts = tuple(settings.scope_surt)
+        self._refuses = bool(self._exclude or self._endings or self._without)
+        self._whole_sites = settings.scope in {"host", "domain"} and not self._surts
+        self._respelled = query_params.Respelling(settings.query, settings.drop_query)
+        self._domain_of = lru_cache(maxsize=4096)(registered_domain)
+        self._sites: set[str] = set()
+        self._domains: set[str] = set()
+        self._prefixes: tuple[str, ...] = ()
+        self._pages: set[str] = set()
+        self.welcomed: tuple[Moved, ...] = ()  # where seeds have moved to
+        self._outside = f"scope: {settings.scope}"
+        self._by_host_alone = self._whole_sites and not self._include and not self._refuses and not settings.extra_hops
+        self._remembered = lru_cache(maxsize=remembered)(self._worked_out)
+        self._homes = lru_cache(maxsize=remembered)(self._is_home_host)
+        self._step = lru_cache(maxsize=1024)(self._stepped)
+        self._add(tuple(seeds))
+
+    def welcome(self, moved: Iterable[Moved]) -> None:
+        """Seeds have moved: from now on the scope is as if the places where they are now were seeds too."""
+        new = tuple(one for one in moved if one not in self.welcomed)
+        self.welcomed += new
+        self._add(tuple(address for address, _ in new))
+        self._remembered.cache_clear()
+        self._homes.cache_clear()
+
+    def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
+        """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
+        page = link.hop is Hop.SPECULATIVE and url.may_be_page(link.url)
+        step = self._step(link.hop, parent.path, parent.depth, page)
+        if self._by_host_alone and link.hop is Hop.LINK:  # the same as below, in short: most links are of this kind
+            if step.rule:
+                return Refusal(link.url, step.rule)
+            if not self._is_home(link.url):  # another spelling would have the same host
+                return Refusal(link.url, self._outside)
+            return NewUrl(self._respelled(link.url), link.hop, step.path, step.depth, 0, step.priority)
+        moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
+        about = self._about(link.url, moved)
+        strays = self._strays(link, parent, about)
+        beyond = link.hop is Hop.LINK and bool(strays)  # the limit of depth is one of the scope, and this is outside
+        rule = about.rule or ("" if beyond and step.rule.startswith("max-depth") else step.rule)
+        if rule:
+            return Refusal(link.url, rule)
+        if moved and not about.inside and (rule := self._leaving(link, parent)):
+            return Refusal(link.url, rule)
+        if page and not about.inside:
+            return Refusal(link.url, self._outside)
+        if rule := self._guessing(link, parent, about):
+            return Refusal(link.url, rule)
+        if strays is None:
+            limit = f"extra-hops: {self._settings.extra_hops}" if self._settings.extra_hops else self._outside
+            return Refusal(link.url, f"{limit}{_slowly(about)}")
+        if strays % LINK_OUTSIDE > self._settings.requisite_hops:
+            return Refusal(link.url, f"requisite-hops: {self._settings.requisite_hops}{_slowly(about)}")
+        return NewUrl(about.url, link.hop, step.path, step.depth, strays, step.priority)
+
+    def unnamed(self, address: str, parent: Claim, *, shown: bool) -> NewUrl | None:
+        """*address*, which nothing names, beside the page of *parent*, or None: the site is asked, and no other.
+
+        *shown*: a browser asks for it to show that page; else it may lead to further pages, which then are wanted.
+        """
+        settings, about = self._settings, self._about(address, True)
+        if about.rule or not (about.inside or about.at_home):
+            return None
+        if settings.max_hops is not None and hops(parent.path) >= settings.max_hops:
+            return None
+        if not settings.page_requisites if shown else settings.scope == "page" or settings.max_depth == 0:
+            return None
+        path = extend(parent.path, Hop.SPECULATIVE)
+        return NewUrl(address, Hop.SPECULATIVE, path, parent.depth, 0, PRIORITY_GUESS)
+
+    def contains(self, address: str) -> bool:
+        """Whether *address* lies in the scope itself, or is included by a pattern."""
+        return self._about(address, True).inside
+
+    def excludes(self, address: str) -> bool:
+        """Whether a rule refuses *address* wherever it stands."""
+        return bool(self._about(address, True).rule)
+
+    def at_home(self, address: str) -> bool:
+        """Whether *address* lies on a host that the seeds stand for, be it within the scope or not."""
+        return self._about(address, True).at_home
+
+    def _add(self, seeds: tuple[str, ...]) -> None:
+        self._sites.update(map(site, seeds))
+        self._domains.update(self._domain_of(url.host(seed)) for seed in seeds)
+        self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(folder, seeds))))
+        self._pages.update(seeds)
+
+    def _about(self, given: str, as_it_is: bool) -> UrlFacts:  # noqa: FBT001  see below
+        if self._by_host_alone or len(given) > LONGEST_REMEMBERED:
+            return self._worked_out(given, as_it_is)
+        return self._remembered(given, as_it_is)
+
+    def _is_home(self, address: str) -> bool:
+        slash = address.index("/", 8) + 1
+        return self._homes(address[:slash]) if slash <= LONGEST_REMEMBERED else self._is_home_host(address)
+
+    def _is_home_host(self, address: str) -> bool:
+        if site(address) in self._sites:
+            return True
+        return self._settings.scope == "domain" and self._domain_of(url.host(address)) in self._domains
+
+    def _worked_out(self, given: str, as_it_is: bool) -> UrlFacts:  # noqa: FBT001  a key of the memory
+        address = given if as_it_is else self._respelled(given)
+        rule = self._refused(address) if self._refuses else ""
+        included, slow = self._included(address) if self._include else (False, "")
+        home = included or self._is_home(address)
+        inside = home if self._whole_sites else included or self._belongs(address, home)
+        return UrlFacts(address, rule, inside, home, slow)
+
+    def _belongs(self, address: str, home: bool) -> bool:  # noqa: FBT001  see above
+        if self._surts and surts.form(address).startswith(self._surts):
+            return True
+        match self._settings.scope:
+            case "any":
+                return bool(self._pages)
+            case "host" | "domain":
+                return home
+            case "prefix":
+                return bare(address).startswith(self._prefixes)
+            case _:
+                return address in self._pages
+
+    def _included(self, address: str) -> tuple[bool, str]:
+        """Whether a pattern includes *address*; one that takes too long does not, and is named."""
+        slow = ""
+        for pattern in self._include:
+            found = pattern.found_in(address)
+            if found is SLOW:
+                slow = pattern.rule
+            elif found:
+                return True, ""
+        return False, slow
+
+    def _refused(self, address: str) -> str:
+        """The rule that refuses *address* wherever it stands; a pattern that takes too long on it refuses it."""
+        for pattern in self._exclude:
+            found = pattern.found_in(address)
+            if found:
+                return f"{pattern.rule} (it took too long on this URL)" if found is SLOW else pattern.rule
+        if self._endings:
+            name = url.path(address).lower()
+            if name.endswith(self._endings):
+                return f"exclude-ext: {next(ending for ending in self._endings if name.endswith(ending))[1:]}"
+        lower = address.lower()
+        for name, entry in self._without:
+            if entry.hits(address, lower):
+                return f"without: {name}: {entry.pattern}"
+        return ""
+
+    def _stepped(self, hop: Hop, path: str, depth: int, page: bool) -> LinkContext:  # noqa: FBT001  a key of the memory
+        """*page*: only a script names it, but if it is there it is a page like any other."""
+        further = depth + (hop is Hop.LINK or page)
+        longer = extend(path, hop)
+        rule = self._too_far(hop, path, depth)
+        if page and self._settings.speculative != "off":
+            rule = self._too_far(Hop.LINK, path, depth)
+        return LinkContext(rule, longer, further, priority(longer, further))
+
+    def _too_far(self, hop: Hop, path: str, depth: int) -> str:
+        """The rule by which nothing is reached by *hop* from where *path* and *depth* are."""
+        settings = self._settings
+        if settings.max_hops is not None and hop is not Hop.PREREQUISITE and hops(path) >= settings.max_hops:
+            return f"max-hops: {settings.max_hops}"
+        match hop:
+            case Hop.REDIRECT if redirects_in_a_row(path) >= min(settings.max_redirects, PATH_KEPT - 1):
+                return f"max-redirects: {settings.max_redirects}"
+            case Hop.LINK if settings.max_depth is not None and depth >= settings.max_depth:
+                return f"max-depth: {settings.max_depth}"
+            case Hop.MANIFEST if settings.max_depth == 0:
+                return "max-depth: 0"
+            case Hop.MANIFEST if path.count(Hop.MANIFEST) >= MAX_MANIFESTS:
+                return f"sitemaps in sitemaps: at most {MAX_MANIFESTS} deep"
+            case Hop.REQUISITE | Hop.SPECULATIVE if not settings.page_requisites:
+                return "page-requisites: false"
+            case Hop.SPECULATIVE if settings.speculative == "off":
+                return "speculative: off"
+        return ""
+
+    def _leaving(self, link: Link, parent: Claim) -> str:
+        """The rule by which a page must not redirect out of the scope; the place of a seed may become part of it."""
+        start = parent.path.rstrip(Hop.REDIRECT)
+        if link.hop is not Hop.REDIRECT or start[-1:] not in {"", Hop.LINK} or self._settings.redirects == "follow":
+            return ""
+        if parent.strays >= LINK_OUTSIDE:  # it has left long ago
+            return ""
+        if self._settings.redirects == "seeds" and not start:
+            self.welcome(((link.url, parent.seed or parent.url),))
+            return ""
+        return f"redirects: {self._settings.redirects}"
+
+    def _guessing(self, link: Link, parent: Claim, about: UrlFacts) -> str:
+        """The rule by which *link* is not asked for because only a script names it, "" where none is.
+
+        It may be on the site's hosts, and on the host of a script for what is named as relative to the script itself.
+        A string in a script of another host is relative to the page that runs it, which nobody knows here.
+        """
+        moved = link.hop is Hop.REDIRECT and is_guess(parent.path)
+        if not moved and link.hop is not Hop.SPECULATIVE:
+            return ""
+        if link.context in SOURCE_MAPS and not self._settings.source_maps:
+            return "source-maps: false"
+        if about.inside or about.at_home or self._settings.speculative == "any":
+            return ""
+        own = (moved or link.context in OF_THE_SCRIPT) and url.origin(link.url) == url.origin(parent.url)
+        return "" if own else f"speculative: {self._settings.speculative}"
+
+    def _strays(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
+        """Hops since the scope was left, as `Claim.strays` has them; None where the scope may not be left."""
+        match link.hop:
+            case Hop.REDIRECT | Hop.PREREQUISITE:
+                return 0 if about.inside else parent.strays or self._moved_out(link, parent)
+            case Hop.REQUISITE | Hop.SPECULATIVE:
+                return 0 if about.inside else self._needed_out(link, parent, about)
+            case Hop.MANIFEST if self._settings.scope != "page":
+                wanted = parent.hop is Hop.MANIFEST or self._about(parent.url, True).at_home
+                return parent.strays if wanted or self._settings.scope == "any" else None
+            case Hop.LINK if not about.inside:
+                return self._linked_out(parent)
+            case _:
+                return 0 if about.inside else None
+
+    def _needed_out(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
+        """The strays of what the document of *parent* needs; a page outside is at home on its own host."""
+        beside = parent.strays >= LINK_OUTSIDE and site(link.url) == site(parent.url)
+        if about.at_home or beside:
+            return parent.strays
+        strays = parent.strays + 1
+        return strays if strays % LINK_OUTSIDE else None
+
+    def _linked_out(self, parent: Claim) -> int | None:
+        """The strays of a page outside that the page of *parent*, or a frame in one, links to; None: too far."""
+        named_by_page = parent.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK, Hop.REQUISITE}
+        if not named_by_page or parent.strays % LINK_OUTSIDE:
+            return None
+        strays = parent.strays + LINK_OUTSIDE
+        return strays if strays <= self._settings.extra_hops * LINK_OUTSIDE else None
+
+    def _moved_out(self, link: Link, parent: Claim) -> int:
+        """The strays of what a page of the scope has moved to: it is as far as if the page had linked there."""
+        start = parent.path.rstrip(Hop.REDIRECT)
+        page = link.hop is Hop.REDIRECT and start[-1:] in {"", Hop.LINK}
+        stays = self._settings.redirects == "seeds" and not start
+        return LINK_OUTSIDE if page and not stays and self._settings.extra_hops else 0
+
+
+def _each(lists: Iterable[str]) -> Iterator[str]:
+    """Every word of *lists*, each of which has words between commas."""
+    return (word for words in lists for word in words.split(","))
+
+
+def _slowly(about: UrlFacts) -> str:
+    return f" ({about.slow} took too long on this URL)" if about.slow else ""
+
+
+def bare(address: str) -> str:
+    """*address* without what `site` does not look at."""
+    return site(address) + url.target(address)
+
+
+def folder(seed: str) -> str:
+    """What URLs below the path of *seed* begin with, behind the scheme and `www.`."""
+    return site(seed) + url.path(seed).rpartition("/")[0] + "/"

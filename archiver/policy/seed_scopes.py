@@ -1,0 +1,246 @@
+"""Several scopes in one crawl: seeds that have settings of their own, and those that have the crawl's.
+
+A URL is judged by the seeds whose scope holds it; where none does, by the seeds of its host; where there is none of
+these either, by the settings of the crawl. It is taken if any of them takes it. That needs no knowledge of the way
+that led to a URL, so it is the same whichever page names it first. Only a seed that has moved keeps its settings.
+
+Seeds with the same settings are one group, and a URL meets only groups of its registered domain, or without bounds.
+
+Verdicts: links that were taken, remembered by where they stood; most links of a page were on another page before.
+
+Pure. A verdict is kept as long as nothing changes by which it was given. Bounded: some four megabytes where URLs are as
+usual, twenty at most; what is not remembered is judged again, with the same result. Two threads may use it at once.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from archiver import url
+from archiver.config import query_params
+from archiver.config.option_types import Pattern
+from archiver.config.scope_settings import ScopeSettings
+from archiver.config.seeds import SeedSetting, written
+from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
+from archiver.policy.scope import LONGEST_REMEMBERED, REMEMBERED, Moved, Scope, bare, folder, redirects_in_a_row, site
+
+LEVELS = 64  # of a path, on which a seed is looked for by whose settings a URL was judged
+LEAST_REMEMBERED = 256  # URLs, by each group
+
+_NUMBERED = re.compile(r"exclude\[(\d+)\]: ")
+_LISTED = re.compile(r"include\[\d+\]: ")
+
+
+def scope_of(
+    settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]
+) -> "Scope | Scopes":
+    """What judges by *settings*, those of single seeds included."""
+    if not settings.seed_setting:
+        return Scope(settings, seeds, registered_domain)
+    return Scopes(settings, seeds, registered_domain)
+
+
+def merged(settings: ScopeSettings, own: SeedSetting) -> ScopeSettings:
+    """The settings of the seed that has *own*; what *settings* take besides a scope is for the crawl's other seeds."""
+    return replace(
+        settings,
+        scope=own.get("scope", settings.scope),
+        max_depth=own.get("max-depth", settings.max_depth),
+        max_hops=own.get("max-hops", settings.max_hops),
+        include=own.all("include"),
+        exclude=(*settings.exclude, *own.all("exclude")),
+        scope_surt=(),
+        seed_setting=(),
+    )
+
+
+class SeedGroup:
+    """Seeds that have the same settings; *own*: these, each with its number in the settings file."""
+
+    def __init__(self, settings: ScopeSettings, scope: Scope, own: Sequence[tuple[int, SeedSetting]] = ()) -> None:
+        self.settings = settings
+        self.scope = scope
+        self.own = own
+        self.wide = settings.scope == "any" or bool(settings.include)  # may hold URLs of any host
+        self.places: dict[str, int] = {}
+
+    def place(self, seed: str, number: int, domain: str) -> None:
+        """URLs near *seed* are judged by the settings that stand at *number* of `own`, if by none that is nearer."""
+        for place in (bare(seed), folder(seed), site(seed), f"*.{domain}"):
+            self.places.setdefault(place, number)
+
+    def nearest(self, address: str, domain: str) -> tuple[int, SeedSetting]:
+        """The settings, with their number, of the seed to which *address* is nearest."""
+        host, path = site(address), url.path(address)
+        slashes = [place for place, letter in enumerate(path) if letter == "/"][:LEVELS]
+        folders = (host + path[: place + 1] for place in reversed(slashes))
+        places = (bare(address), *folders, host, f"*.{domain}")
+        return self.own[next((self.places[place] for place in places if place in self.places), 0)]
+
+
+class Scopes:
+    """Judges links by the settings of each seed. *registered_domain* maps a host name to its domain."""
+
+    def __init__(self, settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]) -> None:
+        self._settings = settings
+        self._domain_of = lru_cache(maxsize=4096)(registered_domain)
+        self._respelled = query_params.Respelling(settings.query, settings.drop_query)
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._found)
+        self._local: dict[str, list[SeedGroup]] = {}
+        self._wide: list[SeedGroup] = []
+        self._of_seed: dict[str, tuple[SeedGroup, int]] = {}
+        self.welcomed: tuple[Moved, ...] = ()  # where seeds have moved to
+        own = {one.url: (number, one) for number, one in enumerate(settings.seed_setting)}
+        common: list[str] = []
+        apart: dict[ScopeSettings, list[tuple[int, SeedSetting]]] = {}
+        for seed in dict.fromkeys(seeds):
+            if seed in own:
+                apart.setdefault(merged(settings, own[seed][1]), []).append(own[seed])
+            else:
+                common.append(seed)
+        self._base = SeedGroup(settings, Scope(settings, common, registered_domain))
+        remembered = max(LEAST_REMEMBERED, REMEMBERED // (len(apart) + 1))
+        for theirs, members in apart.items():
+            scope = Scope(theirs, [one.url for _, one in members], registered_domain, remembered)
+            self._join(SeedGroup(theirs, scope, members))
+
+    def welcome(self, moved: Iterable[Moved]) -> None:
+        """Seeds have moved: from now on the scope is as if the places where they are now were seeds too, like them."""
+        for address, seed in moved:
+            group, number = self._of_seed.get(seed, (self._base, 0))
+            group.scope.welcome(((address, seed),))
+            if (address, seed) not in self.welcomed:
+                self.welcomed += ((address, seed),)
+            if group.own:
+                self._put(group, address, number)
+        self._remembered.cache_clear()
+
+    def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
+        """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
+        as_it_is = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
+        address = link.url if as_it_is else self._respelled(link.url)
+        groups, held = self._judges(address)
+        seed = parent.seed or parent.url
+        leaves = not held and link.hop is Hop.REDIRECT and redirects_in_a_row(parent.path) == len(parent.path)
+        if leaves:
+            groups = (self._of_seed.get(seed, (self._base, 0))[0],)
+        refusals = []
+        for group in groups:
+            verdict = group.scope.judge(link, parent)
+            if isinstance(verdict, NewUrl):
+                if leaves and self._settings.redirects == "seeds":
+                    self.welcome(((link.url, seed),))
+                return verdict
+            refusals.append((group, verdict))
+        return self._in_words(*refusals[0])
+
+    def unnamed(self, address: str, parent: Claim, *, shown: bool) -> NewUrl | None:
+        """*address*, which nothing names, beside the page of *parent*, where a seed wants it; else None."""
+        groups, _ = self._judges(parent.url)
+        taken = (group.scope.unnamed(address, parent, shown=shown) for group in groups)
+        return next((new for new in taken if new is not None), None)
+
+    def contains(self, address: str) -> bool:
+        """Whether *address* lies in the scope of a seed, or is included by a pattern."""
+        return self._judges(address)[1]
+
+    def own_rule(self, address: str, depth: int = 0) -> str:
+        """The rule by which a seed with settings of its own takes *address*, *depth* links away; "" where none does."""
+        groups, held = self._judges(address)
+        for group in groups if held else ():
+            most = group.settings.max_depth
+            if not group.own or group.scope.excludes(address) or (most is not None and depth > most):
+                continue
+            number, own = group.nearest(address, self._domain(address))
+            narrow = replace(group.settings, include=())
+            if Scope(narrow, self._seeds(group), self._domain_of).contains(address):
+                scope = f"scope: {narrow.scope}"
+                return _named(number, own, written("scope", narrow.scope)) if own.has("scope") else scope
+            for pattern in own.all("include"):
+                if Pattern("", pattern).found_in(address) is True:
+                    return _named(number, own, written("include", pattern))
+        return ""
+
+    def _join(self, group: SeedGroup) -> None:
+        if group.wide:
+            self._wide.append(group)
+        for number, (_, own) in enumerate(group.own):
+            self._of_seed[own.url] = group, number
+            self._put(group, own.url, number)
+
+    def _put(self, group: SeedGroup, seed: str, number: int) -> None:
+        domain = self._domain(seed)
+        group.place(seed, number, domain)
+        there = self._local.setdefault(domain, [])
+        if not group.wide and there[-1:] != [group]:
+            there.append(group)
+
+    def _seeds(self, group: SeedGroup) -> list[str]:
+        return [*(own.url for _, own in group.own), *(address for address, _ in group.scope.welcomed)]
+
+    def _domain(self, address: str) -> str:
+        return self._domain_of(url.host(address).removeprefix("www."))
+
+    def _judges(self, address: str) -> tuple[tuple[SeedGroup, ...], bool]:
+        return self._found(address) if len(address) > LONGEST_REMEMBERED else self._remembered(address)
+
+    def _found(self, address: str) -> tuple[tuple[SeedGroup, ...], bool]:
+        """The groups by which *address* is judged, and whether it lies in their scope."""
+        near = (*self._local.get(self._domain(address), ()), *self._wide, self._base)
+        holding = tuple(group for group in near if group.scope.contains(address))
+        if holding:
+            return holding, True
+        return tuple(group for group in near if group.scope.at_home(address)) or (self._base,), False
+
+    def _in_words(self, group: SeedGroup, refusal: Refusal) -> Refusal:
+        """*refusal* by the rule as the settings file has it, with the seed whose setting it is."""
+        if not group.own:
+            return refusal
+        number, own = group.nearest(refusal.url, self._domain(refusal.url))
+        rule = _LISTED.sub("include=", refusal.rule)
+        excluded = _NUMBERED.match(rule)
+        if excluded and int(excluded[1]) >= len(self._settings.exclude):
+            value = own.all("exclude")[int(excluded[1]) - len(self._settings.exclude)]
+            text = written("exclude", value) + rule[excluded.end() + len(value) :]
+            return Refusal(refusal.url, _named(number, own, text))
+        key, _, rest = rule.partition(": ")
+        if not own.has(key):
+            return Refusal(refusal.url, rule)
+        return Refusal(refusal.url, _named(number, own, f"{key}={rest}"))
+
+
+def _named(number: int, own: SeedSetting, text: str) -> str:
+    return f"seed-setting[{number}]: {own.url} {text}"
+
+
+MOST = 16_384  # verdicts, after which all are forgotten …
+MOST_PLACES = 64  # … as after so many kinds of places
+LONGEST = 256  # characters of a URL that is remembered
+
+_Place = tuple[Hop, str, int, int]
+
+
+class ScopeCache:
+    """Remembers what was taken, while the grounds are the same objects, and the year the same."""
+
+    def __init__(self) -> None:
+        self._now: tuple[object, int, dict[_Place, dict[str, NewUrl]]] = (None, 0, {})
+
+    def at(self, parent: Claim, grounds: object, year: int) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
+        """What is known of links to pages, and to what pages need, in the document of *parent*: URL to verdict."""
+        if parent.strays >= LINK_OUTSIDE:  # there a verdict depends on the host of the page too
+            return {}, {}
+        known_grounds, known_year, places = self._now
+        full = len(places) >= MOST_PLACES or sum(map(len, places.values())) >= MOST
+        if known_grounds is not grounds or known_year != year or full:
+            places = {}
+            self._now = grounds, year, places  # all at once: another thread may ask
+        where = parent.path, parent.depth, parent.strays
+        return places.setdefault((Hop.LINK, *where), {}), places.setdefault((Hop.REQUISITE, *where), {})
+
+
+def remember(known: dict[str, NewUrl], address: str, verdict: NewUrl) -> None:
+    """Let *known* know that a link to *address* was taken, if there is room."""
+    if len(address) <= LONGEST and len(known) < MOST:
+        known[address] = verdict

@@ -1,0 +1,156 @@
+"""Guesses: which URLs that only a script names are asked for, and which a host is asked for unnamed. Pure.
+
+A guess may cost a site a request that no page of it asked for, and it may be the only way to a page. So what proves
+right costs nothing: only what was not there counts, for the document that named it and for its host. A table of
+contents in a script is followed to its end, however long it is; a document whose guesses are mostly wrong is given up
+after a few. On a host where most guesses were wrong, each further document gets a short trial.
+Invariant: what was not asked for does not count.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from archiver import url
+from archiver.config.scope_settings import ScopeSettings
+from archiver.model import Claim, Hop, Links, PatternTally
+
+MARK = "speculative "  # begins the name of a tally that is ours
+PROBED = "probe "  # begins the name of one that says what a host need not be asked for any more
+SITEMAPS = ("/sitemap.xml", "/sitemap_index.xml")
+ICON = "/favicon.ico"
+_UNNAMED = frozenset((*SITEMAPS, ICON))
+_MAPPED, _SHOWN = 1, 2  # what such a tally says, added up: sitemaps are known, and the icon
+FORGIVEN = 20  # guesses of one host, or document, that may be wrong; beyond, no more of them than are right
+TRIAL = 3  # guesses of a document on a host that forgives no more
+MOST_TRIALS = 200  # wrong guesses on such a host, after which no further document gets a trial
+MOST_HOSTS = 10_000  # remembered; of those before them the count begins anew
+MOST_DOCUMENTS = 10_000  # the same for documents
+MOST_BODIES = 1000  # remembered, so that one page under many names is known
+
+_Reading = tuple[str, bool, bool]
+
+
+@dataclass(slots=True)
+class _GuessCount:
+    """What came of the guesses of one document that were read in one way."""
+
+    right: int = 0
+    wrong: int = 0
+
+
+class SpeculativeBudget:
+    """What came of the guesses on each host. Not for two threads at once. *known*: what earlier runs have seen."""
+
+    def __init__(self, settings: ScopeSettings, known: Iterable[PatternTally] = ()) -> None:
+        self._per_page = settings.speculative_per_page
+        self._per_host = settings.speculative_per_host
+        self._hosts: dict[str, PatternTally] = {}
+        self._documents: dict[_Reading, _GuessCount] = {}
+        self._bodies: dict[tuple[str, int], bool] = {}
+        for tally in known:
+            if tally.pattern.startswith(MARK):
+                self._keep(tally)
+
+    def refusal(self, address: str, named_by: str = "") -> str:
+        """The rule by which *address* is not asked for, "" where none is; *named_by* is the document that names it."""
+        if is_unnamed(address):
+            return ""
+        count = self._documents.get(_reading(address, named_by), _NOTHING)
+        if count.wrong > max(FORGIVEN, count.right):
+            return f"speculative: {count.wrong} of {count.right + count.wrong} that {named_by} names were not there"
+        if self._per_page and count.wrong >= self._per_page:
+            return f"speculative-per-page: {self._per_page}"
+        tally = self._hosts.get(MARK + url.origin(address))
+        if tally is None:
+            return ""
+        wrong = tally.visits - tally.fruitful
+        if self._per_host and wrong >= self._per_host:
+            return f"speculative-per-host: {self._per_host}"
+        if wrong <= max(FORGIVEN, tally.fruitful) or (count.right and count.right >= count.wrong):
+            return ""
+        if wrong < MOST_TRIALS and count.right + count.wrong < TRIAL:
+            return ""
+        return f"speculative: {wrong} of {tally.visits} on this host were not there"
+
+    def saw(self, address: str, named_by: str = "", *, there: bool, page: bytes | None = None) -> PatternTally:
+        """Count one that was asked for, and whether it was *there*; what is to be remembered of its host.
+
+        Many sites have one page for all that is not there: a *page* that came under another name too is none.
+        """
+        origin = url.origin(address)
+        there = there and not (page is not None and self._came_before(origin, page))
+        count = self._documents.pop(_reading(address, named_by), None) or _GuessCount()
+        count.right += there
+        count.wrong += not there
+        self._documents[_reading(address, named_by)] = count
+        if len(self._documents) > MOST_DOCUMENTS:
+            self._documents.pop(next(iter(self._documents)))
+        name = MARK + origin
+        before = self._hosts.pop(name, None) or PatternTally(name, 0, 0, 0)
+        tally = PatternTally(name, before.visits + 1, before.fruitful + there, 1)
+        self._keep(tally)
+        return tally
+
+    def _came_before(self, origin: str, page: bytes) -> bool:
+        known = (origin, hash(page))
+        before = self._bodies.pop(known, False)
+        self._bodies[known] = True
+        if len(self._bodies) > MOST_BODIES:
+            self._bodies.pop(next(iter(self._bodies)))
+        return before
+
+    def _keep(self, tally: PatternTally) -> None:
+        self._hosts[tally.pattern] = tally
+        if len(self._hosts) > MOST_HOSTS:
+            self._hosts.pop(next(iter(self._hosts)))
+
+
+_NOTHING = _GuessCount()
+
+
+def _reading(address: str, named_by: str) -> _Reading:
+    """What is counted apart: pages and files; what lies below the document's folder, as lists are read in two ways."""
+    folder = named_by.partition("?")[0].rpartition("/")[0] + "/"
+    return named_by, address.startswith(folder), url.may_be_page(address)
+
+
+def is_unnamed(address: str) -> bool:
+    """Whether *address* is one of the files that sites have without naming them."""
+    return url.target(address) in _UNNAMED
+
+
+class Probes:
+    """Which hosts need not be asked for sitemaps and icon. Not for two threads at once. *known*: from earlier runs."""
+
+    def __init__(self, known: Iterable[PatternTally] = ()) -> None:
+        self._hosts = {tally.pattern: tally.visits for tally in known if tally.pattern.startswith(PROBED)}
+
+    def named(self, claim: Claim, links: Links) -> tuple[PatternTally, ...]:
+        """The robots.txt of *claim* names *links*: what is to be remembered of the hosts that it speaks for."""
+        if not any(link.hop is Hop.MANIFEST for link in links.links):
+            return ()
+        hosts = dict.fromkeys(url.origin(address) for address in (claim.url, claim.via) if address)
+        return tuple(self._learned(host, _MAPPED) for host in hosts)
+
+    def after(self, page: str, links: Links, *, html: bool) -> tuple[list[str], tuple[PatternTally, ...]]:
+        """What the host of *page*, which names *links*, is asked for unnamed, and what is to be remembered."""
+        origin = url.origin(page)
+        known = self._hosts.get(PROBED + origin, 0)
+        if known == _MAPPED | _SHOWN:
+            return [], ()
+        wanted: list[str] = []
+        if not known & _MAPPED and not any(link.hop is Hop.MANIFEST for link in links.links):
+            wanted += (origin + target for target in SITEMAPS)
+        shown = html and not known & _SHOWN and not links.icon
+        if shown:
+            wanted.append(origin + ICON)
+        learned = known | _MAPPED | _SHOWN * shown
+        return wanted, () if learned == known else (self._learned(origin, learned),)
+
+    def _learned(self, origin: str, what: int) -> PatternTally:
+        name = PROBED + origin
+        known = self._hosts.pop(name, 0) | what
+        self._hosts[name] = known
+        if len(self._hosts) > MOST_HOSTS:
+            self._hosts.pop(next(iter(self._hosts)))
+        return PatternTally(name, known, 0, 1)

@@ -1,0 +1,395 @@
+"""Traps: parts of a site that go on without end and bring nothing. Pure; the year is an argument.
+
+A page is *barren* if all that it shows beyond its own URL was shown before on its site. Suspicion delays: what looks
+like a trap goes to the end of its host's queue, the later the more barren pages its pattern has brought. It is fetched
+all the same, until the site's budget of barren pages is spent; only then is the rest of what is suspicious held.
+
+These count as content: text, images, data and numbers that are new. One number alone counts only if a page of another
+pattern named the URL; otherwise an endless counter would be new for ever. A page that names several new pages of
+another pattern is a list, and answers for them, if it brought something or is the first of its own pattern. Variants of
+a known URL (another session id, another order of the query) have tallies of their own, so they cost no real page.
+Invariant: what is forgotten counts as new, so a bound of memory costs requests and never a page.
+"""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from archiver import url
+from archiver.config.scope_settings import TrapSettings
+from archiver.model import Hop, PatternTally
+from archiver.policy.novelty import Novelty, PageNovelty
+from archiver.policy.url_patterns import UrlShape, is_session, likeness, page_of, variant
+
+RULES = (
+    "max-repeats",
+    "max-segments",
+    "max-url-length",
+    "max-years-ahead",
+    "trap-budget",
+    "pattern-budget",
+    "directory-budget",
+    "traps",
+)  # with what each rule begins, in the words of the settings
+
+VARIANT = "#variant"  # ends the name of the tally of URLs that are variants of others; no URL here has a fragment
+SITE = "site "  # begins the name of the tally of a whole site
+MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
+POOR = 1 << 16  # barren pages: half a megabyte; a power of two, as …
+KNOWN = 1 << 18  # … pages that were linked to: two megabytes
+VARIANTS = 1 << 16  # URLs without their session ids of which the first variant is remembered
+SHARE = 5  # one barren page more is borne for so many fruitful ones of the site
+PROVEN = 8  # pages of a pattern that brought something: then it is suspected only if a third brought nothing
+A_LIST = 5  # new pages of one pattern that a page must name to answer for them
+IN_VAIN = 200  # barren pages of a pattern after which lists answer for it no more, …
+HOPELESS = 20  # … if not one in so many brought something
+MAZE = 100  # pages of one directory that led to nothing but pages nobody had named, until it counts against the next
+LEVELS = (0, 64, 256, 600)  # barren pages from which on a pattern goes later than patterns with fewer
+
+_ESCAPED_AGAIN = "%2525"  # an address within an address within an address: it grows with each step
+_PAGES = frozenset((Hop.LINK, Hop.REDIRECT))
+_MONTH_OF_YEAR = re.compile(
+    r"(?<![0-9])([2-9][0-9]{3})[-/_](?:0?[1-9]|1[0-2])(?![0-9])|[?&](?:y|yr|year|jahr)=([2-9][0-9]{3})(?![0-9])"
+)
+_DAY = re.compile(r"(?<![0-9])([2-9][0-9]{3})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?![0-9])")
+_CALENDAR = re.compile(
+    r"cal[./?_-]|calend[aei]r|kalender|calendrier|agenda|events?\b|veranstalt|termin|diary|month|week|[?&]date="
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PageEvidence:
+    """What an answered visit showed. *leads*: the pages of its own host that it links to; *via*: what led to it."""
+
+    url: str
+    text: bytes
+    leads: Sequence[str] = ()
+    via: str = ""
+    markup: bool = True  # whether it is HTML; of anything else the bytes as such are compared
+
+
+class Suspicion(NamedTuple):
+    """How a URL stands: how late it goes (0: in its turn), and what holds it, "" where nothing does."""
+
+    level: int
+    rule: str = ""
+    pattern: str = ""
+
+
+FREE = Suspicion(0)
+
+
+class Traps:
+    """Knows what the patterns of one crawl have brought. Not for two threads at once.
+
+    *known*: what earlier runs have seen of the patterns.
+    """
+
+    def __init__(self, settings: TrapSettings, known: Iterable[PatternTally] = ()) -> None:
+        self._settings = settings
+        self._on = settings.traps == "on"
+        self._tallies: dict[str, PatternTally] = {}
+        self._levels: dict[str, int] = {}  # of patterns and families that are suspicious
+        self._mazes: Counter[str] = Counter()
+        self._variants = array("q", bytes(16 * (VARIANTS if self._on else 1)))
+        self._novelty = Novelty() if self._on else None
+        self._poor = array("q", bytes(8 * (POOR if self._on else 1)))
+        self._known = array("q", bytes(8 * (KNOWN if self._on else 1)))
+        for tally in known if self._on else ():
+            self._keep(tally)
+
+    def learn(self, known: Iterable[PatternTally]) -> None:
+        """Somebody else has written what patterns may cost: take that, and of all else what is known here."""
+        for tally in known if self._on else ():
+            mine = self._tallies.get(tally.pattern)
+            self._keep(tally if mine is None else replace(mine, released=tally.released))
+
+    @property
+    def calm(self) -> bool:
+        """Whether nothing is suspicious, so that of URLs that were taken before only a variant can matter."""
+        return not self._levels and not self._has_budgets
+
+    @property
+    def _has_budgets(self) -> bool:
+        return bool(self._settings.pattern_budget or self._settings.directory_budget)
+
+    def met(self, addresses: Iterable[str]) -> None:
+        """There are links to *addresses*, all of which were taken."""
+        if self._on:
+            known, where = self._known, KNOWN - 1
+            for number in map(hash, addresses):
+                known[number & where] = number
+
+    def judge(self, address: str, hop: Hop, via: str, year: int) -> Suspicion:
+        """How a link to *address* on the page *via* stands; *year* is the present one."""
+        if not self._on or hop not in _PAGES:
+            return FREE
+        self._known[hash(address) & (KNOWN - 1)] = hash(address)
+        rule = self._odd(address, year)
+        again = self._is_variant(address)
+        if rule or again or self._levels or self._has_budgets or self.is_poor(via):
+            alone = Suspicion(2 if again else int(bool(rule)), rule)
+            return self._standing(address, via, _names(address, varies=again), alone)
+        return FREE
+
+    def waits(self, address: str, via: str) -> Suspicion:
+        """As `judge`, of a page that waits to be asked for."""
+        if not self._on or not (self._levels or self._has_budgets):
+            return FREE
+        return self._standing(address, via, self._names(address), FREE)
+
+    def is_poor(self, address: str) -> bool:
+        """Whether *address* is a page that showed nothing new."""
+        return self._on and address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
+
+    def saw(self, page: PageEvidence) -> tuple[PatternTally, ...]:
+        """Count a page that was archived; what is to be remembered of its pattern, its family and its site."""
+        if self._novelty is None:
+            return ()
+        shape, family = self._names(page.url)
+        own = likeness(page.url).pattern
+        same = page.via != "" and likeness(page.via).pattern == own
+        first = shape not in self._tallies and not self.is_poor(page.via)
+        known, where = self._known, KNOWN - 1
+        new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead) and not self._is_variant(lead)]
+        worth = self._novelty.worth(page.url, own, page.text, markup=page.markup, varied=_is_varied(page.url, new))
+        if worth is PageNovelty.NUMBER and (same or self.is_poor(page.via)):
+            worth = PageNovelty.COUNTER  # one number, and only its own pattern names the page
+        if worth is not PageNovelty.NEW and new and self._leads_on(own, family, new):
+            worth = PageNovelty.NEW
+        if worth is PageNovelty.NEW and self._in_maze(page, new):
+            worth = PageNovelty.NOTHING
+        if worth is PageNovelty.NOTHING:
+            self._poor[hash(page.url) & (POOR - 1)] = hash(page.url)
+        listed = self._listed(own, new) if worth is PageNovelty.NEW or first else ()
+        return (*listed, *self._count(page.url, shape, family, worth))
+
+    def saw_part(self, via: str, content: int) -> tuple[PatternTally, ...]:
+        """Count what the page *via* needs to be shown: *content* that is new speaks for its pattern, known one against.
+
+        Only where the page itself showed nothing new.
+        """
+        if self._novelty is None or not self.is_poor(via):
+            return ()
+        shape, family = self._names(via)
+        if self._novelty.is_new(url.origin(via), content):
+            self._poor[hash(via) & (POOR - 1)] = 0
+            return self._forgive(via, shape, family)
+        return self._count(via, shape, family, PageNovelty.NOTHING)
+
+    def _standing(self, address: str, via: str, names: UrlShape, alone: Suspicion) -> Suspicion:
+        """How *address* stands by what its patterns brought; *alone*: by what its URL alone tells."""
+        (shape, family), (level, rule, _) = names, alone
+        tally = self._tallies.get(shape)
+        if self._has_budgets and (over := self._over_budget(shape, family)):
+            return over
+        if tally is not None and tally.fruitful >= PROVEN and tally.fruitful > 2 * tally.barren:
+            return FREE
+        level = max(level, self._levels.get(shape, 0), self._levels.get(family, 0))
+        if not level and self.is_poor(via):
+            level = 1
+        if not level or not self._is_spent(address):
+            return Suspicion(level)
+        return self._held(shape, family, tally, rule)
+
+    def _held(self, shape: str, family: str, tally: PatternTally | None, rule: str) -> Suspicion:
+        """The site's budget is spent: what holds a URL of this pattern, unless a person has released it."""
+        several = tally is not None and tally.visits > 1
+        for name in (shape, family):
+            of_name = self._tallies.get(name)
+            if of_name is not None and of_name.released > max(0, of_name.barren - of_name.listed):
+                return Suspicion(len(LEVELS))
+        return Suspicion(
+            len(LEVELS), rule or f"trap-budget: {self._settings.trap_budget}", shape if several else family
+        )
+
+    def _is_spent(self, address: str) -> bool:
+        """Whether the site of *address* has had its budget of barren pages."""
+        budget = self._settings.trap_budget
+        site = self._tallies.get(SITE + url.origin(address))
+        return bool(budget) and site is not None and site.barren >= max(budget, site.fruitful // SHARE)
+
+    def _over_budget(self, shape: str, family: str) -> Suspicion | None:
+        """What plain numbers of pages hold, that a person has set."""
+        settings = self._settings
+        budgets = (("pattern", settings.pattern_budget, shape), ("directory", settings.directory_budget, family))
+        for what, budget, name in budgets:
+            tally = self._tallies.get(name)
+            if budget and tally is not None and tally.visits >= budget + tally.released:
+                return Suspicion(len(LEVELS), f"{what}-budget: {budget}", name)
+        return None
+
+    def _odd(self, address: str, year: int) -> str:
+        """The rule for URLs alone that *address* breaks; "" where it breaks none."""
+        settings = self._settings
+        slashes = address.count("/")
+        if slashes - 2 > settings.max_segments and address.partition("?")[0].count("/") - 2 > settings.max_segments:
+            return f"max-segments: {settings.max_segments}"
+        if slashes - 2 > settings.max_repeats and _repeats(address, settings.max_repeats):
+            return f"max-repeats: {settings.max_repeats}"
+        if len(address) > settings.max_url_length:
+            return f"max-url-length: {settings.max_url_length}"
+        if (
+            address.count("&") >= settings.max_repeats
+            and _most(address.partition("?")[2].split("&")) > settings.max_repeats
+        ):
+            return f"max-repeats: {settings.max_repeats}"
+        if _ESCAPED_AGAIN in address or address.count("?") > settings.max_repeats:
+            return "traps: on: an address within an address within an address"
+        if _MONTH_OF_YEAR.search(address) and _year(address) > year + settings.max_years_ahead:
+            return f"max-years-ahead: {settings.max_years_ahead}"
+        return ""
+
+    def _names(self, address: str) -> UrlShape:
+        return _names(address, varies=self._is_variant(address))
+
+    def _is_variant(self, address: str) -> bool:
+        """Whether another URL was taken that is this one but for ids of a session, or for the order of its query."""
+        common = variant(address)
+        if not common:
+            return False
+        key, itself = hash(common), hash(address)
+        place = 2 * (key & (VARIANTS - 1))
+        if self._variants[place] == key:
+            return self._variants[place + 1] != itself
+        self._variants[place], self._variants[place + 1] = key, itself
+        return False
+
+    def _leads_on(self, shape: str, kin: str, new: Iterable[str]) -> bool:
+        """Whether one of the *new* pages that a page names is of another pattern, which has brought more than not."""
+        known, where = self._known, KNOWN - 1
+        for lead in new:
+            pattern, family = likeness(lead)
+            if page_of(pattern) == page_of(shape) or is_session(lead):
+                continue
+            if not self._has_brought(pattern, "" if family == kin else family):
+                continue
+            number = hash(page_of(lead)) if "?" in lead else 0  # asked otherwise, a page that is known is no new one
+            if not number or known[number & where] != number:
+                return True
+        return False
+
+    def _has_brought(self, pattern: str, family: str) -> bool:
+        """Whether pages of *pattern* have brought more than not; of its family, as long as none was seen."""
+        tally = self._tallies.get(pattern)
+        if tally is None or not tally.visits:
+            tally = self._tallies.get(family)
+        return tally is not None and tally.fruitful > tally.barren
+
+    def _in_maze(self, page: PageEvidence, new: Sequence[str]) -> bool:
+        """Whether *page* is one of very many in its directory that lead to nothing that was named before."""
+        home = f"{url.origin(page.url)}/"
+        others = sum(lead not in {home, page.url} for lead in page.leads)
+        if len(new) < 2 or len(new) < others:
+            return False
+        place = home + page.url[len(home) :].partition("?")[0].rpartition("/")[0].partition("/")[0]
+        if len(self._mazes) < MOST_PATTERNS:
+            self._mazes[place] += 1
+        return self._mazes[place] > MAZE
+
+    def _listed(self, shape: str, new: Iterable[str]) -> tuple[PatternTally, ...]:
+        """A page that brought something answers for the *new* pages that it names, many of one other pattern."""
+        found: Counter[str] = Counter()
+        for lead in new:
+            pattern = likeness(lead).pattern
+            if pattern not in {shape, lead} and page_of(pattern) != page_of(shape):
+                found[pattern] += 1
+        changed = []
+        for pattern, number in found.items():
+            tally = self._tallies.get(pattern) or PatternTally(pattern, 0, 0, 0)
+            in_vain = tally.barren >= IN_VAIN and tally.fruitful * HOPELESS < tally.barren
+            if number >= A_LIST and not in_vain:
+                changed.append(self._keep(replace(tally, listed=tally.listed + number)))
+        return tuple(changed)
+
+    def _count(self, address: str, shape: str, family: str, worth: PageNovelty) -> tuple[PatternTally, ...]:
+        """The tallies after one more page of *worth*."""
+        site = SITE + url.origin(address)
+        tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0)
+        barren = worth in {PageNovelty.NOTHING, PageNovelty.COUNTER} or (
+            worth is PageNovelty.NUMBER and tally.fruitful % SHARE == 4
+        )
+        answered = barren and tally.barren < tally.listed
+        changed = []
+        for name in dict.fromkeys((shape, family, site)):
+            known = self._tallies.get(name) or PatternTally(name, 0, 0, 0)
+            costs = barren and (name == shape or not answered)
+            fruitful = known.fruitful + (worth in {PageNovelty.NEW, PageNovelty.NUMBERS, PageNovelty.NUMBER})
+            streak = known.streak + costs if barren else 0
+            changed.append(
+                self._keep(
+                    replace(
+                        known,
+                        visits=known.visits + 1,
+                        fruitful=fruitful,
+                        streak=streak,
+                        barren=known.barren + costs,
+                    )
+                )
+            )
+        return tuple(changed)
+
+    def _forgive(self, address: str, shape: str, family: str) -> tuple[PatternTally, ...]:
+        """A page that counted as barren was none after all."""
+        known = (self._tallies.get(name) for name in dict.fromkeys((shape, family, SITE + url.origin(address))))
+        return tuple(
+            self._keep(replace(tally, fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))
+            for tally in known
+            if tally is not None
+        )
+
+    def _keep(self, tally: PatternTally) -> PatternTally:
+        name = tally.pattern
+        self._tallies.pop(name, None)
+        self._tallies[name] = tally
+        if len(self._tallies) > MOST_PATTERNS:
+            gone = next(iter(self._tallies))
+            self._levels.pop(gone, None)
+            del self._tallies[gone]
+        if level := self._level(tally):
+            self._levels[name] = level
+        else:
+            self._levels.pop(name, None)
+        return tally
+
+    def _level(self, tally: PatternTally) -> int:
+        """How late the pages of a pattern or a family go."""
+        patience, cost = self._settings.barren_pages, tally.barren - tally.listed
+        if not patience or tally.pattern.startswith(SITE) or cost < patience:
+            return 0
+        if tally.streak < patience and tally.fruitful > tally.barren:
+            return 0
+        return sum(cost >= bound for bound in LEVELS)
+
+
+def _names(address: str, *, varies: bool) -> UrlShape:
+    """Return the pattern and the family that *address* counts for; variants of known URLs have tallies of their own."""
+    found = likeness(address)
+    return UrlShape(found.pattern + VARIANT, found.family + VARIANT) if varies else found
+
+
+def _is_varied(address: str, new: Iterable[str]) -> bool:
+    """Whether the page of *address* is likely to come again: with another query or session, to print, or to reply."""
+    return "?" in address or bool(variant(address)) or any(lead.startswith(address) for lead in new)
+
+
+def _repeats(address: str, most: int) -> bool:
+    """Whether a segment stands more than *most* times in the path; numbers and single letters are how trees are cut."""
+    words = [word for word in address.partition("?")[0].split("/")[3:] if len(word) > 1 and not word.isdigit()]
+    return len(words) - len(set(words)) >= most and _most(words) > most
+
+
+def _most(words: Sequence[str]) -> int:
+    """How often the most frequent of *words* stands there."""
+    return max(Counter(words).values(), default=0)
+
+
+def _year(address: str) -> int:
+    """The latest year of a date in *address*, 0 where there is none; a year and a month only in a calendar."""
+    found = _DAY.findall(address)
+    if _CALENDAR.search(address.lower(), 8):  # quicker than an expression that ignores case
+        found += [path or query for path, query in _MONTH_OF_YEAR.findall(address)]
+    return max(map(int, found), default=0)

@@ -1,0 +1,99 @@
+"""Likeness: what a URL has in common with others: its pattern, its family, and of what it is a variant. Pure.
+
+All of it is told by the URL alone. What is said of a URL is remembered for a while, for the same links stand on many
+pages; long ones are looked at each time, so the memory is bounded: four megabytes where URLs are as usual, ten at most.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+REMEMBERED = 8192  # URLs …
+LONGEST_REMEMBERED = 256  # … of up to so many characters
+LONGEST_PATTERN = 400
+OPAQUE = 12  # characters of letters and digits mixed, which nobody writes by hand
+SESSION = 16  # … and as long as ids of a session are
+
+_VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
+_DIGITS = re.compile("[0-9]+")
+_LONG_WORD = re.compile(f"[0-9A-Za-z]{{{OPAQUE}}}")
+_SESSION = re.compile(
+    rf"(?<![0-9A-Za-z])(?=[0-9]*+[A-Za-z])(?=[A-Za-z]*+[0-9])[0-9A-Za-z]{{{SESSION},}}+(?:-[0-9A-Za-z]++)*+"
+)
+_UUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])")
+
+
+class UrlShape(NamedTuple):
+    """What is said of one URL."""
+
+    pattern: str  # http://example.org/calendar/N/N
+    family: str  # http://example.org/calendar/*
+
+
+def likeness(address: str) -> UrlShape:
+    """The pattern and the family of *address*."""
+    return _remembered(address) if len(address) <= LONGEST_REMEMBERED else _likeness(address)
+
+
+def _likeness(address: str) -> UrlShape:
+    return UrlShape(pattern(address), family(address))
+
+
+_remembered = lru_cache(maxsize=REMEMBERED)(_likeness)
+
+
+def pattern(address: str) -> str:
+    """What *address* has in common with those like it: numbers are `N`, opaque words `H`, of a query the names."""
+    page, _, query = address.partition("?")
+    start = page.index("/", 8)
+    shape = page[:start] + _shape(page[start:])
+    if query:
+        names = {_shape(part.partition("=")[0]) for part in query.split("&") if part}
+        shape += "?" + "&".join(sorted(names))
+    return shape[:LONGEST_PATTERN]
+
+
+def _shape(text: str) -> str:
+    if "%" not in text and _LONG_WORD.search(text) is None:  # the same as below, in short
+        return _DIGITS.sub("N", text)
+    return _VARIABLE.sub(_letter, text)
+
+
+def _letter(found: "re.Match[str]") -> str:
+    word = found[0]
+    if word.startswith("%"):
+        return word
+    if len(word) >= OPAQUE and not word.isdigit():
+        return "H"
+    return _DIGITS.sub("N", word)
+
+
+def family(address: str) -> str:
+    """All that shares the first segment of the path of *address*: `http://example.org/calendar/*`, `…/shop*`."""
+    start = address.index("/", 8)
+    first, slash, _ = address[start + 1 :].partition("?")[0].partition("/")
+    return f"{address[:start]}/{_shape(first)[:LONGEST_PATTERN]}{slash}*"
+
+
+def page_of(shape: str) -> str:
+    """The part of a pattern that says which page it is, without the names of its query."""
+    return shape.partition("?")[0]
+
+
+def is_session(address: str) -> bool:
+    """Whether *address* holds what looks like the id of a session."""
+    return _SESSION.search(address, 8) is not None or _UUID.search(address, 8) is not None
+
+
+def variant(address: str) -> str:
+    """What *address* is a variant of: without ids of a session, and with the query in order; "" where it is none."""
+    several = "&" in address
+    if not several and _LONG_WORD.search(address, 8) is None and "-" not in address:
+        return ""
+    common = _SESSION.sub("H", _UUID.sub("H", address))
+    if several:
+        page, _, query = common.partition("?")
+        common = f"{page}?{'&'.join(sorted(query.split('&')))}"
+    elif common == address:
+        return ""
+    return common

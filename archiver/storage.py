@@ -1,0 +1,254 @@
+"""What the file system says of itself: how much is free, and in words why it took no more.
+
+Knows paths, and no part of a collection: each edge names its own files. A number that the system does not give is
+not made up: what was to be written is said as a lower bound, and a quota is not mistaken for the disk.
+Who writes much syncs every `STEP` of it, be it needed on the disk or not: what piles up in the system's memory makes
+every sync of every other file wait until it is written, and beyond a share of the memory stops all who write.
+
+A collection may come from somebody else. So its files are opened here without following links, regular files only,
+and names that stand in one of them are checked here before they become paths.
+
+How many files and sockets this process may hold open, as far as fetching has to know.
+"""
+
+import errno
+import math
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedRandom
+from pathlib import Path, PurePath
+from typing import BinaryIO, cast
+
+from archiver.errors import ArchiveError
+
+STEP = 8 << 20  # bytes; a disk of 150 MB/s needs a twentieth of a second for them
+
+LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
+
+_UNITS = ((10**9, "GB"), (10**6, "MB"))
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would wait for its other end
+
+
+def free(path: Path) -> int:
+    """Bytes that we may still write where *path* lies or would lie."""
+    return shutil.disk_usage(_existing(path)).free
+
+
+def sync_data(file: BinaryIO) -> None:
+    """The bytes written to *file* are on disk."""
+    file.flush()
+    getattr(os, "fdatasync", os.fsync)(file.fileno())  # macOS and Windows have no fdatasync
+
+
+def amount(count: int) -> str:
+    """A number of bytes, exact, and rounded where it is long: `1234567 bytes (1.2 MB)`."""
+    for size, unit in _UNITS:
+        if count >= size:
+            return f"{count} bytes ({count / size:.1f} {unit})"
+    return f"{count} bytes"
+
+
+def words(error: OSError, path: Path, wanted: int = 0) -> str:
+    """Why *error* came about *path*; *wanted*: the bytes that were not written yet, as far as is known."""
+    if error.errno == errno.ENOSPC:
+        return full(path, wanted)
+    if error.errno == getattr(errno, "EDQUOT", None):
+        return f"the disk quota is used up: {_at_least(path, wanted)} more were to be written"
+    if error.errno == errno.EFBIG:
+        return f"a file may not grow beyond {_largest()}: {_at_least(path, wanted)} more were to be written"
+    return error.strerror or str(error)
+
+
+def full(path: Path, wanted: int = 0) -> str:
+    """How much is missing on the full disk where *path* lies; *wanted* as for `words`."""
+    try:
+        left = free(path)
+    except OSError:
+        return "the disk is full"
+    if _no_files_left(path):
+        return f"the disk is full: it can hold no more files (no inode is free), though {amount(left)} are"
+    said = f"the disk is full: {_at_least(path, wanted)} more were to be written, {amount(left)} are free"
+    missing = max(wanted, _block(path)) - left
+    return f"{said}; at least {amount(missing)} are missing" if missing > 0 else said
+
+
+def _at_least(path: Path, wanted: int) -> str:
+    block = _block(path)
+    return amount(wanted) if wanted >= block else f"at least {amount(block)}"
+
+
+def _block(path: Path) -> int:
+    """The least that a file system gives away."""
+    return os.statvfs(_existing(path)).f_frsize if sys.platform != "win32" else 4096
+
+
+def _no_files_left(path: Path) -> bool:
+    if sys.platform == "win32":
+        return False
+    there = os.statvfs(_existing(path))
+    return there.f_files > 0 and there.f_favail == 0
+
+
+def _largest() -> str:
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - not on Windows
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if limit != resource.RLIM_INFINITY:
+            return f"{amount(limit)} here (ulimit -f)"
+    return "what its file system can hold"
+
+
+def _existing(path: Path) -> Path:
+    """*path*, or the nearest folder above it that is there."""
+    return next((place for place in (path, *path.absolute().parents) if place.exists()), path)
+
+
+def kind(mode: int) -> str:
+    """What a file of this *mode* is, in words."""
+    return _KINDS.get(stat.S_IFMT(mode), "a regular file")
+
+
+def regular(path: Path) -> None:
+    """Refuse *path* unless it is a regular file and no link, or is not there."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise _irregular(path, mode)
+
+
+def open_file(path: Path, mode: str = "rb", buffering: int = -1, *, private: bool = False) -> BufferedRandom:
+    """Open *path*, which must be a regular file and no link. `ArchiveError` if it is something else.
+
+    *private*: a file that is made may be read by its owner alone.
+    """
+    regular(path)
+
+    def opener(name: str, flags: int) -> int:
+        handle = os.open(name, flags | _CAREFULLY, 0o600 if private else 0o666)
+        found = os.fstat(handle).st_mode
+        if not stat.S_ISREG(found):
+            os.close(handle)
+            raise _irregular(path, found)
+        return handle
+
+    return cast("BufferedRandom", open(path, mode, buffering, opener=opener))
+
+
+def _irregular(path: Path, mode: int) -> ArchiveError:
+    return ArchiveError(f"{path}: it is {kind(mode)}; archiver opens only regular files inside a collection")
+
+
+def is_bare(name: str) -> bool:
+    """Return whether *name* can be that of a file in a folder."""
+    try:
+        return PurePath(name).name == name != ".." and "\0" not in name and 0 < len(name.encode()) <= LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
+
+
+def bare(name: object, where: Path) -> str:
+    """Return *name* if it can be that of a file in a folder; *where* is the file that has it."""
+    if isinstance(name, str) and is_bare(name):
+        return name
+    raise ArchiveError(f"{where} gives a file the name {str(name)[:100]!r}; names with folders are not obeyed")
+
+
+def allowed() -> float:
+    """The limit in force; infinity where there is none."""
+    if sys.platform == "win32":
+        return math.inf
+    import resource  # noqa: PLC0415 - not on Windows
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return math.inf if limit == resource.RLIM_INFINITY else limit
+
+
+OPEN = ".open"  # the suffix of a WARC that is being written
+DRAFT = ".tmp"  # the suffix of any other file that is being written
+
+
+def _unknown() -> int:
+    return 0
+
+
+@contextmanager
+def storage(path: Path, wanted: Callable[[], int] = _unknown) -> Iterator[None]:
+    """An error of the operating system about *path* becomes `ArchiveError`, which names it, and what is missing.
+
+    *wanted* says how many bytes are not written yet, and is asked only after an error.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise trouble(error, path, wanted()) from error
+
+
+def trouble(error: OSError, path: Path, wanted: int) -> ArchiveError:
+    """What `storage` raises. Where a context for each call would cost too much, it is raised by hand."""
+    place = Path(error.filename) if isinstance(error.filename, str) else path
+    return ArchiveError(f"{place}: {words(error, path, wanted)}")
+
+
+def sync_folder(folder: Path) -> None:
+    """A file created or renamed in *folder* is still there after a power cut. Windows does this by itself."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _is_private(path: Path) -> bool:
+    """Return whether only its owner may read the file at *path*."""
+    try:
+        return path.lstat().st_mode & 0o077 == 0
+    except FileNotFoundError:
+        return False
+
+
+def replace_file(
+    path: Path, fill: Callable[[BinaryIO], None], size: Callable[[], int] = _unknown, *, private: bool = False
+) -> None:
+    """*path* holds what *fill* writes, or what it held before: never a part. What failed takes no room any more.
+
+    *private*: only its owner may read it. A file that was private before stays private.
+
+    *size* says how large the file was to be, and is asked only after an error; where it is not known, what was
+    written until then is a lower bound.
+    """
+    draft = path.with_name(path.name + DRAFT)
+    taken = 0  # bytes that were to be in it when it failed
+    with storage(path, lambda: taken):
+        try:
+            with open_file(draft, "wb", private=private or _is_private(path)) as file:
+                try:
+                    fill(file)
+                    sync_data(file)
+                except OSError:
+                    taken = max(file.tell(), size())
+                    raise
+            draft.replace(path)
+            sync_folder(path.parent)
+        except OSError as error:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            if error.filename == str(draft):
+                error.filename = str(path)
+            raise

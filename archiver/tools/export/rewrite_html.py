@@ -1,0 +1,293 @@
+"""References in HTML, XHTML and SVG changed in their places; every other character stays as it was. Pure.
+
+The same elements and attributes as those in which a crawl finds links. Besides, what would keep files from working is
+taken away: integrity sums and CORS modes (a changed file has another sum, and a file has no origin), security
+policies, a base that leads elsewhere, and hints and pings that would only call on the live host.
+
+The start tags of a document and the places of their attributes, as browsers find them in markup of any quality.
+
+By the tokenizer of the HTML standard, or, for XML, with its CDATA sections and without raw texts. Nothing is mended:
+what a browser drops is passed over. Linear. Pure.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from archiver.extract import charset
+from archiver.extract.collector import base_of
+from archiver.extract.html import attribute_values
+from archiver.extract.html.markup import unescaped
+from archiver.extract.html.plugins import of_param
+from archiver.extract.html.tables import LATE, LATE_ON_IMAGES, PRESENTATION, URLS, relation_hop
+from archiver.model import Hop
+from archiver.tools.export import rewrite_links
+from archiver.tools.export.rewrite_links import ExportedPage
+
+_S = r"[\t\n\f\r ]"
+_OPEN = re.compile(r"<(?:(!--)|(!\[CDATA\[)|/([a-zA-Z][^\t\n\f\r />]*+)|([!?/])|([a-zA-Z][^\t\n\f\r />]*+))")
+_ATTRIBUTE = re.compile(
+    r"([\t\n\f\r /]*+)(?:(>)|([^\t\n\f\r />][^\t\n\f\r />=]*+)"
+    rf"(?:{_S}*+={_S}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+)|(?=>)))?+)"
+)
+_COMMENT_END = re.compile(r"--!?>")
+_RAW = ("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes")
+_ENDS = {name: re.compile(f"</{name}(?=[\t\n\f\r />])", re.IGNORECASE) for name in _RAW}
+_FOREIGN = ("svg", "math")
+
+
+class HtmlAttribute(NamedTuple):
+    """One attribute: the places of its value, and of all of it with the space before."""
+
+    value: tuple[int, int]  # empty where it has none
+    whole: tuple[int, int]
+    quoted: bool
+
+
+class HtmlTag(NamedTuple):
+    """One start tag; names are in lower case, and of two attributes with one name there is the first."""
+
+    name: str
+    attributes: dict[str, HtmlAttribute]
+    text: tuple[int, int]  # of a style or script: where its text lies
+
+
+def tags(text: str, *, xml: bool) -> Iterator[HtmlTag]:
+    """Every start tag in *text*, in order."""
+    position = foreign = 0
+    while opening := _OPEN.search(text, position):
+        comment, cdata, closing, _, name = opening.groups()
+        if name is None:
+            if closing is not None and closing.lower() in _FOREIGN:
+                foreign = max(foreign - 1, 0)
+            position = _behind(text, opening, comment, cdata if xml or foreign else None)
+            if position < 0:
+                return
+            continue
+        name = name.lower()
+        attributes, end, empty = _attributes(text, opening.end())
+        if end < 0 or name == "plaintext":
+            return
+        position, inside = end, (end, end)
+        if name in _FOREIGN and not empty:
+            foreign += 1
+        if name in _ENDS and not (empty and (xml or foreign)) and (not xml or name in ("style", "script")):
+            close = _ENDS[name].search(text, end)
+            inside = (end, close.start() if close else len(text))
+            position = inside[1]
+        yield HtmlTag(name, attributes, inside)
+
+
+def _behind(text: str, opening: re.Match[str], comment: str | None, cdata: str | None) -> int:
+    """Where what is no start tag ends; -1 where it never does."""
+    start = opening.end()
+    if comment is not None:
+        if text.startswith((">", "->"), start):  # an empty one
+            return text.index(">", start) + 1
+        found = _COMMENT_END.search(text, start)
+        return found.end() if found else -1
+    end, mark = (text.find("]]>", start), 3) if cdata is not None else (text.find(">", start), 1)
+    return end + mark if end >= 0 else -1
+
+
+def _attributes(text: str, position: int) -> tuple[dict[str, HtmlAttribute], int, bool]:
+    """The attributes of the tag whose name ends at *position*, where it ends (-1: never), and whether it is empty."""
+    attributes: dict[str, HtmlAttribute] = {}
+    while found := _ATTRIBUTE.match(text, position):
+        gap, end, name = found.group(1, 2, 3)
+        if end is not None:
+            return attributes, found.end(), gap.endswith("/")
+        position = found.end()
+        group = next((number for number in (4, 5, 6) if found[number] is not None), 0)
+        place = found.span(group) if group else (position, position)
+        attributes.setdefault(name.lower(), HtmlAttribute(place, found.span(), group in (4, 5)))
+    return {}, -1, False
+
+
+_DEEPEST = 3  # documents in documents
+_AWAY = frozenset(("integrity", "crossorigin", "ping"))
+_HINTS = frozenset(("preconnect", "dns-prefetch"))
+_POLICIES = frozenset(("content-security-policy", "content-security-policy-report-only"))
+_SETS = frozenset(("srcset", "imagesrcset"))
+_EVERYWHERE = frozenset(("background", "cite", "longdesc"))
+_MORE = {
+    "link": ("href",),
+    "form": ("action",),
+    "button": ("formaction",),
+    "input": ("src", "formaction"),
+    "object": ("data",),
+}
+_FOLLOWED = frozenset(("action", "formaction", "cite", "longdesc"))
+_LATE = 1 << 16  # bytes in which a document says its encoding
+_DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
+_BASE = re.compile("<base", re.IGNORECASE)
+_PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # of elements that are nobody's, or a script's
+
+Edit = tuple[int, int, str]  # from, to, and what stands there then
+Meaning = Callable[[str], str]
+
+
+def rewritten(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool = False, depth: int = 0) -> str:
+    """*text* with the references that *page* wants otherwise."""
+    href = None if xml else _base(text)
+    if href is not None:
+        page = page.based(base_of(page.base, unescaped(meaning(text[slice(*href.value)])).strip()))
+    rewriter = _TagRewriter(text, page, meaning, depth)
+    parts: list[str] = []
+    kept = 0
+    for start, end, new in (edit for tag in tags(text, xml=xml) for edit in sorted(rewriter.edits(tag))):
+        if start >= kept:
+            parts += (text[kept:start], new)
+            kept = end
+    return "".join((*parts, text[kept:])) if parts else text
+
+
+def _base(text: str) -> HtmlAttribute | None:
+    """Return the href of the first <base> of *text*. Tags are not kept: a hostile page has ten millions of them."""
+    if _BASE.search(text) is None:
+        return None
+    bases = (tag for tag in tags(text, xml=False) if tag.name == "base" and "href" in tag.attributes)
+    return next((tag.attributes["href"] for tag in bases), None)
+
+
+def labelled(body: bytes, text: str, encoding: str, *, xml: bool) -> str:
+    """*text* that says its *encoding* by itself, where only the answer's header had said it."""
+    own = charset.of_xml(body, None) if xml else charset.of_html(body, None)
+    silent = encoding == "windows-1252" and b"charset" not in body[:_LATE].lower()  # what is read without a word
+    if body.isascii() or charset.marked(body) or (own == encoding and not silent):
+        return text
+    if encoding == "utf-8":
+        return f"\ufeff{text}"
+    if xml or encoding.startswith("utf-16"):
+        return text
+    doctype = _DOCTYPE.match(text)
+    end = doctype.end() if doctype else 0
+    return f'{text[:end]}<meta charset="{encoding}">{text[end:]}'
+
+
+class _TagRewriter:
+    """Says what is to be changed in each tag of one document."""
+
+    def __init__(self, text: str, page: ExportedPage, meaning: Meaning, depth: int) -> None:
+        self._text = text
+        self._page = page
+        self._meaning = meaning
+        self._depth = depth
+
+    def edits(self, tag: HtmlTag) -> Iterator[Edit]:
+        """What is to be changed in *tag*, and in the text of a style."""
+        for name, attribute in tag.attributes.items():
+            if name in _AWAY:
+                yield (*attribute.whole, "")
+            elif attribute.value[0] < attribute.value[1]:
+                new = self._attribute(tag, name, attribute)
+                if new is not None:
+                    yield (*attribute.value, new if attribute.quoted else f'"{new}"')
+        if tag.name == "style":
+            sheet = self._text[slice(*tag.text)]
+            changed = rewrite_links.rewritten(sheet, self._page, self._meaning)
+            if changed != sheet:
+                yield (*tag.text, changed)
+
+    def _attribute(self, tag: HtmlTag, name: str, attribute: HtmlAttribute) -> str | None:
+        """What is to stand in an attribute, as it is written there; None where it stays."""
+        if name == "style" or (name in PRESENTATION and "url(" in self._raw(attribute)):
+            return self._composed(attribute, self._styled)
+        if name in _SETS or (LATE.fullmatch(name) and "set" in name[5:]):
+            return self._composed(attribute, self._candidates)
+        if name == "srcdoc" and tag.name == "iframe" and self._depth < _DEEPEST:
+            return self._composed(attribute, self._framed)
+        value = self._value(attribute)
+        if name == "content":
+            return self._content(tag, value) if tag.name == "meta" else None
+        if tag.name == "base":
+            return "" if name == "href" else None
+        if tag.name == "link" and name == "href" and self._is_hint(tag):
+            return ""
+        new = self._reference(tag, name, value)
+        return None if new is None else _escaped(new)
+
+    def _reference(self, tag: HtmlTag, name: str, value: str) -> str | None:
+        """What is to stand in place of the reference that an attribute holds."""
+        named = URLS.get(tag.name)
+        if name in _EVERYWHERE or name in _MORE.get(tag.name, ()) or any(name == one for one, _ in named or ()):
+            return self._page.replacement(value, loaded=self._is_loaded(tag, name))
+        if name.startswith("data-"):
+            kept = [reference for reference, _ in attribute_values.kept(tag.name, name, value)]
+            return self._page.replacement(value, held=True) if kept == [value.strip()] else None
+        if tag.name == "param" and name == "value":
+            known = {key: self._value(tag.attributes[key]) for key in tag.attributes}
+            held = any(reference == value for reference, _, _ in of_param(known))
+            return self._page.replacement(value, held=True) if held else None
+        if (name in _PERHAPS and named is None and tag.name not in _MORE) or (
+            tag.name == "img" and name in LATE_ON_IMAGES
+        ):
+            return self._page.replacement(value, held=True)
+        return None
+
+    def _content(self, tag: HtmlTag, value: str) -> str | None:
+        """What is to stand in the content of a meta element."""
+        said = tag.attributes.get("http-equiv")
+        meant = self._value(said).strip().lower() if said else ""
+        if meant in _POLICIES:
+            return ""
+        target = attribute_values.target(value) if meant == "refresh" else None
+        new = self._page.replacement(target) if target else None
+        return None if new is None else f"{value.strip().partition(';')[0].partition(',')[0]};url={_escaped(new)}"
+
+    def _is_loaded(self, tag: HtmlTag, name: str) -> bool:
+        """Whether a browser fetches what the attribute *name* of *tag* refers to without being asked."""
+        if tag.name == "link":
+            return relation_hop(self._relations(tag)) is Hop.REQUISITE
+        return name not in _FOLLOWED and (name, Hop.LINK) not in URLS.get(tag.name, ())
+
+    def _is_hint(self, tag: HtmlTag) -> bool:
+        return not _HINTS.isdisjoint(self._relations(tag).lower().split())
+
+    def _relations(self, tag: HtmlTag) -> str:
+        rel = tag.attributes.get("rel")
+        return self._value(rel) if rel is not None else ""
+
+    def _raw(self, attribute: HtmlAttribute) -> str:
+        return self._text[slice(*attribute.value)]
+
+    def _value(self, attribute: HtmlAttribute) -> str:
+        """What an attribute says."""
+        value = self._meaning(self._raw(attribute))
+        return unescaped(value) if "&" in value else value
+
+    def _composed(self, attribute: HtmlAttribute, change: Callable[[str, Meaning], str]) -> str | None:
+        """A value changed in places: where nothing in it is escaped, every other character stays as it is."""
+        raw = self._raw(attribute)
+        plain = "&" not in raw
+        value = raw if plain else self._value(attribute)
+        changed = change(value, self._meaning if plain else str)
+        if changed == value:
+            return None
+        return _quoted(changed.replace("&", "&amp;")) if plain else _escaped(changed)
+
+    def _styled(self, value: str, meaning: Meaning) -> str:
+        return rewrite_links.rewritten(value, self._page, meaning)
+
+    def _framed(self, value: str, meaning: Meaning) -> str:
+        return rewritten(value, self._page, meaning, depth=self._depth + 1)
+
+    def _candidates(self, value: str, meaning: Meaning) -> str:
+        parts: list[str] = []
+        kept = 0
+        for start, end in attribute_values.placed(value):
+            new = self._page.replacement(meaning(value[start:end]), loaded=True)
+            if new is not None:
+                parts += (value[kept:start], new.replace(",", "%2C"))
+                kept = end
+        return "".join((*parts, value[kept:]))
+
+
+def _quoted(value: str) -> str:
+    return value.replace('"', "&quot;").replace("'", "&#39;")
+
+
+def _escaped(value: str) -> str:
+    """*value* as it may stand in any attribute, of a document in any encoding."""
+    text = _quoted(value.replace("&", "&amp;").replace("<", "&lt;"))
+    return text if text.isascii() else text.encode("ascii", "xmlcharrefreplace").decode()

@@ -1,0 +1,178 @@
+"""Writes the files of a plan: those that hold references with them changed, all others as they were captured.
+
+The page that leads to them comes last: where it is there, all of them are. Nothing is written outside the folder.
+
+The page at the top of an export: where a person begins. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from html import escape
+from itertools import chain
+
+from archiver import url
+from archiver.collection.lookup import Holdings
+from archiver.collection.payload import StoredResponse, read_answer
+from archiver.errors import ArchiveError
+from archiver.extract import Document
+from archiver.extract.charset import of_css, of_html, of_xml
+from archiver.extract.exchange import charset
+from archiver.extract.sniff import TELLING, Kind, kind_of
+from archiver.http import beginning
+from archiver.model import Hop
+from archiver.tools.export import rewrite_html, rewrite_links
+from archiver.tools.export.filenames import FRONT
+from archiver.tools.export.plan import ExportPlan, PlannedFile
+from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite, relative, view
+from archiver.tools.export.target import ExportFolder
+from archiver.warc.members import DamagedRecord
+
+_MOST_PAGES = 1000  # of one host
+_MOST_HOSTS = 1000
+
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "li{overflow-wrap:anywhere}small{opacity:.7}"
+)
+
+
+def page(plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> str:
+    """The page, which leads to *seeds*, and to the pages of each host."""
+    hosts: dict[str, list[PlannedFile]] = {}
+    for file in plan.files:
+        hosts.setdefault(url.authority(file.url), []).append(file)
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8"><title>Archive</title>',
+        f"<style>{_STYLE}</style></head><body>",
+        "<h1>Archive</h1>",
+        f"<p>{len(plan.files)} files of {len(hosts)} host{'s' * (len(hosts) != 1)}</p>",
+        *_list("Seeds", ((seed, site.file(seed), "") for seed in seeds)),
+    ]
+    for host, files in list(hosts.items())[:_MOST_HOSTS]:
+        pages = [file for file in files if file.page] or files
+        lines += _list(
+            f"{host} ({len(files)})", ((file.url, file.path, file.timestamp) for file in pages[:_MOST_PAGES])
+        )
+        if len(pages) > _MOST_PAGES:
+            lines.append(f"<p>and {len(pages) - _MOST_PAGES} more</p>")
+    if len(hosts) > _MOST_HOSTS:
+        lines.append(f"<p>and {len(hosts) - _MOST_HOSTS} more hosts</p>")
+    return "\n".join((*lines, "</body></html>", ""))
+
+
+def _list(title: str, entries: Iterable[tuple[str, str | None, str]]) -> Iterator[str]:
+    items = [
+        f'<li><a href="{relative(FRONT, file)}">{escape(address)}</a> <small>{escape(_day(date))}</small></li>'
+        for address, file, date in entries
+        if file is not None
+    ]
+    if items:
+        yield f"<h2>{escape(title)}</h2>"
+        yield f"<ul>{''.join(items)}</ul>"
+
+
+def _day(timestamp: str) -> str:
+    return "-".join(filter(None, (timestamp[:4], timestamp[4:6], timestamp[6:8])))
+
+
+MOST_CHANGED = 32 << 20  # bytes of a document; links in a longer one stay as they are
+_LARGE = 64 << 20  # what grows to more than this, and a thousandfold, is a bomb
+_RATIO = 1100  # gzip cannot reach it
+_MARKUP = frozenset(("image/svg+xml", "application/xhtml+xml"))
+
+
+@dataclass
+class ExportCounts:
+    """What was written."""
+
+    files: int = 0
+    size: int = 0  # bytes
+    troubles: list[str] = field(default_factory=list)
+
+
+def write_export(
+    holdings: Holdings, plan: ExportPlan, target: ExportFolder, site: ExportedSite, tell: Callable[[int], None]
+) -> ExportCounts:
+    """Write the files of *plan*, made of *holdings*, into *target*; *tell* is told how many there are."""
+    tally = ExportCounts(troubles=plan.troubles)
+    for number, file in enumerate(sorted(plan.files, key=lambda file: (file.warc, file.offset))):
+        tell(number)
+        try:
+            tally.size += _write(holdings, file, target, site, plan)
+            tally.files += 1
+        except DamagedRecord as torn:
+            plan.trouble(f"{file.url}: {file.warc} {torn}")
+        except _MissingError as missing:
+            plan.trouble(f"{file.url}: {missing}")
+    return tally
+
+
+def finish(target: ExportFolder, plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> None:
+    """Write the page that leads to the others."""
+    target.put(FRONT, [page(plan, seeds, site).encode()])
+    target.finish()
+
+
+class _MissingError(Exception):
+    """There is no such record."""
+
+
+def _write(holdings: Holdings, file: PlannedFile, target: ExportFolder, site: ExportedSite, plan: ExportPlan) -> int:
+    with ExitStack() as stack:
+        try:
+            record = stack.enter_context(holdings.record_at(file.warc, file.offset))
+        except ArchiveError as error:
+            raise _MissingError(str(error)) from None
+        answer = read_answer(record)
+        decoded = answer.decoded()
+        pieces = _no_bomb(decoded, record.size or 0, lambda: plan.trouble(f"{file.url}: cut, for it is a bomb"))
+        size = target.put(file.path, _changed(file, answer, pieces, site))
+    for note in decoded.notes:
+        plan.trouble(f"{file.url}: {note}")
+    if answer.truncated:
+        plan.trouble(f"{file.url}: it was cut when it was captured ({answer.truncated})")
+    return size
+
+
+def _no_bomb(pieces: Iterable[bytes], stored: int, tell: Callable[[], None]) -> Iterator[bytes]:
+    most, size = max(_LARGE, stored * _RATIO), 0
+    for piece in pieces:
+        size += len(piece)
+        if size > most:
+            tell()
+            return
+        yield piece
+
+
+def _changed(file: PlannedFile, answer: StoredResponse, pieces: Iterator[bytes], site: ExportedSite) -> Iterator[bytes]:
+    """The payload with its references changed, if it has any that can be."""
+    begin = beginning(pieces, TELLING)
+    document = Document(file.url, answer.framing.media_type, charset(answer.framing), begin, Hop.REQUISITE)
+    kind = kind_of(document)
+    if kind in (Kind.HTML, Kind.CSS) or (kind is Kind.XML and document.media_type in _MARKUP):
+        for piece in pieces:
+            begin += piece
+            if len(begin) > MOST_CHANGED:
+                break
+        else:
+            yield _rewritten(file, kind, begin, document.charset, site)
+            return
+    yield from chain((begin,), pieces)
+
+
+def _rewritten(file: PlannedFile, kind: Kind, body: bytes, header: str | None, site: ExportedSite) -> bytes:
+    read = {Kind.HTML: of_html, Kind.CSS: of_css, Kind.XML: of_xml}[kind]
+    encoding = read(body, header)
+    seen = view(body, encoding)
+    if seen is None:
+        return body
+    if kind is Kind.CSS:
+        page = ExportedPage(site, file.url, file.path)
+        text = rewrite_links.rewritten(seen.text, page, seen.meaning)
+        return seen.back(rewrite_links.labelled(body, text, encoding) if header else text)
+    page = ExportedPage(site, file.url, file.path, encoding=encoding)
+    xml = kind is Kind.XML
+    text = rewrite_html.rewritten(seen.text, page, seen.meaning, xml=xml)
+    return seen.back(rewrite_html.labelled(body, text, encoding, xml=xml) if header else text)

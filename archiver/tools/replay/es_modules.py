@@ -1,0 +1,347 @@
+"""How an ECMAScript module is changed so that it runs in a replay. Pure.
+
+pywb wraps a classic script in a block. A module cannot be wrapped, because `import` and `export` must stand at its top
+level. So the names that a replay replaces (`window`, `location` and others) are imported from a module of ours, and the
+specifiers of `import` and `export` become addresses in the replay, those of `import()` by our module when it runs.
+`import.meta.url` becomes the URL that the module had. Strings, comments and regular expressions keep their bytes.
+"""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from archiver import url
+
+NAMES = ("window", "globalThis", "self", "document", "location", "top", "parent", "frames", "opener")
+IMPORT = "__archiver_import"  # the function of our module that takes the place of import()
+RESOLVE = "__archiver_resolve"  # the one that makes what takes the place of import.meta.resolve
+_W = r"[\w$\x80-\U0010ffff]"
+_TOKEN = re.compile(
+    rf"""
+      (?P<skip>//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?)
+    | (?P<mark>[`{{}}()/])
+    | (?P<word>(?<!{_W})(?:import|export|const|let|var|function|class|location)(?!{_W}))
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_REGEX = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
+_SHEBANG = re.compile(r"#!.*\n?")
+_TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
+_BEFORE_REGEX = frozenset(("return", "typeof", "case", "in", "of", "delete", "void", "instanceof", "new", "do", "else"))
+_BEFORE_REGEX |= {"throw", "await", "yield", "default", "extends"}
+_CONTROLS = frozenset(("if", "while", "for", "with", "switch", "catch"))
+_LAST_WORD = re.compile(rf"{_W}+\Z")
+_WORD = re.compile(rf"{_W}+")
+_PART = re.compile(
+    rf"""(?P<gap>\s+|/\*.*?\*/|//[^\n]*)|(?P<word>{_W}+)|(?P<mark>[{{}}*,])|(?P<text>"[^"\\\n]*"|'[^'\\\n]*')""",
+    re.DOTALL,
+)
+_META = re.compile(r"import\s*\.\s*meta\s*\.\s*(url|resolve)(?![\w$])")
+_CALL = re.compile(r"import(?:\s|/\*.*?\*/)*\(", re.DOTALL)
+_METHOD = re.compile(r"[^()]{0,200}\)\s*\{")  # behind the bracket: `import(name) {` is a method, and no import
+_NEXT = re.compile(rf"\s*(\*?\s*{_W}+|[{{\[])")
+_AFTER_COMMA = re.compile(rf",\s*({'|'.join(NAMES)})\s*(?=[=,;])")
+_SETS_LOCATION = re.compile(r"(?<![.\w$\x80-\U0010ffff])location\s*=(?!=)")
+_LONGEST_PATTERN = 4096  # characters of a destructuring pattern
+_MOST_PARTS = 50_000  # words and marks of one import
+_WEB = ("http://", "https://", "/", "./", "../")
+
+Edit = tuple[int, int, str]  # from, to, what takes the place
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleContext:
+    """Where a module stands: its URL, what the addresses of modules begin with in the replay, and our own module."""
+
+    base: str
+    prefix: str
+    ours: str
+    worker: bool = False
+
+    def address(self, specifier: str) -> str:
+        """Where the replay has the module that *specifier* names; a bare name is for the import map."""
+        if not specifier.startswith(_WEB) or specifier.startswith(self.prefix):
+            return specifier
+        found = url.join(self.base, specifier)
+        return specifier if found is None else self.prefix + found
+
+
+@dataclass(slots=True)
+class ParsedModule:
+    """What a module's text holds, as far as it has to be changed."""
+
+    text: str
+    literals: list[tuple[int, int]] = field(default_factory=list)  # strings, comments, regular expressions: in order
+    urls: list[tuple[int, int]] = field(default_factory=list)  # `import.meta.url`
+    resolves: list[tuple[int, int]] = field(default_factory=list)  # `import.meta.resolve`
+    calls: list[tuple[int, int]] = field(default_factory=list)  # `import(`
+    specifiers: list[tuple[int, int]] = field(default_factory=list)  # without their quotes
+    fields: set[int] = field(default_factory=set)  # where `location` is a field of a class
+    declared: set[str] = field(default_factory=set)  # at the top level
+    turns: list[int] = field(default_factory=list)  # where the top level ends, begins, ends …
+
+    def is_literal(self, at: int) -> bool:
+        """Whether the character at *at* belongs to a string, a comment or a regular expression."""
+        found = bisect_right(self.literals, (at, len(self.text))) - 1
+        return found >= 0 and at < self.literals[found][1]
+
+    def is_top(self, at: int) -> bool:
+        """Whether *at* lies in no bracket."""
+        return bisect_right(self.turns, at) % 2 == 0
+
+
+def rewritten(parsed: ParsedModule, place: ModuleContext, others: Iterable[Edit] = ()) -> str:
+    """The module as the replay serves it, with *others* changed too."""
+    base, prefix = literal(place.base), literal(place.prefix)
+    edits = [(start, end, base) for start, end in parsed.urls]
+    edits += [(start, end, f"{RESOLVE}({base},import.meta)") for start, end in parsed.resolves]
+    edits += [(start, end, f"{IMPORT}({prefix},{base},") for start, end in parsed.calls]
+    edits += [(start, end, place.address(parsed.text[start:end])) for start, end in parsed.specifiers]
+    if shebang := _SHEBANG.match(parsed.text):  # it may stand at the very beginning only
+        return shebang[0] + head(parsed, place) + _applied(parsed.text, [(0, shebang.end(), ""), *edits, *others])
+    return head(parsed, place) + _applied(parsed.text, [*edits, *others])
+
+
+def head(parsed: ParsedModule, place: ModuleContext) -> str:
+    """What stands before the module: the names that it uses, as a page of the site would see them."""
+    used = set(_WORD.findall(parsed.text)) - parsed.declared
+    names = [name for name in NAMES if name in used]
+    if place.worker:
+        names = ["location"] if "location" in names else []
+    wanted = [*names, *[IMPORT] * bool(parsed.calls), *[RESOLVE] * bool(parsed.resolves)]
+    let = ""
+    if place.worker and names:
+        wanted.remove("location")
+        let = f"let location=new URL({literal(place.base)});"
+    elif "location" in names and any(not parsed.is_literal(at.start()) for at in _SETS_LOCATION.finditer(parsed.text)):
+        wanted[wanted.index("location")] = "location as __archiver_location"  # an imported name cannot be set
+        let = "let location=__archiver_location;"
+    return (f"import {{{', '.join(wanted)}}} from {literal(place.ours)};" if wanted or place.worker else "") + let
+
+
+def import_map(text: str, place: ModuleContext) -> str:
+    """The import map *text* with addresses in the replay; as it is where it is not one."""
+    try:
+        found = json.loads(text)
+        imports, scopes = found.get("imports", {}), found.get("scopes", {})
+        changed = {
+            "imports": _addresses(imports, place),
+            "scopes": {place.address(scope): _addresses(inside, place) for scope, inside in scopes.items()},
+        }
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return text
+    return json.dumps({key: value for key, value in changed.items() if value}).replace("<", "\\u003c")
+
+
+def _addresses(imports: dict[str, str | None], place: ModuleContext) -> dict[str, str | None]:
+    return {place.address(name): to if to is None else place.address(to) for name, to in imports.items()}
+
+
+def parse(text: str) -> ParsedModule:
+    """Find what has to be changed in the module *text*; in one pass, whatever it holds."""
+    return _ModuleReader(text).read()
+
+
+class _ModuleReader:
+    """One pass through a module's text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found = ParsedModule(text)
+        # `{` block, `f` body of a function, `k` of a class, `t` inside a template, `(`, `c` the bracket of if, while …
+        self._open: list[str] = []
+        self._class: int | None = None  # how much is open where the body of a class begins next
+        self._comment = (-1, -1)  # the last one
+        self._closed_control = -1  # where the bracket of an `if (…)` ended last
+        self._functions = 0  # how many bodies are open
+
+    def read(self) -> ParsedModule:
+        at = 0
+        while match := _TOKEN.search(self._text, at):
+            start, at = match.span()
+            if match["skip"] is not None:
+                self._found.literals.append((start, at))
+                if self._text[start] == "/":
+                    self._comment = (start, at)
+            elif match["mark"] is not None:
+                at = self._mark(match["mark"], start)
+            else:
+                at = self._word(match["word"], start, at)
+        for comma in _AFTER_COMMA.finditer(self._text):
+            if self._found.is_top(comma.start()) and not self._found.is_literal(comma.start()):
+                self._found.declared.add(comma[1])
+        return self._found
+
+    def _mark(self, mark: str, start: int) -> int:
+        if mark == "`":
+            return self._template(start)
+        if mark == "/":
+            found = _REGEX.match(self._text, start) if self._may_be_regex(start) else None
+            if found is None:
+                return start + 1
+            self._found.literals.append(found.span())
+            return found.end()
+        if mark == "{":
+            self._push(self._kind(start), start)
+        elif mark == "(":
+            self._push("c" if self._word_before(start) in _CONTROLS else "(", start)
+        elif self._open:
+            closed = self._open.pop()
+            self._functions -= closed == "f"
+            if closed == "c":
+                self._closed_control = start
+            if not self._open:
+                self._found.turns.append(start + 1)
+            if closed == "t":
+                return self._template(start)
+        return start + 1
+
+    def _push(self, kind: str, start: int) -> None:
+        if not self._open:
+            self._found.turns.append(start)
+        self._open.append(kind)
+        self._functions += kind == "f"
+
+    def _template(self, start: int) -> int:
+        """Pass over the text of a template that goes on behind *start*."""
+        found = _TEMPLATE.match(self._text, start + 1)
+        end = found.end() if found else start + 1
+        self._found.literals.append((start, end))
+        if self._text.startswith("${", end):
+            self._push("t", end)
+            return end + 2
+        return end + 1
+
+    def _word(self, word: str, start: int, end: int) -> int:
+        before = self._before(start)
+        if before >= 0 and self._text[before] == "." and self._text[max(before - 2, 0) : before + 1] != "...":
+            return end  # the name of a member
+        if word == "location":
+            if self._open[-1:] == ["k"]:
+                self._found.fields.add(start)
+            return end
+        if word == "class":
+            self._class = len(self._open)
+        if word == "import":
+            return self._import(start, end)
+        if word == "export":
+            return end if self._open else self._static(end, of_export=True) or end
+        if not self._open or (word == "var" and not self._functions):
+            self._declaration(end)
+        return end
+
+    def _import(self, start: int, end: int) -> int:
+        if meta := _META.match(self._text, start):
+            (self._found.urls if meta[1] == "url" else self._found.resolves).append(meta.span())
+            return meta.end()
+        if call := _CALL.match(self._text, start):
+            if _METHOD.match(self._text, call.end()):
+                return end
+            self._found.calls.append(call.span())
+            self._push("(", call.end() - 1)
+            return call.end()
+        return end if self._open else self._static(end, of_export=False) or end
+
+    def _static(self, at: int, *, of_export: bool) -> int | None:
+        """Behind what is imported from a specifier, which is noted; None where there is none."""
+        named: set[str] = set()
+        depth, ready = 0, not of_export
+        for count in range(_MOST_PARTS):
+            part = _PART.match(self._text, at)
+            if part is None:
+                return None
+            at = part.end()
+            if part["gap"] is not None:
+                continue
+            if part["text"] is not None:
+                if ready and not depth:
+                    self._found.specifiers.append((part.start() + 1, at - 1))
+                    self._found.literals.append(part.span())
+                    self._found.declared |= set() if of_export else named
+                    return at
+                ready = False
+                continue
+            if of_export and not count and part[0] not in {"*", "{"} and not part["gap"]:
+                return None
+            if part[0] in {"import", "export"}:
+                return None
+            depth += (part[0] == "{") - (part[0] == "}")
+            ready = part[0] == "from" and not depth
+            named.add(part[0])
+        return None
+
+    def _declaration(self, at: int) -> None:
+        """Note the names that are declared from *at* on: the first one, or all of a pattern."""
+        found = _NEXT.match(self._text, at)
+        if found is None:
+            return
+        if found[1] not in {"{", "["}:
+            self._found.declared.add(found[1].lstrip("* \t\r\n"))
+            return
+        depth, start = 0, found.start(1)
+        for place in range(start, min(start + _LONGEST_PATTERN, len(self._text))):
+            depth += (self._text[place] in "{[") - (self._text[place] in "}]")
+            if not depth:
+                self._found.declared.update(_WORD.findall(self._text, start, place))
+                return
+
+    def _before(self, at: int) -> int:
+        """Where the last character before *at* is that is neither white space nor of a comment; -1 where none is."""
+        at -= 1
+        while at >= 0:
+            if at == self._comment[1] - 1:
+                at = self._comment[0] - 1
+            elif self._text[at].isspace():
+                at -= 1
+            else:
+                break
+        return at
+
+    def _word_before(self, at: int) -> str:
+        end = self._before(at) + 1
+        found = _LAST_WORD.search(self._text, max(end - 64, 0), end)
+        return found[0] if found else ""
+
+    def _kind(self, at: int) -> str:
+        """What the `{` at *at* begins."""
+        if self._class == len(self._open):
+            self._class = None
+            return "k"
+        before = self._before(at)
+        if before >= 0 and self._text[before] == ")":
+            return "{" if before == self._closed_control else "f"
+        return "f" if self._text[max(before - 1, 0) : before + 1] == "=>" else "{"
+
+    def _may_be_regex(self, at: int) -> bool:
+        before = self._before(at)
+        if before < 0:
+            return True
+        character = self._text[before]
+        if character == ")":
+            return before == self._closed_control
+        if character in "]`\"'" or self._text[max(before - 1, 0) : before + 1] in {"++", "--"}:
+            return False
+        if _WORD.match(character):
+            return self._word_before(at) in _BEFORE_REGEX
+        return True
+
+
+def literal(text: str) -> str:
+    """*text* as JavaScript writes a string, also inside of a page."""
+    return json.dumps(text).replace("<", "\\u003c")
+
+
+def _applied(text: str, edits: Iterable[Edit]) -> str:
+    return "".join(_pieces(text, sorted(edits)))
+
+
+def _pieces(text: str, edits: list[Edit]) -> Iterator[str]:
+    at = 0
+    for start, end, instead in edits:
+        if start >= at:
+            yield text[at:start]
+            yield instead
+            at = end
+    yield text[at:]

@@ -1,0 +1,249 @@
+"""pywb's rewriters with modules in them: `<script type="module">`, import maps, module workers, and what they import.
+
+pywb asks `get_rewriter` which class rewrites an answer, by the modifier in the request (`esm_` for a module, `wkrm_`
+for a worker that is one). Its classes are only derived from. This is imported only where pywb is installed.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+from pywb.apps.frontendapp import FrontEndApp
+from pywb.apps.rewriterapp import RewriterApp
+from pywb.rewrite.default_rewriter import RewriterWithJSProxy
+from pywb.rewrite.html_rewriter import HTMLRewriter
+from pywb.rewrite.regex_rewriters import JSWombatProxyRewriter, JSWombatProxyRules, RegexRewriter
+from pywb.rewrite.templateview import JinjaEnv
+from pywb.rewrite.url_rewriter import UrlRewriter
+from pywb.warcserver.index.cdxobject import CDXObject
+from pywb.warcserver.index.indexsource import BaseIndexSource
+from pywb.warcserver.warcserver import register_source
+
+from archiver.tools.replay.es_modules import Edit, ModuleContext, ParsedModule, import_map, literal, parse, rewritten
+from archiver.tools.replay.sources import ReplaySource
+
+MODULE, WORKER = "esm_", "wkrm_"
+_WHOLE_DIGEST = re.compile(r"digest:(?:[A-Za-z0-9-]+:)?[A-Za-z0-9+/=_-]{32,}")
+_OTHER_SCHEME = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_LARGEST = 64 << 20  # bytes of a module that is rewritten; a larger one goes out as it is
+_SCRIPTS = ("text/ecmascript", "application/ecmascript", "text/jscript", "text/x-javascript", "text/javascript1.5")
+
+
+def _place(urls: UrlRewriter, base: UrlRewriter, mod: str = MODULE) -> ModuleContext:
+    """Where a module stands whose own rewriter of URLs is *urls*; what it names is relative to that of *base*."""
+    wburl = urls.wburl
+    stamp = wburl.timestamp
+    if mod != wburl.mod:  # named by a page, which says for its scripts when it was captured
+        stamp = (urls.rewrite_opts.get("cdx") or {}).get("timestamp", stamp)
+    prefix = urls.rel_prefix + f"{stamp}{MODULE}/"
+    ours = "archiver_modules.js"
+    if mod == WORKER:
+        ours = f"archiver_worker.js?{urlencode({'prefix': urls.full_prefix, 'url': wburl.url})}"
+    return ModuleContext(base.wburl.url, prefix, urls.pywb_static_prefix + ours, worker=mod == WORKER)
+
+
+_CHECK = "((self.__WB_check_loc && self.__WB_check_loc(location, arguments)) || {})"
+_CHECK_IN_MODULES = "((()=>{try{return globalThis.__WB_check_loc(location,[])}catch{}})()||{})"
+
+
+class _Rules(JSWombatProxyRules):  # type: ignore[misc] # pywb has no types
+    """pywb's rules for scripts, in words that modules may hold.
+
+    Not everywhere in a module may `arguments` be named, `self` is a common name of one's own, and a `location` that is
+    being declared cannot be asked.
+    """
+
+    def compile_rules(self, rules: Any) -> Any:
+        """See pywb."""
+        for number, (pattern, change, count) in enumerate(rules):
+            rules[number] = (pattern, partial(_in_modules, change), count)
+        return super().compile_rules(rules)
+
+
+def _in_modules(change: Any, text: str, rewriter: Any) -> str:
+    return str(change(text, rewriter)).replace(_CHECK, _CHECK_IN_MODULES)
+
+
+class ModuleRewriter(RegexRewriter):  # type: ignore[misc] # pywb has no types
+    """Rewrites a whole module."""
+
+    rules_factory = _Rules()
+
+    def __call__(self, rwinfo: Any) -> Iterator[bytes]:
+        """The module in an answer, read whole."""
+        return self._whole(rwinfo.content_stream)
+
+    def rewrite_module(self, text: str, place: ModuleContext) -> str:
+        """*text* as the replay serves it."""
+        parsed = parse(text)
+        return rewritten(parsed, place, self._others(parsed))
+
+    def _whole(self, stream: Any) -> Iterator[bytes]:
+        try:
+            data = b""
+            while len(data) <= _LARGEST and (piece := stream.read(1 << 20)):
+                data += piece
+            if len(data) <= _LARGEST:
+                mark = b"\xef\xbb\xbf"  # a browser takes it for no part of the text, at the beginning only
+                text = data.removeprefix(mark).decode("latin-1")  # each byte stays as it is
+                place = _place(self.url_rewriter, self.url_rewriter, self.url_rewriter.wburl.mod)
+                yield self.rewrite_module(text, place).encode("latin-1", "replace")
+                return
+            yield data
+            while piece := stream.read(1 << 16):
+                yield piece
+        finally:
+            stream.close()
+
+    def _others(self, parsed: ParsedModule) -> Iterator[Edit]:
+        """What pywb's own rules change, outside of strings and comments."""
+        for match in self.regex.finditer(parsed.text):
+            start, end = match.span()
+            field = start + match[0].find("location") in parsed.fields  # of a class, and no assignment
+            if not (field or parsed.is_literal(start) or parsed.is_literal(end - 1)):
+                yield start, end, self.replace(match)
+
+
+class ScriptRewriter(JSWombatProxyRewriter):  # type: ignore[misc] # pywb has no types
+    """Rewrites a classic script, which may import modules too."""
+
+    def __init__(self, rewriter: UrlRewriter, extra_rules: Any = None) -> None:
+        base = (
+            literal(rewriter.wburl.url) if rewriter.wburl.mod == "js_" else "document.baseURI"
+        )  # as it stands in a page
+        wombat = f"____wb_rewrite_import__({base},"
+        rule = (r"(?<![\w$.\"'`])import\s*\((?![^()]{0,200}\)\s*\{)", lambda _text, _rewriter: wombat, 0)
+        super().__init__(rewriter, extra_rules=[*(extra_rules or []), rule])
+
+
+class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
+    """Rewrites a page, with the modules and the import maps in it."""
+
+    url_rewriter: Any
+
+    def __init__(self, url_rewriter: UrlRewriter, *arguments: Any, **others: Any) -> None:
+        super().__init__(url_rewriter, *arguments, **others)
+        self._page = url_rewriter
+        self._modules = ModuleRewriter(url_rewriter)
+        self._held: list[str] = []
+        self._kind = ""
+
+    def _rewrite_tag_attrs(self, tag: str, tag_attrs: Any, set_parsing_context: bool = True) -> Any:  # noqa: FBT001, FBT002 - pywb's
+        kind = (self.get_attr(tag_attrs, "type") or "").strip().lower() if tag == "script" else ""
+        if kind not in {"module", "importmap"}:
+            return super()._rewrite_tag_attrs(tag, tag_attrs, set_parsing_context)
+        if set_parsing_context and not self._wb_parse_context:
+            self._kind = kind
+        handlers = self.rewrite_tags["script"]
+        self.rewrite_tags["script"] = dict.fromkeys(handlers, MODULE)
+        urls, self.url_rewriter = self.url_rewriter, _Modules(self.url_rewriter, self._here().prefix)
+        try:
+            return super()._rewrite_tag_attrs(tag, tag_attrs, set_parsing_context)
+        finally:
+            self.rewrite_tags["script"], self.url_rewriter = handlers, urls
+
+    def _rewrite_link_href(self, attr_value: str, tag_attrs: Any, rw_mod: str) -> Any:
+        rels = (self.get_attr(tag_attrs, "rel") or "").lower().split()
+        if "modulepreload" in rels and "worker" not in (self.get_attr(tag_attrs, "as") or ""):
+            return _Modules(self.url_rewriter, self._here().prefix).rewrite(attr_value.strip())
+        return super()._rewrite_link_href(attr_value, tag_attrs, rw_mod)
+
+    def _set_parse_context(self, tag: str, tag_attrs: Any) -> None:
+        if self._kind and tag == "script":
+            self._wb_parse_context = "script"
+        else:
+            super()._set_parse_context(tag, tag_attrs)
+
+    def parse_data(self, data: str) -> None:
+        """Keep what stands in a module until its end."""
+        if self._kind:
+            self._held.append(data)
+        else:
+            super().parse_data(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Write the module that ends here."""
+        if self._kind and tag == "script":
+            text, place = "".join(self._held), self._here()
+            if text.strip():
+                change = import_map if self._kind == "importmap" else self._modules.rewrite_module
+                self.out.write(change(text, place))
+            self._held, self._kind = [], ""
+        super().handle_endtag(tag)
+
+    def _here(self) -> ModuleContext:
+        return _place(self._page, self.url_rewriter)
+
+
+class _Modules:
+    """A rewriter of URLs by which all are addresses of modules, wherever they lead."""
+
+    NO_REWRITE_URI_PREFIX = UrlRewriter.NO_REWRITE_URI_PREFIX
+
+    def __init__(self, urls: UrlRewriter, prefix: str) -> None:
+        self._place = ModuleContext(urls.wburl.url, prefix, "")
+
+    def rewrite(self, address: str, _mod: str = MODULE, _force_abs: bool = False) -> str:  # noqa: FBT001, FBT002 - pywb's
+        """The address in the replay."""
+        if _OTHER_SCHEME.match(address):
+            return address
+        return self._place.address(address if address.startswith(("http:", "https:", "/")) else f"./{address}")
+
+
+class _RewriterChoice(RewriterWithJSProxy):  # type: ignore[misc] # pywb has no types
+    """Says which class rewrites an answer."""
+
+    rewrite_types: ClassVar[dict[str, str]] = {**RewriterWithJSProxy.rewrite_types, **dict.fromkeys(_SCRIPTS, "js")}
+
+    def get_rewriter(self, rw_type: str, rwinfo: Any = None) -> Any:
+        """The class for *rw_type*, which is what the answer holds."""
+        if rw_type == "js" and rwinfo is not None:
+            return ModuleRewriter if rwinfo.url_rewriter.wburl.mod in {MODULE, WORKER} else ScriptRewriter
+        return PageRewriter if rw_type == "html" else super().get_rewriter(rw_type, rwinfo)
+
+
+class _Rewriting(RewriterApp):  # type: ignore[misc] # pywb has no types
+    """pywb's part that rewrites, with these rewriters, and with templates of its own package only."""
+
+    def __init__(self, framed_replay: bool, config: Any = None, paths: Any = None) -> None:  # noqa: FBT001 - pywb's
+        templates = JinjaEnv(paths=[], globals={"static_path": "static"}, extensions=["jinja2.ext.i18n"])
+        templates.jinja_env.install_null_translations()
+        super().__init__(framed_replay, jinja_env=templates, config=config, paths=paths)
+        self.js_proxy_rw = _RewriterChoice(replay_mod=self.replay_mod)
+
+
+class Application(FrontEndApp):  # type: ignore[misc] # pywb has no types
+    """pywb as it is served here."""
+
+    REWRITER_APP_CLS = _Rewriting
+
+
+class _Captures(BaseIndexSource):  # type: ignore[misc] # pywb has no types
+    """An index for pywb, of a shelf."""
+
+    def __init__(self, shelf: ReplaySource) -> None:
+        self._shelf = shelf
+
+    def load_index(self, params: Any) -> Iterator[CDXObject]:
+        """The captures that pywb asks for; for a revisit it asks for those with its digest."""
+        if self._shelf.originals_only and not any(map(_WHOLE_DIGEST.fullmatch, params.get("filter", []))):
+            return iter(())
+        return map(CDXObject, self._shelf.lines(params["key"], params["end_key"]))
+
+    @classmethod
+    def init_from_config(cls, config: Any) -> Any:
+        """An index for what *config* says, where it is ours."""
+        return cls(config["shelf"]) if "shelf" in config else None
+
+    @classmethod
+    def init_from_string(cls, _value: str) -> None:
+        """None: ours have no name."""
+
+
+def application(config: Path, custom: dict[str, Any]) -> Application:
+    """The application that *custom* describes; the file *config* keeps it from looking for another."""
+    register_source(_Captures)
+    return Application(config_file=str(config), custom_config=custom)

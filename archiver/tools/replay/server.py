@@ -1,0 +1,187 @@
+"""Serve archives with pywb, on this machine only, one or several as one, which may lie anywhere.
+
+pywb runs inside this process, so that it ends with it and leaves no orphan. It works in an empty temporary directory,
+with the templates and static files of its own package: in the directory of a collection it would take those of the
+collection, and run them. What it may see of a collection it asks `shelves` for. Only requests that name this machine as
+their host are answered, so that no page of the web can read the archive by calling a name of its own our address.
+"""
+
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any
+
+from archiver.errors import ConfigError
+from archiver.tools.replay.sources import ReplaySource
+
+ADDRESS = "127.0.0.1"
+NAMES = (ADDRESS, "localhost", "[::1]")  # by which a browser on this machine may call us
+_RESERVED = frozenset({"static", "collinfo.json", "collections"})  # names that mean something else to pywb
+_ENDS = ("SIGINT", "SIGTERM", "SIGHUP")  # the last one: the terminal was closed
+_OTHERS = ("PYWB_CONFIG_FILE", "SOCKS_HOST")  # pywb would read them instead of our configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where a collection can be looked at."""
+
+    port: int
+    collection: str
+
+    @property
+    def root(self) -> str:
+        """The address of the collection's own page."""
+        return f"http://{ADDRESS}:{self.port}/{self.collection}/"
+
+    def page(self, url: str) -> str:
+        """The address at which the newest capture of *url* replays."""
+        return f"{self.root}{url}"
+
+
+def check_installed() -> None:
+    """Refuse where pywb is not there, with the command that installs it."""
+    if find_spec("pywb") is None:
+        raise ConfigError(
+            "replay needs pywb, which is not installed; install it, in the checkout, with: pip install '.[replay]'"
+        )
+
+
+def collection_name(path: Path) -> str:
+    """The name of a collection in addresses."""
+    bare = path.name.partition(".warc")[0].removesuffix(".wacz") if path.is_file() else path.resolve().name
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", bare).strip(".")
+    return name if name and name not in _RESERVED else "archive"
+
+
+def serve(shelves: Sequence[ReplaySource], name: str, port: int, started: Callable[[Served], None]) -> None:
+    """Serve *shelves* as one collection called *name* until a signal ends it; *started* is told where it is."""
+    with _ended_by_signals() as ended, _working_directory() as config:
+        _serve(_configuration(shelves, name, config), config, port, ended, lambda at: started(Served(at, name)))
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[list[int]]:
+    """The signals to end that came meanwhile; an exception in their place could be lost in pywb, which catches all."""
+    asked: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+
+    for end in _numbers():
+        signal.signal(end, note)
+    yield asked
+
+
+def _numbers() -> list[signal.Signals]:
+    """The signals that end it; not the one that `nohup` has turned off."""
+    known = [getattr(signal, name) for name in _ENDS if hasattr(signal, name)]
+    return [end for end in known if signal.getsignal(end) != signal.SIG_IGN or end == signal.SIGINT]
+
+
+@contextmanager
+def _working_directory() -> Iterator[Path]:
+    """The configuration file for pywb, while an empty directory is the working directory."""
+    with TemporaryDirectory(prefix="archiver-replay-") as folder:
+        empty = Path(folder, "empty")
+        empty.mkdir()
+        config = Path(folder, "config.yaml")
+        config.write_text("{}", encoding="utf-8")
+        for variable in _OTHERS:
+            os.environ.pop(variable, None)
+        back = Path.cwd()
+        sys.path[:] = [place for place in sys.path if place and Path(place).resolve() != back.resolve()]
+        os.chdir(empty)
+        try:
+            yield config
+        finally:
+            os.chdir(back)  # where the folder can be removed from, on any system
+
+
+def _configuration(shelves: Sequence[ReplaySource], name: str, config: Path) -> dict[str, Any]:
+    def path_of(file: str, found: Any) -> str | None:
+        return shelves[int(found["source-coll"])].path(file)
+
+    collection = {
+        "index_group": {str(number): {"type": _KIND, "shelf": shelf} for number, shelf in enumerate(shelves)},
+        "timeout": 60,  # seconds for an index to answer; pywb takes 5, and leaves a slower one out
+        "archive_paths": [path_of],
+    }
+    return {
+        "collections": {name: collection},
+        "collections_root": str(config.with_name("none")),
+        "enable_auto_colls": False,
+        "framed_replay": True,
+        "static_dir": str(Path(__file__).with_name("static")),
+    }
+
+
+_KIND = "archiver"  # of an index, in a configuration
+
+
+def _serve(custom: dict[str, Any], config: Path, port: int, ended: list[int], started: Callable[[int], None]) -> None:
+    from gevent import monkey, signal_handler  # noqa: PLC0415 - of the extra `replay`
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of TLS made before; nothing here speaks TLS
+        monkey.patch_all()  # pywb talks to itself over a socket, and would wait for itself for ever
+    from gevent.event import Event  # noqa: PLC0415 - as above
+    from gevent.pywsgi import WSGIServer  # noqa: PLC0415 - as above
+    from pywb.utils.geventserver import RequestURIWSGIHandler  # noqa: PLC0415 - as above
+
+    from archiver.tools.replay.rewriter import application  # noqa: PLC0415 - as above
+
+    app = application(config, custom)
+    inner = app.warcserver_server.server
+    server = WSGIServer((ADDRESS, port), app, handler_class=RequestURIWSGIHandler, log=None)
+    inner.log = server.log  # no line for each request
+    over = Event()
+    for end in _numbers():
+        signal_handler(end, over.set)
+    try:
+        server.start()
+    except OSError as error:
+        raise ConfigError(
+            f"port {port} cannot be used: {_words(error)}; choose another with --port, or 0 for a free one"
+        ) from None
+    server.application = only_ours(app, server.server_port)
+    inner.application = only_ours(inner.application, inner.server_port)
+    if ended:
+        raise KeyboardInterrupt
+    started(server.server_port)
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):  # pywb prints to it
+        over.wait()
+        server.stop(timeout=1)
+
+
+def only_ours(app: Any, port: int) -> Any:
+    """*app* for requests to this machine by one of its own names; others are refused.
+
+    A page of the web may give its own name our address (DNS rebinding); its scripts could then read every answer.
+    """
+    hosts = {f"{name}:{port}" for name in NAMES} | ({*NAMES} if port == 80 else set())
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ.get("HTTP_HOST", "").strip().lower() in hosts:
+            return app(environ, start_response)  # type: ignore[no-any-return] # pywb has no types
+        text = (
+            f"This is a replay on one machine. It answers at http://{ADDRESS}:{port}/ and at no other name.\n".encode()
+        )
+        fields = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(text)))]
+        start_response("421 Misdirected Request", fields)
+        return [text]
+
+    return answer
+
+
+def _words(error: OSError) -> str:
+    """What went wrong, without the address that gevent adds."""
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -1,0 +1,138 @@
+"""What pywb may see of a collection that a stranger may have made: lines of its index, and WARC files in its archive.
+
+pywb trusts a collection. It would run the templates in one, follow any link and any name that leads out of it, and
+fetch what an index names as `load_url` from the live web. So it is given no folder. It asks here for lines of the
+index, which are read by our own readers and have known fields only, and for the path of a WARC file, which is a regular
+file inside the archive.
+"""
+
+import json
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from heapq import merge
+from itertools import takewhile
+from pathlib import Path
+from typing import Protocol
+
+from archiver.collection.dedup_sources import index_files
+from archiver.collection.index_search import Source, source
+from archiver.collection.layout import Layout
+from archiver.storage import OPEN
+from archiver.warc import cdx
+from archiver.warc.cdxj import IndexEntry
+
+_TRIES = 10  # times that index files disappear while they are being opened
+_LONGEST_STAMP = 20
+
+
+class ReplaySource(Protocol):
+    """What is served of one archive.
+
+    Of one with `originals_only` a payload is shown only to a revisit elsewhere that has its digest: a received
+    crawl.toml can name any archive of the reader as its `dedup-from`, but cannot know what is in it.
+    """
+
+    originals_only: bool
+
+    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """The lines of the index from *start* on and before *end*, as CDXJ."""
+
+    def path(self, name: str) -> str | None:
+        """Where the WARC file is that the index calls *name*."""
+
+
+class FolderSource:
+    """A collection in a directory, whose crawl may be running."""
+
+    def __init__(self, directory: Path, *, originals_only: bool = False) -> None:
+        self.originals_only = originals_only
+        layout = Layout(directory.resolve())  # pywb works in another directory
+        self._index = _Index(layout.indexes)
+        self._archive = layout.archive.resolve()
+
+    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """See `Shelf`."""
+        return (_line(entry, entry.filename, entry.offset) for entry in self._index.entries(start, end))
+
+    def path(self, name: str) -> str | None:
+        """See `Shelf`. While it is written a file has another name, which it may lose at this moment."""
+        name = name.removesuffix(OPEN)
+        found = (_regular(self._archive, each) for each in (name, name + OPEN, name))
+        return next((str(path) for path in found if path is not None), None)
+
+
+class PackedSource:
+    """An archive whose WARC files lie inside other files: *places* has the file, the offset and the size of each."""
+
+    originals_only = False
+
+    def __init__(self, indexes: Path, places: Mapping[str, tuple[Path, int, int]]) -> None:
+        self._index = _Index(indexes)
+        self._places = places
+
+    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """See `Shelf`."""
+        for entry in self._index.entries(start, end):
+            name = entry.filename.removeprefix("archive/")
+            place = self._places.get(name)
+            if place is not None and 0 <= entry.offset < place[2]:
+                yield _line(entry, name, place[1] + entry.offset)
+
+    def path(self, name: str) -> str | None:
+        """See `Shelf`."""
+        place = self._places.get(name)
+        return None if place is None else str(place[0])
+
+
+class _Index:
+    """The index files in *folder*, opened as long as they stay what they are."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._opened: dict[Path, tuple[tuple[int, ...], Source]] = {}
+
+    def entries(self, start: bytes, end: bytes) -> Iterator[IndexEntry]:
+        """Every capture between two keys, file by file merged by key."""
+        lines = merge(*(each.since(start) for each in self._sources()))
+        found = map(cdx.read_line, takewhile(lambda line: line < end, lines))
+        return (entry for entry in found if entry is not None and _is_sound(entry))
+
+    def _sources(self) -> list[Source]:
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                whole = self._folder.resolve()
+                paths = [path for path in index_files(self._folder) if _regular(whole, path.name)]
+                opened = {path: self._one(path) for path in paths}
+                self._opened = opened
+                return [each for _, each in opened.values()]
+        return []
+
+    def _one(self, path: Path) -> tuple[tuple[int, ...], Source]:
+        known = self._opened.get(path)
+        status = path.stat()
+        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if known is not None and known[0] == stamp:
+            return known
+        return stamp, source(path, path.open("rb"))
+
+
+def _is_sound(entry: IndexEntry) -> bool:
+    return entry.timestamp.isdigit() and entry.timestamp.isascii() and len(entry.timestamp) <= _LONGEST_STAMP
+
+
+def _line(entry: IndexEntry, name: str, offset: int) -> bytes:
+    """*entry* as a line of CDXJ, in which nothing else stands."""
+    said = {"url": entry.url, "mime": entry.mime, "status": entry.status, "digest": entry.digest}
+    said |= {"length": str(entry.length or "-"), "offset": str(offset), "filename": name}
+    text = json.dumps({key: value for key, value in said.items() if value})
+    return f"{entry.key} {entry.timestamp} {text}".encode("utf-8", "replace")
+
+
+def _regular(folder: Path, name: str) -> Path | None:
+    """The regular file *name* in *folder*, which is a real path, or in a folder below it; None where it is none."""
+    with suppress(OSError, ValueError, RuntimeError):
+        path = (folder / name).resolve(strict=True)
+        if path.is_relative_to(folder) and stat.S_ISREG(path.stat().st_mode):
+            return path
+    return None

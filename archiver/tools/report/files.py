@@ -1,0 +1,220 @@
+"""The files under `reports/`: everything as text, as JSON and as one page, a table for each question, and Heritrix's.
+
+Each is replaced whole, so a crash leaves the last one. Tables are written row by row: there may be many rows.
+A tab or a line break in a name is escaped, so that a row stays a row. `gathered` makes the same report without a file.
+
+Pages that answered 4xx or 5xx, each with the pages that link to it.
+
+crawl.db keeps the page that named a URL first. The others are in the metadata records of the pages, so the first
+`PAGES_READ` pages are looked through; what lies beyond, or cannot be read, costs nothing but completeness.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from archiver.collection.earlier_crawls import remembered
+from archiver.collection.layout import Layout
+from archiver.collection.records import links_at, record_at
+from archiver.errors import ArchiveError
+from archiver.frontier import figures, held, totals
+from archiver.humanize import printable
+from archiver.model import Hop
+from archiver.storage import replace_file, storage, sync_folder
+from archiver.tools.report import changes, heritrix, html, summary, verdict
+from archiver.tools.report import report as whole
+from archiver.tools.report.report import CrawlReport, FirstRows, Part, Row, Tables
+from archiver.tools.report.summary import Summary, iso
+from archiver.warc.members import DamagedRecord
+from archiver.warc.records import VisitMetadata
+
+HEAD = ("url", "status", "linked_from")
+PAGES_READ = 5000  # about a second
+MOST = 10_000  # broken pages for which more than the first link is looked for
+LINKS_KEPT = 10  # for each broken page
+LARGEST = 8 << 20  # bytes of a metadata record
+
+_ELSEWHERE = b"\r\noutlinksOf: "  # of a page that came again as it was
+_LINK = re.compile(rb"^outlink: (\S+) L ", re.MULTILINE)
+
+
+def rows(db: sqlite3.Connection, directory: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield (URL, status, a page that links to it) of the crawl in *directory*, in order of discovery."""
+    found = figures.broken_pages(db)
+    statuses: dict[str, int] = {}
+    linked: dict[str, list[str]] = {}
+    for url, status, via in found:
+        statuses[url], linked[url] = status, [via]
+        if len(linked) == MOST:
+            break
+    if linked:
+        _look_through(db, Layout(directory).archive, linked)
+    for url, pages in linked.items():
+        for page in pages:
+            yield url, statuses[url], page
+    yield from found
+
+
+def _look_through(db: sqlite3.Connection, folder: Path, linked: dict[str, list[str]]) -> None:
+    """Add to *linked* the pages that link to its URLs."""
+    for page, name, offset in figures.pages_stored(db, PAGES_READ):
+        for target in _targets(folder, name, offset):
+            pages = linked.get(target)
+            if pages is not None and len(pages) < LINKS_KEPT and page not in pages:
+                pages.append(page)
+
+
+def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
+    """Yield the links in the metadata record at *offset* of the WARC *name*; none where it cannot be read."""
+    with suppress(ArchiveError, DamagedRecord, OSError, ValueError), record_at(folder, name, offset) as record:
+        if record.type == "metadata" and (record.size or 0) <= LARGEST:
+            block = b"".join(record.pieces())
+            yield from (found[1].decode() for found in _LINK.finditer(block))
+            links_of = VisitMetadata.read(block).links_of if _ELSEWHERE in block else None
+            links = links_at(folder, *links_of) if links_of is not None else None
+            yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)
+
+
+PAGE = "report.html"
+SLOWEST = 50  # hosts
+_WIDTH = 20_000  # characters of a cell: the longest URL is shorter
+
+
+def write_reports(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Summary:
+    """Write every report of the crawl in *directory*, whose database is *db*; what was *found*, and what changed."""
+    folder = Layout(directory).reports
+    with storage(folder):
+        folder.mkdir(exist_ok=True)
+        sync_folder(directory)
+    tables = []
+    with _every(directory, db, found) as (parts, compared):
+        for name, head, rows in parts:
+            beginning = FirstRows(name, head)
+            _put(folder / f"{name}.tsv", _table(head, beginning.watched(rows)))
+            tables.append(beginning.table())
+    found = _with_changes(found, compared)
+    shown = _impersonal(found, directory)
+    _put(folder / "summary.txt", (f"{line}\n" for line in summary.lines(shown)))
+    _put(folder / "summary.json", [json.dumps(summary.as_json(shown), indent=2, ensure_ascii=False), "\n"])
+    report = whole.gathered(directory, db, shown, tables, now)
+    _put(folder / "report.txt", (f"{line}\n" for line in whole.lines(report)))
+    _put(folder / "report.json", [as_json(report), "\n"])
+    _put(folder / PAGE, html.pieces(report))
+    for name, lines in heritrix.reports(directory.absolute().name, db, shown):
+        _put(folder / name, lines)
+    return found
+
+
+def gathered(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> CrawlReport:
+    """The report of the crawl in *directory*, whose database is *db*; nothing is written."""
+    with _every(directory, db, found) as (parts, compared):
+        tables = list(whole.tables(parts))
+    return whole.gathered(directory, db, _impersonal(_with_changes(found, compared), directory), tables, now)
+
+
+def as_json(report: CrawlReport) -> str:
+    """*report* as a file of JSON has it."""
+    return json.dumps(whole.as_json(report), indent=2, ensure_ascii=False)
+
+
+@contextmanager
+def _every(
+    directory: Path, db: sqlite3.Connection, found: Summary
+) -> Iterator[tuple[Iterable[Part], changes.ChangeReport | None]]:
+    """Every table, and the comparison with earlier crawls, which is known when its table was read; None without any."""
+    parts: list[Part] = [(name, head, rows(db, found)) for name, (head, rows) in TABLES.items()]
+    with remembered(Layout(directory)) as memory:
+        compared = None if memory is None else changes.ChangeReport(db, memory)
+        if compared is not None:
+            parts.append(("changes", changes.HEAD, compared.rows()))
+        yield parts, compared
+
+
+def _with_changes(found: Summary, compared: changes.ChangeReport | None) -> Summary:
+    if compared is None:
+        return found
+    return replace(found, changes={what.value: compared.counts[what] for what in changes.UrlChange})
+
+
+def _impersonal(found: Summary, directory: Path) -> Summary:
+    """Return *found* without the paths of this machine: why a run ended may name a file in *directory*."""
+    ending = found.ending
+    for path in (directory.absolute(), directory.resolve()):
+        ending = ending.replace(str(path), path.name)
+    return replace(found, ending=ending)
+
+
+def _put(path: Path, text: Iterable[str]) -> None:
+    replace_file(path, lambda file: file.writelines(piece.encode() for piece in text))
+
+
+def _hosts(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    for host in figures.hosts(db):
+        revisits = host.identical + host.unmodified
+        yield (
+            *(host.key, host.archived, host.failed, host.excluded, host.waiting, host.captures, host.received),
+            revisits,
+        )
+
+
+def _slowest(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    for host in figures.slowest_hosts(db, SLOWEST):
+        yield host.key, f"{host.took / host.captures:.3f}", host.captures, f"{host.took:.1f}"
+
+
+def _truncated(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    for cut in figures.truncated(db):
+        yield cut.url, cut.status, cut.received, cut.why, iso(cut.timestamp / figures.MICRO)
+
+
+def _lost(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    for url in totals.lost(db):
+        yield url.url, url.reason, url.note, url.via
+
+
+def _seeds(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
+    for seed in found.seeds:
+        yield seed.url, seed.state, seed.status or "", seed.followed, verdict.seed_trouble(seed)
+
+
+def _verdict(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
+    for finding in found.verdict.findings:
+        yield finding.about, finding.words, finding.command
+
+
+def _broken(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
+    yield from rows(db, Path(path).parent)
+
+
+def _held(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
+    for each in held.held_patterns(db):
+        yield each.pattern, each.rule, each.urls, each.beyond, each.example
+
+
+TABLES: Tables = {
+    "verdict": (("about", "what", "go_on_with"), _verdict),
+    "seeds": (("seed", "state", "status", "urls_behind", "trouble"), _seeds),
+    "hosts": (("host", "archived", "failed", "excluded", "waiting", "captures", "bytes", "revisits"), _hosts),
+    "status-codes": (("status", "captures"), lambda db, _found: totals.statuses(db)),
+    "media-types": (("media_type", "captures", "bytes"), lambda db, _found: figures.media_types(db)),
+    "failure-reasons": (("reason", "urls"), lambda _db, found: found.failures),
+    "failures": (("url", "reason", "note", "via"), _lost),
+    "broken-pages": (HEAD, _broken),
+    "missing-requisites": (("url", "reason", "page"), lambda db, _found: figures.missing_requisites(db)),
+    "truncated": (("url", "status", "bytes", "ended_by", "date"), _truncated),
+    "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),
+    "revisits": (("why", "captures", "received_bytes", "saved_bytes"), lambda db, _found: figures.revisits(db)),
+    "held": (("pattern", "rule", "urls", "further_links", "example"), _held),
+    "refusals": (("rule", "links"), lambda db, _found: totals.refusals(db)),
+}
+
+
+def _table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
+    for row in chain([head], rows):
+        yield "\t".join(printable(str(cell), _WIDTH) for cell in row) + "\n"

@@ -1,0 +1,151 @@
+"""Heritrix's own report files, column for column, for tools that read them.
+
+Where Heritrix counts URIs by the thread that finished them, these count what crawl.db holds. Names are made one word:
+fields are parted by single spaces. The bytes are those received.
+"""
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from archiver.errors import ROBOTS_PRECLUDED, Failure
+from archiver.frontier import figures
+from archiver.frontier.figures import SeedFigures
+from archiver.humanize import printable
+from archiver.tools.report.summary import Summary
+
+RUNTIME_EXCEPTION = -5  # for a word that this version does not know
+_WIDTH = 20_000
+_TARGET = re.compile(r"redirects to (\S+)")
+_MOVED = (301, 302, 303, 307, 308)
+
+Report = tuple[str, Iterable[str]]  # name of the file, its lines
+
+
+def reports(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[Report]:
+    """Each file of the crawl called *name*: what it is called, and its text in pieces."""
+    yield "hosts-report.txt", _hosts(db)
+    yield "responsecode-report.txt", _codes(db)
+    yield "mimetype-report.txt", _types(db)
+    yield "seeds-report.txt", _seeds(db)
+    yield "crawl-report.txt", _crawl(name, db, found)
+
+
+def _word(text: str) -> str:
+    return re.sub(r"\s+", "%20", printable(text, _WIDTH).strip()) or "unknown"
+
+
+def _hosts(db: sqlite3.Connection) -> Iterator[str]:
+    yield (
+        "[#urls] [#bytes] [host] [#robots] [#remaining] [#novel-urls] [#novel-bytes] [#dup-by-hash-urls] "
+        "[#dup-by-hash-bytes] [#not-modified-urls] [#not-modified-bytes]\n"
+    )
+    for host in figures.named_hosts(db):
+        again = (host.identical, host.identical_bytes, host.unmodified, host.unmodified_bytes)
+        novel = host.captures - host.identical - host.unmodified
+        novel_bytes = host.received - host.identical_bytes - host.unmodified_bytes
+        counts = (host.robots, host.waiting, novel, novel_bytes, *again)
+        yield f"{host.captures} {host.received} {_word(host.key)} {' '.join(map(str, counts))} \n"
+
+
+def _codes(db: sqlite3.Connection) -> Iterator[str]:
+    yield "[#urls] [rescode]\n"
+    counts = Counter[int]()
+    for state, failure, status, urls in figures.endings(db):
+        counts[code(state, failure, status)] += urls
+    for status, urls in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        yield f"{urls} {status}\n"
+
+
+def code(state: str, failure: str, status: int) -> int:
+    """The status by which Heritrix knows what became of a URL."""
+    if state == "waiting":
+        return 0
+    if state == "excluded" and failure == Failure.ROBOTS:
+        return ROBOTS_PRECLUDED
+    if failure and state != "archived":
+        with suppress(ValueError):
+            return Failure(failure).heritrix_code
+        return RUNTIME_EXCEPTION
+    return status
+
+
+def _types(db: sqlite3.Connection) -> Iterator[str]:
+    yield "[#urls] [#bytes] [mime-types]\n"
+    for mime, captures, received in figures.media_types(db):
+        yield f"{captures} {received} {_word(mime)}\n"
+
+
+def _seeds(db: sqlite3.Connection) -> Iterator[str]:
+    """Seeds that were not crawled come first, then the highest status, as Heritrix sorts them."""
+    yield "[code] [status] [seed] [redirect]\n"
+    told = [(code(seed.state, seed.failure, seed.status), seed) for seed in figures.seeds(db)]
+    for status, seed in sorted(told, key=lambda pair: (pair[0] > 0, -pair[0])):
+        moved = _moved(seed) if status in _MOVED else ""
+        yield f"{status} {'CRAWLED' if status > 0 else 'NOTCRAWLED'} {_word(seed.url)}{' ' if moved else ''}{moved}\n"
+
+
+def _moved(seed: SeedFigures) -> str:
+    """Where a seed's redirect led; its note tells of what was known already, or was not taken."""
+    told = _TARGET.search(seed.note)
+    target = seed.moved or (told[1].rstrip(",;") if told else "")
+    return _word(target) if target else ""
+
+
+def _crawl(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[str]:
+    totals = found.totals
+    seconds = totals.last - totals.first
+    again = {why: (captures, received) for why, captures, received, _ in figures.revisits(db)}
+    same, kept = again.get("identical-payload-digest", (0, 0)), again.get("server-not-modified", (0, 0))
+    crawled = sum(code(seed.state, seed.failure, seed.status) > 0 for seed in figures.seeds(db))
+    lines = (
+        f"crawl name: {_word(name)}",
+        f"crawl status: {'Finished - Ended by operator' if totals.waiting else 'Finished'}",
+        f"duration: {_conventional(seconds)}",
+        "",
+        f"seeds crawled: {crawled}",
+        f"seeds uncrawled: {len(found.seeds) - crawled}",
+        "",
+        f"hosts visited: {sum(1 for host in figures.named_hosts(db) if host.captures)}",
+        "",
+        f"URIs processed: {totals.archived + totals.failed + totals.excluded + totals.held}",
+        f"URI successes: {totals.archived}",
+        f"URI failures: {totals.failed}",
+        f"URI disregards: {totals.excluded + totals.held}",
+        "",
+        f"novel URIs: {totals.captures - same[0] - kept[0]}",
+        f"duplicate-by-hash URIs: {same[0]}",
+        f"not-modified URIs: {kept[0]}",
+        "",
+        f"total crawled bytes: {_size(totals.received)} ",
+        f"novel crawled bytes: {_size(totals.received - same[1] - kept[1])}",
+        f"duplicate-by-hash crawled bytes: {_size(same[1])} ",
+        f"not-modified crawled bytes: {_size(kept[1])} ",
+        "",
+        f"URIs/sec: {totals.captures / seconds if seconds else 0:.2f}",
+        f"KB/sec: {int(totals.received / 1024 / seconds) if seconds else 0}",
+    )
+    yield from (f"{line}\n" for line in lines)
+
+
+def _conventional(seconds: float) -> str:
+    """`1d2h3m4s5ms`, from the largest unit that there is."""
+    left = round(seconds * 1000)
+    told: list[str] = []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, left = divmod(left, size)
+        if count or told or unit == "ms":
+            told.append(f"{count}{unit}")
+    return "".join(told)
+
+
+def _size(count: int) -> str:
+    """`1299 (1.3 KiB)`."""
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{count} ({f'{amount:.0f}' if unit == 'B' else f'{amount:.1f}'} {unit})"

@@ -1,0 +1,254 @@
+"""The codes that `verify` prints, with severity and meaning.
+
+The codes are stable, because scripts depend on them. A *fault* is wrong and makes the command fail. A *warning* is a
+known weakness of writers, or a breach of a recommendation. A *note* is worth knowing. docs/reference/verify.md is
+generated from this table.
+
+Below the codes: the findings as values, the files that were read, and the progress.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """How grave a finding is."""
+
+    FAULT = "fault"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of finding."""
+
+    severity: Severity
+    meaning: str
+
+
+def _codes(severity: Severity, meanings: dict[str, str]) -> dict[str, Code]:
+    return {word: Code(severity, meaning) for word, meaning in meanings.items()}
+
+
+CODES: dict[str, Code] = (
+    _codes(
+        Severity.FAULT,
+        {
+            "unreadable": "The file cannot be opened or read.",
+            "gzip-cut": "The file ends inside a gzip member.",
+            "gzip-broken": "A gzip member is damaged: its data, its CRC or its length is wrong.",
+            "gzip-altered": "A gzip member has bits in its header or after its data that this program never writes.",
+            "visit-cut": "A file of this program ends inside a visit: its last records are missing.",
+            "not-gzip": "Something else is where a gzip member should begin.",
+            "not-warc": "Something else is where a record should begin.",
+            "header-cut": "The file or member ends inside a record header.",
+            "header-large": "A record header does not end within 1 MiB.",
+            "content-length": "A record header has no Content-Length, or one that is not a number.",
+            "block-cut": "The file or member ends before the record's Content-Length.",
+            "record-cut": "The file or member ends before the two CRLF that end a record.",
+            "record-end": "No two CRLF follow the block: they are missing, or Content-Length is wrong.",
+            "record-surplus": "A gzip member continues after its record with something else.",
+            "record-foreign": ("A record after damage does not belong to this file: it was part of the damaged body."),
+            "arc-broken": "An ARC file cannot be read to its end, or has gaps between its records.",
+            "version-line": "The version line is malformed.",
+            "lone-lf": "A header line ends in LF without CR.",
+            "not-utf8": "A header field is not UTF-8.",
+            "field-syntax": "A header line is not `Name: value`.",
+            "field-missing": "A mandatory field of this record type is missing.",
+            "field-forbidden": "This record type must not have this field.",
+            "field-repeated": "A field that may occur only once is repeated.",
+            "record-id-syntax": "A record ID is not a URI in angle brackets.",
+            "record-id-repeated": "Two records have the same ID.",
+            "date-syntax": "A date is not a UTC timestamp in the form of the standard.",
+            "ip-syntax": "WARC-IP-Address is not an IP address.",
+            "digest-syntax": "A digest is not `algorithm:value`, or its value has a wrong length or alphabet.",
+            "segment-fields": "Fields for segmented records contradict the record type.",
+            "block-digest": "The block does not match its digest.",
+            "payload-digest": "The payload does not match its digest.",
+            "revisit-mismatch": "A revisit and its original differ in payload digest, or it names two originals.",
+            "index-missing": "There are records to replay, but no index.",
+            "index-line": "An index line is malformed.",
+            "index-order": "The index is not sorted bytewise.",
+            "index-key": "The key of an index line is not the SURT of its URL, or its timestamp is not the record's.",
+            "index-file": "An index line names a file that is not in the archive.",
+            "index-place": "No record begins where an index line says, or it has another length.",
+            "index-mismatch": "The record that an index line names has another URL, digest, status or media type.",
+            "index-incomplete": "A record that can be replayed has no index line.",
+            "frontier-missing": "crawl.db is missing or empty, although this is a crawl of this program.",
+            "frontier-unreadable": "crawl.db cannot be read, or is damaged.",
+            "file-changed": "A file does not have the checksum in crawl.db or imports.json.",
+            "package-list": "The file list of a package, its digest or its signature does not match the package.",
+            "package-file": "A file in a package cannot be unpacked, or does not match the list.",
+            "package-index": "A package has no usable index.",
+            "import-missing": "imports.json names a file that is missing.",
+            "imports-unreadable": "imports.json cannot be read, or is damaged.",
+            "warc-missing": "crawl.db names a WARC file that is missing.",
+            "warc-length": "A closed WARC file has another length than in crawl.db, or an open one is shorter.",
+            "capture-place": "No such record is where crawl.db places a capture.",
+            "capture-mismatch": "A record and crawl.db differ in URL, date, status, media type or digest.",
+            "capture-missing": "A response or resource record is missing in crawl.db.",
+            "archived-without-capture": "crawl.db says that a URL is archived, but names no record.",
+            "settled-twice": "A URL has more captures than visits.",
+            "host-counts": "The counts of a host in crawl.db do not match its URLs.",
+        },
+    )
+    | _codes(
+        Severity.WARNING,
+        {
+            "no-record": "The file has no records.",
+            "member-empty": "A gzip member is empty.",
+            "member-shared": "Several records share a gzip member, so none can be read alone.",
+            "version-unknown": "The WARC version is neither 1.0 nor 1.1. The rules of 1.0 were applied.",
+            "field-recommended": "A recommended field is missing or has another value.",
+            "payload-digest-needless": "A record without payload has a payload digest.",
+            "uri-brackets": "A target URI is in angle brackets, which the grammar of WARC/1.0 allows.",
+            "uri-syntax": "A target URI has no scheme, or has spaces or control characters.",
+            "date-precision": "A date has fractions of a second, which WARC/1.0 does not allow.",
+            "truncated-token": "WARC-Truncated has a value that is not in the standard.",
+            "payload-digest-of-framing": "The payload digest includes the chunked framing, as many writers compute it.",
+            "truncation-unmarked": "The HTTP body is shorter than its framing says, and WARC-Truncated is missing.",
+            "chunked-unframed": "The HTTP head says chunked, but the body is not.",
+            "concurrent-missing": "WARC-Concurrent-To names a record that is missing.",
+            "concurrent-mismatch": "A request and its response have different URLs or dates.",
+            "warcinfo-missing": "WARC-Warcinfo-ID does not name a warcinfo record of the same file.",
+            "revisit-of-revisit": "A revisit refers to a record without payload, usually another revisit.",
+            "revisit-of-cut": "A revisit refers to a record with a truncated payload.",
+            "revisit-unnamed": "A revisit names no original by URL, and no earlier capture of its own URL matches.",
+            "index-repeated": "An index line is repeated.",
+            "warc-unknown": "A file in archive/ is missing in crawl.db.",
+        },
+    )
+    | _codes(
+        Severity.NOTE,
+        {
+            "arc": "The file is an ARC. Its records were read, but ARC has no digests to check.",
+            "type-unknown": "The record type is not one of the eight in the standard.",
+            "folded-field": "A header field is folded over several lines.",
+            "digest-algorithm": "The algorithm of a digest is unknown, so it was not checked.",
+            "digest-missing": "Records have no block digest, so changes of their bytes cannot be found.",
+            "segmented": "The payload continues in other records. Its digest was not checked.",
+            "no-warcinfo": "The file does not begin with a warcinfo record.",
+            "pair-missing": "There are requests without a response, or responses without a request.",
+            "revisit-profile": "The profile of a revisit is unknown.",
+            "revisit-original": "The original of a revisit is not in the files that were read.",
+            "open-tail": "An open file is longer than what is committed. `resume` settles it.",
+            "index-behind": "Records of an unfinished crawl are not yet in the index.",
+            "import-unfinished": "The import of a file was interrupted before it was indexed. Run it again.",
+            "no-frontier": "There is no crawl.db, so nothing was compared with it.",
+        },
+    )
+)
+
+MAX_EACH = 100  # findings kept of one code in one file: one broken tool makes the same mistake in each of 10^6 records
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One finding: where, what kind, and a sentence for a person."""
+
+    file: str
+    code: str
+    sentence: str
+    offset: int | None = None  # of the record or line in its file
+    record: str = ""  # the record's type
+    url: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """How grave it is: a property of its code."""
+        return CODES[self.code].severity
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"severity": self.severity.value, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyProgress:
+    """How far the reading is."""
+
+    bytes_done: int
+    bytes_total: int
+    files_done: int
+    files_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One file that was read."""
+
+    file: str
+    size: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """The outcome. `faults` keeps a sample of each code for each file; `counts` counts them all."""
+
+    files: tuple[FileRead, ...]
+    faults: tuple[Fault, ...]
+    counts: Mapping[str, int]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no fault; warnings and notes do not count."""
+        return not self.count(Severity.FAULT)
+
+    def count(self, severity: Severity) -> int:
+        """How many findings there are of this severity, those not kept included."""
+        return sum(number for code, number in self.counts.items() if CODES[code].severity is severity)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, ready for `json.dumps`."""
+        return {
+            "ok": self.ok,
+            "records": sum(read.records for read in self.files),
+            "bytes": sum(read.size for read in self.files),
+            "files": [asdict(read) for read in self.files],
+            "findings": {severity.value: self.count(severity) for severity in Severity},
+            "counts": dict(self.counts),
+            "faults": [fault.as_dict() for fault in self.faults],
+        }
+
+
+@dataclass(slots=True)
+class Findings:
+    """Where findings are gathered: bounded, whatever is wrong."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    kept: list[Fault] = field(default_factory=list)
+    _each: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, fault: Fault) -> None:
+        """Count *fault*, and keep it unless there are many like it."""
+        self.counts[fault.code] += 1
+        self._keep(fault)
+
+    def merge(self, counts: Mapping[str, int], kept: Iterable[Fault]) -> None:
+        """Take over what was gathered elsewhere."""
+        self.counts.update(counts)
+        for fault in kept:
+            self._keep(fault)
+
+    def _keep(self, fault: Fault) -> None:
+        self._each[fault.file, fault.code] += 1
+        if self._each[fault.file, fault.code] <= MAX_EACH:
+            self.kept.append(fault)
+
+
+def joined(reports: Iterable[VerifyReport]) -> VerifyReport:
+    """Several reports as one."""
+    every = list(reports)
+    counts: Counter[str] = Counter()
+    for report in every:
+        counts.update(report.counts)
+    return VerifyReport(
+        tuple(read for report in every for read in report.files),
+        tuple(fault for report in every for fault in report.faults),
+        dict(counts),
+    )

@@ -1,0 +1,202 @@
+"""The inventory of all records read: a temporary SQLite database, so that memory stays flat with 10^7 records.
+
+Each WARC file is read into an inventory of its own, in a process of its own perhaps; `merge` joins them.
+
+What records say of each other, over all files read: ids, pairs of request and response, warcinfo, revisits.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from archiver.model import Framing
+from archiver.tools.verify.findings import Fault
+from archiver.warc.cdxj import indexed
+from archiver.warc.reader import Record
+
+BATCH = 1000
+
+_INSERT = """
+    INSERT INTO records (file, offset, inner, length, type, id, url, date, concurrent, warcinfo, digest, content,
+                         status, mime, truncated, origin, origin_id, origin_date)
+    VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_FILE = """
+    INSERT INTO files SELECT ?, path, name, read_to, whole_to FROM part.files WHERE true
+    ON CONFLICT (id) DO UPDATE SET whole_to = max(whole_to, excluded.whole_to)
+"""
+
+_INDEXES = """
+    CREATE INDEX records_place ON records (file, offset);
+    CREATE INDEX records_id ON records (id);
+    CREATE INDEX records_concurrent ON records (concurrent) WHERE concurrent <> '';
+    CREATE INDEX records_original ON records (url, date);
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A new, empty inventory at *path*."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = OFF")
+    db.execute("PRAGMA synchronous = OFF")
+    db.executescript((files("archiver.tools.verify") / "inventory.sql").read_text())
+    return db
+
+
+def text(value: str | None) -> str:
+    """*value* as SQLite and JSON take it: bytes that were no UTF-8 show as `?`."""
+    return (value or "").encode("utf-8", "replace").decode()
+
+
+class InventoryWriter:
+    """Rows of one file on their way into its inventory."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._rows: list[tuple[object, ...]] = []
+
+    def add(self, record: Record, framing: Framing | None) -> None:
+        """Take a *record* that was read to its end."""
+        content = text(record.first("Content-Type")).partition(";")[0].strip().lower()
+        mime = content
+        if framing is not None:
+            mime = framing.protocol if record.type == "request" else framing.media_type
+        self._rows.append(
+            (
+                *(record.offset, record.inner, record.length, text(record.type)),
+                *(text(record.first("WARC-Record-ID")), indexed(text(record.first("WARC-Target-URI")))),
+                *(text(record.first("WARC-Date")), text(record.first("WARC-Concurrent-To"))),
+                *(text(record.first("WARC-Warcinfo-ID")), text(record.first("WARC-Payload-Digest")), content),
+                framing.status if framing else 0,
+                mime,
+                text(record.first("WARC-Truncated")),
+                indexed(text(record.first("WARC-Refers-To-Target-URI"))),
+                *(text(record.first("WARC-Refers-To")), text(record.first("WARC-Refers-To-Date"))),
+            )
+        )
+        if len(self._rows) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        self._db.execute("BEGIN")
+        self._db.executemany(_INSERT, self._rows)
+        self._db.execute("COMMIT")
+        self._rows.clear()
+
+
+def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:
+    """Bring the inventories of files, or of pieces of files, together in *db*, each with the number of its file."""
+    for number, part in parts:
+        db.execute("ATTACH ? AS part", (str(part),))
+        db.execute("BEGIN")
+        db.execute(_FILE, (number,))
+        db.execute("UPDATE part.records SET file = ?", (number,))
+        db.execute("INSERT INTO records SELECT * FROM part.records")
+        db.execute("COMMIT")
+        db.execute("DETACH part")
+        part.unlink()
+    db.executescript(_INDEXES)
+
+
+_ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides the place, and a sentence for it
+    (
+        "record-id-repeated",
+        """SELECT path, offset, type, url, id FROM placed AS r
+           WHERE id <> '' AND EXISTS
+             (SELECT 1 FROM records AS o WHERE o.id = r.id AND o.rowid < r.number
+              AND NOT (r.type = 'warcinfo' AND o.type = 'warcinfo' AND o.date = r.date))""",  # one told again
+        "another record before it has the id {}",
+    ),
+    (
+        "concurrent-missing",
+        """SELECT path, offset, type, url, concurrent FROM placed AS r
+           WHERE concurrent <> '' AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.id = r.concurrent)""",
+        "WARC-Concurrent-To names {}, which is not there",
+    ),
+    (
+        "concurrent-mismatch",
+        """SELECT r.path, r.offset, r.type, r.url, CASE WHEN o.url <> r.url THEN o.url ELSE o.date END
+           FROM placed AS r JOIN records AS o ON o.id = r.concurrent
+           WHERE (r.url <> o.url OR r.date <> o.date) AND (r.type = 'request') <> (o.type = 'request')
+             AND r.type IN ('request', 'response', 'revisit') AND o.type IN ('request', 'response', 'revisit')""",
+        "its counterpart has {}",
+    ),
+    (
+        "warcinfo-missing",
+        """SELECT path, offset, type, url, warcinfo FROM placed AS r
+           WHERE warcinfo <> '' AND NOT EXISTS
+             (SELECT 1 FROM records AS o WHERE o.id = r.warcinfo AND o.file = r.file AND o.type = 'warcinfo')""",
+        "WARC-Warcinfo-ID names {}, which is no warcinfo of this file",
+    ),
+    (
+        "revisit-original",
+        """SELECT path, offset, type, url, origin || ' of ' || origin_date FROM placed AS r
+           WHERE type = 'revisit' AND origin <> ''
+             AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date)""",
+        "it refers to {}, which is not among the files read",
+    ),
+    (
+        "revisit-of-revisit",
+        """SELECT path, offset, type, url, origin || ' of ' || origin_date FROM placed AS r
+           WHERE type = 'revisit' AND origin <> ''
+             AND EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date)
+             AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date
+                             AND o.type IN ('response', 'resource'))""",
+        "it refers to {}, which holds no payload itself",
+    ),
+    (
+        "revisit-of-cut",
+        """SELECT r.path, r.offset, r.type, r.url, r.origin || ' of ' || r.origin_date
+           FROM placed AS r JOIN records AS o ON o.url = r.origin AND o.date = r.origin_date
+           WHERE r.type = 'revisit' AND o.type IN ('response', 'resource') AND o.truncated <> ''""",
+        "it refers to {}, which was cut",
+    ),
+    (
+        "revisit-unnamed",
+        """SELECT path, offset, type, url, digest FROM placed AS r
+           WHERE type = 'revisit' AND origin = '' AND NOT EXISTS
+             (SELECT 1 FROM records AS o WHERE o.url = r.url AND o.digest = r.digest AND o.date < r.date
+              AND o.type IN ('response', 'resource'))""",
+        "it does not say where its payload {} lies",
+    ),
+    (
+        "revisit-mismatch",
+        """SELECT r.path, r.offset, r.type, r.url, o.url || ' of ' || o.date
+           FROM placed AS r JOIN records AS o ON o.id = r.origin_id
+           WHERE r.type = 'revisit' AND r.origin_id <> '' AND r.origin <> ''
+             AND (o.url <> r.origin OR r.origin_date <> '' AND o.date <> r.origin_date)""",
+        "the record that WARC-Refers-To names is {}, the fields beside it say otherwise",
+    ),
+    (
+        "revisit-mismatch",
+        """SELECT r.path, r.offset, r.type, r.url, o.digest
+           FROM placed AS r JOIN placed AS o ON o.url = r.origin AND o.date = r.origin_date
+           WHERE r.type = 'revisit' AND o.type IN ('response', 'resource')
+             AND length(r.digest_value) = length(o.digest_value)
+             AND upper(r.digest_value) <> upper(o.digest_value)""",
+        "the record that it refers to has the payload digest {}",
+    ),
+)
+
+_PAIRS = """
+    SELECT path, sum(type = 'request'), sum(type <> 'request') FROM placed AS r
+    WHERE (type = 'request' OR type = 'response' AND content = 'application/http')
+      AND NOT EXISTS (
+        SELECT 1 FROM records AS o WHERE o.id = r.concurrent AND (o.type = 'request') <> (r.type = 'request'))
+      AND NOT EXISTS (
+        SELECT 1 FROM records AS o WHERE o.concurrent <> '' AND o.concurrent = r.id
+          AND (o.type = 'request') <> (r.type = 'request') AND o.type IN ('request', 'response', 'revisit'))
+    GROUP BY file
+"""
+
+
+def relation_faults(db: sqlite3.Connection) -> Iterator[Fault]:
+    """Everything that two records say differently, or that one says of another that is not there."""
+    for code, query, sentence in _ROWS:
+        for path, offset, kind, url, what in db.execute(query):
+            yield Fault(path, code, sentence.format(what[:200]), offset, kind, url)
+    for path, requests, responses in db.execute(_PAIRS):
+        yield Fault(path, "pair-missing", f"{requests} requests and {responses} responses stand alone")

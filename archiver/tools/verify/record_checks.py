@@ -1,0 +1,385 @@
+"""The header of a record against the standard: which fields each type must, may and must not have, and their syntax.
+
+One table, from WARC 1.1 (ISO 28500:2017) §5 and §6 with its errata; WARC 1.0 differs in the few points named here.
+Findings are pairs of a code and a sentence.
+
+Both digests of a record, computed again while its block streams by, and what its HTTP framing tells.
+
+The payload of an HTTP message is its body without chunked framing, still content-encoded (WARC 1.1 §5.9). Many
+writers hash the framing too: where that is what the digest says, the finding says so. One `BlockCheck` a record.
+"""
+
+import hashlib
+import re
+from base64 import b32encode
+from collections.abc import Callable, Iterator
+from datetime import date, time
+from ipaddress import ip_address
+
+from archiver.http import Dechunker, read_head
+from archiver.http.head import MAX_HEAD, body_length, head_end, leading_blank, may_be_head
+from archiver.model import Framing
+from archiver.warc.reader import Record
+
+Finding = tuple[str, str]
+
+_ALGORITHMS = frozenset({"md5", "sha1", "sha224", "sha256", "sha384", "sha512"})
+_DIGEST = re.compile(r"([A-Za-z0-9_-]{1,40}):([A-Za-z0-9+/=_-]{1,200})")
+_HELD_HEAD = 2 * MAX_HEAD  # a capture that was cut for its endless head is a little longer than MAX_HEAD
+_NO_BODY = (204, 304)
+
+
+class _Digest:
+    """One digest field: what it claims, and the hash that will tell."""
+
+    def __init__(self, value: str) -> None:
+        algorithm, _, self._claim = value.partition(":")
+        self.algorithm = _algorithm(algorithm)
+        self._state = hashlib.new(self.algorithm, usedforsecurity=False)
+        self.update = self._state.update
+
+    def holds(self) -> bool:
+        raw = self._state.digest()
+        if self._claim.lower() == raw.hex():
+            return True
+        return self._claim.upper().rstrip("=") == b32encode(raw).decode().rstrip("=")
+
+    def __str__(self) -> str:
+        if self.algorithm == "sha1":
+            return f"sha1:{b32encode(self._state.digest()).decode()}"
+        return f"{self.algorithm}:{self._state.hexdigest()}"
+
+
+def _algorithm(name: str) -> str:
+    return name.lower().replace("-", "")
+
+
+def digest_fault(name: str, value: str) -> Finding | None:
+    """What is wrong with the syntax of the digest *value* in field *name*, or that its algorithm is unknown."""
+    found = _DIGEST.fullmatch(value)
+    if found is None:
+        return "digest-syntax", f"{name} is {value[:80]!r}, not `algorithm:value`"
+    algorithm = _algorithm(found[1])
+    if algorithm not in _ALGORITHMS:
+        return "digest-algorithm", f"{name} uses {found[1]!r}"
+    size = hashlib.new(algorithm, usedforsecurity=False).digest_size
+    base16 = re.fullmatch(rf"[0-9A-Fa-f]{{{size * 2}}}", found[2])
+    base32 = re.fullmatch(rf"[A-Za-z2-7]{{{-(-size * 8 // 5)}}}=*", found[2])
+    if not base16 and not base32:
+        return "digest-syntax", f"{name} is {value[:80]!r}, which {found[1]} cannot give"
+    return None
+
+
+def _opened(record: Record, name: str) -> _Digest | None:
+    value = record.first(name)
+    return _Digest(value) if value is not None and digest_fault(name, value) is None else None
+
+
+class BlockCheck:
+    """Feed it a record's block; `findings` then says whether it is what the header claims."""
+
+    def __init__(self, record: Record) -> None:
+        self.framing: Framing | None = None  # of an HTTP message, once its head has come by
+        self._record = record
+        self._block = _opened(record, "WARC-Block-Digest")
+        media_type = re.sub(r"\s", "", record.first("Content-Type") or "").lower()
+        self._http = media_type.startswith("application/http") and record.type in ("response", "request", "revisit")
+        self.segmented = record.first("WARC-Segment-Number") is not None
+        checked = record.type in ("response", "request", "resource", "conversion") and not self.segmented
+        self._payload = _opened(record, "WARC-Payload-Digest") if checked else None
+        self._framed = _opened(record, "WARC-Payload-Digest") if self._payload and self._http else None
+        self._head = bytearray()
+        self._dechunker: Dechunker | None = None
+        self._body = 0
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next *piece* of the block."""
+        if self._block is not None:
+            self._block.update(piece)
+        if not self._http:
+            self._take(piece)
+        elif self.framing is not None:
+            self._take_body(piece)
+        else:
+            self._head += piece
+            self._try_head(last=False)
+
+    def finish(self) -> None:
+        """The block is over."""
+        if self._http and self.framing is None:
+            self._try_head(last=True)
+        if self._dechunker is not None:
+            for part in self._dechunker.finish():
+                self._take(part)
+
+    def findings(self) -> Iterator[Finding]:
+        """What is not as it should be in a block that came whole."""
+        if self._block is not None and not self._block.holds():
+            said = self._record.first("WARC-Block-Digest")
+            yield "block-digest", f"the header says {said}, the block has {self._block}"
+        if self._payload is not None and not self._payload.holds():
+            yield self._payload_finding(self._payload)
+        if self.segmented and self._record.first("WARC-Payload-Digest"):
+            yield "segmented", "the payload digest of a segmented record was not checked"
+        if self._record.type == "response" and self.framing is not None:
+            yield from self._framing_findings(self.framing)
+
+    def _payload_finding(self, payload: _Digest) -> Finding:
+        said = self._record.first("WARC-Payload-Digest")
+        if self._dechunker is not None and self._framed is not None and self._framed.holds():
+            return "payload-digest-of-framing", f"{said} is that of the chunked framing; the payload has {payload}"
+        sentence = f"the header says {said}, the payload has {payload}"
+        if self._block is not None and self._http and said == self._record.first("WARC-Block-Digest"):
+            sentence += "; the header repeats the block digest"
+        return "payload-digest", sentence
+
+    def _framing_findings(self, framing: Framing) -> Iterator[Finding]:
+        if framing.status < 200 or framing.status in _NO_BODY or self._record.first("WARC-Truncated"):
+            return
+        if self._dechunker is not None:
+            if self._dechunker.unframed and self._body:
+                yield "chunked-unframed", "the head says chunked, the body has no chunks"
+            elif not self._dechunker.done and not self._dechunker.unframed:
+                yield "truncation-unmarked", "the last chunk is missing, and so is WARC-Truncated"
+        elif (size := body_length(framing.fields).size) is not None and size > self._body:
+            yield "truncation-unmarked", f"the body has {self._body} of {size} bytes, and WARC-Truncated is missing"
+
+    def _try_head(self, *, last: bool) -> None:
+        head = bytes(self._head)
+        start = leading_blank(head)
+        end = head_end(head, start)
+        message = self._record.type == "request" or may_be_head(head)
+        if end < 0 and message and not last and len(head) < _HELD_HEAD:
+            return
+        self.framing = _request_framing(head, end) if self._record.type == "request" else read_head(head)
+        if self.framing.chunked:
+            self._dechunker = Dechunker()
+        self._head.clear()
+        if len(head) > self.framing.head_length:
+            self._take_body(head[self.framing.head_length :])
+
+    def _take_body(self, piece: bytes) -> None:
+        if self._dechunker is None:
+            self._take(piece)
+        else:
+            if self._framed is not None:
+                self._framed.update(piece)
+            for part in self._dechunker.feed(piece):
+                self._take(part)
+
+    def _take(self, part: bytes | memoryview) -> None:
+        self._body += len(part)
+        if self._payload is not None:
+            self._payload.update(part)
+
+
+def _request_framing(head: bytes, end: int) -> Framing:
+    """A request's framing, read as if it were a response: their fields and bodies follow one grammar.
+
+    Its `protocol` is the method.
+    """
+    length = end if end >= 0 else len(head)
+    line = head.find(b"\n", 0, length)
+    fields = read_head(b"HTTP/1.1 200\r\n" + head[line + 1 : length]) if line >= 0 else None
+    method = head[:32].split(maxsplit=1)
+    return Framing(
+        status=0,
+        head_length=length,
+        chunked=fields.chunked if fields else False,
+        media_type=fields.media_type if fields else "",
+        fields=fields.fields if fields else (),
+        protocol=method[0].decode("latin-1") if method else "",
+    )
+
+
+TYPES = frozenset({"warcinfo", "response", "request", "resource", "metadata", "revisit", "conversion", "continuation"})
+_WITH_URI = frozenset({"response", "request", "resource", "revisit", "conversion", "continuation"})
+_CAPTURED = frozenset({"response", "request", "resource", "metadata", "revisit"})
+
+REQUIRED: dict[str, frozenset[str]] = {
+    "WARC-Type": TYPES,
+    "WARC-Record-ID": TYPES,
+    "WARC-Date": TYPES,
+    "WARC-Target-URI": _WITH_URI,
+    "WARC-Profile": frozenset({"revisit"}),
+    "WARC-Segment-Number": frozenset({"continuation"}),
+    "WARC-Segment-Origin-ID": frozenset({"continuation"}),
+}
+
+_ONCE_ANYWHERE = (
+    "Content-Length",
+    "Content-Type",
+    "WARC-Block-Digest",
+    "WARC-Payload-Digest",
+    "WARC-Truncated",
+    "WARC-Identified-Payload-Type",
+)
+
+ALLOWED: dict[str, frozenset[str]] = {  # a known type that is not named must not have the field
+    "WARC-Target-URI": TYPES - {"warcinfo"},
+    "WARC-Concurrent-To": _CAPTURED,
+    "WARC-IP-Address": _CAPTURED,
+    "WARC-Refers-To": frozenset({"metadata", "revisit", "conversion"}),
+    "WARC-Refers-To-Target-URI": frozenset({"revisit"}),
+    "WARC-Refers-To-Date": frozenset({"revisit"}),
+    "WARC-Warcinfo-ID": TYPES - {"warcinfo"},
+    "WARC-Filename": frozenset({"warcinfo"}),
+    "WARC-Segment-Origin-ID": frozenset({"continuation"}),
+    "WARC-Segment-Total-Length": frozenset({"continuation"}),
+}
+
+ONCE = (*REQUIRED, *(ALLOWED.keys() - REQUIRED.keys() - {"WARC-Concurrent-To"}), *_ONCE_ANYWHERE)
+
+IDENTICAL_PAYLOAD = "/revisit/identical-payload-digest"
+NOT_MODIFIED = "/revisit/server-not-modified"
+_PROFILES = frozenset(
+    f"http://netpreserve.org/warc/{version}{name}"
+    for version in ("1.0", "1.1")
+    for name in (IDENTICAL_PAYLOAD, NOT_MODIFIED, "/server-not-modified")  # the last as the standard's example has it
+)
+
+_TRUNCATIONS = frozenset({"length", "time", "disconnect", "unspecified"})
+_RECORD_ID = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+>")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\x7f<>]*")
+_DATE = re.compile(
+    r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]{1,9})?)?Z)?)?)?",
+    re.IGNORECASE,  # RFC 3339 §5.6
+)
+_LEAST = (0, 1, 1, 0, 0, 0)
+
+
+def field_findings(record: Record) -> Iterator[Finding]:
+    """Everything in the header of *record* that is not as it should be."""
+    for word in record.faults:
+        yield word, _HEADER_FAULTS[word]
+    if record.version not in ("1.0", "1.1"):
+        yield "version-unknown", f"the record calls itself WARC/{record.version}"
+    if record.type and record.type not in TYPES:
+        yield "type-unknown", f"a record of type {record.type!r}"
+    yield from _presence(record)
+    yield from _content_type(record)
+    for name, check in _SYNTAX.items():
+        for value in record.all(name):
+            if finding := check(name, value):
+                yield finding
+    if record.version == "1.0" and "." in (moment := record.first("WARC-Date") or ""):
+        yield "date-precision", f"WARC-Date is {moment[:40]!r}; WARC/1.0 knows whole seconds only"
+    yield from _segments(record)
+    if record.type == "revisit":
+        yield from _revisit(record)
+
+
+_HEADER_FAULTS = {
+    "version-line": "the version line holds more than the version",
+    "lone-lf": "a header line ends in LF without CR",
+    "not-utf8": "a header field is not UTF-8",
+    "folded-field": "a header field goes on over several lines",
+    "field-syntax": "a header line is no `Name: value`",
+}
+
+
+def _presence(record: Record) -> Iterator[Finding]:
+    kind = record.type
+    for name, types in REQUIRED.items():
+        if (kind in types or types is TYPES) and not record.first(name):
+            yield "field-missing", f"a {kind or 'record'} must have {name}"
+    if kind in TYPES:
+        for name, types in ALLOWED.items():
+            if kind not in types and record.first(name) is not None:
+                yield "field-forbidden", f"a {kind} must not have {name}"
+        if kind in ("warcinfo", "metadata") and record.first("WARC-Payload-Digest") is not None:
+            yield "payload-digest-needless", f"a {kind} has no payload, yet a WARC-Payload-Digest"
+    for name in ONCE:
+        if (times := len(record.all(name))) > 1:
+            yield "field-repeated", f"{name} stands {times} times"
+
+
+def _content_type(record: Record) -> Iterator[Finding]:
+    media_type = record.first("Content-Type")
+    if record.size and record.type != "continuation" and not media_type:
+        yield "field-recommended", "Content-Type is missing"
+    if record.type == "warcinfo" and media_type and not media_type.lower().startswith("application/warc-fields"):
+        yield "field-recommended", f"the Content-Type of a warcinfo is {media_type[:80]!r}, not application/warc-fields"
+
+
+def _record_id(name: str, value: str) -> Finding | None:
+    if value and not _RECORD_ID.fullmatch(value):
+        return "record-id-syntax", f"{name} is {value[:80]!r}, no URI in angle brackets"
+    return None
+
+
+def _uri(name: str, value: str) -> Finding | None:
+    if value.startswith("<") and value.endswith(">"):
+        return "uri-brackets", f"{name} stands in angle brackets"
+    if value and not _URI.fullmatch(value):
+        return "uri-syntax", f"{name} is {value[:80]!r}, no absolute URI"
+    return None
+
+
+def _date(name: str, value: str) -> Finding | None:
+    return ("date-syntax", f"{name} is {value[:40]!r}") if value and not is_date(value) else None
+
+
+def is_date(value: str) -> bool:
+    """Whether *value* is a date as WARC 1.1 §5.4 has it: UTC, of any precision from years to nanoseconds."""
+    found = _DATE.fullmatch(value)
+    if found is None:
+        return False
+    year, month, day, hour, minute, second = (
+        int(part or default) for part, default in zip(found.groups(), _LEAST, strict=True)
+    )
+    try:
+        date(year, month, day)
+        time(hour, minute, min(second, 59))
+    except ValueError:
+        return False
+    return second <= 60  # a leap second has happened 27 times
+
+
+def _ip(name: str, value: str) -> Finding | None:
+    try:
+        ip_address(value)
+    except ValueError:
+        return "ip-syntax", f"{name} is {value[:60]!r}"
+    return None
+
+
+def _truncated(name: str, value: str) -> Finding | None:
+    return None if value in _TRUNCATIONS else ("truncated-token", f"{name} is {value[:40]!r}")
+
+
+def _segments(record: Record) -> Iterator[Finding]:
+    number = record.first("WARC-Segment-Number")
+    if number is None:
+        return
+    if not re.fullmatch(r"[0-9]{1,9}", number) or int(number) < 1:
+        yield "segment-fields", f"WARC-Segment-Number is {number[:40]!r}"
+    elif (record.type == "continuation") != (int(number) > 1):
+        yield "segment-fields", f"a {record.type} has segment number {number}"
+
+
+def _revisit(record: Record) -> Iterator[Finding]:
+    profile = record.first("WARC-Profile") or ""
+    if profile and profile not in _PROFILES:
+        yield "revisit-profile", f"WARC-Profile is {profile[:120]!r}"
+    if profile.endswith(IDENTICAL_PAYLOAD) and record.first("WARC-Payload-Digest") is None:
+        yield "field-missing", "a revisit for an identical payload must have WARC-Payload-Digest"
+    if profile.endswith(IDENTICAL_PAYLOAD) and record.size and record.first("WARC-Truncated") is None:
+        yield "field-recommended", "WARC-Truncated is missing, though the payload is left out"
+
+
+_SYNTAX: dict[str, Callable[[str, str], Finding | None]] = {
+    "WARC-Record-ID": _record_id,
+    "WARC-Concurrent-To": _record_id,
+    "WARC-Refers-To": _record_id,
+    "WARC-Warcinfo-ID": _record_id,
+    "WARC-Segment-Origin-ID": _record_id,
+    "WARC-Target-URI": _uri,
+    "WARC-Refers-To-Target-URI": _uri,
+    "WARC-Date": _date,
+    "WARC-Refers-To-Date": _date,
+    "WARC-IP-Address": _ip,
+    "WARC-Block-Digest": digest_fault,
+    "WARC-Payload-Digest": digest_fault,
+    "WARC-Truncated": _truncated,
+}

@@ -1,0 +1,111 @@
+"""One WACZ file on its way: a ZIP whose members are written one after the other, hashed as they are written.
+
+Every member has the same time and rights, so that the same collection packs to the same bytes but for what says when.
+What is compressed already is stored as it is, which random access needs. A member of any size goes through in pieces.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import IO, Any, BinaryIO
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+from archiver import storage
+
+VERSION = "1.1.1"
+DATAPACKAGE, DIGEST = "datapackage.json", "datapackage-digest.json"
+
+_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP can say
+_RIGHTS = 0o100644 << 16
+_UNIX = 3
+_LARGE = 1 << 30  # bytes from which on a member is given the fields for four gigabytes and more
+
+Sign = Callable[[str, str], Mapping[str, str]]  # of a hash and the time of the package
+
+
+class ZipMember:
+    """One file in the package, while it is written."""
+
+    def __init__(self, target: IO[bytes], draft: BinaryIO) -> None:
+        self._target = target
+        self._draft = draft
+        self._sum = sha256()
+        self._unsynced = 0
+        self.size = 0
+
+    def write(self, piece: bytes) -> None:
+        """Add *piece*."""
+        self._target.write(piece)
+        self._sum.update(piece)
+        self.size += len(piece)
+        self._unsynced += len(piece)
+        if self._unsynced >= storage.STEP:
+            storage.sync_data(self._draft)
+            self._unsynced = 0
+
+    @property
+    def digest(self) -> str:
+        """Of what was written so far."""
+        return f"sha256:{self._sum.hexdigest()}"
+
+
+class PackageWriter:
+    """Writes one package into *draft*, an empty file."""
+
+    def __init__(self, draft: BinaryIO) -> None:
+        self._draft = draft
+        self._zip = ZipFile(draft, "w", ZIP_STORED, allowZip64=True)
+        self._resources: list[dict[str, Any]] = []
+        self._names: set[str] = set()
+
+    @contextmanager
+    def member(self, path: str, size: int, *, packed: bool) -> Iterator[ZipMember]:
+        """The member at *path*, of some *size*, to be written inside the context; *packed*: it is compressed."""
+        with self._zip.open(_info(path, packed=packed), "w", force_zip64=size >= _LARGE) as target:
+            member = ZipMember(target, self._draft)
+            yield member
+        self._resources.append(
+            {"name": self._name(path), "path": path, "hash": member.digest, "bytes": member.size},
+        )
+
+    def add(self, path: str, pieces: Iterable[bytes], *, size: int = 0, packed: bool = True) -> None:
+        """The member at *path* from *pieces*."""
+        with self.member(path, size, packed=packed) as member:
+            for piece in pieces:
+                member.write(piece)
+
+    def finish(self, said: Mapping[str, Any], sign: Sign | None) -> None:
+        """Write what the package says of itself, *said* in it, and the list of members; everything is on disk then."""
+        package = {"profile": "data-package", "wacz_version": VERSION, **said, "resources": self._resources}
+        text = json.dumps(package, indent=2, ensure_ascii=False).encode("utf-8", "replace")
+        digest: dict[str, Any] = {"path": DATAPACKAGE, "hash": f"sha256:{sha256(text).hexdigest()}"}
+        if sign is not None:
+            digest["signedData"] = dict(sign(digest["hash"], said["created"]))
+        self._zip.writestr(_info(DATAPACKAGE, packed=True), text)
+        self._zip.writestr(_info(DIGEST, packed=True), json.dumps(digest, indent=2).encode())
+        self._zip.close()
+        storage.sync_data(self._draft)
+
+    def abandon(self) -> None:
+        """Leave it as it is, finished or not: nothing more is written."""
+        self._zip.fp = None
+
+    def _name(self, path: str) -> str:
+        """A name as data packages have it, which no other resource has."""
+        base = path.rpartition("/")[2].lower()
+        name = plain = "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "-" for char in base)
+        number = 1
+        while name in self._names:
+            number += 1
+            name = f"{number}-{plain}"
+        self._names.add(name)
+        return name
+
+
+def _info(path: str, *, packed: bool) -> ZipInfo:
+    info = ZipInfo(path, _TIME)
+    info.compress_type = ZIP_DEFLATED if packed else ZIP_STORED
+    info.create_system = _UNIX
+    info.external_attr = _RIGHTS
+    return info

@@ -1,0 +1,186 @@
+"""Indexes in compressed blocks (ZipNum): a small sorted file of keys says where each gzip member begins.
+
+`.idx` and `.summary` files of pywb and OpenWayback have `key date<TAB>part<TAB>offset<TAB>length`; a `.loc` file beside
+them says in which files a part may lie. The `.idx` of a WACZ package has `key date {json}`. One block is read at a
+time. It may name only regular files in its own folder or below, and no block may be too large to be one.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from archiver.errors import ArchiveError
+from archiver.warc.cdxj import LONGEST_LINE
+
+SUFFIXES = frozenset((".idx", ".summary"))
+_META = b"!"  # how a line begins that is about the others
+_LARGEST = 16 << 20  # bytes of a block as it lies there; those of some thousand lines have a fiftieth of it
+_UNPACKED = 256 << 20
+_LONGEST_LOC = 16 << 20  # bytes of a file of places
+_LONGEST_PART = 200  # characters of the name of a file of blocks
+_FIELDS = 4  # of a line with tabs, at least
+
+
+class BlockLocation(NamedTuple):
+    """Where a block lies."""
+
+    part: str
+    offset: int
+    length: int
+
+
+def first_key(line: bytes) -> bytes:
+    """The key and date, in *line* of a file of keys, with which its block begins."""
+    head, tab, _ = line.partition(b"\t")
+    return head if tab else line.partition(b" {")[0].rstrip()
+
+
+def every_line(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Every line of the index whose file of keys lies at *path*, and its place, by which `line_at` finds it again."""
+    offset = 0
+    with path.open("rb") as file:
+        for key, lines in Cluster(path).blocks(iter(lambda: file.readline(LONGEST_LINE), b"")):
+            inside = 0
+            for line in lines:
+                yield offset * _UNPACKED + inside, line
+                inside += len(line)
+            offset += len(key)
+
+
+def line_at(path: Path, place: int) -> bytes:
+    """The line at a *place* that `every_line` told; empty where none begins there any more."""
+    offset, wanted = divmod(place, _UNPACKED)
+    with path.open("rb") as file:
+        file.seek(offset)
+        key = file.readline(LONGEST_LINE)
+    inside = 0
+    for _, lines in Cluster(path).blocks([key]):
+        for line in lines:
+            if inside >= wanted:
+                return line if inside == wanted else b""
+            inside += len(line)
+    return b""
+
+
+def is_keys(path: Path) -> bool:
+    """Whether the file at *path* begins as a file of keys."""
+    cluster = Cluster(path)
+    with path.open("rb") as file:
+        try:
+            first = [cluster.block(file.readline(LONGEST_LINE)) for _ in range(2)]  # one may be about the others
+        except ArchiveError:
+            return False
+        return any(first) or not file.tell()
+
+
+class Cluster:
+    """The blocks of which the file of keys at *path* speaks."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._places = _places(path.with_suffix(".loc"))
+        self._default = _default_part(path)
+
+    def block(self, line: bytes) -> BlockLocation | None:
+        """The block of *line* in the file of keys; None where it is about none; `ArchiveError` where it is damaged."""
+        if not line.strip() or line.startswith(_META):
+            return None
+        fields = line.rstrip(b"\r\n").split(b"\t")
+        try:
+            if len(fields) >= _FIELDS:
+                found = BlockLocation(fields[1].decode(), int(fields[2]), int(fields[3]))
+            else:
+                said = json.loads(line[line.index(b" {") :])
+                found = BlockLocation(
+                    str(said.get("filename") or self._default), int(said["offset"]), int(said["length"])
+                )
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            raise ArchiveError(f"{self._path} has a line that names no block: {line[:80]!r}") from None
+        if not (0 <= found.offset < 1 << 63 and 0 < found.length <= _LARGEST):
+            raise ArchiveError(f"{self._path} names a block that cannot be: {found.length} bytes at {found.offset}")
+        return found
+
+    def blocks(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+        """Each of the lines *keys*, and the lines of its block, each with its end. No byte of a file is read twice.
+
+        `ArchiveError` where a block is missing, damaged, or lies over another.
+        """
+        ends: dict[Path, int] = {}
+        for key in keys:
+            block = self.block(key)
+            if block is None:
+                yield key, iter(())
+                continue
+            path = self._file_of(block.part)
+            if block.offset < ends.get(path, 0):
+                raise ArchiveError(f"{self._path} names blocks of {path} that are not in order, or lie over each other")
+            ends[path] = block.offset + block.length
+            yield key, _lines(path, block)
+
+    def _file_of(self, part: str) -> Path:
+        """The first file there is of those in which *part* may lie."""
+        places = self._places.get(part)
+        if places is None:
+            places = [f"{part}{ending}" for ending in ("", ".cdx.gz", ".gz")] if len(part) <= _LONGEST_PART else []
+        for place in places:
+            path = self._path.parent / place
+            if "://" not in place and _is_below(place) and path.is_file() and not path.is_symlink():
+                return path
+        named = f"{self._path.with_suffix('.loc').name} says" if part in self._places else "as its name says"
+        raise ArchiveError(
+            f"{self._path} names blocks in {part[:100]!r}, and there is no such file in its folder where {named}"
+        )
+
+
+def _is_below(place: str) -> bool:
+    """Return whether *place* lies in the folder it is seen from, or below: who sends an index may name no other."""
+    path = PurePath(place)
+    outside = path.is_absolute() or path.drive or ".." in path.parts
+    return bool(path.parts) and not outside and "\0" not in place
+
+
+def _lines(path: Path, block: BlockLocation) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(block.offset)
+        packed = file.read(block.length)
+    where = f"{path}: the block at offset {block.offset}"
+    if len(packed) < block.length:
+        raise ArchiveError(f"{where} is cut: it should have {block.length} bytes")
+    left = _UNPACKED
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(packed)) as unpacked:
+            while line := unpacked.readline(LONGEST_LINE):
+                left -= len(line)
+                if left < 0 or len(line) == LONGEST_LINE:
+                    raise ArchiveError(f"{where} is too large, or has a line that is too long, to be of an index")
+                yield line if line.endswith(b"\n") else line + b"\n"
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise ArchiveError(f"{where} is damaged, or no block begins there") from None
+
+
+def _places(loc: Path) -> dict[str, list[str]]:
+    """What the file *loc* says of each part: the files that it may be, seen from its folder."""
+    if not loc.is_file():
+        return {}
+    with loc.open("rb") as file:
+        text = file.read(_LONGEST_LOC + 1)
+    if len(text) > _LONGEST_LOC:
+        raise ArchiveError(f"{loc} has more than {_LONGEST_LOC} bytes, so it names no places of blocks")
+    lines = (line.split("\t") for line in text.decode("utf-8", "replace").splitlines())
+    return {part: places for part, *places in lines}
+
+
+def _default_part(path: Path) -> str:
+    """The file of blocks that the first line of *path* names, or else the one that is called as it."""
+    with path.open("rb") as file:
+        line = file.readline(LONGEST_LINE)
+    if line.startswith(_META):
+        try:
+            return str(json.loads(line.split(b" ", 2)[2])["filename"])
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            pass
+    return f"{path.stem}.cdx.gz"
