@@ -123,6 +123,19 @@ def test_every_command_shown_in_a_document_is_understood() -> None:
             pytest.fail(f"{page}: {words}: {error}")
 
 
+def test_every_option_named_in_a_how_to_page_exists() -> None:
+    """In tables for users of other tools, the last cell of a row is ours."""
+    known: set[str] = set()
+    for command in archiver.commands.values():
+        for param in command.params:
+            known.update(param.opts, param.secondary_opts)
+    for page in (ROOT / "README.md", *DOCS.glob("guide/*.md"), *DOCS.glob("how-to/*.md")):
+        for line in page.read_text("utf-8").splitlines():
+            ours = line.replace("\\|", "").rstrip("| ").rpartition("|")[2] if line.startswith("|") else line
+            for option in re.findall(r"`(--[a-z-]+)", ours):
+                assert option in known, f"{page.name}: {option}"
+
+
 def test_the_rate_that_the_verdict_suggests_is_understood() -> None:
     _parse(["archiver", "resume", "DIR", *verdict.GENTLE.split()])
 
