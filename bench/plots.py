@@ -1,4 +1,4 @@
-"""The plots of docs/performance.md, from what bench/run.py and bench/where.py wrote: `python bench/plots.py`."""
+"""Draw the plots of docs/explanation/performance.md: `python bench/plots.py`, after bench/run.py and bench/where.py."""
 
 import argparse
 import json
@@ -45,7 +45,9 @@ def main() -> None:
     """Draw what there are figures of."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--results", type=Path, default=ROOT / "build/bench", help="(%(default)s)")
-    arguments.add_argument("--to", type=Path, default=ROOT / "docs", help="the folder of the plots (%(default)s)")
+    arguments.add_argument(
+        "--to", type=Path, default=ROOT / "docs/explanation", help="the folder of the plots (%(default)s)"
+    )
     given = arguments.parse_args()
     for name, (source, draw) in PLOTS.items():
         if (given.results / source).exists():

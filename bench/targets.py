@@ -1,4 +1,4 @@
-"""The table of targets in docs/performance.md, filled in from what bench/run.py wrote: `python bench/targets.py`.
+"""Fill in the table of targets in docs/explanation/performance.md from the results of bench/run.py.
 
 A row whose case was not run, or not with this peer, keeps what stands there, as do those that are measured elsewhere
 and filled in by hand.
@@ -148,7 +148,9 @@ def main() -> None:
     """Fill the table in."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--results", type=Path, default=ROOT / "build/bench", help="(%(default)s)")
-    arguments.add_argument("--document", type=Path, default=ROOT / "docs/performance.md", help="(%(default)s)")
+    arguments.add_argument(
+        "--document", type=Path, default=ROOT / "docs/explanation/performance.md", help="(%(default)s)"
+    )
     given = arguments.parse_args()
     lines = given.document.read_text(encoding="utf-8").splitlines()
     first = lines.index(written(HEAD)) + 2  # below the line under the head

@@ -1,8 +1,8 @@
-"""What the rules against traps keep and cost: `python bench/traps.py [--write]`.
+"""Measure what the trap rules keep and cost: `python bench/traps.py [--write]`.
 
 Crawls each family of real sites and each trap of `fixtures/` without a network, by the rules of a real crawl, and
-prints a table; with --write it replaces the one in docs/scope.md. With --cost FOLDER: the processor time for the text
-of one page, as the median and the least of nine rounds over the HTML files below FOLDER.
+prints tables. --write puts them into docs/explanation/scope-and-traps.md. --cost FOLDER measures the processor time
+for the text of one page, as the median and the least of nine rounds over the HTML files below FOLDER.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from archiver.policy.url_patterns import pattern  # noqa: E402 - the project nee
 from fixtures import drilldown, endless  # noqa: E402
 from fixtures.simulation import Simulation  # noqa: E402
 
-SCOPE = TOP / "docs" / "scope.md"
+SCOPE = TOP / "docs" / "explanation" / "scope-and-traps.md"
 BEGIN, END = "<!-- bench/traps.py -->\n", "<!-- end -->\n"
 MOST_PAGES = 400
 ROUNDS = 9

@@ -80,7 +80,8 @@ class ScopeSettings:
         "site",
         choice("site", "any", "off"),
         "Whether to ask for what only a script names (strings that are surely files or pages, markup in strings, "
-        "imports, what loaders put together): on the hosts of the site, anywhere, or not. See docs/extraction.md.",
+        "imports, what loaders put together): on the hosts of the site, anywhere, or not. "
+        "See docs/explanation/extraction.md.",
     )
     source_maps: bool = setting(
         False,

@@ -7,7 +7,7 @@ One gzip member for each record, and how hard it is compressed: by its size, and
 
 isal is the quickest by far, but it looks for repetitions only in small tables: what it loses grows with a page. So
 short records go to isal, long ones to zlib-ng, and to isal again where they cannot be made smaller: pictures, films,
-answers with a coding. docs/performance.md has the figures.
+answers with a coding. docs/explanation/performance.md has the figures.
 Every member has the same header and zeros behind its data, whoever compressed it: `verify` counts on both.
 """
 

@@ -1,6 +1,6 @@
 """Two crawls of some hundred URLs, one after the other, that are killed again and again, at instants that nobody chose.
 
-The long run is `python -m fixtures.torture`; what it came to stands in docs/reliability.md.
+The long run is `python -m fixtures.torture`; what it came to stands in docs/explanation/reliability.md.
 """
 
 import os

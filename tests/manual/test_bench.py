@@ -71,7 +71,7 @@ def test_the_site_is_the_same_each_time_and_names_what_it_has(tmp_path: Path) ->
 
 def test_the_table_of_targets_takes_what_was_measured_and_keeps_the_rest(tmp_path: Path) -> None:
     document = tmp_path / "performance.md"
-    document.write_text((ROOT / "docs/performance.md").read_text())
+    document.write_text((ROOT / "docs/explanation/performance.md").read_text())
     before = document.read_text().splitlines()
     run = {"fault": "", "wall": 0.125}
     (tmp_path / "start.json").write_text(json.dumps({"runs": {"archiver": [run]}, "date": "2026-01-02"}))
