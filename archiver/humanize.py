@@ -1,10 +1,10 @@
-"""Sizes, durations and dates as people read them, and text from the network made safe for a terminal. Pure."""
+"""Format sizes, durations, dates and counts for people, and make text from the network safe for a terminal. Pure."""
 
 from datetime import UTC, datetime
 
 
 def printable(text: str, width: int = 200) -> str:
-    """*text* on one line of at most *width* characters, with nothing in it that a terminal would obey."""
+    """Return *text* as one line of at most *width* characters, with control characters escaped."""
     shown = text[:width]
     if not shown.isprintable():
         shown = "".join(char if char.isprintable() else _escaped(char) for char in shown)
@@ -15,23 +15,33 @@ def _escaped(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
 
 
-def volume(count: int) -> str:
-    """A number of bytes as people say it: `512 B`, `3.1 MB`."""
-    amount = float(count)
+def volume(size: int) -> str:
+    """Format a number of bytes: `512 B`, `3.1 MB`."""
+    amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000:
-            return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
+            return f"{size} B" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} TB"
 
 
+def count(number: int, one: str, several: str = "") -> str:
+    """Return *number* with its noun: `1 page`, `3 pages`. *several* is the plural; by default *one* with an s."""
+    return f"{number} {plural(number, one, several)}"
+
+
+def plural(number: int, one: str, several: str = "") -> str:
+    """Return *one*, or for any *number* but 1 its plural."""
+    return one if number == 1 else several or f"{one}s"
+
+
 def second(seconds: float) -> str:
-    """A moment, in *seconds* since the epoch, as ISO 8601 has it, to the second."""
+    """Format a time, in *seconds* since the epoch, as ISO 8601 without a fraction."""
     return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def duration(seconds: float) -> str:
-    """A length of time as people say it: `4.2 s`, `3:07`, `2:00:00`, `3 d 4:00:00`."""
+    """Format a duration: `4.2 s`, `3:07`, `2:00:00`, `3 d 4:00:00`."""
     if seconds < 60:
         return f"{max(0.0, seconds):.1f} s"
     minutes, rest = divmod(int(seconds), 60)

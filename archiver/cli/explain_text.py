@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from archiver import humanize
 from archiver.config.settings import Settings
 from archiver.frontier.url_lookup import DiscoveryStep, HostState, RefusedLink, StoredCapture, UrlRow
 from archiver.humanize import duration, printable, volume
@@ -185,7 +186,7 @@ def _letter(step: DiscoveryStep) -> str:
 
 def _tries(row: UrlRow) -> str:
     last = row.failure or (f"status {row.status}" if row.status else "")
-    again = f"; made due again {row.again} time{'' if row.again == 1 else 's'}" if row.again else ""
+    again = f"; made due again {humanize.count(row.again, 'time')}" if row.again else ""
     told = f", the last {iso(row.settled)}: {last or 'no answer'}" if row.settled else ""
     return f"{row.tries}{told}{again}"
 
@@ -227,7 +228,7 @@ def _waits(found: Explanation) -> Iterator[str]:
     if not begun:
         yield "now"
     if found.ahead:
-        yield f"{found.ahead} other URL{'' if found.ahead == 1 else 's'} of its host first"
+        yield f"{humanize.count(found.ahead, 'other URL')} of its host first"
     if not found.running:
         yield "nobody works in this directory; archiver resume goes on"
 

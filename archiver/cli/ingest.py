@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 
+from archiver import humanize
 from archiver.cli import directory as place
 from archiver.cli.terminal import ProgressLine, complain, results, say
 from archiver.cli.verify import fault_line
@@ -53,5 +54,5 @@ def _line(each: ingest.ImportedSource) -> str:
     label = printable(each.label, LONGEST)
     if each.known:
         return f"{label}: is there already, as {printable(each.name, LONGEST)}"
-    line = f"archive/{each.name}: {each.records} record{'' if each.records == 1 else 's'} of {label}"
+    line = f"archive/{each.name}: {humanize.count(each.records, 'record')} of {label}"
     return f"{line}, which is kept as {each.original}" if each.original else line

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
-from archiver import __version__
+from archiver import __version__, humanize
 from archiver.cli import directory as place
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
@@ -136,12 +136,8 @@ def _tell(directory: Path, stock: PackContents, made: Sequence[PackResult], spli
     _tell_of_others(directory, stock)
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
-    listed = f"{_count(captures, 'record')} in the index, {_count(pages, 'page')}"
-    say(f"packed: {_count(files, 'WARC file')}, {listed}, {volume(size)}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    listed = f"{humanize.count(captures, 'record')} in the index, {humanize.count(pages, 'page')}"
+    say(f"packed: {humanize.count(files, 'WARC file')}, {listed}, {volume(size)}")
 
 
 def _tell_of_secrets(directory: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from archiver import humanize
 from archiver.cli import directory as place
 from archiver.cli.explain import meant, spelled, tell_scheme, with_other_scheme
 from archiver.cli.seeds import SeedList, gathered, together
@@ -53,7 +54,7 @@ def retry(directory: Path, wish: Retry) -> ExitCode:
     _check_hosts(directory, wanted.hosts)
     with _held(directory) as running:
         count = asyncio.run(_again(directory, wanted))
-    result(f"{_count(count)} due again{_next(count, running=running)}")
+    result(f"{humanize.count(count, 'URL')} due again{_next(count, running=running)}")
     return ExitCode.DONE
 
 
@@ -71,7 +72,7 @@ def retry_held(directory: Path, wanted: Sequence[str]) -> ExitCode:
     with _held(directory) as running:
         count = asyncio.run(_again(directory, Selection(tuple(single)))) if single else 0
         count += asyncio.run(_released(directory, chosen, settings.traps.trap_budget))
-    result(f"{_count(count)} released{_next(count, running=running)}")
+    result(f"{humanize.count(count, 'URL')} released{_next(count, running=running)}")
     return ExitCode.DONE
 
 
@@ -108,7 +109,7 @@ def add(directory: Path, urls: Sequence[str], lists: Sequence[str]) -> ExitCode:
     known = f"; {len(given.urls) - count} already there" if count < len(given.urls) else ""
     if changed:
         known += f", {changed} of them with other settings from the next archiver resume on"
-    result(f"{count} seed{'' if count == 1 else 's'} added{known}{_next(count, running=running)}")
+    result(f"{humanize.count(count, 'seed')} added{known}{_next(count, running=running)}")
     return ExitCode.DONE
 
 
@@ -202,10 +203,6 @@ def _with_seeds(settings: Settings, given: SeedList) -> Settings:
     own = together(settings.scope.seed_setting, given.own)
     seeds = tuple(dict.fromkeys((*settings.seeds, *given.urls)))
     return replace(settings, seeds=seeds, scope=replace(settings.scope, seed_setting=own))
-
-
-def _count(number: int) -> str:
-    return f"{number} URL{'' if number == 1 else 's'}"
 
 
 def _next(count: int, *, running: bool) -> str:

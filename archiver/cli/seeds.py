@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from archiver import humanize
 from archiver.cli.terminal import say
 from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
 from archiver.errors import ConfigError
@@ -56,7 +57,7 @@ def _listed(name: str) -> list[tuple[str, SeedSetting | None]]:
         raise ConfigError(f"{_label(name)}: there is no URL in it; one is expected on each line")
     without = sum(lacks_scheme(text) for text, _, _ in seeds)
     if without:
-        say(f"archiver: {_label(name)}: {without} URL{'' if without == 1 else 's'} without a scheme, taken as http://")
+        say(f"archiver: {_label(name)}: {humanize.count(without, 'URL')} without a scheme, taken as http://")
     return [(address, own) for _, address, own in seeds]
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from archiver import humanize
 from archiver.cli import directory as place
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.index_search import besides_cdxj
@@ -69,10 +70,10 @@ def _lines(report: VerifyReport) -> Iterator[str]:
     total = sum(report.counts.values())
     if total > kept:
         yield f"and {total - kept} more of the same kinds"
-    numbers = ", ".join(_count(report.count(severity), severity.value) for severity in Severity)
+    numbers = ", ".join(humanize.count(report.count(severity), severity.value) for severity in Severity)
     records = sum(read.records for read in report.files)
     size = volume(sum(read.size for read in report.files))
-    yield f"{_count(len(report.files), 'file')}, {_count(records, 'record')}, {size}: {numbers}"
+    yield f"{humanize.count(len(report.files), 'file')}, {humanize.count(records, 'record')}, {size}: {numbers}"
 
 
 def fault_line(fault: Fault) -> str:
@@ -80,7 +81,3 @@ def fault_line(fault: Fault) -> str:
     where = printable(fault.file, _SENTENCE) + ("" if fault.offset is None else f":{fault.offset}")
     about = f" [{printable(fault.url, _SENTENCE)}]" if fault.url else ""
     return f"{where}: {fault.severity.value} {fault.code}: {printable(fault.sentence, _SENTENCE)}{about}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

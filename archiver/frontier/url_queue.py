@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
+from archiver import humanize
 from archiver.frontier.database import Connection
 from archiver.frontier.port import HostRow, HostWindow, UrlWindow
 from archiver.model import Claim, Hop, Robots
@@ -35,8 +36,8 @@ WHERE waiting > 0 AND (spent >= bounds.urls OR received >= bounds.size) GROUP BY
 def words(allowance: Allowance, by_urls: int, hosts: int, waiting: int) -> str:
     """One row of the answer for a person."""
     limit = f"--max-urls-per-host {allowance.urls}" if by_urls else f"--max-bytes-per-host {allowance.size}"
-    urls = f"{waiting} URL{'s wait' if waiting != 1 else ' waits'}"
-    return f"{limit} is reached by {hosts} host{'s' if hosts != 1 else ''}, for which {urls}"
+    urls = humanize.count(waiting, "URL waits", "URLs wait")
+    return f"{limit} is reached by {humanize.count(hosts, 'host')}, for which {urls}"
 
 
 NEVER = float("inf")

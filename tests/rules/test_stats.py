@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.crawl.stats import BUSIEST, WINDOW, Counters, HostLine, UrlCounts, waited_for
-from archiver.humanize import duration, printable, volume
+from archiver.humanize import count, duration, plural, printable, volume
 
 
 def test_rate_is_of_the_window() -> None:
@@ -56,7 +56,7 @@ def test_what_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"),
+    ("size", "words"),
     [
         (0, "0 B"),
         (999, "999 B"),
@@ -66,8 +66,14 @@ def test_what_is_waited_for() -> None:
         (10**16, "10000.0 TB"),
     ],
 )
-def test_volume(count: int, words: str) -> None:
-    assert volume(count) == words
+def test_volume(size: int, words: str) -> None:
+    assert volume(size) == words
+
+
+def test_counts_have_singular_and_plural_nouns() -> None:
+    assert [count(number, "page") for number in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+    assert [count(number, "URL waits", "URLs wait") for number in (1, 2)] == ["1 URL waits", "2 URLs wait"]
+    assert plural(1, "host") == "host"
 
 
 @pytest.mark.parametrize(

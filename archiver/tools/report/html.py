@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 
-from archiver import __version__
+from archiver import __version__, humanize
 from archiver.humanize import duration, printable, volume
 from archiver.tools.report import plots
 from archiver.tools.report.plots import ReportPlot
@@ -86,8 +86,8 @@ def _outcome(whole: CrawlReport) -> str:
         ("held", f"{totals.held:,}", "bad" if totals.held else ""),
         ("captures", f"{totals.captures:,}", ""),
         ("received", volume(totals.received), ""),
-        (f"in {totals.warcs:,} WARC file{'' if totals.warcs == 1 else 's'}", volume(totals.stored), ""),
-        ("host" if whole.hosts == 1 else "hosts", f"{whole.hosts:,}", ""),
+        (f"in {totals.warcs:,} {humanize.plural(totals.warcs, 'WARC file')}", volume(totals.stored), ""),
+        (humanize.plural(whole.hosts, "host"), f"{whole.hosts:,}", ""),
         ("first to last capture", duration(totals.last - totals.first) if totals.captures else "none", ""),
     ]
     if run is not None:

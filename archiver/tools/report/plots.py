@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from archiver import humanize
 from archiver.frontier import figures
 from archiver.frontier.figures import DEEPEST, SPEEDS, STATES, TimeSlices
 from archiver.frontier.totals import Totals
@@ -95,7 +96,7 @@ def _hosts(db: sqlite3.Connection) -> tuple[HostShare, ...]:
     others = figures.host_count(db) - HOSTS
     return tuple(
         HostShare(
-            printable(row.key) or f"{others} other host{'' if others == 1 else 's'}",
+            printable(row.key) or humanize.count(others, "other host"),
             row.captures,
             row.received,
             row.failed,
@@ -183,8 +184,7 @@ def _scale(span: TimeSlices) -> str:
 
 def _length(seconds: int) -> str:
     size, unit = next((size, unit) for size, unit in reversed(_UNITS) if seconds % size == 0)
-    count = seconds // size
-    return f"{count} {unit}{'' if count == 1 else 's'}"
+    return humanize.count(seconds // size, unit)
 
 
 def _unit(counts: Sequence[int], step: int) -> tuple[float, str]:
@@ -237,7 +237,7 @@ def _host_plot(course: TimeSeries) -> str:
 
 
 def _came(captures: int, received: int) -> str:
-    return f"{volume(received)} · {captures:,} capture{'' if captures == 1 else 's'}"
+    return f"{volume(received)} · {captures:,} {humanize.plural(captures, 'capture')}"
 
 
 def _speeds(course: TimeSeries) -> str:

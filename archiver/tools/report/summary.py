@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from archiver import humanize
 from archiver.frontier import totals as account
 from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, printable, volume
@@ -66,16 +67,17 @@ def facts(summary: Summary) -> Iterator[str]:
     )
     yield _row(
         "archive",
-        f"{_count(totals.captures, 'capture')} of {volume(totals.received)} in {_count(totals.warcs, 'WARC file')} "
-        f"of {volume(totals.stored)}",
+        f"{humanize.count(totals.captures, 'capture')} of {volume(totals.received)} "
+        f"in {humanize.count(totals.warcs, 'WARC file')} of {volume(totals.stored)}",
     )
     if totals.revisits:
-        yield _row("", f"not stored twice: {_count(totals.revisits, 'payload')} of {volume(totals.spared)}")
+        yield _row("", f"not stored twice: {humanize.count(totals.revisits, 'payload')} of {volume(totals.spared)}")
     if summary.run:
         run = summary.run
         yield _row(
             "this run",
-            f"{_count(run.visits, 'visit')} in {duration(run.elapsed)}, {run.rate:.1f}/s, {volume(run.received)}",
+            f"{humanize.count(run.visits, 'visit')} in {duration(run.elapsed)}, "
+            f"{run.rate:.1f}/s, {volume(run.received)}",
         )
     if summary.changes is not None:
         yield _row("changes", f"{words(summary.changes)}; reports/changes.tsv names them")
@@ -108,7 +110,3 @@ def iso(seconds: float) -> str | None:
 
 def _row(label: str, text: str) -> str:
     return f"{label:<9} {text}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import Any
 
+from archiver import humanize
 from archiver.frontier import outcomes
 from archiver.frontier.held import HeldPattern, command_for, held_patterns
 from archiver.frontier.hosts import UNMARKED
@@ -57,7 +58,7 @@ class StatusCounts:
 
     def words(self, noun: str, nouns: str) -> str:
         """`554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
-        told = f"{self.total} {noun if self.total == 1 else nouns}"
+        told = humanize.count(self.total, noun, nouns)
         parts = [*self._answers()]
         if self.unanswered:
             parts.append(f"{sum(count for _, count in self.unanswered)} no answer ({_listed(self.unanswered)})")
@@ -79,7 +80,7 @@ class StatusCounts:
                 yield f"{count} {name}{'s' if name == 'redirect' and count > 1 else ''}"
         if self.blocked:
             count = sum(count for _, count in self.blocked)
-            yield f"{count} challenge or block page{'' if count == 1 else 's'} ({_listed(self.blocked)})"
+            yield f"{humanize.count(count, 'challenge or block page')} ({_listed(self.blocked)})"
         for name, statuses in sorted(classes.items(), key=lambda item: (-item[1].total(), item[0])):
             plural = "s" if name.endswith(("error", "answer")) and statuses.total() > 1 else ""
             yield f"{statuses.total()} {name}{plural} ({_listed(sorted(statuses.items()))})"
@@ -218,19 +219,19 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
     yield from _hosts(verdict)
     if verdict.forbidden:
         such = f", such as {short(verdict.forbidden_example)}"
-        words = f"{_number(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
+        words = f"{humanize.count(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
         yield Finding("robots", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
     if verdict.left_out.count:
         such = f"such as {short(verdict.left_out.first[0][0])}: most of those asked for before were not there"
-        words = f"{_number(verdict.left_out.count, 'URL', 'URLs')} that only scripts name left out, {such}"
+        words = f"{humanize.count(verdict.left_out.count, 'URL', 'URLs')} that only scripts name left out, {such}"
         yield Finding("guesses", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
     for seed, scripts in verdict.scripted[:MAX_SCRIPTED]:
-        words = f"{printable(seed)} names {_number(scripts, 'script', 'scripts')} and next to no links"
+        words = f"{printable(seed)} names {humanize.count(scripts, 'script', 'scripts')} and next to no links"
         meaning = "see whether the archive shows what the site shows"
         yield Finding("scripts", f"{words}; scripts may fill this site", "archiver replay DIR", meaning)
     yield from _held(verdict.held)
     if verdict.waiting and verdict.run is not None and verdict.run.ended and not verdict.paused:
-        yield Finding("waiting", _number(verdict.waiting, "URL waits", "URLs wait"), go_on(verdict.run), "go on")
+        yield Finding("waiting", humanize.count(verdict.waiting, "URL waits", "URLs wait"), go_on(verdict.run), "go on")
 
 
 def go_on(run: RunRow | None) -> str:
@@ -281,10 +282,10 @@ def _hosts(verdict: Verdict) -> Iterator[Finding]:
         by = f"; {printable(host.sign)}" if host.sign not in {"", UNMARKED} else ""
         share = f"({refused} on {host.refused} of the last {host.answers}{by})"
         words = f"{printable(host.key)} began to refuse us at {datetime.fromtimestamp(host.since, UTC):%H:%M} UTC"
-        words += f" after {_number(host.pages, 'page', 'pages')} {share}" if host.pages else f" at once {share}"
+        words += f" after {humanize.count(host.pages, 'page', 'pages')} {share}" if host.pages else f" at once {share}"
         command = f"archiver retry DIR --blocked && archiver resume DIR {GENTLE}"
         if host.paused:
-            words += f"; it is paused, and {_number(host.waiting, 'URL waits', 'URLs wait')}"
+            words += f"; it is paused, and {humanize.count(host.waiting, 'URL waits', 'URLs wait')}"
         yield Finding("blocked", words, command, "try again later, gently", trouble=True)
     if len(verdict.hosts) > MAX_HOSTS:
         yield Finding("blocked", f"and {len(verdict.hosts) - MAX_HOSTS} more hosts", trouble=True)
@@ -300,18 +301,14 @@ def short(url: str) -> str:
 def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
     """Each pattern that looks endless, what waits behind it, and the command that fetches it."""
     for each in patterns[:MAX_HELD]:
-        more = f" (and {_number(each.beyond, 'link', 'links')} that are only counted)" if each.beyond else ""
-        behind = _number(each.urls, "URL is", "URLs are")
+        more = f" (and {humanize.count(each.beyond, 'link', 'links')} that are only counted)" if each.beyond else ""
+        behind = humanize.count(each.urls, "URL is", "URLs are")
         words = f"{behind} held{more}: {short(each.pattern)} looks endless ({printable(each.rule)})"
         words += f", such as {short(each.example)}"
         yield Finding("held", words, f"{command_for(each)} && archiver resume DIR", "fetch them", trouble=True)
     if len(patterns) > MAX_HELD:
-        left = f"and {_number(len(patterns) - MAX_HELD, 'more pattern', 'more patterns')}"
+        left = f"and {humanize.count(len(patterns) - MAX_HELD, 'more pattern', 'more patterns')}"
         yield Finding("held", left, f"{command_for()} && archiver resume DIR", "fetch all", trouble=True)
-
-
-def _number(count: int, one: str, several: str) -> str:
-    return f"{count} {one if count == 1 else several}"
 
 
 def seed_failed(seed: SeedAccount) -> bool:

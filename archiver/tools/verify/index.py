@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+from archiver import humanize
 from archiver import url as urls
 from archiver.collection.records import WARC_ENDINGS, is_stored
 from archiver.storage import OPEN
@@ -151,7 +152,7 @@ def unindexed_faults(
         else:
             yield Fault(path, "index-incomplete", "no line of the index points at this record", offset, kind, url)
     for path, number in behind.items():
-        count = f"{number} record{' is' if number == 1 else 's are'} not yet in the index"
+        count = f"{humanize.count(number, 'record is', 'records are')} not yet in the index"
         if PurePath(path).name in arriving:
             cure = "an import was stopped, or is under way; once more, the same import ends it"
             yield Fault(path, UNFINISHED, f"{count}: {cure}")
