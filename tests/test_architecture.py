@@ -26,8 +26,7 @@ FLOORS = (
     "extract",
     "fetch frontier",
     "collection",
-    "crawl",
-    "tools",
+    "crawl tools",
     "cli",
     "__main__",
 )

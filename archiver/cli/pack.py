@@ -13,6 +13,7 @@ from archiver.collection.layout import Layout
 from archiver.config.option_types import SIZE
 from archiver.config.secrets import has_secrets
 from archiver.config.settings import Settings, with_values
+from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ConfigError
 from archiver.humanize import printable, second, volume
 from archiver.model import ExitCode
@@ -69,7 +70,7 @@ def pack_collection(directory: Path, asked: PackArguments) -> ExitCode:
     if not asked.force:
         refuse_existing(wish, stock)
     with ProgressLine() as meter:
-        made = pack(wish, stock, lambda progress: meter.show(_standing(progress)))
+        made = pack(wish, stock, ReaderProcess(), lambda progress: meter.show(_standing(progress)))
     _tell(directory, stock, made, split)
     if (foreign := foreign_part(wish, made)) is not None:
         say(f"{foreign}: is no part of this package, but of one that was made before; take it away")

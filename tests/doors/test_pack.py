@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from archiver.cli.entry import run
 from archiver.collection.lock import Lock
+from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ArchiveError
 from archiver.model import ExitCode
 from archiver.tools.wacz import PackOptions, pack, take_stock
@@ -113,7 +114,7 @@ def test_what_is_a_page(tmp_path: Path) -> None:
     for number, (name, (path, mime, body, _)) in enumerate(FOUND.items(), 1):
         parts += [response(f"{SITE}/{name}", body, number=number, head=mime), notes(path, number)]
     stock = take_stock(collection(tmp_path / "c", parts))
-    (made,) = pack(wish(tmp_path / "c.wacz"), stock)
+    (made,) = pack(wish(tmp_path / "c.wacz"), stock, ReaderProcess())
     wanted = {kind: {name for name, row in FOUND.items() if row[3] == kind} for kind in ("seed", "page")}
     assert {row["url"].rpartition("/")[2] for row in pages(made.path)} == wanted["seed"]
     assert {row["url"].rpartition("/")[2] for row in pages(made.path, "extraPages")} == wanted["page"]
@@ -125,7 +126,7 @@ def test_archives_of_others(tmp_path: Path) -> None:
     gone = response(f"{SITE}/gone", b"<p>a", number=4, status=404)
     parts = [response(f"{SITE}/a", b"<title>1", number=1), response(f"{SITE}/b.css", b"", number=2, head="text/css")]
     parts += [response(f"{SITE}/c", b"<title>2", number=3), gone, response("http://other.example", b"<p>", number=5)]
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)))
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)), ReaderProcess())
     assert [row["url"] for row in pages(made.path)] == [f"{SITE}/a", "http://other.example"]
     assert [row["url"] for row in pages(made.path, "extraPages")] == [f"{SITE}/c"]
     assert valid(made.path)
@@ -142,7 +143,7 @@ def test_html_resources_are_pages(tmp_path: Path) -> None:
         file(3, f"{SITE}/c.txt", "text/plain", text),
         file(4, "metadata://example.org/d", "text/html", text),
     ]
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)))
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)), ReaderProcess())
     assert valid(made.path)
     (row,) = pages(made.path)
     assert (row["url"], row["title"], row["seed"], made.pages) == (f"{SITE}/a.html", "Grüße", True, 0)
@@ -166,7 +167,7 @@ def test_titles_and_texts(tmp_path: Path) -> None:
         member(record("revisit", again, ("WARC-Target-URI", f"{SITE}/again"), digest, number=205)),
         member(record("revisit", b"HTTP/1.1 304 X\r\n\r\n", ("WARC-Target-URI", f"{SITE}/304"), digest, number=206)),
     ]
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)))
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)), ReaderProcess())
     assert valid(made.path)
     found = {row["url"].rpartition("/")[2]: row for row in [*pages(made.path), *pages(made.path, "extraPages")]}
     assert "title" not in found["none"]
@@ -175,7 +176,7 @@ def test_titles_and_texts(tmp_path: Path) -> None:
     assert (found["coded"]["title"], found["marked"]["title"], found["again"]["title"]) == ("packed", "é", "7")
     assert len(found["bomb"]["text"]) == 102_400
     assert "304" not in found
-    (bare,) = pack(wish(tmp_path / "bare.wacz", text=False), take_stock(tmp_path / "c"))
+    (bare,) = pack(wish(tmp_path / "bare.wacz", text=False), take_stock(tmp_path / "c"), ReaderProcess())
     rows = [*pages(bare.path), *pages(bare.path, "extraPages")]
     assert rows
     assert not any("text" in row for row in rows)
@@ -183,12 +184,14 @@ def test_titles_and_texts(tmp_path: Path) -> None:
 
 def test_the_same_bytes_each_time(tmp_path: Path) -> None:
     stock = take_stock(collection(tmp_path / "c", [response(f"{SITE}/", b"<title>a"), notes("")]))
-    packs = [pack(wish(tmp_path / f"{number}.wacz"), stock)[0].path.read_bytes() for number in range(2)]
+    packs = [
+        pack(wish(tmp_path / f"{number}.wacz"), stock, ReaderProcess())[0].path.read_bytes() for number in range(2)
+    ]
     assert packs[0] == packs[1]
 
 
 def test_nothing_captured(tmp_path: Path) -> None:
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", [])))
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", [])), ReaderProcess())
     assert valid(made.path)
     assert (made.captures, made.seeds, index(made.path), pages(made.path)) == (0, 0, [], [])
 
@@ -212,7 +215,7 @@ def test_a_collection_that_changes_meanwhile(tmp_path: Path) -> None:
     for path, data in ((stock.indexes[0], b""), (stock.warcs[0].path, b"x")):
         path.write_bytes(data)
         with pytest.raises(ArchiveError, match="it has changed while it was packed"):
-            pack(wish(tmp_path / "c.wacz"), stock)
+            pack(wish(tmp_path / "c.wacz"), stock, ReaderProcess())
         assert [each.name for each in tmp_path.iterdir()] == ["c"]
         stock.indexes[0].write_bytes(lines)
 
@@ -223,7 +226,7 @@ def test_logs_of_earlier_crawls(tmp_path: Path) -> None:
         (directory / place).mkdir(parents=True)
         (directory / place / "crawl.log").write_text(place)
         (directory / place).with_name("crawl.db").touch()  # without one it would be no crawl
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory))
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory), ReaderProcess())
     assert valid(made.path)
     assert {name: data for name, data in members(made.path).items() if name.startswith("logs/")} == {
         "logs/crawl.log": b"logs",
@@ -248,7 +251,7 @@ def test_a_large_index_is_searched_as_a_small_one(tmp_path: Path) -> None:
     )
     (directory / "indexes/index.cdxj").write_text("".join(lines[::2]))
     (directory / "indexes/run-x.cdxj").write_text("".join([*lines[1::2], *lines[-1:]]))
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory))
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory), ReaderProcess())
     assert valid(made.path)
     held = members(made.path)
     assert "indexes/index.cdx" not in held
@@ -393,7 +396,7 @@ def test_uncompressed_files_and_names_of_all_kinds(tmp_path: Path) -> None:
     for name in ("My File(1) ü.warc", "my file[1] ü.warc"):
         (directory / "archive" / name).write_bytes(plain)
     assert run(("index", str(directory))) == ExitCode.DONE
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory))
+    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory), ReaderProcess())
     assert valid(made.path)
     assert members(made.path)["archive/My File(1) ü.warc"] == plain
     with ZipFile(made.path) as package:

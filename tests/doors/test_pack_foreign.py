@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from archiver.collection.reindex import rebuild
+from archiver.crawl.reader_process import ReaderProcess
 from archiver.tools.wacz import PackOptions, pack, take_stock
 from fixtures.packs import index, members, pages, valid
 
@@ -22,7 +23,9 @@ def test_all_of_them_in_one_package(suites: Path, tmp_path: Path) -> None:
         shutil.copyfile(path, folder / f"{number:03} {path.name}")
     lines = rebuild(tmp_path / "c")
     (made,) = pack(
-        PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "Of others"), take_stock(tmp_path / "c")
+        PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "Of others"),
+        take_stock(tmp_path / "c"),
+        ReaderProcess(),
     )
     assert valid(made.path)
     assert made.damage

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.crawl.reader_process import ReaderProcess
 from archiver.tools.wacz import PackOptions, pack, take_stock
 from archiver.tools.wacz import index as moments
 from fixtures.handmade import member, record
@@ -24,7 +25,9 @@ def revisit(url: str, date: str, number: int) -> bytes:
 
 def packed(tmp_path: Path, *files: list[bytes]) -> Path:
     stock = take_stock(collection(tmp_path / "c", *files))
-    (made,) = pack(PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), stock)
+    (made,) = pack(
+        PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), stock, ReaderProcess()
+    )
     assert valid(made.path)
     return made.path
 
@@ -84,7 +87,9 @@ def test_blocks_begin_with_the_lines_that_they_hold(tmp_path: Path) -> None:
     others = [line.replace(b")/many ", b")/m%05d " % number).replace(b"/many", b"/m") for number in range(10_000)]
     (made / "indexes" / "index.cdxj").write_bytes(b"".join(sorted([*others, line, again])))
     (package,) = pack(
-        PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), take_stock(made)
+        PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"),
+        take_stock(made),
+        ReaderProcess(),
     )
     found = looked_up(members(package.path), b"org,example)/many")
     assert [each.split(b" ")[1] for each in found] == [b"20260102030405500", b"20260202030405"]

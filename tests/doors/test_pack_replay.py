@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from archiver.crawl.reader_process import ReaderProcess
 from archiver.tools.wacz import PackOptions, pack, take_stock
 from fixtures.handmade import member, record, sha256
 from fixtures.packs import collection, notes, response
@@ -29,7 +30,9 @@ def test_pywb_unpacks_and_replays_it(tmp_path: Path) -> None:
             [response(changed, body, named, number=number) if body else unmodified(changed, named, dates["2026-01"])]
         )
     stock = take_stock(collection(tmp_path / "made", *files))
-    (made,) = pack(PackOptions(tmp_path / "made.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), stock)
+    (made,) = pack(
+        PackOptions(tmp_path / "made.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), stock, ReaderProcess()
+    )
     manager = str(Path(sys.executable).with_name("wb-manager"))
     for arguments in (("init", "theirs"), ("add", "--unpack-wacz", "theirs", str(made.path))):
         subprocess.run([manager, *arguments], cwd=tmp_path, check=True, capture_output=True)

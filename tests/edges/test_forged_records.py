@@ -17,6 +17,7 @@ from archiver.collection import reindex
 from archiver.collection.layout import Layout
 from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
 from archiver.config.scope_settings import ScopeSettings
+from archiver.crawl.reader_process import ReaderProcess
 from archiver.crawl.recovery.rebuild import Rebuild
 from archiver.crawl.recovery.recover import Recovery
 from archiver.crawl.recovery.scan import ScannedVisit, UnclaimedBytes, survey
@@ -231,7 +232,7 @@ def test_a_package_lists_no_page_out_of_a_body(wreck: Layout, tmp_path: Path) ->
     wish = PackOptions(
         tmp_path / "made.wacz", "archiver", "2026-01-01T00:00:00Z", "title", "", text=True, split=None, sign=None
     )
-    pack(wish, take_stock(wreck.directory), lambda _: None)
+    pack(wish, take_stock(wreck.directory), ReaderProcess(), lambda _: None)
     with zipfile.ZipFile(wish.output) as package:
         listed = b"".join(package.read(name) for name in package.namelist() if name.startswith("pages/"))
     assert SEED.encode() in listed

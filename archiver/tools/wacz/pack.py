@@ -23,14 +23,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 
-from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import DRAFT, replace_file, storage, sync_folder
 from archiver.tools.wacz import index
 from archiver.tools.wacz import pages as rows
 from archiver.tools.wacz.contents import PackContents, PackedWarc
 from archiver.tools.wacz.index import PackageIndex, ZipNumBlocks
-from archiver.tools.wacz.pages import Finder, PageLists, moment
+from archiver.tools.wacz.pages import DocumentReader, Finder, PageLists, moment
 from archiver.tools.wacz.zip import PackageWriter, Sign, ZipMember
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
@@ -166,11 +165,16 @@ def refuse_existing(wish: PackOptions, stock: PackContents) -> None:
         raise ConfigError(f"{there} is there already; name another one with -o, or replace it with --force")
 
 
-def pack(wish: PackOptions, stock: PackContents, tell: Tell = lambda _: None) -> list[PackResult]:
-    """Make the packages; existing ones are replaced. `ArchiveError` where that fails, and then nothing is left."""
+def pack(
+    wish: PackOptions, stock: PackContents, reader: DocumentReader, tell: Tell = lambda _: None
+) -> list[PackResult]:
+    """Write the packages and return them. Existing files are replaced.
+
+    *reader* reads the pages and is closed at the end. On failure it raises `ArchiveError` and leaves no files.
+    """
     shares, paths = _shares(wish, stock), names(wish, stock)
     drafts = [path.with_name(path.name + DRAFT) for path in paths[: len(shares)]]
-    packing = _Packing(wish, stock, tell)
+    packing = _Packing(wish, stock, reader, tell)
     parts: list[PackagePart] = []
     made: list[PackResult] = []
     try:
@@ -219,11 +223,11 @@ def _digest(path: Path) -> str:
 class _Packing:
     """The packages of one collection on their way."""
 
-    def __init__(self, wish: PackOptions, stock: PackContents, tell: Tell) -> None:
+    def __init__(self, wish: PackOptions, stock: PackContents, reader: DocumentReader, tell: Tell) -> None:
         self._wish = wish
         self._stock = stock
         self._tell = tell
-        self._finder = Finder(text=wish.text, reader=ReaderProcess())
+        self._finder = Finder(text=wish.text, reader=reader)
         self._total = sum(warc.size for warc in stock.warcs)
         self._done = 0
         self._told = 0

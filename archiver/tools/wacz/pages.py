@@ -15,7 +15,7 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,12 +23,11 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from isal import isal_zlib
 
 from archiver import extract
-from archiver.crawl.reader_process import ReaderProcess
 from archiver.extract import page_title
 from archiver.extract.exchange import PAGES, charset, charset_of, payload
 from archiver.fetch.spool import MemoryBlock
@@ -49,7 +48,19 @@ _NO_CONTENT = frozenset((204, 205, 206))  # a part is no page
 _HOST = re.compile(r"(?i:https?)://[^/?#]*")
 _PATH = re.compile(rb"^hopsFromSeed:[ \t]*([^\s]{0,2000})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
+
+
+class DocumentReader(Protocol):
+    """Reads one document at a time within bounded time and memory."""
+
+    def apply(self, read: Callable[[extract.Document], T], document: extract.Document) -> tuple[T | None, str]:
+        """Return what *read* makes of *document*; None and the reason if it was given up."""
+
+    def close(self) -> None:
+        """End the process that reads large documents, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +107,7 @@ class Finder:
     No page takes longer than *reader* allows, whatever it holds. `close` ends the process of the reader.
     """
 
-    def __init__(self, *, text: bool, reader: ReaderProcess) -> None:
+    def __init__(self, *, text: bool, reader: DocumentReader) -> None:
         self._prose = partial(page_title.read_page_text, text=text)
         self._reader = reader
         self._waiting: dict[str, PageRow] = {}
