@@ -5,7 +5,7 @@ A line is `SURT TIMESTAMP {json}`; a file is sorted bytewise. Source: CDXJ 0.1.0
 Which records an index lists, and its line for each: of any writer's WARC, as cdxj-indexer makes it.
 
 Listed are responses, revisits, and what resource and metadata records hold that is no warc-fields. What differs from
-cdxj-indexer stands in docs/explanation/replay.md. Pure; never raises for what a record says.
+cdxj-indexer stands in docs/reference/index.md. Pure; never raises for what a record says.
 """
 
 import json

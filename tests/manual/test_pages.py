@@ -1,5 +1,6 @@
 """The commands of the guide, the how-to pages and the README work, in the order of reading, in one folder."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from fixtures import reference
 from fixtures.forks import Forks
 from fixtures.pages import GUIDE, HOW_TO, ExampleSite, Reader, steps
 
+POSTED = {"requestBody", "method"}  # a crawl sends no POST
 TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
 
 
@@ -36,6 +38,9 @@ def test_the_guide_works(tmp_path: Path, forks: Forks) -> None:
         with warc.open("rb") as file:
             fields |= {name for record in read_records(file) for name, _ in record.fields}
     assert fields - {"WARC-Type"} == set(reference.RECORD_FIELDS) - TLS
+    lines = (collection / "indexes" / "index.cdxj").read_text().splitlines()
+    used = {name for line in lines for name in json.loads(line.split(" ", 2)[2])}
+    assert used == set(reference.INDEX_FIELDS) - POSTED
     reports = {path.name for path in (collection / "reports").iterdir() if path.suffix != ".tsv"}
     assert reports == {*reference.REPORTS, *(name for name, _ in reference.HERITRIX_REPORTS)}
 

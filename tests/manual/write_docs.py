@@ -260,6 +260,23 @@ def records_page() -> str:
     )
 
 
+def index_page() -> str:
+    """Return the fields of an index line, and where it differs from cdxj-indexer."""
+    return _page(
+        "The index",
+        "`indexes/index.cdxj` is sorted bytewise. A line is a SURT key as pywb uses it, a 14-digit date and a JSON",
+        "object. There is a line for each response, revisit and resource record, and for metadata records that are not",
+        "`application/warc-fields`. A crawl and `archiver index` write the same lines. The key of an answer to POST or",
+        "PUT holds the method and body of its request, as `cdxj-indexer -p` writes it.",
+        "",
+        *_definitions("field", reference.INDEX_FIELDS),
+        "",
+        "## Differences to cdxj-indexer 1.5",
+        "",
+        *_table(("record", "here", "cdxj-indexer"), reference.INDEX_DIFFERENCES),
+    )
+
+
 def verify_page() -> str:
     """Return the codes that verify prints."""
     rows = [(f"`{word}`", code.severity.value, code.meaning) for word, code in CODES.items()]
@@ -319,6 +336,7 @@ PAGES = {
     "directory.md": directory_page,
     "reports.md": reports_page,
     "records.md": records_page,
+    "index.md": index_page,
     "verify.md": verify_page,
     "exclude-lists.md": exclude_lists_page,
 }
