@@ -27,22 +27,25 @@ from plan import Plan, crawled
 from serving import files
 
 IMPORTS = "imports and start"
-PARTS = {  # by module of the program; what the others do counts for whoever called them
+PARTS = {  # by package, or by package and module; what libraries do counts for whoever called them
     "fetch": ("fetch", "http"),
-    "reading links": ("extract", "reading"),
-    "judging links": ("scope", "verdicts", "guesses", "traps", "likeness", "robots", "outcome", "addresses"),
-    "texts for traps": ("texts", "shown"),
-    "records": ("warc", "archive", "disk"),
+    "reading links": ("extract",),
+    "judging links": ("policy",),
+    "texts for traps": ("policy/page_text", "policy/novelty"),
+    "records": ("warc", "collection", "storage"),
     "frontier": ("frontier",),
-    "visit and schedule": ("visit", "schedule", "crawl", "politeness", "allowance", "adapting", "slumber", "outage"),
-    IMPORTS: ("build", "cli", "__main__", "config"),
+    "visit and schedule": (
+        *("crawl", "policy/schedule", "policy/host_queue", "policy/limits", "policy/throttle"),
+        *("policy/host_backoff", "policy/offline"),
+    ),
+    IMPORTS: ("crawl/build", "cli", "__main__", "config"),
 }
 PART_OF = {module: part for part, modules in PARTS.items() for module in modules}
 LIBRARIES = {"aiohttp": "fetch", "aiosqlite": "frontier", "sqlite3": "frontier"}  # called by nobody of ours
 LOOP = "event loop"
 REST = "the rest"
 ORDER = (*(part for part in PARTS if part != IMPORTS), LOOP, REST, IMPORTS)
-OUR_FRAME = re.compile(r"(?:^|[/(])archiver/(\w+)")
+OUR_FRAME = re.compile(r"(?:^|[/(])archiver/((\w+)(?:/\w+)?)")
 IMPORTING = ("<frozen importlib", "_find_and_load")
 FRAME = re.compile(r" \(([^()]+):(\d+)\)$")
 WAITS = re.compile(
@@ -56,10 +59,10 @@ def part(stack: str) -> str:
         return IMPORTS
     inwards = stack.split(";")
     for frame in reversed(inwards):
-        if (found := OUR_FRAME.search(frame)) and found[1] in PART_OF:
-            if PART_OF[found[1]] == IMPORTS and "asyncio" in stack:
+        if (found := OUR_FRAME.search(frame)) and (name := PART_OF.get(found[1]) or PART_OF.get(found[2])):
+            if name == IMPORTS and "asyncio" in stack:
                 break  # the command that started the loop
-            return PART_OF[found[1]]
+            return name
     for library, name in LIBRARIES.items():
         if library in stack:
             return name

@@ -10,13 +10,13 @@ import pytest
 
 from fixtures.torture import Plan, Torture, served
 
-KILLS = 5  # of each crawl
+KILLS = 250 if os.environ.get("ARCHIVER_LONG") else 5  # of each of the two crawls
 URLS = 500
 SEED = int(os.environ.get("ARCHIVER_TORTURE_SEED", "1"))
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(600 if KILLS == 5 else 7200),
     pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups"),
 ]
 

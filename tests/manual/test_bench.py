@@ -15,7 +15,7 @@ CASES = ("cpu", "latency", "memory", "hosts", "large", "fairness", "start")
 SAMPLES = """\
 main (archiver/cli/a.py:1);run (asyncio/runners.py:1);links (/x/archiver/extract/b.py:2);parse (lxml/etree.py:3) 3
 main (archiver/cli/a.py:1);run (asyncio/runners.py:1);select (selectors.py:4) 1
-main (archiver/cli/a.py:1);run (asyncio/runners.py:1);judge (archiver/scope/c.py:5);join (archiver/url.py:6) 4
+main (archiver/cli/a.py:1);run (asyncio/runners.py:1);judge (archiver/policy/c.py:5);join (archiver/url.py:6) 4
 main (archiver/cli/a.py:1);_find_and_load (<frozen importlib._bootstrap>:7) 2
 """
 
@@ -38,7 +38,7 @@ def test_link_extraction_is_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /proc, and all of 127.0.0.0/8")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [CASES[-1], *(pytest.param(case, marks=pytest.mark.long) for case in CASES[:-1])])
 def test_every_case_runs_checks_that_all_was_fetched_and_prints_a_table(case: str, tmp_path: Path) -> None:
     ran = bench("run.py", case, "--small", "--results", str(tmp_path / "results"), "--folder", str(tmp_path / "work"))
     assert ran.returncode == 0, ran.stderr
