@@ -1,7 +1,7 @@
 """Bytes changed and tails cut at random places of a real crawl's files: `verify` names each change that can be seen.
 
-ARCHIVER_CHANGES says how many places are tried (default 40, with ARCHIVER_LONG 2000). With 10000 each length of a tail is
-tried too.
+ARCHIVER_CHANGES says how many places are tried (default 40, with ARCHIVER_LONG 2000). With 10000 each length of a tail
+is tried too.
 """
 
 import gzip
