@@ -19,7 +19,7 @@ from archiver.collection.records import ARCHIVE_ENDINGS
 from archiver.errors import ConfigError
 from archiver.storage import open_file, replace_file
 from archiver.warc import zipnum
-from archiver.warc.cdx import read_line
+from archiver.warc.cdx import parse_line
 from archiver.warc.cdxj import LONGEST_LINE
 
 _SUFFIXES = frozenset((".cdxj", ".cdx")) | zipnum.SUFFIXES
@@ -80,7 +80,7 @@ def _check(index: Path) -> None:
         return
     with index.open("rb") as file:
         lines = [file.readline(LONGEST_LINE) for _ in range(_LOOK)]
-    if any(lines) and not any(map(read_line, lines)):
+    if any(lines) and not any(map(parse_line, lines)):
         if index.name.lower().endswith(ARCHIVE_ENDINGS):
             how = f"archiver import {quote(str(index))} -o OTHER"
             raise ConfigError(f"{index} is no index; make a collection of it, and name that: {how}")

@@ -92,7 +92,7 @@ class _Runs:
         self._lines: list[bytes] = []  # of the newest run
 
     def add(self, capture: Capture | Resource) -> None:
-        self.add_line(cdxj.line(capture, self._warc + OPEN).encode() + b"\n")
+        self.add_line(cdxj.capture_line(capture, self._warc + OPEN))
 
     def add_line(self, line: bytes) -> None:
         self._lines.append(line)

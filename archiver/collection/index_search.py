@@ -235,7 +235,7 @@ def _with_keys(path: Path, file: BinaryIO) -> BinaryIO:
         small = file.seek(0, 2) <= SMALL
         file.seek(0)
         lines = iter(lambda: file.readline(LONGEST_LINE), b"")
-        found = map(cdx.read_line, lines if small else islice(lines, _PROBES))
+        found = map(cdx.parse_line, lines if small else islice(lines, _PROBES))
         if not any(entry is not None and cdx.is_keyed_otherwise(entry) for entry in found):
             return file
         if not small:

@@ -207,7 +207,7 @@ def _once(found: Iterable[bytes]) -> Iterator[IndexEntry]:
     last: set[tuple[str, int]] = set()
     when = ("", "")
     for line in found:
-        entry = cdx.read_line(line)
+        entry = cdx.parse_line(line)
         if entry is None:
             continue
         if (entry.key, entry.timestamp) != when:

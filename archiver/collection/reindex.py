@@ -20,7 +20,16 @@ from archiver.collection.records import warc_files
 from archiver.http import Dechunker, read_beginning
 from archiver.http.head import MAX_HEAD
 from archiver.storage import OPEN, storage
-from archiver.warc.cdxj import NEVER_LISTED, REVISIT, ListedRecord, is_http, is_listed, target, text, timestamp
+from archiver.warc.cdxj import (
+    NEVER_LISTED,
+    REVISIT,
+    IndexedRecord,
+    decode_field,
+    is_http,
+    is_listed,
+    record_timestamp,
+    target_url,
+)
 from archiver.warc.members import DamagedRecord
 from archiver.warc.post import MAX_BODY, key_parts
 from archiver.warc.reader import Record, scan
@@ -50,7 +59,7 @@ class _RecordInFile:
     concurrent: str | None
     offset: int
     inner: int
-    listed: ListedRecord | None = None  # its length is 0 where only the next record shows it
+    listed: IndexedRecord | None = None  # its length is 0 where only the next record shows it
     request: _Request | None = None
 
 
@@ -112,7 +121,7 @@ def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
             kind = record.first("WARC-Type") or ""
             yield _RecordInFile(
                 kind,
-                target(record),
+                target_url(record),
                 record.first("WARC-Record-ID"),
                 record.first("WARC-Concurrent-To"),
                 record.offset,
@@ -122,7 +131,7 @@ def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
             )
 
 
-def _listed(record: Record) -> ListedRecord | None:
+def _listed(record: Record) -> IndexedRecord | None:
     """What an index says of *record*; None where its block is not all there, which verify tells."""
     digest = hashlib.sha1(usedforsecurity=False) if _lacks_digest(record) else None
     pieces = _block(record)
@@ -136,13 +145,13 @@ def _listed(record: Record) -> ListedRecord | None:
     except DamagedRecord:
         return None
     answer = record.type in ("response", "revisit")
-    mime = (framing.media_type if framing else "") if answer else mime_of(text(record.first("Content-Type")))
-    return ListedRecord(
-        url=target(record),
-        timestamp=timestamp(record),
+    mime = (framing.media_type if framing else "") if answer else mime_of(decode_field(record.first("Content-Type")))
+    return IndexedRecord(
+        url=target_url(record),
+        timestamp=record_timestamp(record),
         mime=REVISIT if record.type == "revisit" else mime,
         status=str(framing.status or "-") if framing and answer else None,
-        digest=text(record.first("WARC-Payload-Digest")) or _written(digest),
+        digest=decode_field(record.first("WARC-Payload-Digest")) or _written(digest),
         offset=record.offset,
         length=_length(record),
     )
@@ -231,15 +240,15 @@ def _answering(seen: _RecordInFile, other: _RecordInFile) -> _RecordInFile:
     if request.method.upper() not in _WITH_BODY:
         return seen
     query, looked_up = key_parts(request.method, seen.url, request.content_type, request.length, request.body)
-    return replace(seen, listed=seen.listed.asked(request.method, query, looked_up))
+    return replace(seen, listed=seen.listed.with_request(request.method, query, looked_up))
 
 
-def _placed(seen: Iterable[_RecordInFile], size: int) -> Iterator[ListedRecord]:
+def _placed(seen: Iterable[_RecordInFile], size: int) -> Iterator[IndexedRecord]:
     """What is listed, each with its length: of one that shares its member, that of the member."""
-    held: ListedRecord | None = None
+    held: IndexedRecord | None = None
     for each in seen:
         if held is not None and each.offset != held.offset:
-            yield replace(held, length=each.offset - held.offset)
+            yield held._replace(length=each.offset - held.offset)
             held = None
         if each.listed is None or each.inner:
             continue
@@ -248,4 +257,4 @@ def _placed(seen: Iterable[_RecordInFile], size: int) -> Iterator[ListedRecord]:
         else:
             held = each.listed
     if held is not None:
-        yield replace(held, length=size - held.offset)
+        yield held._replace(length=size - held.offset)

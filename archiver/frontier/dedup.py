@@ -24,7 +24,7 @@ from archiver.frontier import database
 from archiver.frontier.database import CHECKED, REVISITS_SINCE, connected, version_of
 from archiver.storage import bare, sync_data
 from archiver.warc import zipnum
-from archiver.warc.cdx import read_line
+from archiver.warc.cdx import parse_line
 from archiver.warc.cdxj import LONGEST_LINE, IndexEntry, is_revisit
 
 MOST = 6  # places named of one payload, the newest first: some may be coded otherwise, or damaged since
@@ -211,7 +211,7 @@ def _told(path: Path, count: int) -> list[tuple[int, str, int, int]]:
 
 def _places(number: int, index: Path) -> Iterator[tuple[str, int, int]]:
     for place, line in _lines(index):
-        entry = read_line(line)
+        entry = parse_line(line)
         if entry is not None and not is_revisit(entry) and not entry.status.startswith("3"):
             digest = _digest(entry)
             if ":" in digest:
@@ -238,9 +238,9 @@ def _line(index: Path, place: int) -> IndexEntry | None:
     """What stands there now."""
     try:
         if index.suffix in zipnum.SUFFIXES:
-            return read_line(zipnum.line_at(index, place))
+            return parse_line(zipnum.line_at(index, place))
         with index.open("rb") as file:
             file.seek(place)
-            return read_line(file.readline(LONGEST_LINE))
+            return parse_line(file.readline(LONGEST_LINE))
     except (OSError, OverflowError, ArchiveError):
         return None  # it was there when the crawl began; the payload is stored whole

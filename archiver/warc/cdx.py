@@ -27,11 +27,11 @@ _ORDERS = {9: _Order(None, 7, 8), 10: _Order(None, 8, 9), 11: _Order(8, 9, 10)}
 _ORDERS |= {count + _RESOLVED: order for count, order in _ORDERS.items()}
 
 
-def read_line(line: bytes) -> IndexEntry | None:
+def parse_line(line: bytes) -> IndexEntry | None:
     """The entry in *line*, which is one of CDX or of CDXJ; None where it is none: a header line, or damaged."""
     third = line.find(b" ", line.find(b" ") + 1) + 1
     if line.startswith(b"{", third):
-        return cdxj.read_line(line)
+        return cdxj.parse_line(line)
     every = [field.decode("utf-8", "replace") for field in line.rstrip().split(b" ", max(_ORDERS))]
     order = _ORDERS.get(len(every))
     if order is None or not _is_number(every[1]) or not _is_number(every[order.offset]):
@@ -51,7 +51,7 @@ def read_line(line: bytes) -> IndexEntry | None:
 
 
 def is_known(header: bytes) -> bool:
-    """Whether the fields that *header* names stand where `read_line` looks for them."""
+    """Whether the fields that *header* names stand where `parse_line` looks for them."""
     return header.decode("latin-1").removeprefix(HEADER.decode()).strip() in _HEADERS
 
 
@@ -62,7 +62,7 @@ def is_keyed_otherwise(entry: IndexEntry) -> bool:
 
 def keyed(line: bytes) -> bytes:
     """*line* with the key that its URL has here; as it stands where it has none."""
-    entry = read_line(line)
+    entry = parse_line(line)
     if entry is None or not is_keyed_otherwise(entry):
         return line
     return cdxj.lookup_key(entry.url).encode("utf-8", "replace") + line[line.index(b" ") :]

@@ -1,101 +1,124 @@
-"""CDXJ lines: the index by which pywb finds a capture. Same keys, fields and order as cdxj-indexer writes.
+"""CDXJ lines, by which pywb finds a capture: one writer, one lenient and one strict parser, and the lookup key.
 
-A line is `SURT TIMESTAMP {json}`; a file is sorted bytewise. Source: CDXJ 0.1.0; pywb's look-ups. Pure.
-
-Which records an index lists, and its line for each: of any writer's WARC, as cdxj-indexer makes it.
-
-Listed are responses, revisits, and what resource and metadata records hold that is no warc-fields. What differs from
-cdxj-indexer stands in docs/reference/index.md. Pure; never raises for what a record says.
+A line is `SURT TIMESTAMP {json}`, and a file is sorted bytewise. Keys, fields and their order are those of
+cdxj-indexer. An index lists responses, revisits, and resource and metadata records that hold no warc-fields.
+docs/explanation/replay.md lists where we differ from cdxj-indexer. Pure. Source: CDXJ 0.1.0; pywb's lookups.
 """
 
 import json
 import re
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archiver import url
 from archiver.model import Capture, Profile, Resource
 from archiver.warc.reader import Record
 from archiver.warc.records import bare, parse_date
 
-REVISIT = "warc/revisit"  # in place of a media type: the payload is to be looked for elsewhere
+REVISIT = "warc/revisit"  # the "media type" of a revisit: its payload is stored in another record
 
-LONGEST_LINE = 1 << 20  # bytes; the longest URLs that browsers take are an eighth of it
+LONGEST_LINE = 1 << 20  # bytes; eight times the longest URLs that browsers accept
 
-# URLs whose key is plain to see: nothing in them is escaped, collapsed, or the id of a session.
+# URLs whose key we can build ourselves: no escapes, no path segments to collapse, no session ids.
 _SEGMENT = r"/[A-Za-z0-9_~-][A-Za-z0-9_~.,:@!$&*+;=-]*+"
 _PLAIN = re.compile(
     r"(?P<origin>(?:https?|metadata)://(?:[a-z0-9][a-z0-9.:-]{0,259}+|\[[0-9a-f:]{2,45}+\](?::[0-9]{1,5}+)?+))"
     rf"(?P<path>/|(?:{_SEGMENT})++)/?+"
     r"(?:\?(?P<query>[A-Za-z0-9_~./?:@!$&()*+,;=-]++))?+"
 )
-# Origins whose part of the key is plain to see too, so that the library, which takes long to load, is seldom needed:
-# a name whose last label begins with a letter, or an IP address in the one spelling that a canonical URL has.
+# Origins whose key we can build ourselves, because the surt library is slow to load: a host name whose last label
+# begins with a letter, or an IP address in the one spelling that a canonical URL has.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ORIGIN = re.compile(
     rf"(?P<scheme>https?|metadata)://(?:(?P<name>(?:[a-z0-9_-]+\.)*[a-z][a-z0-9_-]*|[1-9][0-9]{{0,2}}(?:\.{_BYTE}){{3}})"
     r"|\[(?P<six>[0-9a-f:]+)\])(?::(?P<port>[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-_LOOKUP = re.compile(r"dns:[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+")  # whose key is itself
+_DNS = re.compile(r"dns:[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+")  # the key of such a URL is the URL itself
 _WWW = re.compile(r"^www[0-9]*\.")
 _SESSION = re.compile(r"sid=|sessionid|cftoken=")
-_quoted = json.JSONEncoder().encode
+
+_REQUIRED = ("url", "digest", "filename", "offset", "length")  # `mime` and `status` are absent if the record has none
+_STRICT_TIMESTAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
+_STRICT_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class IndexEntry(NamedTuple):
-    """One line of an index, whoever wrote it."""
+    """One line of an index, as read from any writer."""
 
     key: str
-    timestamp: str  # 14 digits; more where its writer knew more
+    timestamp: str  # 14 digits; more if its writer knew more
     url: str
     mime: str  # `REVISIT` for a revisit
     status: str
-    digest: str  # "" where the line has none; some writers leave "sha1:" out
-    length: int  # of the record in its file; 0 where the line does not say
+    digest: str  # "" if the line has none; some writers omit "sha1:"
+    length: int  # of the record in its file; 0 if the line does not say
     offset: int
     filename: str
 
 
-def read_line(line: bytes) -> IndexEntry | None:
-    """The entry in *line*; None where it is none: a header line, or damaged."""
+class StrictLine(NamedTuple):
+    """One line that has every required part in the right form; what it says may still be wrong."""
+
+    key: str
+    timestamp: str
+    fields: dict[str, Any]
+
+
+def parse_line(line: bytes) -> IndexEntry | None:
+    """Return the entry in *line*, with defaults for optional fields; None for a header or a damaged line."""
     key, _, rest = line.strip().partition(b" ")
-    timestamp, _, text = rest.partition(b" ")
+    timestamp, _, encoded = rest.partition(b" ")
     try:
-        said = json.loads(text)
+        fields = json.loads(encoded)
         return IndexEntry(
             key=key.decode(),
             timestamp=timestamp.decode("ascii"),
-            url=str(said["url"]),
-            mime=str(said.get("mime", "unk")),
-            status=str(said.get("status", "-")),
-            digest=str(said.get("digest", "")),
-            length=int(said.get("length") or 0),
-            offset=int(said["offset"]),
-            filename=str(said["filename"]),
+            url=str(fields["url"]),
+            mime=str(fields.get("mime", "unk")),
+            status=str(fields.get("status", "-")),
+            digest=str(fields.get("digest", "")),
+            length=int(fields.get("length") or 0),
+            offset=int(fields["offset"]),
+            filename=str(fields["filename"]),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
+def parse_strict_line(line: bytes) -> StrictLine | None:
+    """Return the parts of *line*; None unless it is complete and well-formed, with its line end."""
+    try:
+        key, timestamp, rest = line.decode().split(" ", 2)
+        fields = json.loads(rest)
+    except (ValueError, RecursionError):
+        return None
+    if not line.endswith(b"\n") or not _STRICT_TIMESTAMP.fullmatch(timestamp) or not isinstance(fields, dict):
+        return None
+    if not all(isinstance(fields.get(name), str | int) for name in _REQUIRED):
+        return None
+    if not all(_STRICT_NUMBER.fullmatch(str(fields[name])) for name in ("offset", "length")):
+        return None
+    return StrictLine(key, timestamp, fields)
+
+
 def is_revisit(entry: IndexEntry) -> bool:
-    """Whether the record of *entry* stands for a payload that lies elsewhere."""
+    """Return True if the payload of *entry* is stored in another record."""
     return entry.mime == REVISIT
 
 
 def iso_date(timestamp: str) -> str:
-    """The second that the *timestamp* of a line names, as a WARC-Date has it; "" where it names none."""
+    """Return the *timestamp* of a line as a WARC-Date, to the second; "" if it is no valid date."""
     try:
-        moment = datetime.strptime(timestamp[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        date = datetime.strptime(timestamp[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return ""
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}" if re.fullmatch(r"[0-9]{14,20}", timestamp) else ""
+    return f"{date:%Y-%m-%dT%H:%M:%SZ}" if re.fullmatch(r"[0-9]{14,20}", timestamp) else ""
 
 
 def timestamp14(microseconds: int) -> str:
-    """The 14 digits of *microseconds* since the epoch, in UTC."""
+    """Format *microseconds* since the epoch as 14 digits, in UTC."""
     return _second(microseconds // 1_000_000)
 
 
@@ -104,31 +127,61 @@ def _second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H%M%S}"
 
 
-def line(capture: Capture | Resource, filename: str) -> str:
-    """The index line of *capture*, which lies in the file that is called *filename* now."""
+class IndexedRecord(NamedTuple):
+    """The fields of one record's index line; offset and length are those in its WARC file."""
+
+    url: str
+    timestamp: str
+    mime: str
+    status: str | None  # None for records without an HTTP status
+    digest: str
+    offset: int
+    length: int
+    key: str = ""  # if not that of `url`
+    query: str | None = None  # of a request with a body
+    method: str = ""
+
+    def with_request(self, method: str, query: str | None, looked_up: str) -> "IndexedRecord":
+        """Return the entry of the response to a request with a body, listed under *looked_up*."""
+        return self._replace(key=_safe_key(looked_up), query=query, method=method.upper())
+
+    def line(self, filename: str) -> bytes:
+        """Return the index line, with its line end, of this record in the file *filename*."""
+        fields: dict[str, str | None] = {"url": self.url}
+        if self.mime:
+            fields["mime"] = self.mime
+        if self.status is not None:
+            fields["status"] = self.status
+        fields["digest"] = self.digest or "-"
+        fields["length"] = str(self.length)
+        fields["offset"] = str(self.offset)
+        fields["filename"] = filename
+        if self.method:
+            fields |= {"requestBody": self.query, "method": self.method}
+        key = self.key or _safe_key(self.url)
+        return f"{key} {self.timestamp} {json.dumps(fields)}\n".encode("utf-8", "replace")
+
+
+def capture_line(capture: Capture | Resource, filename: str) -> bytes:
+    """Return the index line of *capture*, with its line end; *filename* is the current name of its WARC."""
+    status: str | None
     if isinstance(capture, Resource):
-        return (
-            f'{lookup_key(capture.uri)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.uri)}, '
-            f'"mime": {_quoted(capture.mime)}, "digest": {_quoted(capture.digest)}, "length": "{capture.span.length}", '
-            f'"offset": "{capture.span.offset}", "filename": {_quoted(filename)}}}'
-        )
-    named = REVISIT if capture.revisit else capture.mime
-    mime = f'"mime": {_quoted(named)}, ' if named else ""  # nobody invents one
-    unmodified = capture.revisit is Profile.NOT_MODIFIED  # its record has no head, so that nobody else finds a status
-    status = "" if unmodified else f'"status": "{capture.status or "-"}", '
-    return (
-        f'{lookup_key(capture.url)} {timestamp14(capture.timestamp)} {{"url": {_quoted(capture.url)}, '
-        f"{mime}{status}"
-        f'"digest": {_quoted(capture.payload_digest)}, "length": "{capture.response.length}", '
-        f'"offset": "{capture.response.offset}", "filename": {_quoted(filename)}}}'
-    )
+        address, mime, status = capture.uri, capture.mime, None
+        digest, span = capture.digest, capture.span
+    else:
+        address, mime = capture.url, REVISIT if capture.revisit else capture.mime
+        # The record of a 304 stores no HTTP head, so an indexer that reads the WARC finds no status either.
+        status = None if capture.revisit is Profile.NOT_MODIFIED else str(capture.status or "-")
+        digest, span = capture.payload_digest, capture.response
+    stamp = timestamp14(capture.timestamp)
+    return IndexedRecord(address, stamp, mime, status, digest, span.offset, span.length).line(filename)
 
 
 def lookup_key(address: str) -> str:
-    """The key under which pywb looks *address* up. A plain URL costs a thirtieth of what the library's steps do."""
+    """Return the key under which pywb looks *address* up. Plain URLs cost a thirtieth of a call of the surt library."""
     plain = _PLAIN.fullmatch(address)
     if plain is None:
-        return address if _LOOKUP.fullmatch(address) else url.surt(address)
+        return address if _DNS.fullmatch(address) else url.surt(address)
     host = _host(plain["origin"])
     query = plain["query"]
     if query is None:
@@ -149,82 +202,44 @@ def _host(origin: str) -> str:
     port = plain["port"]
     ending = "" if port is None or port == _DEFAULT_PORTS.get(plain["scheme"]) else f":{port}"
     name = plain["name"]
-    turned = plain["six"] if name is None else ",".join(reversed(_WWW.sub("", name).split(".")))
-    return f"{turned}{ending})"
+    reversed_host = plain["six"] if name is None else ",".join(reversed(_WWW.sub("", name).split(".")))
+    return f"{reversed_host}{ending})"
 
 
-NEVER_LISTED = frozenset(("HEAD", "OPTIONS"))  # their empty answers would stand before those to GET
+NEVER_LISTED = frozenset(("HEAD", "OPTIONS"))  # methods whose empty responses would hide those to GET
 
 _LISTED = frozenset(("response", "revisit", "resource", "metadata"))
 _IN_HTTP = frozenset(("response", "revisit", "request"))
 _NO_DIGIT = re.compile(r"[^0-9]+")
 _SPACE = re.compile(r"[\s\x00-\x20]")
-_DAYS, _FRACTION = 3, 7  # numbers in a date: of one that names the day only, and of one with a part of a second
-
-
-@dataclass(frozen=True, slots=True)
-class ListedRecord:
-    """What an index says of one record; length and offset are those of its file."""
-
-    url: str
-    timestamp: str
-    mime: str
-    status: str | None  # None: it is no answer that has one
-    digest: str
-    offset: int
-    length: int
-    key: str = ""  # where it is another than that of `url`
-    query: str | None = None  # of a request with a body
-    method: str = ""
-
-    def asked(self, method: str, query: str | None, looked_up: str) -> "ListedRecord":
-        """As the answer to a request with a body."""
-        return replace(self, key=_key(looked_up), query=query, method=method.upper())
-
-    def line(self, filename: str) -> bytes:
-        """The line, with its end."""
-        entry: dict[str, str | None] = {"url": self.url}
-        if self.mime:
-            entry["mime"] = self.mime
-        if self.status is not None:
-            entry["status"] = self.status
-        entry |= {
-            "digest": self.digest or "-",
-            "length": str(self.length),
-            "offset": str(self.offset),
-            "filename": filename,
-        }
-        if self.method:
-            entry |= {"requestBody": self.query, "method": self.method}
-        key = self.key or _key(self.url)
-        return f"{key} {self.timestamp} {json.dumps(entry)}\n".encode("utf-8", "replace")
+_DAYS, _FRACTION = 3, 7  # numbers in a date without a time, and in one with a fraction of a second
 
 
 def is_listed(record: Record) -> bool:
-    """Whether an index lists a record with this header."""
+    """Return True if an index lists records with a header like that of *record*."""
     kind = record.first("WARC-Type")
-    if kind not in _LISTED or target(record) == "" or timestamp(record) == "":
+    if kind not in _LISTED or target_url(record) == "" or record_timestamp(record) == "":
         return False
     return kind in _IN_HTTP or record.first("Content-Type") != "application/warc-fields"
 
 
 def is_http(record: Record) -> bool:
-    """Whether the block is an HTTP message."""
-    return record.type in _IN_HTTP and target(record).startswith(("http:", "https:"))
+    """Return True if the block of *record* is an HTTP message."""
+    return record.type in _IN_HTTP and target_url(record).startswith(("http:", "https:"))
 
 
-def target(record: Record) -> str:
-    """The URL, without the brackets and spaces that some writers leave in it; "" without one."""
-    return indexed(text(record.first("WARC-Target-URI")))
+def target_url(record: Record) -> str:
+    """Return the target URL as an index lists it; "" if the record has none."""
+    return index_url(decode_field(record.first("WARC-Target-URI")))
 
 
-def indexed(uri: str) -> str:
-    """*uri* as an index has it: bare, and one word."""
+def index_url(uri: str) -> str:
+    """Return *uri* without the brackets and spaces that some writers leave in it."""
     return bare(uri).replace(" ", "%20")
 
 
-def timestamp(record: Record) -> str:
-    """The 14 digits of the WARC-Date; "" where it is none."""
+def record_timestamp(record: Record) -> str:
+    """Return the WARC-Date as 14 digits; "" if it is no valid date."""
     date = record.first("WARC-Date") or ""
     numbers = _NO_DIGIT.split(date.strip()[:64])
     if numbers[-1] == "":
@@ -240,8 +255,8 @@ def timestamp(record: Record) -> str:
         return ""
 
 
-def text(value: str | None) -> str:
-    """*value*, in which bytes that are no UTF-8 are read as latin-1, as cdxj-indexer reads them."""
+def decode_field(value: str | None) -> str:
+    """Return *value*, with bytes that are not UTF-8 read as Latin-1, as cdxj-indexer does."""
     value = value or ""
     if value.isascii():
         return value
@@ -252,10 +267,10 @@ def text(value: str | None) -> str:
         return raw.decode("latin-1")
 
 
-def _key(address: str) -> str:
-    """The key of *address*, which can hold anything; one word always."""
+def _safe_key(address: str) -> str:
+    """Return the key of *address*, which can hold anything, as one word without spaces."""
     try:
         key = lookup_key(address)
-    except Exception:  # noqa: BLE001  the library raises whatever it comes upon; the key is the URL itself, as there
+    except Exception:  # noqa: BLE001  the surt library can raise anything; cdxj-indexer then uses the URL itself as the key
         key = address
     return _SPACE.sub(lambda found: f"%{ord(found[0]):02x}", key)

@@ -21,7 +21,7 @@ import pytest
 
 from archiver.model import ExitCode
 from archiver.tools.wacz.index import PLAIN
-from archiver.warc.cdxj import IndexEntry, read_line
+from archiver.warc.cdxj import IndexEntry, parse_line
 from fixtures import browser, devtools, replayweb
 from fixtures.conditional import Page, served
 from fixtures.debian import NotToBeHad
@@ -143,7 +143,7 @@ def test_replayweb_shows_revisits(tmp_path: Path) -> None:
 
 def captures(index: Path) -> list[IndexEntry]:
     """What was captured by HTTP, but for robots.txt."""
-    entries = [entry for line in index.read_bytes().splitlines() if (entry := read_line(line)) is not None]
+    entries = [entry for line in index.read_bytes().splitlines() if (entry := parse_line(line)) is not None]
     return [entry for entry in entries if entry.url.startswith("http:") and not entry.url.endswith("/robots.txt")]
 
 

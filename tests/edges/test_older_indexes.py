@@ -158,7 +158,7 @@ def test_a_block_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_lines_of_cdx(line: str, found: IndexEntry | None) -> None:
-    read = cdx.read_line(line.encode())
+    read = cdx.parse_line(line.encode())
     assert read == found
 
 
@@ -206,8 +206,8 @@ def test_as_pywb_lists_them() -> None:
         pytest.skip("pywb's samples are not installed")
     with path.open("rb") as file:
         index = IndexLines([index_search.source(path, file)])
-        found = [cdx.read_line(line) for line in index.beginning(b"org,iana)/time-zones")]
+        found = [cdx.parse_line(line) for line in index.beginning(b"org,iana)/time-zones")]
         every = list(index.since(b""))
     assert [entry and entry.url.rpartition("/")[2] for entry in found] == ["time-zones", "X", "Y"]
     assert len(every) == 188
-    assert None not in map(cdx.read_line, every)
+    assert None not in map(cdx.parse_line, every)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archiver import url
 from archiver.model import Capture, Span
-from archiver.warc.cdxj import line, lookup_key, timestamp14
+from archiver.warc.cdxj import capture_line, lookup_key, parse_line, parse_strict_line, timestamp14
 from archiver.warc.resources import PLACE
 
 
@@ -21,16 +21,16 @@ def _capture(url: str = "http://www.site.test/Page?b=2&a=1", status: int = 200, 
 
 
 def test_a_line() -> None:
-    assert line(_capture(), "a.warc.gz.open") == (
+    assert capture_line(_capture(), "a.warc.gz.open").decode() == (
         "test,site)/page?a=1&b=2 20261118110640 "
         '{"url": "http://www.site.test/Page?b=2&a=1", "mime": "text/html", "status": "200", '
         '"digest": "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "length": "567", "offset": "1234", '
-        '"filename": "a.warc.gz.open"}'
+        '"filename": "a.warc.gz.open"}\n'
     )
 
 
 def test_what_an_answer_does_not_say() -> None:
-    entry = json.loads(line(_capture(status=0, mime=""), "a.warc.gz").split(" ", 2)[2])
+    entry = json.loads(capture_line(_capture(status=0, mime=""), "a.warc.gz").split(b" ", 2)[2])
     assert entry["status"] == "-"
     assert "mime" not in entry
 
@@ -47,7 +47,7 @@ def test_what_an_answer_does_not_say() -> None:
     ],
 )
 def test_keys(url: str, key: str) -> None:
-    assert line(_capture(url), "a.warc.gz").split(" ")[0] == key
+    assert capture_line(_capture(url), "a.warc.gz").split(b" ")[0].decode() == key
 
 
 @given(st.integers(0, 253_402_300_799_999_999))
@@ -60,10 +60,32 @@ def test_timestamps(microseconds: int) -> None:
 @given(st.text(max_size=40), st.text(max_size=20))
 def test_a_line_is_one_line_and_ascii(path: str, mime: str) -> None:
     """Whatever a server calls its types."""
-    made = line(_capture(f"http://site.test/{path.encode().hex()}", mime=mime), "a.warc.gz")
+    made = capture_line(_capture(f"http://site.test/{path.encode().hex()}", mime=mime), "a.warc.gz")
     assert made.isascii()
-    assert "\n" not in made
-    assert json.loads(made.split(" ", 2)[2]).get("mime", "") == mime
+    assert made.count(b"\n") == 1
+    assert json.loads(made.split(b" ", 2)[2]).get("mime", "") == mime
+
+
+GOOD = '{"url": "http://e.org/", "digest": "sha256:0", "length": "5", "offset": "7", "filename": "a"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "lenient", "strict"),
+    [
+        (f"org,e)/ 20261118110640 {GOOD}\n", True, True),
+        (f"org,e)/ 20261118110640 {GOOD}", True, False),
+        (f"org,e)/ 2026 {GOOD}\n", True, False),
+        ("org,e)/ 20261118110640 " + GOOD.replace('"7"', '"-7"') + "\n", True, False),
+        ('org,e)/ 20261118110640 {"url": "http://e.org/", "offset": 7, "filename": "a"}\n', True, False),
+        ('org,e)/ 20261118110640 {"url": "http://e.org/"}\n', False, False),
+        ("org,e)/ 20261118110640 []\n", False, False),
+        ("!meta 0 {}\n", False, False),
+        ("", False, False),
+    ],
+)
+def test_the_strict_parser_takes_only_complete_lines(line: str, *, lenient: bool, strict: bool) -> None:
+    assert (parse_line(line.encode()) is not None) == lenient
+    assert (parse_strict_line(line.encode()) is not None) == strict
 
 
 SCHEMES = st.sampled_from(["http", "https", "metadata"])
@@ -114,6 +136,9 @@ PLAIN = [
 
 def test_plain_urls_need_no_library() -> None:
     """It brings an HTTP client and a list of suffixes with it: a tenth of a second and 8 MB."""
-    program = f"import sys\nfrom archiver.warc.cdxj import key\nfor a in {PLAIN}: key(a)\nprint('surt' in sys.modules)"
+    program = (
+        "import sys\nfrom archiver.warc.cdxj import lookup_key\n"
+        f"for a in {PLAIN}: lookup_key(a)\nprint('surt' in sys.modules)"
+    )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"

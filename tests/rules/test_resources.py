@@ -4,7 +4,7 @@ import pytest
 
 from archiver import url
 from archiver.model import Lookup, Resource, Span
-from archiver.warc.cdxj import line, lookup_key
+from archiver.warc.cdxj import capture_line, lookup_key
 from archiver.warc.resources import PLACE, lookup_block, lookup_uri, mime_of
 
 ASKED = 1_795_000_000_999_999
@@ -37,9 +37,9 @@ def test_a_look_up(host: str, addresses: tuple[str, ...], uri: str, lines: list[
 
 def test_a_line_has_no_status() -> None:
     found = Resource("dns:a.test", ASKED, "text/dns", "sha256:00", "w.warc.gz", Span(12, 34))
-    assert line(found, "w.warc.gz.open") == (
+    assert capture_line(found, "w.warc.gz.open").decode() == (
         'dns:a.test 20261118110640 {"url": "dns:a.test", "mime": "text/dns", "digest": "sha256:00", '
-        '"length": "34", "offset": "12", "filename": "w.warc.gz.open"}'
+        '"length": "34", "offset": "12", "filename": "w.warc.gz.open"}\n'
     )
 
 

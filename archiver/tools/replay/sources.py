@@ -95,7 +95,7 @@ class _Index:
     def entries(self, start: bytes, end: bytes) -> Iterator[IndexEntry]:
         """Every capture between two keys, file by file merged by key."""
         lines = merge(*(each.since(start) for each in self._sources()))
-        found = map(cdx.read_line, takewhile(lambda line: line < end, lines))
+        found = map(cdx.parse_line, takewhile(lambda line: line < end, lines))
         return (entry for entry in found if entry is not None and _is_sound(entry))
 
     def _sources(self) -> list[Source]:

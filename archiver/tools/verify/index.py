@@ -5,11 +5,9 @@ must be sorted bytewise, and each record that can be replayed must have a line. 
 have records that are not indexed yet, and lines for records written since: neither is a fault.
 """
 
-import json
 import re
 import sqlite3
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,12 +17,10 @@ from archiver.collection.records import WARC_ENDINGS, is_stored
 from archiver.storage import OPEN
 from archiver.tools.verify.findings import Fault
 from archiver.tools.verify.inventory import BATCH, text
-from archiver.warc.cdxj import LONGEST_LINE, REVISIT
+from archiver.warc.cdxj import LONGEST_LINE, REVISIT, StrictLine, parse_strict_line
 
 UNFINISHED = "import-unfinished"
 
-_KEYS = ("url", "digest", "filename", "offset", "length")  # `mime` and `status` are missing where the record has none
-_STAMP = re.compile(r"[0-9]{14}(?:[0-9]{3}){0,2}")
 _RECORD = """
     SELECT rowid, length, type, url, date, digest, status, mime FROM records
     WHERE file = ? AND offset = ? AND inner = 0
@@ -37,14 +33,6 @@ _UNINDEXED = """
         SELECT 1 FROM records AS asked WHERE asked.type = 'request' AND asked.mime IN ('HEAD', 'OPTIONS')
         AND (asked.concurrent = placed.id AND asked.concurrent <> '' OR asked.id = placed.concurrent))
 """  # answers without a payload of their own are not listed
-
-
-@dataclass(frozen=True, slots=True)
-class _IndexLine:
-    number: int
-    key: str
-    stamp: str
-    entry: dict[str, Any]
 
 
 class IndexCheck:
@@ -78,22 +66,22 @@ class IndexCheck:
                     yield self._fault("index-order", f"line {number} sorts before the line above it", offset)
                 if raw == before:
                     yield self._fault("index-repeated", f"line {number} repeats the line above it", offset)
-                line = _parsed(number, raw)
+                line = parse_strict_line(raw)
                 if line is None:
                     yield self._fault(
                         "index-line", f"line {number} is not `key timestamp {{json}}` with all its parts", offset
                     )
                 else:
                     for code, sentence in self._check(line):
-                        yield self._fault(code, f"line {number}: {sentence}", offset, str(line.entry["url"]))
+                        yield self._fault(code, f"line {number}: {sentence}", offset, str(line.fields["url"]))
                 before = raw
                 offset += len(raw)
 
     def _fault(self, code: str, sentence: str, offset: int | None, url: str = "") -> Fault:
         return Fault(str(self._path), code, text(sentence), offset, url=text(url[:2000]))
 
-    def _check(self, line: _IndexLine) -> Iterator[tuple[str, str]]:
-        entry = line.entry
+    def _check(self, line: StrictLine) -> Iterator[tuple[str, str]]:
+        entry = line.fields
         if "method" not in entry and str(entry["url"]).startswith(("http://", "https://")):
             key = _key(str(entry["url"]))
             if key != line.key:
@@ -172,27 +160,12 @@ def _key(url: str) -> str:
         return ""
 
 
-def _parsed(number: int, raw: bytes) -> _IndexLine | None:
-    try:
-        key, stamp, rest = raw.decode().split(" ", 2)
-        entry = json.loads(rest)
-    except (ValueError, RecursionError):
-        return None
-    if not raw.endswith(b"\n") or not _STAMP.fullmatch(stamp) or not isinstance(entry, dict):
-        return None
-    if not all(isinstance(entry.get(name), str | int) for name in _KEYS):
-        return None
-    if not all(re.fullmatch(r"[0-9]{1,18}", str(entry[name])) for name in ("offset", "length")):
-        return None
-    return _IndexLine(number, key, stamp, entry)
-
-
-def _against_record(line: _IndexLine, found: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
+def _against_record(line: StrictLine, found: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
     _, _, kind, url, date, digest, status, mime = found
-    entry = line.entry
+    entry = line.fields
     digits = re.sub(r"\D", "", date)
-    if not (digits + "000000").startswith(line.stamp):
-        yield "index-key", f"the timestamp is {line.stamp}, the record's date {date}"
+    if not (digits + "000000").startswith(line.timestamp):
+        yield "index-key", f"the timestamp is {line.timestamp}, the record's date {date}"
     if entry["url"] != url:
         yield "index-mismatch", f"the URL is {str(entry['url'])[:200]!r}, the record's {url[:200]!r}"
     stated_digest = str(entry["digest"])  # some indexers leave the algorithm out

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from archiver.model import Framing
 from archiver.tools.verify.findings import Fault
-from archiver.warc.cdxj import indexed
+from archiver.warc.cdxj import index_url
 from archiver.warc.reader import Record
 
 BATCH = 1000
@@ -66,13 +66,13 @@ class InventoryWriter:
         self._rows.append(
             (
                 *(record.offset, record.inner, record.length, text(record.type)),
-                *(text(record.first("WARC-Record-ID")), indexed(text(record.first("WARC-Target-URI")))),
+                *(text(record.first("WARC-Record-ID")), index_url(text(record.first("WARC-Target-URI")))),
                 *(text(record.first("WARC-Date")), text(record.first("WARC-Concurrent-To"))),
                 *(text(record.first("WARC-Warcinfo-ID")), text(record.first("WARC-Payload-Digest")), content),
                 framing.status if framing else 0,
                 mime,
                 text(record.first("WARC-Truncated")),
-                indexed(text(record.first("WARC-Refers-To-Target-URI"))),
+                index_url(text(record.first("WARC-Refers-To-Target-URI"))),
                 *(text(record.first("WARC-Refers-To")), text(record.first("WARC-Refers-To-Date"))),
             )
         )

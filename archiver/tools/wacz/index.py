@@ -29,7 +29,7 @@ from typing import BinaryIO, Self
 from archiver.collection.records import record_at
 from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import storage
-from archiver.warc.cdxj import LONGEST_LINE, is_revisit, read_line, timestamp14
+from archiver.warc.cdxj import LONGEST_LINE, is_revisit, parse_line, timestamp14
 from archiver.warc.records import parse_date
 
 MOST = 10_000  # captures of one URL that are held in memory; the lines of one that has more stay as they are
@@ -60,7 +60,7 @@ def _is_stored(line: bytes) -> bool:
 
 def _exact(line: bytes, folder: Path, names: Collection[str]) -> bytes:
     """*line* with milliseconds, if it has none and the record says them; what cannot be read stays as it is."""
-    entry = read_line(line)
+    entry = parse_line(line)
     if entry is None or entry.filename not in names or len(entry.timestamp) != _SECOND:
         return line
     try:
@@ -122,7 +122,7 @@ class PackageIndex:
             if line < last:
                 raise self._false("is not sorted")
             last = line
-            entry = read_line(line)
+            entry = parse_line(line)
             if entry is None:
                 raise self._false(f"has a line that is none of CDXJ: {line[:80]!r}")
             tally = tallies.setdefault(entry.filename, WarcTotals())
@@ -139,7 +139,7 @@ class PackageIndex:
             if plain:
                 name = plain[1].decode("utf-8", "replace")
             else:
-                entry = read_line(line)
+                entry = parse_line(line)
                 name = entry.filename if entry is not None else ""
             if name in names:
                 self.given += 1
