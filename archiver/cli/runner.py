@@ -79,19 +79,18 @@ class StopSignals:
         self._leave = leave
         self._count = 0
         self._closed = False
-        self._crawl: RunOptions | None = None
+        self._first = asyncio.Event()
+        self._second = asyncio.Event()
 
-    def attach(self, crawl: RunOptions) -> None:
-        """From now on signals are for *crawl*, those that came before included."""
-        self._crawl = crawl
-        if self._count:
-            crawl.drain()
-        if self._count > 1:
-            crawl.cut()
+    async def stop(self, crawl: RunOptions) -> None:
+        """Drain *crawl* after the first signal, cut it after the second; signals that came before count too."""
+        await self._first.wait()
+        crawl.drain()
+        await self._second.wait()
+        crawl.cut()
 
-    def detach(self) -> None:
-        """The crawl is closed; what is left is soon done, but a third signal still ends it."""
-        self._crawl = None
+    def close(self) -> None:
+        """The crawl has ended and only its reports are left to write; a third signal still ends the process."""
         self._closed = True
 
     def signalled(self) -> None:
@@ -101,12 +100,10 @@ class StopSignals:
             complain("the crawl has ended; its reports are being written")
         elif self._count == 1:
             complain(f"stopping: requests in flight may finish, for at most {self._patience:g} s; once more cuts them")
-            if self._crawl:
-                self._crawl.drain()
+            self._first.set()
         elif self._count == 2:
             complain("stopping: requests in flight are cut; once more ends the process at once")
-            if self._crawl:
-                self._crawl.cut()
+            self._second.set()
         else:
             complain("ended at once; archiver resume recovers what was written")
             self._leave(int(ExitCode.STOPPED))
@@ -123,7 +120,7 @@ def run_crawl(
     async def attended(stop: StopSignals) -> T:
         with _listening(stop):
             outcome = await _attended(opening, face, stop)
-            stop.detach()
+            stop.close()
             return await asyncio.to_thread(afterwards, outcome)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -135,9 +132,13 @@ async def _attended(
 ) -> RunResult:
     async with opening as crawl:
         garbage.spare_what_is_there()
-        stop.attach(crawl)
-        async with followed(crawl.snapshot, face):
-            ended = await crawl.run()
+        stopping = asyncio.create_task(stop.stop(crawl))
+        await asyncio.sleep(0)  # a signal that came before takes effect first
+        try:
+            async with followed(crawl.snapshot, face):
+                ended = await crawl.run()
+        finally:
+            stopping.cancel()
         last = crawl.snapshot()
     return RunResult(ended, last)
 

@@ -28,7 +28,7 @@ from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, stand_back
 from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
-from archiver.crawl.dispatcher import Dispatcher, GroupsOfHosts, OutsideChanges, Renew
+from archiver.crawl.dispatcher import Dispatcher, GroupsOfHosts, HostPolicies, OutsideChanges, Renew
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.host_health import FailureLimits, HostHealth
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
@@ -111,16 +111,16 @@ async def open_crawl(
             stack.callback(lane.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
         rulebook = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
-        feed = Dispatcher(frontier, schedule, rulebook, in_force, Allowance.of(settings.limits))
         room = DiskSpace(layout, settings.limits.min_free_disk, lambda: fetcher.spooled, lambda: fetcher.largest)
         network = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
         circles = GroupsOfHosts(settings.politeness, owners, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
-        feed.attach(circles.terms, (network.recall, blocked.recall))
+        policies = HostPolicies(rulebook, circles, network, blocked, Allowance.of(settings.limits))
+        feed = Dispatcher(frontier, schedule, policies, in_force)
         renew = _renewal(layout, settings, in_force, (guard.welcome, circles.welcome))
         changes = OutsideChanges(frontier, feed, (*known, *settings.seeds), renew)
         recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
-        committer = Committer(frontier, *lanes, clock)
+        committer = Committer(frontier, schedule, lanes, clock)
         parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, blocked, changes, recall, leftover)
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)

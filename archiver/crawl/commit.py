@@ -1,257 +1,245 @@
-"""The one commit point: links read, records appended and synced, and then one transaction that says what they were.
+"""Commits visits in batches: read the links, append and sync the records, then describe both in one transaction.
 
-Visits that come together are committed together: while one batch is on its way to the disk the next one gathers.
-Large responses, large documents and pages with very many links take a slow lane of their own, in which each host gets
-the same share of time, whatever its pages cost. Within a lane batches are committed in the order in which they were
-written, so the committed length of a file never passes over a visit.
+While one batch is on its way to the disk the next one gathers. There are two writers. The slow one takes large
+responses, large documents and pages with very many links, and gives each host the same share of its time. Each writer
+commits its batches in the order in which it wrote them, so the committed length of a file never passes over a visit.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from archiver.clock import Clock
 from archiver.crawl.batch_writer import BatchWriter, StoredBatch
 from archiver.crawl.fair_queue import FairShares
 from archiver.crawl.visit import Visited
-from archiver.frontier.port import NOTHING_NEW, Frontier, Settled
+from archiver.frontier.port import Frontier, Settled
 from archiver.model import Claim, Settlement
-from archiver.policy.throttle import ThrottleState
+from archiver.policy.schedule import Schedule
 
-LARGE = 8 << 20  # bytes of a response that goes to the slow lane at once
-MOST_LINKS = 100_000  # that wait for the slow lane in memory; beyond, they are read once more when their turn comes
-BACKLOG = 0.5  # seconds of work in the slow lane for one host, from which on it is not asked for more
+LARGE = 8 << 20  # bytes of a response that goes to the slow writer at once
+MOST_LINKS = 100_000  # kept in memory for the slow writer; beyond that, it reads the documents again
+BACKLOG = 0.5  # seconds of slow work for one host; with more than that we stop sending it requests
 ROOM = 32 << 20  # bytes in memory that may wait for their commit before fetching is held back
 ROOM_VISITS = 512  # as a rule fewer: each holds one of the crawl's slots
 ROOM_LARGE = 8  # large responses that may wait, each in a spool file
 BATCH = 64  # visits for which a busy crawl waits …
 GATHER = 0.05  # … at most this many seconds
-LONGEST_BATCH = 256  # of those that came in the meantime: each batch costs two syncs of the disk, however long it is
+LONGEST_BATCH = 256  # visits that came in the meantime: a batch costs two syncs of the disk, however long it is
 FLUSH_AFTER = 2.0  # seconds without a visit until the index is brought up to date for a replay
 
-Waiting = deque[tuple[int, "asyncio.Future[None]"]]  # bytes, and who is told when there is room for them
-Report = Callable[[Sequence[Settlement], Settled], Awaitable[None]]
+Waiting = deque[tuple[int, "asyncio.Future[None]"]]  # bytes, and the future to set when there is room for them
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """A batch that is in the frontier, and what it changed there."""
+
+    settlements: Sequence[Settlement]
+    settled: Settled
+    dropped: tuple[Claim, ...] = ()  # visits that the slow writer will not read any more; their URLs stay queued
 
 
 class Committer:
-    """Takes visits, commits them in batches, and reports what each batch changed."""
+    """Takes visits and commits them in batches."""
 
-    def __init__(self, frontier: Frontier, quick: BatchWriter, slow: BatchWriter, clock: Clock) -> None:
+    def __init__(
+        self, frontier: Frontier, schedule: Schedule, writers: tuple[BatchWriter, BatchWriter], clock: Clock
+    ) -> None:
+        """*writers*: the quick one and the slow one."""
+        self.writers = writers
         self._frontier = frontier
-        self._quick = quick
-        self._slow = slow
+        self._schedule = schedule
+        self._quick, self._slow = writers
         self._clock = clock
         self._shares = FairShares()
-        self._report: Report | None = None
-        self._hurry: Callable[[], bool] = lambda: True
-        self._lessons: Callable[[], Mapping[int, ThrottleState]] = lambda: NOTHING_NEW
-        self._park: Callable[[int, float], None] = lambda _host, _until: None
-        self._waiting: tuple[Waiting, Waiting] = (deque(), deque())  # for room: small ones, large ones; in turn
+        self._waiting: tuple[Waiting, Waiting] = (deque(), deque())  # for room, in order: small visits, large ones
         self._bytes = 0
         self._visits = 0
         self._large_ones = 0
         self._closing = False
-        self._returned: Callable[[Claim], None] | None = None  # who is told of visits that are not taken any more
-        self._handed_over = False  # the quick lane has nothing more for the slow one
-
-    def attach(
-        self,
-        report: Report,
-        hurry: Callable[[], bool],
-        lessons: Callable[[], Mapping[int, ThrottleState]],
-        park: Callable[[int, float], None],
-    ) -> None:
-        """Whom to tell of each batch, whether it need not wait for more, and what hosts have taught us by then.
-
-        *park* lets a host wait until then.
-        """
-        self._lessons = lessons
-        self._park = park
-        self._report = report
-        self._hurry = hurry
+        self._cutting = False  # the slow writer reads no more documents
+        self._quick_done = False  # so it hands nothing more to the slow writer
 
     @property
     def pending(self) -> int:
         """Visits that are not committed yet."""
         return self._visits
 
-    async def put(self, visited: Visited) -> None:
-        """Hand a visit in; returns at once unless too much is waiting to be written."""
-        held, large = _weight(visited)
-        if self._waiting[large] or not self._fits(held, large):
-            await self._wait_for_room(held, large)
+    async def put(self, visited: Visited) -> bool:
+        """Take a visit, as soon as there is room for it; return False if it comes too late to be read."""
+        size, large = _weight(visited)
+        if self._waiting[large] or not self._fits(size, large):
+            await self._wait_for_room(size, large)
         else:
-            self._take(held, large)
-        lane = self._slow if large or self._shares.is_dear(visited.claim.host) else self._quick
-        if lane is self._slow and not large and self._returned is not None:
+            self._take_room(size, large)
+        writer = self._slow if large or self._shares.is_dear(visited.claim.host) else self._quick
+        if self._cutting and writer is self._slow and not large:
             self._drop([visited])
-            return
-        lane.queue.append(visited)
-        if lane is self._slow:
+            return False
+        writer.queue.append(visited)
+        if writer is self._slow:
             self._hold_back(visited.claim.host)
-        lane.arrived.set()
-        if len(lane.queue) >= BATCH or self._hurry():
-            lane.enough.set()
+        writer.arrived.set()
+        if len(writer.queue) >= BATCH or not self._schedule.active:
+            writer.enough.set()
+        return True
 
-    async def run(self) -> None:
-        """Commit until `close`; any error of storage ends it, and with it the crawl."""
-        async with asyncio.TaskGroup() as group:
-            quick = group.create_task(self._serve(self._quick))
-            slow = group.create_task(self._serve(self._slow))
-            await quick  # it may hand something over to the end
-            self._handed_over = True
-            self._slow.arrived.set()
-            await slow
+    async def commit_next(self, writer: BatchWriter) -> CommittedBatch | None:
+        """Commit the next batch of *writer*; None when `close` was called and nothing is left.
+
+        Any error of storage ends the crawl.
+        """
+        while True:
+            await self._wait_for_visit(writer)
+            if not writer.queue and self._closing:
+                if writer is self._quick:
+                    self._quick_done = True
+                    self._slow.arrived.set()
+                    return None
+                if self._quick_done:
+                    return None
+                writer.arrived.clear()
+                continue
+            await self._gather(writer)
+            batch = self._next_batch(writer)
+            if not writer.queue and not self._closing:
+                writer.arrived.clear()
+            if batch:
+                return await self._commit(writer, batch)
 
     def close(self) -> None:
-        """No more visits will come; `run` returns when all are committed."""
+        """No more visits will come; `commit_next` returns None when all are committed."""
         self._closing = True
-        for lane in (self._quick, self._slow):
-            lane.arrived.set()
-            lane.enough.set()
+        for writer in self.writers:
+            writer.arrived.set()
+            writer.enough.set()
 
-    def cut_short(self, returned: Callable[[Claim], None]) -> None:
-        """From now on the slow lane reads no document; *returned* is told of the visits that wait for it.
+    def cut_short(self) -> list[Claim]:
+        """Stop reading documents in the slow writer; return the claims of the visits that waited for it.
 
-        They cannot be read in the time that is left; their URLs are asked for again by the next run. Large responses,
-        which only have to be written, stay.
+        There is no time left to read them, so the next run fetches their URLs again. Large responses only have to be
+        written and stay.
         """
-        self._returned = returned
-        slow = [visited for visited in self._slow.queue if not _weight(visited)[1]]
+        self._cutting = True
+        dropped = [visited for visited in self._slow.queue if not _weight(visited)[1]]
         self._slow.queue[:] = [visited for visited in self._slow.queue if _weight(visited)[1]]
-        self._drop(slow)
+        return self._drop(dropped)
 
-    def _drop(self, visits: Sequence[Visited]) -> None:
-        assert self._returned is not None
+    def _drop(self, visits: Sequence[Visited]) -> list[Claim]:
         for visited in visits:
             if visited.exchange is not None:
                 visited.exchange.response.close()
-            self._returned(visited.claim)
-            self._give(*_weight(visited), 1)
+            self._give_room(*_weight(visited), 1)
+        return [visited.claim for visited in visits]
 
-    async def _wait_for_room(self, held: int, large: int) -> None:
-        """Until there is room, which is taken then."""
-        there = asyncio.get_running_loop().create_future()
-        self._waiting[large].append((held, there))
+    async def _wait_for_room(self, size: int, large: int) -> None:
+        """Wait until there is room, and take it."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting[large].append((size, turn))
         try:
-            await there
+            await turn
         except asyncio.CancelledError:
-            if not there.cancelled():  # the room was given away in the same moment
-                self._give(held, large, 1)
+            if not turn.cancelled():  # the room was given to us in the same moment
+                self._give_room(size, large, 1)
             raise
 
-    def _take(self, held: int, large: int) -> None:
-        self._bytes += held
+    def _take_room(self, size: int, large: int) -> None:
+        self._bytes += size
         self._large_ones += large
         self._visits += 1
 
-    def _give(self, held: int, large: int, visits: int) -> None:
-        """Give room back: to as many of those who wait as fit, and to nobody else, for there may be thousands."""
-        self._bytes -= held
+    def _give_room(self, size: int, large: int, visits: int) -> None:
+        """Give room back, and wake only those who fit in: thousands may be waiting."""
+        self._bytes -= size
         self._large_ones -= large
         self._visits -= visits
         for kind, waiting in enumerate(self._waiting):
             while waiting and (waiting[0][1].done() or self._fits(waiting[0][0], kind)):
-                size, there = waiting.popleft()
-                if not there.done():
-                    self._take(size, kind)
-                    there.set_result(None)
+                next_size, turn = waiting.popleft()
+                if not turn.done():
+                    self._take_room(next_size, kind)
+                    turn.set_result(None)
 
-    def _fits(self, held: int, large: int) -> bool:
+    def _fits(self, size: int, large: int) -> bool:
         return (
-            self._bytes + held <= max(ROOM, held)
+            self._bytes + size <= max(ROOM, size)
             and self._visits < ROOM_VISITS
             and self._large_ones + large <= ROOM_LARGE
         )
 
-    async def _serve(self, lane: BatchWriter) -> None:
-        while True:
-            await self._arrival(lane)
-            if not lane.queue and self._closing:
-                if lane is self._quick or self._handed_over:
-                    return
-                lane.arrived.clear()
-                continue
-            await self._gather(lane)
-            batch = self._batch(lane)
-            if not lane.queue and not self._closing:
-                lane.arrived.clear()
-            if batch:
-                await self._commit(lane, batch)
-
-    def _batch(self, lane: BatchWriter) -> list[Visited]:
-        """What the lane does next."""
-        if lane is self._slow:
-            return self._shares.next(lane.queue, [bool(_weight(visited)[1]) for visited in lane.queue])
-        batch, lane.queue[:] = lane.queue[:LONGEST_BATCH], lane.queue[LONGEST_BATCH:]
+    def _next_batch(self, writer: BatchWriter) -> list[Visited]:
+        if writer is self._slow:
+            return self._shares.next(writer.queue, [bool(_weight(visited)[1]) for visited in writer.queue])
+        batch, writer.queue[:] = writer.queue[:LONGEST_BATCH], writer.queue[LONGEST_BATCH:]
         return batch
 
-    async def _arrival(self, lane: BatchWriter) -> None:
+    async def _wait_for_visit(self, writer: BatchWriter) -> None:
         """Wait for a visit; an index that is behind catches up meanwhile."""
-        if not lane.arrived.is_set() and lane.behind:
+        if not writer.arrived.is_set() and writer.behind:
             try:
                 async with asyncio.timeout(FLUSH_AFTER):
-                    await lane.arrived.wait()
+                    await writer.arrived.wait()
             except TimeoutError:
-                await lane.flush()
-        await lane.arrived.wait()
+                await writer.flush()
+        await writer.arrived.wait()
 
-    async def _gather(self, lane: BatchWriter) -> None:
-        """An idle crawl does not wait for a batch to fill, a busy one a moment."""
-        lane.enough.clear()
-        if lane is self._slow or len(lane.queue) >= BATCH or self._closing or self._hurry():
+    async def _gather(self, writer: BatchWriter) -> None:
+        """Give a batch a moment to fill while the crawl is busy."""
+        writer.enough.clear()
+        if writer is self._slow or len(writer.queue) >= BATCH or self._closing or not self._schedule.active:
             return
-        timer = asyncio.get_running_loop().call_later(GATHER, lane.enough.set)
+        timer = asyncio.get_running_loop().call_later(GATHER, writer.enough.set)
         try:
-            await lane.enough.wait()
+            await writer.enough.wait()
         finally:
             timer.cancel()
 
-    async def _commit(self, lane: BatchWriter, batch: Sequence[Visited]) -> None:
-        stored = await lane.store(batch)
-        self._requeue(lane, stored)
-        began = self._clock.now()
-        settled = await self._frontier.settle(stored.settlements, stored.files, self._lessons(), stored.resources)
-        self._charge(lane, stored, self._clock.now() - began)
+    async def _commit(self, writer: BatchWriter, batch: Sequence[Visited]) -> CommittedBatch:
+        stored = await writer.store(batch)
+        dropped = self._requeue(writer, stored)
+        began, states = self._clock.now(), self._schedule.lessons()
+        settled = await self._frontier.settle(stored.settlements, stored.files, states, stored.resources)
+        self._charge(writer, stored, self._clock.now() - began)
         undone = {visited.claim.id for visited in (*(each.visited for each in stored.slow), *stored.left)}
         weights = [_weight(visited) for visited in batch if visited.claim.id not in undone]
-        self._give(sum(held for held, _ in weights), sum(large for _, large in weights), len(weights))
-        if self._report is not None:
-            await self._report(stored.settlements, settled)
+        self._give_room(sum(size for size, _ in weights), sum(large for _, large in weights), len(weights))
+        return CommittedBatch(stored.settlements, settled, tuple(dropped))
 
-    def _requeue(self, lane: BatchWriter, stored: StoredBatch) -> None:
-        """What was not stored waits for another turn."""
-        lane.queue[:0] = stored.left
-        if lane.queue:
-            lane.arrived.set()
-        if self._returned is not None:
-            self._drop([visited for visited, _ in stored.slow])
-        elif stored.slow:
+    def _requeue(self, writer: BatchWriter, stored: StoredBatch) -> list[Claim]:
+        """Queue again what was not stored; return the claims of what is dropped instead."""
+        writer.queue[:0] = stored.left
+        if writer.queue:
+            writer.arrived.set()
+        if self._cutting:
+            return self._drop([visited for visited, _ in stored.slow])
+        if stored.slow:
             self._slow.arrived.set()
-            held = sum(len(visited.links.links) for visited in self._slow.queue if visited.links is not None)
+            links = sum(len(visited.links.links) for visited in self._slow.queue if visited.links is not None)
             for visited, seconds in stored.slow:
-                held += len(visited.links.links) if visited.links is not None else 0
-                self._slow.queue.append(visited if held <= MOST_LINKS else replace(visited, links=None))
+                links += len(visited.links.links) if visited.links is not None else 0
+                self._slow.queue.append(visited if links <= MOST_LINKS else replace(visited, links=None))
                 self._shares.expect(visited.claim.host, seconds)
                 self._hold_back(visited.claim.host)
+        return []
 
-    def _charge(self, lane: BatchWriter, stored: StoredBatch, seconds: float) -> None:
-        """Each host pays for its visits; to settle them took so many *seconds* together, most of it for their links."""
+    def _charge(self, writer: BatchWriter, stored: StoredBatch, seconds: float) -> None:
+        """Charge each host for its visits; settling the batch took *seconds*, most of it for links."""
         links = [1 + len(each.found) + len(each.refused) for each in stored.settlements]
-        whole = sum(links)
+        total = sum(links)
         for each, number, prepared in zip(stored.settlements, links, stored.seconds, strict=True):
-            self._shares.charge(each.claim.host, prepared + seconds * number / whole, turn=lane is self._slow)
+            self._shares.charge(each.claim.host, prepared + seconds * number / total, slow=writer is self._slow)
 
     def _hold_back(self, host: int) -> None:
-        """*host* is not asked for more while it has much in the slow lane: answers that wait take others' slots."""
+        """Let *host* rest while much of it waits for the slow writer: its answers would take the slots of others."""
         hosts = [visited.claim.host for visited in self._slow.queue]
-        own = hosts.count(host) * self._shares.cost(host)
-        if own > BACKLOG:
-            self._park(host, self._clock.now() + own * len(set(hosts)))
+        seconds = hosts.count(host) * self._shares.cost(host)
+        if seconds > BACKLOG:
+            self._schedule.rest(host, self._clock.now() + seconds * len(set(hosts)))
 
 
 def _weight(visited: Visited) -> tuple[int, int]:
-    """Bytes that a visit holds in memory, and 1 where its response is a large one, which lies in a file."""
+    """Return the bytes that a visit holds in memory, and 1 if its response is a large one in a file."""
     size = visited.exchange.response.length if visited.exchange is not None else 0
     return (0, 1) if size > LARGE else (size, 0)

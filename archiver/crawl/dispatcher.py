@@ -19,12 +19,14 @@ not handed out before a look could see it (`GRACE`), so what it leads to is judg
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from archiver import url
 from archiver.config.option_types import Rate
 from archiver.config.settings import PolitenessSettings
+from archiver.crawl.blocked_hosts import BlockedHosts
+from archiver.crawl.host_health import HostHealth
 from archiver.crawl.robots_cache import RobotsCache
 from archiver.crawl.rules import CurrentRules
 from archiver.crawl.visit import Visited
@@ -42,38 +44,35 @@ CROWDED = 1.0  # seconds between two looks for a lease to end while there is no 
 NEVER = float("inf")
 
 
-class Dispatcher:
-    """Keeps *schedule* supplied."""
+@dataclass(frozen=True, slots=True)
+class HostPolicies:
+    """Everything that decides how a leased host may be asked."""
 
-    def __init__(
-        self,
-        frontier: Frontier,
-        schedule: Schedule,
-        rulebook: RobotsCache,
-        in_force: CurrentRules,
-        allowance: Allowance,
-    ) -> None:
+    robots: RobotsCache
+    groups: "GroupsOfHosts"
+    health: HostHealth
+    blocked: BlockedHosts
+    quota: Allowance
+
+
+class Dispatcher:
+    """Leases hosts and keeps *schedule* supplied with their URLs."""
+
+    def __init__(self, frontier: Frontier, schedule: Schedule, policies: HostPolicies, in_force: CurrentRules) -> None:
         self._frontier = frontier
         self._schedule = schedule
-        self._rulebook = rulebook
-        self._allowance = allowance
+        self._rulebook = policies.robots
+        self._groups = policies.groups
+        self._health = policies.health
+        self._blocked = policies.blocked
+        self._allowance = policies.quota
         self._scant: set[int] = set()  # hosts whose window is short because of what is under way
         self._received: dict[int, int] = {}  # bytes from each leased host, what is not committed yet included …
         self._sated: set[int] = set()  # … and those that have sent enough since their window was filled
         self._in_force = in_force
-        self._terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Politeness]]]
-        self._recalls: Sequence[Callable[[HostRow], None]]
         self._look = True  # the frontier may have hosts to lease
         self.taking_in = False  # what robots.txt says, of hosts for which it is news
         self.next_due = NEVER  # when it certainly has, as far as is known
-
-    def attach(
-        self,
-        terms: Callable[[Sequence[HostRow]], Awaitable[Sequence[Politeness]]],
-        recalls: Sequence[Callable[[HostRow], None]],
-    ) -> None:
-        """Who says how hosts may be asked that are to be leased, and who wants to know of each that is."""
-        self._terms, self._recalls = terms, recalls
 
     async def feed(self, now: float) -> None:
         """Lease hosts that are due, and fill windows that are wanted."""
@@ -166,7 +165,7 @@ class Dispatcher:
     async def reclass(self) -> None:
         """There are further seeds: each leased host is asked as it may be now."""
         rows = await self._frontier.hosts(tuple(self._schedule.leased()))
-        for row, terms in zip(rows, await self._terms(rows), strict=True):
+        for row, terms in zip(rows, await self._groups.terms(rows), strict=True):
             self._schedule.reclass(row.id, terms)
 
     async def reread(self) -> None:
@@ -203,10 +202,10 @@ class Dispatcher:
         leased = frozenset(self._schedule.leased())
         rows = await self._frontier.due_hosts(now, room, leased, self._allowance) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
-        for row, terms in zip(rows, await self._terms(rows), strict=True):
+        for row, terms in zip(rows, await self._groups.terms(rows), strict=True):
             self._schedule.lease(row.id, row.key, row.parked, lesson=row.lesson, terms=terms)
-            for recall in self._recalls:
-                recall(row)
+            self._health.recall(row)
+            self._blocked.recall(row)
         if rows and self._rulebook.asks:
             for row in await self._fresh(rows, now):
                 await self._learn(row)

@@ -7,15 +7,15 @@ what is under way finishes. An error of storage or a bug ends everything at once
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from archiver.clock import Clock
 from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
 from archiver.config.settings import LimitSettings
+from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.blocked_hosts import BlockedHosts
-from archiver.crawl.commit import Committer
+from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher, OutsideChanges
 from archiver.crawl.host_health import HostHealth
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
@@ -25,9 +25,9 @@ from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, conc
 from archiver.crawl.visit import Visited
 from archiver.errors import ArchiveError, Failure
 from archiver.fetch.client import Fetcher
-from archiver.frontier.port import Frontier, Settled
+from archiver.frontier.port import Frontier
 from archiver.http.head import LARGE_HEAD
-from archiver.model import Claim, ExitCode, Settlement
+from archiver.model import Claim, ExitCode
 from archiver.policy.schedule import Schedule
 
 REST_AFTER_HEAD = 5.0  # seconds for each 64 KiB of a large head: to read and to pack it takes time from all hosts
@@ -77,8 +77,6 @@ class Crawl:
         self._stop: CrawlEnding | None = None  # why no request starts any more
         self._spent = 0  # URLs that count for --max-urls
         self._deciding = 0  # batches that are committed, and may still make URLs wait again
-        schedule = parts.schedule
-        parts.committer.attach(self._committed, lambda: not schedule.active, schedule.lessons, schedule.rest)
 
     def drain(self) -> None:
         """No new request starts; those under way finish, and everything is committed."""
@@ -122,7 +120,8 @@ class Crawl:
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._committer.run())
+            for writer in self._committer.writers:
+                group.create_task(self._commit(writer))
             watching = [group.create_task(self._watch_room()), group.create_task(self._watch_requests())]
             await self._plan(group)
             while self._visits:
@@ -233,7 +232,8 @@ class Crawl:
                 self._feed.received(claim.host, visited.exchange.response.length)
                 if (head := visited.exchange.framing.head_length) > LARGE_HEAD:
                     self._schedule.rest(claim.host, self._clock.now() + REST_AFTER_HEAD * head / LARGE_HEAD)
-            await self._committer.put(visited)
+            if not await self._committer.put(visited):
+                self._returned(claim)
 
     async def _is_excused(self, visited: Visited, began: float) -> bool:
         """Whether the network is to blame for what came; what waits for a start is called back when it is lost."""
@@ -245,12 +245,19 @@ class Crawl:
             self._account.recounted(await self._frontier.counts())
         return excused
 
-    async def _committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
+    async def _commit(self, writer: BatchWriter) -> None:
+        """Commit the batches of *writer* until the crawl ends, and pass on what each of them changed."""
+        while (batch := await self._committer.commit_next(writer)) is not None:
+            for claim in batch.dropped:
+                self._returned(claim)
+            await self._committed(batch)
+
+    async def _committed(self, batch: CommittedBatch) -> None:
         """A batch is durable: tell the schedule, and count."""
         self._deciding += 1
-        self._account.committed(self._clock.now(), settlements, settled)
-        await self._feed.committed(settlements, settled)
-        if await self._blocked.committed(settlements):
+        self._account.committed(self._clock.now(), batch.settlements, batch.settled)
+        await self._feed.committed(batch.settlements, batch.settled)
+        if await self._blocked.committed(batch.settlements):
             self._account.recounted(await self._frontier.counts())
         self._deciding -= 1
         self._news.set()
@@ -304,7 +311,8 @@ class Crawl:
     def _cut_short(self) -> None:
         """Nothing is waited for any more but what is being written; the URLs of all else wait for the next run."""
         self._requests.cut()
-        self._committer.cut_short(self._returned)
+        for claim in self._committer.cut_short():
+            self._returned(claim)
 
     def _returned(self, claim: Claim) -> None:
         """The URL of *claim* waits as it did."""

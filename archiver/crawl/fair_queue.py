@@ -58,11 +58,11 @@ class FairShares:
         """The next visit of *host* is thought to need so long, more than those before."""
         self._costs[host] = max(seconds, self._costs.get(host, 0.0))
 
-    def charge(self, host: int, seconds: float, *, turn: bool) -> None:
-        """A visit of *host* took so long; *turn*: in the slow lane."""
+    def charge(self, host: int, seconds: float, *, slow: bool) -> None:
+        """A visit of *host* took so long; *slow*: by the slow writer."""
         known = self._costs.get(host)
         self._costs[host] = seconds if known is None else 0.7 * known + 0.3 * seconds
-        if turn:
+        if slow:
             self._used[host] = max(self._now, self._used.get(host, 0.0)) + seconds
         if len(self._costs) > _KNOWN:
             self._costs = {host: cost for host, cost in self._costs.items() if cost > DEAR}

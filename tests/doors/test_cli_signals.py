@@ -1,11 +1,12 @@
 """Signals in the hands of a person, by real signals to a real process: drain, cut, end at once."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ STAND_IN = '''
 import asyncio, sys
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from archiver.cli.runner import run
+from archiver.cli.runner import run_crawl
 from archiver.model import ExitCode
-from archiver.crawl.stats import Counters, Tally
+from archiver.crawl.stats import Counters, UrlCounts
 
 @dataclass(frozen=True)
 class Ending:
@@ -38,7 +39,7 @@ class Crawl:
         await self.end.wait()
         return Ending(ExitCode.STOPPED, "stopped")
     def snapshot(self):
-        return Counters(0.0).snapshot(1.0, "crawling", Tally())
+        return Counters(0.0).snapshot(1.0, "crawling", UrlCounts())
     def drain(self):
         tell("drain")
         if sys.argv[1] in ("drain", "late"):
@@ -67,7 +68,7 @@ def told(outcome):
     tell(outcome.ended.reason)
     return outcome.ended.code
 
-sys.exit(run(opened(), None, 30.0, told))
+sys.exit(run_crawl(opened(), None, 30.0, told))
 '''
 
 
@@ -190,7 +191,12 @@ def test_early_signals(signals: int, told: list[str]) -> None:
     stop, crawl = StopSignals(30.0), Recorded()
     for _ in range(signals):
         stop.signalled()
-    stop.attach(crawl)  # type: ignore[arg-type]
+
+    async def opened() -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.stop(crawl), 0.01)  # type: ignore[arg-type]
+
+    asyncio.run(opened())
     assert crawl.told == told
 
 

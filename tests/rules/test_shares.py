@@ -19,7 +19,7 @@ def served(queue: list[Visited], cost: dict[int, float], seconds: float) -> Coun
             host = visited.claim.host
             done[host] += 1
             spent += cost[host]
-            shares.charge(host, cost[host], turn=True)
+            shares.charge(host, cost[host], slow=True)
     return done
 
 
@@ -31,7 +31,7 @@ def test_hosts_share_time_and_not_visits() -> None:
 def test_a_host_with_little_to_do_waits_for_one_turn_of_another_alone() -> None:
     shares, queue = FairShares(), visits(1, 50)
     for visited in shares.next(queue, [False] * 50):
-        shares.charge(visited.claim.host, 3.0, turn=True)
+        shares.charge(visited.claim.host, 3.0, slow=True)
     queue += visits(2, 1)
     assert shares.next(queue, [False] * len(queue))[0].claim.host == 2
 
@@ -40,14 +40,14 @@ def test_a_host_that_comes_late_has_saved_nothing_up() -> None:
     shares, queue = FairShares(), visits(1, 20)
     for _ in range(10):
         for visited in shares.next(queue, [False] * len(queue)):
-            shares.charge(visited.claim.host, TURN, turn=True)
+            shares.charge(visited.claim.host, TURN, slow=True)
         queue += visits(1, 1)
     queue += visits(2, 100)
     turns = Counter[int]()
     for _ in range(10):
         for visited in shares.next(queue, [False] * len(queue)):
             turns[visited.claim.host] += 1
-            shares.charge(visited.claim.host, TURN, turn=True)
+            shares.charge(visited.claim.host, TURN, slow=True)
     assert turns[1] >= 4
 
 
@@ -67,5 +67,5 @@ def test_a_host_whose_visits_cost_much_is_dear_until_they_do_not() -> None:
     shares.expect(1, 2.0)
     assert shares.is_dear(1)
     for _ in range(20):
-        shares.charge(1, 0.001, turn=True)
+        shares.charge(1, 0.001, slow=True)
     assert not shares.is_dear(1)
