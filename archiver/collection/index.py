@@ -1,36 +1,36 @@
-"""The CDXJ of a collection: complete at every stop, and good enough for a replay while the crawl runs.
+"""The CDXJ of a collection: complete at every stop, and good enough for replay during the crawl.
 
-While a WARC is open, its lines stand in sorted runs that name it as it is called on disk (NAME.open). A flush writes
-only the newest, short run; full ones are merged in steps. When the WARC gets its final name, its runs become one;
-when the crawl ends or is stopped, all of them become index.cdxj.
-Every file appears whole or not at all. Everything here can be made again from the database or the WARCs, and
-merging is idempotent: a line that stands in two files is written once.
-
-A few sorted lines take their places in a large sorted file, most of whose lines nobody looks at.
-
-The place of each is found by halving, and what lies between two places is copied as it is: a merge reads every line.
+While a WARC is open, its lines are in sorted runs that use its current name on disk (NAME.open). A flush writes only
+the newest, short run; full runs are merged in steps. When the WARC gets its final name, its runs become one. When the
+crawl ends or is stopped, all runs become index.cdxj.
+Every file appears whole or not at all. Everything can be rebuilt from the database or the WARCs. Merging is
+idempotent: a line that is in two files is written once. A merge of a few lines into a large file does not read every
+line: a binary search finds the place of each, and the bytes between two places are copied unread.
 """
 
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from archiver.collection.index_search import find_line, first_line
 from archiver.model import Capture, Resource
 from archiver.storage import OPEN, replace_file, storage
 from archiver.warc import cdxj
 
-STEP = 1 << 20  # bytes copied at once
+COPY_SIZE = 1 << 20  # bytes copied at once
 
 
-def inserted(large: BinaryIO, lines: Iterable[bytes], target: BinaryIO) -> None:
-    """Write *large* to *target*, with each of the sorted *lines* that does not stand in it."""
+def insert_lines(large: BinaryIO, lines: Iterable[bytes], target: BinaryIO) -> None:
+    """Write *large* to *target*, with each of the sorted *lines* that it lacks."""
     size = large.seek(0, 2)
+    read = partial(first_line, large, readline=large.readline)
     done = 0
     for line in lines:
-        place = _place(large, done, size, line)
+        _, place = find_line(read, line, done, size)
         _copy(large, done, place, target)
         done = place
         if large.readline() != line:
@@ -38,43 +38,20 @@ def inserted(large: BinaryIO, lines: Iterable[bytes], target: BinaryIO) -> None:
     _copy(large, done, size, target)
 
 
-def _place(file: BinaryIO, low: int, size: int, line: bytes) -> int:
-    """Where the first line behind *low* begins, itself a beginning, that does not stand before *line*; or the end.
-
-    The file stands there then.
-    """
-    high = size
-    while low < high:
-        middle = (low + high) // 2
-        if _begin(file, middle) < size and file.readline() < line:
-            low = middle + 1
-        else:
-            high = middle
-    return _begin(file, low)
-
-
-def _begin(file: BinaryIO, at: int) -> int:
-    """Go to where the first line begins at *at* or behind it."""
-    file.seek(max(0, at - 1))
-    if at:
-        file.readline()
-    return file.tell()
-
-
 def _copy(file: BinaryIO, start: int, end: int, target: BinaryIO) -> None:
-    """Copy what lies between *start* and *end*; the file stands at *end* then."""
+    """Copy the bytes from *start* to *end*, and leave *file* at *end*."""
     file.seek(start)
     left = end - start
-    while left and (piece := file.read(min(STEP, left))):
+    while left and (piece := file.read(min(COPY_SIZE, left))):
         target.write(piece)
         left -= len(piece)
 
 
 INDEX = "index.cdxj"
-RUN_LINES = 2_000  # lines kept in memory and written anew at each flush: some 0.6 MB
-FOLD = 16  # runs of one size that become one of the next, so that a replay has few files to look into
-FEW = 256  # times as long must the index be as what is to come into it, for places to be looked for
-MERGE_WIDTH = 64  # files merged at once; bounded so that a long crawl does not run out of open files
+RUN_LINES = 2_000  # lines kept in memory and written again at each flush: some 0.6 MB
+FOLD = 16  # runs of one size that are merged into one of the next, so that a replay searches few files
+FEW = 256  # an index at least this many times longer than the new lines is searched, not merged line by line
+MERGE_WIDTH = 64  # files merged at once; bounded so that a long crawl does not run out of file descriptors
 
 _OPEN_END = (OPEN + '"}\n').encode()
 _END = b'"}\n'
@@ -84,10 +61,10 @@ class _Runs:
     """The lines of one open WARC."""
 
     def __init__(self, folder: Path, warc: str) -> None:
-        self.dirty = False  # whether a replay has not been told of everything
+        self.dirty = False  # True if a replay does not see all lines yet
         self._folder = folder
         self._warc = warc
-        self._full: list[tuple[int, Path]] = []  # how often it was merged, and the file; what is largest stands first
+        self._full: list[tuple[int, Path]] = []  # how often it was merged, and the file; largest first
         self._serial = 0
         self._lines: list[bytes] = []  # of the newest run
 
@@ -106,7 +83,7 @@ class _Runs:
     def flush(self) -> None:
         if self.dirty and self._lines:
             self._write()
-        self._fold()  # here, because a replay is told next that files are gone
+        self._fold()  # now, because the index notifies replays next, so they learn that files are gone
         self.dirty = False
 
     def finish(self) -> None:
@@ -125,7 +102,7 @@ class _Runs:
         replace_file(self._newest, lambda file: file.writelines(self._lines), lambda: sum(map(len, self._lines)))
 
     def _fold(self) -> None:
-        """Merge what has come to be of one size: a line is written again only each time its run grows by `FOLD`."""
+        """Merge runs of the same size: a line is written again only when its run grows by a factor of `FOLD`."""
         while len(self._full) >= FOLD and self._full[-FOLD][0] == self._full[-1][0]:
             paths = [path for _, path in self._full[-FOLD:]]
             _merge(paths, paths[0], final=False)
@@ -133,25 +110,25 @@ class _Runs:
 
 
 class Index:
-    """Keeps the index of one collection. Its methods block, and are called by one thread at a time."""
+    """The index of one collection, for writing. Its methods block; call them from one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: dict[str, _Runs] = {}
-        self._told = 0  # the folder's time, in seconds, as it was last set
+        self._last_mtime = 0  # the folder's time, in seconds, as we last set it
 
     @property
     def dirty(self) -> bool:
-        """Whether a replay could not see all that was added."""
+        """True if a replay could not see all added lines."""
         return any(runs.dirty for runs in self._open.values())
 
     def add(self, captures: Iterable[Capture | Resource]) -> None:
-        """Take the lines of *captures*; they are on disk after the next `flush`."""
+        """Add the lines of *captures*; they are on disk after the next `flush`."""
         for capture in captures:
             self._runs_for(capture.warc).add(capture)
 
     def add_lines(self, warc: str, lines: Iterable[bytes]) -> int:
-        """Take whole *lines*, which name *warc* as it is called on disk; how many they were."""
+        """Add whole *lines*, which name *warc* as it is called on disk, and return their number."""
         count = 0
         for line in lines:
             count += 1
@@ -159,56 +136,55 @@ class Index:
         return count
 
     def flush(self) -> None:
-        """Write what is new."""
+        """Write new lines to disk."""
         if self.dirty:
             for runs in self._open.values():
                 runs.flush()
-            self._tell()
+            self._notify_replays()
 
     def close_file(self, warc: str) -> None:
-        """*warc* has its final name now."""
+        """Merge the runs of *warc*, which has its final name now."""
         runs = self._open.pop(warc, None)
         if runs is not None:
             runs.finish()
-            self._tell()
+            self._notify_replays()
 
-    def finish(self, *, anew: bool = False) -> None:
-        """One sorted index.cdxj of everything, or (*anew*) of what was added.
+    def finish(self, *, replace: bool = False) -> None:
+        """Merge all runs into one sorted index.cdxj, or with *replace* write it from the runs only.
 
-        While a file is open its name stays that of an open one.
+        Lines of a WARC that is still open keep its open name.
         """
         self.flush()
         target = self._folder / INDEX
         paths = self._runs()
-        _merge([*paths, target] if target.exists() and not anew else paths, target, final=not self._open)
-        self._tell()
+        _merge([*paths, target] if target.exists() and not replace else paths, target, final=not self._open)
+        self._notify_replays()
 
     def merge_in(self, warcs: Iterable[str]) -> None:
-        """The lines of *warcs*, which are closed, become part of index.cdxj; no other run is touched.
+        """Merge the lines of *warcs*, which are closed, into index.cdxj; leave other runs alone.
 
-        Where they are few, the lines that stand there are copied unread.
+        If they are few, the existing lines are copied unread.
         """
         runs = [path for path in map(self._run_of, warcs) if path.exists()]
         target = self._folder / INDEX
         _merge([*runs, target] if target.exists() else runs, target, final=False)
-        self._tell()
+        self._notify_replays()
 
     def forget_runs(self) -> None:
-        """The runs have become part of index.cdxj for certain, or are not wanted."""
+        """Remove the runs, which are part of index.cdxj for certain or not wanted."""
         _remove(self._runs())
-        self._tell()
+        self._notify_replays()
 
-    def _tell(self) -> None:
-        """Let a running pywb see that the folder has changed.
+    def _notify_replays(self) -> None:
+        """Set a later time on the folder, so that a running pywb looks at it again.
 
-        It looks again when the folder's time has changed, which it compares in whole seconds: a change in the second
-        of its latest look would stay unseen, and it would go on with files that are gone. So each change sets a
-        later time.
+        pywb compares that time in whole seconds. A change in the second of its latest look would stay unseen, and
+        pywb would go on with files that are gone.
         """
         with storage(self._folder):
             known = self._folder.stat()
-            self._told = max(self._told, int(known.st_mtime)) + 1
-            os.utime(self._folder, (known.st_atime, self._told))
+            self._last_mtime = max(self._last_mtime, int(known.st_mtime)) + 1
+            os.utime(self._folder, (known.st_atime, self._last_mtime))
 
     def _runs_for(self, warc: str) -> _Runs:
         runs = self._open.get(warc)
@@ -224,7 +200,7 @@ class Index:
 
 
 def _merge(paths: Sequence[Path], target: Path, *, final: bool) -> None:
-    """One sorted file, *target*, in place of *paths*, with each line once; *final*: with the WARC's final name."""
+    """Replace *paths* by one sorted file, *target*, with each line once; *final*: with the WARC's final name."""
     paths = list(paths)
     while len(paths) > MERGE_WIDTH:
         first, paths = paths[:MERGE_WIDTH], paths[MERGE_WIDTH:]
@@ -244,13 +220,13 @@ def _write(paths: Sequence[Path], target: Path, *, final: bool) -> None:
             if whole is None:
                 file.writelines(lines)
             else:
-                inserted(whole, lines, file)
+                insert_lines(whole, lines, file)
 
     replace_file(target, fill, lambda: sum(path.stat().st_size for path in paths))
 
 
 def _is_large(target: Path, paths: Sequence[Path]) -> bool:
-    """Whether *target* is one of *paths*, beside which all others are short."""
+    """Return True if *target* is one of *paths* and all others are short beside it."""
     others = sum(path.stat().st_size for path in paths if path != target)
     return target in paths and FEW * others < target.stat().st_size
 
@@ -262,7 +238,7 @@ def _remove(paths: Iterable[Path]) -> None:
 
 
 def _once(lines: Iterable[bytes], *, final: bool) -> Iterator[bytes]:
-    """Each of the sorted *lines* once; *final*: with the WARC's final name."""
+    """Yield each of the sorted *lines* once; *final*: with the WARC's final name."""
     last = b""
     for line in lines:
         named = line[: -len(_OPEN_END)] + _END if final and line.endswith(_OPEN_END) else line

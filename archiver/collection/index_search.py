@@ -1,12 +1,9 @@
-"""The lines of all index files of a collection, merged in order, or from a place that is found by halving.
+"""Search the index files of a collection: binary search in each sorted file, then a merge of their lines.
 
-The files are those that pywb reads: CDXJ, CDX of old (9 to 11 fields), and ZipNum, whose blocks are read one at a
-time. Files may be merged and removed by a crawl while they are read: all are opened together, and stay readable.
-
-One file of lines that are sorted bytewise, read from a place that is found by halving.
-
-A file of any size answers at once. One that is not sorted, as other programs may leave it, is sorted in memory where
-it is small, and refused where it is not, with the command that makes it anew; so no line is silently passed by.
+The files are those that pywb reads: CDXJ, the older CDX (9 to 11 fields), and ZipNum, whose blocks are read one at a
+time. A crawl may merge and remove files during a search: all are opened together, so they stay readable.
+A file of any size answers at once. A file that is not sorted, as other programs may leave it, is sorted in memory if it
+is small. Otherwise it is refused, and the error names the command that rebuilds it; so no line is silently skipped.
 """
 
 import heapq
@@ -24,43 +21,77 @@ from archiver.storage import storage
 from archiver.warc import cdx, zipnum
 from archiver.warc.cdxj import LONGEST_LINE
 
-SMALL = 16 << 20  # bytes of a file that is looked through before it is believed to be sorted
-_HALVING_PROBES = 64  # lines of a larger file that are compared
+_CDXJ = ".cdxj"
+SMALL = 16 << 20  # bytes; up to this size all lines are checked for their order
+_ORDER_PROBES = 64  # lines compared in a larger file
 
 
-def _itself(line: bytes) -> bytes:
+_Readline = Callable[[], bytes]
+_Key = Callable[[bytes], bytes]
+
+
+def _whole_line(line: bytes) -> bytes:
     return line
 
 
-class SortedFile:
-    """The lines of *file*, which lies at *path*, by what *of* gives for each."""
+def first_line(file: BinaryIO, position: int, readline: _Readline) -> tuple[int, bytes]:
+    """Return where the first line begins that starts at *position* or later, and that line."""
+    if position:
+        file.seek(position - 1)
+        position += len(readline()) - 1
+    else:
+        file.seek(0)
+    return position, readline()
 
-    def __init__(self, path: Path, file: BinaryIO, of: Callable[[bytes], bytes] = _itself) -> None:
+
+def find_line(
+    read: Callable[[int], tuple[int, bytes]], start: bytes, low: int, high: int, key: _Key = _whole_line
+) -> tuple[int, int]:
+    """Return where the last line before *start* begins, and where the first other line begins, by binary search.
+
+    *read* is `first_line` of one file; *low* is the beginning of a line, *high* the size of the file.
+    """
+    before = 0
+    while low < high:
+        middle = (low + high) // 2
+        place, line = read(middle)
+        if not line or key(line) >= start:
+            high = middle
+        else:
+            before, low = place, place + len(line)
+    return before, read(low)[0]
+
+
+class SortedFile:
+    """The lines of *file*, which lies at *path*, sorted by *key*."""
+
+    def __init__(self, path: Path, file: BinaryIO, key: _Key = _whole_line) -> None:
         self._path = path
         self._file = file
-        self._of = of
-        self._reader: object = None  # who left the file where it stands
+        self._key = key
+        self._reader: object = None  # the iterator that moved the file last
         with storage(path):
             self._size = file.seek(0, 2)
             if self._size <= SMALL:
                 self._file.seek(0)
                 if not self._is_sorted(iter(self._line, b"")):
                     self._file.seek(0)
-                    lines: list[bytes] = sorted(map(ended, iter(self._line, b"")), key=of)
+                    lines: list[bytes] = sorted(map(with_line_end, iter(self._line, b"")), key=key)
                     self._file = BytesIO(b"".join(lines))
                     self._size = self._file.seek(0, 2)
             elif not self._is_sorted(
-                self._at_or_after(self._size * step // _HALVING_PROBES)[1] for step in range(_HALVING_PROBES)
+                self._read(self._size * step // _ORDER_PROBES)[1] for step in range(_ORDER_PROBES)
             ):
                 raise unsorted(path)
 
     def since(self, start: bytes, *, one_more: bool = False) -> Iterator[bytes]:
-        """Every line that is not before *start*, and with *one_more* the last that is.
+        """Yield every line from *start* on, and with *one_more* first the last line before it.
 
-        Others may read the file between two of them.
+        Several iterators may take turns on the same file.
         """
         with storage(self._path):
-            before, position = self._place_of(start)
+            self._reader = None
+            before, position = find_line(self._read, start, 0, self._size, self._key)
             if one_more:
                 position = before
             last, reader = b"", object()
@@ -71,48 +102,29 @@ class SortedFile:
                 line = self._line()
                 if not line:
                     return
-                by = self._of(line)
+                by = self._key(line)
                 if by < last:
                     raise unsorted(self._path)
                 last = by
                 position += len(line)
-                yield ended(line)
+                yield with_line_end(line)
 
-    def _place_of(self, start: bytes) -> tuple[int, int]:
-        """Where the last line begins that is before *start*, and where the first that is not."""
-        self._reader = None
-        before = 0
-        low, high = 0, self._size  # it begins in here, or the file ends
-        while low < high:
-            middle = (low + high) // 2
-            place, line = self._at_or_after(middle)
-            if not line or self._of(line) >= start:
-                high = middle
-            else:
-                before, low = place, place + len(line)
-        return before, self._at_or_after(low)[0]
-
-    def _at_or_after(self, position: int) -> tuple[int, bytes]:
-        """The first line that begins at *position* or behind it, and where."""
-        if position:
-            self._file.seek(position - 1)
-            position += len(self._line()) - 1
-        else:
-            self._file.seek(0)
-        return position, self._line()
+    def _read(self, position: int) -> tuple[int, bytes]:
+        return first_line(self._file, position, self._line)
 
     def _line(self) -> bytes:
         line = self._file.readline(LONGEST_LINE)
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             raise ArchiveError(
-                f"{self._path} has a line of more than {LONGEST_LINE} bytes, so it is no index; {cure(self._path)}"
+                f"{self._path} has a line of more than {LONGEST_LINE} bytes, so it is not an index; "
+                f"{rebuild_advice(self._path)}"
             )
         return line
 
     def _is_sorted(self, lines: Iterator[bytes]) -> bool:
         last = b""
         for line in lines:
-            by = self._of(line)
+            by = self._key(line)
             if line and by < last:
                 return False
             last = by if line else last
@@ -120,39 +132,38 @@ class SortedFile:
 
 
 def unsorted(path: Path) -> ArchiveError:
-    """What is raised about an index that cannot be searched."""
-    return ArchiveError(f"{path} is not sorted bytewise, so nothing can be found in it; {cure(path)}")
+    """Return the error for an index that cannot be searched."""
+    return ArchiveError(f"{path} is not sorted bytewise, so it cannot be searched; {rebuild_advice(path)}")
 
 
-def cure(path: Path) -> str:
-    """What is to be done about an index that cannot be used."""
+def rebuild_advice(path: Path) -> str:
+    """Return what to do about an index that cannot be used."""
     command = f"archiver index {quote(str(path.parent.parent))}"
-    return f"make it anew: {command}" if path.suffix == ".cdxj" else f"take it away, and make one anew: {command}"
+    return f"rebuild it: {command}" if path.suffix == _CDXJ else f"remove it and build a new one: {command}"
 
 
-def ended(line: bytes) -> bytes:
-    """*line* with its end."""
+def with_line_end(line: bytes) -> bytes:
+    """Return *line* with a line feed at its end."""
     return line if line.endswith(b"\n") else line + b"\n"
 
 
-_CDXJ = ".cdxj"
-_PROBES = 100  # lines at the beginning of a large file that tell what keys it has
-_TRIES = 10  # times that the folder changes while its files are being opened
+_KEY_PROBES = 100  # lines at the beginning of a large file that are checked for the form of its keys
+_TRIES = 10  # attempts to open all files of a folder that keeps changing
 
 
 def besides_cdxj(folder: Path) -> list[str]:
-    """The index files in *folder* that are not CDXJ: what `archiver index` makes is no part of them."""
+    """Return the names of the index files in *folder* that are not CDXJ; `archiver index` does not rebuild them."""
     with storage(folder):
         return [path.name for path in index_files(folder) if path.suffix != _CDXJ]
 
 
 @contextmanager
 def open_index_files(folder: Path) -> Iterator["IndexLines"]:
-    """The lines of all index files in *folder*, as they are at this moment."""
+    """Open all index files in *folder* as they are now."""
     with ExitStack() as stack:
         with storage(folder):
             files = _open_all(folder, stack)
-        yield IndexLines([source(path, file) for path, file in files])
+        yield IndexLines([open_source(path, file) for path, file in files])
 
 
 def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
@@ -166,37 +177,37 @@ def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
     raise ArchiveError(f"{folder}: its files change faster than they can be opened; try again")
 
 
-def source(path: Path, file: BinaryIO) -> "Source":
-    """The lines of *file*, the index at *path*, of whatever kind."""
+def open_source(path: Path, file: BinaryIO) -> "Source":
+    """Return the searchable lines of *file*, the index of any kind at *path*."""
     if path.suffix in zipnum.SUFFIXES:
-        return _Blocks(path, file)
+        return _ZipNumIndex(path, file)
     return SortedFile(path, file if path.suffix == _CDXJ else _with_keys(path, file))
 
 
 class IndexLines:
-    """The lines of several files as one."""
+    """The lines of several index files, merged."""
 
     def __init__(self, files: "list[Source]") -> None:
         self._files = files
 
     def __len__(self) -> int:
-        """How many files there are."""
+        """Return the number of files."""
         return len(self._files)
 
     def since(self, start: bytes) -> Iterator[bytes]:
-        """Every line that is not before *start*, in order."""
+        """Yield every line from *start* on, in order."""
         return heapq.merge(*(file.since(start) for file in self._files))
 
     def beginning(self, prefix: bytes) -> Iterator[bytes]:
-        """Every line that begins with *prefix*, in order."""
+        """Yield every line that begins with *prefix*, in order."""
         for line in self.since(prefix):
             if not line.startswith(prefix):
                 return
             yield line
 
 
-class _Blocks:
-    """One index in blocks."""
+class _ZipNumIndex:
+    """An index in compressed blocks, with a sorted file of the first key of each."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
@@ -205,7 +216,7 @@ class _Blocks:
             self._cluster = zipnum.Cluster(path)
 
     def since(self, start: bytes) -> Iterator[bytes]:
-        """Every line that is not before *start*; the first may stand in the block that begins before it."""
+        """Yield every line from *start* on; the first may be in the block that begins before it."""
         last = b""
         with storage(self._path):
             for line in self._from_block(start):
@@ -220,25 +231,25 @@ class _Blocks:
             for _, found in self._cluster.blocks(self._keys.since(start, one_more=True)):
                 yield from found
         except ArchiveError as error:
-            raise ArchiveError(f"{error}; {cure(self._path)}") from None
+            raise ArchiveError(f"{error}; {rebuild_advice(self._path)}") from None
 
 
-Source = SortedFile | _Blocks
+Source = SortedFile | _ZipNumIndex
 
 
 def _with_keys(path: Path, file: BinaryIO) -> BinaryIO:
-    """*file*, or its lines with the keys by which URLs are looked up, where it has others and is small."""
+    """Return *file*, or a copy in memory with our lookup keys if it is small and has keys of another form."""
     with storage(path):
         header = file.readline(LONGEST_LINE)
         if header.startswith(cdx.HEADER) and not cdx.is_known(header):
-            raise ArchiveError(f"{path} has fields in an order that nobody reads, {header[:60]!r}; {cure(path)}")
+            raise ArchiveError(f"{path} has its fields in an unknown order, {header[:60]!r}; {rebuild_advice(path)}")
         small = file.seek(0, 2) <= SMALL
         file.seek(0)
         lines = iter(lambda: file.readline(LONGEST_LINE), b"")
-        found = map(cdx.parse_line, lines if small else islice(lines, _PROBES))
-        if not any(entry is not None and cdx.is_keyed_otherwise(entry) for entry in found):
+        found = map(cdx.parse_line, lines if small else islice(lines, _KEY_PROBES))
+        if not any(entry is not None and cdx.has_other_key(entry) for entry in found):
             return file
         if not small:
-            raise ArchiveError(f"{path} has keys as example.org/, so nothing can be found in it; {cure(path)}")
+            raise ArchiveError(f"{path} has keys like example.org/, so it cannot be searched; {rebuild_advice(path)}")
         file.seek(0)
-        return BytesIO(b"".join(sorted(cdx.keyed(ended(line)) for line in lines)))
+        return BytesIO(b"".join(sorted(cdx.with_our_key(with_line_end(line)) for line in lines)))

@@ -73,7 +73,7 @@ def rebuild(directory: Path) -> int:
     count = 0
     for path in warc_files(layout):
         count += add_file(index, path)
-    index.finish(anew=True)
+    index.finish(replace=True)
     index.forget_runs()
     return count
 

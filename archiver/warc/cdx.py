@@ -1,8 +1,9 @@
-"""Index lines as they were before CDXJ: fields in a fixed order, one blank between two. Pure.
+"""Lines of the CDX formats before CDXJ: fields in a fixed order, with one space between two. Pure.
 
-` CDX N b a m s k r M S V g` is the header of the usual eleven: key, date, URL, media type, status, digest, redirect,
-flags, length, offset, file. Ten have no length, nine no flags either; three more, which tell where the original of a
-revisit lies, are left alone. How many there are says which they are, as in pywb. CDXJ lines may stand among them.
+The usual eleven fields have the header ` CDX N b a m s k r M S V g`: key, date, URL, media type, status, digest,
+redirect, flags, length, offset, file. Ten fields omit the length, nine the flags too. Three more may follow, which
+locate the original of a revisit; we ignore them. As in pywb, the number of fields says which ones they are. CDXJ lines
+may be mixed with CDX lines.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ _RESOLVED = 3  # fields about the original of a revisit
 
 
 class _Order(NamedTuple):
-    """Where the fields stand that are not at the same place in every kind."""
+    """Positions of the fields that differ between the formats."""
 
     length: int | None
     offset: int
@@ -28,42 +29,42 @@ _ORDERS |= {count + _RESOLVED: order for count, order in _ORDERS.items()}
 
 
 def parse_line(line: bytes) -> IndexEntry | None:
-    """The entry in *line*, which is one of CDX or of CDXJ; None where it is none: a header line, or damaged."""
+    """Return the entry in *line*, CDX or CDXJ; None for a header or a damaged line."""
     third = line.find(b" ", line.find(b" ") + 1) + 1
     if line.startswith(b"{", third):
         return cdxj.parse_line(line)
-    every = [field.decode("utf-8", "replace") for field in line.rstrip().split(b" ", max(_ORDERS))]
-    order = _ORDERS.get(len(every))
-    if order is None or not _is_number(every[1]) or not _is_number(every[order.offset]):
+    fields = [field.decode("utf-8", "replace") for field in line.rstrip().split(b" ", max(_ORDERS))]
+    order = _ORDERS.get(len(fields))
+    if order is None or not _is_number(fields[1]) or not _is_number(fields[order.offset]):
         return None
-    size = every[order.length] if order.length is not None else "-"
+    size = fields[order.length] if order.length is not None else "-"
     return IndexEntry(
-        key=every[0],
-        timestamp=every[1],
-        url=every[2],
-        mime="unk" if every[3] == "-" else every[3],
-        status=every[4],
-        digest="" if every[5] == "-" else every[5],
+        key=fields[0],
+        timestamp=fields[1],
+        url=fields[2],
+        mime="unk" if fields[3] == "-" else fields[3],
+        status=fields[4],
+        digest="" if fields[5] == "-" else fields[5],
         length=int(size) if _is_number(size) else 0,
-        offset=int(every[order.offset]),
-        filename=every[order.filename],
+        offset=int(fields[order.offset]),
+        filename=fields[order.filename],
     )
 
 
 def is_known(header: bytes) -> bool:
-    """Whether the fields that *header* names stand where `parse_line` looks for them."""
+    """Return True if `parse_line` reads the fields that *header* names."""
     return header.decode("latin-1").removeprefix(HEADER.decode()).strip() in _HEADERS
 
 
-def is_keyed_otherwise(entry: IndexEntry) -> bool:
-    """Whether the key of *entry* is none that is looked up here: `example.org/` in place of `org,example)/`."""
+def has_other_key(entry: IndexEntry) -> bool:
+    """Return True if *entry* has a key like `example.org/`, which no lookup finds, in place of `org,example)/`."""
     return entry.url.startswith(("http:", "https:")) and ")" not in entry.key.partition("/")[0]
 
 
-def keyed(line: bytes) -> bytes:
-    """*line* with the key that its URL has here; as it stands where it has none."""
+def with_our_key(line: bytes) -> bytes:
+    """Return *line* with the lookup key of its URL if it has another key."""
     entry = parse_line(line)
-    if entry is None or not is_keyed_otherwise(entry):
+    if entry is None or not has_other_key(entry):
         return line
     return cdxj.lookup_key(entry.url).encode("utf-8", "replace") + line[line.index(b" ") :]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.collection.index import FOLD, INDEX, RUN_LINES, Index, inserted
+from archiver.collection.index import FOLD, INDEX, RUN_LINES, Index, insert_lines
 from archiver.model import Capture, Span
 
 WARC = "w.warc.gz"
@@ -95,7 +95,7 @@ LINES = st.sets(st.text("ab", max_size=5).map(lambda text: f"{text}\n".encode())
 @given(LINES, LINES)
 def test_lines_that_are_inserted_stand_where_a_merge_puts_them(there: list[bytes], new: list[bytes]) -> None:
     written = io.BytesIO()
-    inserted(io.BytesIO(b"".join(there)), new, written)
+    insert_lines(io.BytesIO(b"".join(there)), new, written)
     assert written.getvalue() == b"".join(sorted({*there, *new}))
 
 

@@ -165,7 +165,7 @@ def test_lines_of_cdx(line: str, found: IndexEntry | None) -> None:
 @given(st.binary(max_size=60) | st.lists(st.binary(max_size=5), max_size=16).map(b" ".join))
 @settings(max_examples=60)
 def test_no_line_of_cdx_is_an_error(line: bytes) -> None:
-    cdx.keyed(line)
+    cdx.with_our_key(line)
 
 
 @pytest.mark.parametrize("header", ["", " CDX N b a m s k r M S V g\n"])
@@ -179,7 +179,7 @@ def test_keys_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, h
         assert list(holdings.of_url("http://example.org/a")) == [KNOWN]
         assert [entry.url for entry in holdings.entries()] == ["http://example.org/a", "urn:a"]
     monkeypatch.setattr(index_search, "SMALL", 10)
-    with pytest.raises(ArchiveError, match="take it away"), Holdings.opened(tmp_path):
+    with pytest.raises(ArchiveError, match="remove it"), Holdings.opened(tmp_path):
         pass
 
 
@@ -205,7 +205,7 @@ def test_as_pywb_lists_them() -> None:
     if not path.is_file():
         pytest.skip("pywb's samples are not installed")
     with path.open("rb") as file:
-        index = IndexLines([index_search.source(path, file)])
+        index = IndexLines([index_search.open_source(path, file)])
         found = [cdx.parse_line(line) for line in index.beginning(b"org,iana)/time-zones")]
         every = list(index.since(b""))
     assert [entry and entry.url.rpartition("/")[2] for entry in found] == ["time-zones", "X", "Y"]

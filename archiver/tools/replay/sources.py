@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from archiver.collection.dedup_sources import index_files
-from archiver.collection.index_search import Source, source
+from archiver.collection.index_search import Source, open_source
 from archiver.collection.layout import Layout
 from archiver.storage import OPEN
 from archiver.warc import cdx
@@ -114,7 +114,7 @@ class _Index:
         stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if known is not None and known[0] == stamp:
             return known
-        return stamp, source(path, path.open("rb"))
+        return stamp, open_source(path, path.open("rb"))
 
 
 def _is_sound(entry: IndexEntry) -> bool:
