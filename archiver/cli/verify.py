@@ -18,7 +18,7 @@ from archiver.tools import verify as reading
 from archiver.tools.ingest import verify_wacz
 from archiver.tools.verify import Fault, Severity, VerifyProgress, VerifyReport
 
-_SENTENCE = 1000  # characters of one finding's sentence
+_LONGEST = 1000  # characters of a message
 
 
 def index(directory: Path) -> ExitCode:
@@ -51,7 +51,7 @@ def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
 
         reports = [reading.verify(others, tell)] if others else []
         reports += [verify_wacz.verify_package(path, tell) for path in packages]
-    report = reading.joined(reports)
+    report = reading.merge_reports(reports)
     result(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(_lines(report)))
     return ExitCode.DONE if report.ok else ExitCode.FAULTS
 
@@ -78,6 +78,6 @@ def _lines(report: VerifyReport) -> Iterator[str]:
 
 def fault_line(fault: Fault) -> str:
     """One finding, for a person."""
-    where = printable(fault.file, _SENTENCE) + ("" if fault.offset is None else f":{fault.offset}")
-    about = f" [{printable(fault.url, _SENTENCE)}]" if fault.url else ""
-    return f"{where}: {fault.severity.value} {fault.code}: {printable(fault.sentence, _SENTENCE)}{about}"
+    where = printable(fault.file, _LONGEST) + ("" if fault.offset is None else f":{fault.offset}")
+    about = f" [{printable(fault.url, _LONGEST)}]" if fault.url else ""
+    return f"{where}: {fault.severity.value} {fault.code}: {printable(fault.message, _LONGEST)}{about}"

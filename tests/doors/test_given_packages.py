@@ -51,8 +51,8 @@ def findings(path: Path) -> tuple[int, Mapping[str, int]]:
     ran = archiver("verify", path.name, "--json", cwd=path.parent)
     told = json.loads(ran.stdout)
     assert str(path.parent) not in ran.stdout.replace(path.name, "")
-    assert "/tmp/" not in json.dumps([fault["file"] for fault in told["faults"]])
-    return ran.returncode, told["counts"]
+    assert "/tmp/" not in json.dumps([fault["file"] for fault in told["findings"]])
+    return ran.returncode, told["codes"]
 
 
 @pytest.mark.replay

@@ -209,9 +209,9 @@ def test_progress_grows_to_the_whole(collection: Collection) -> None:
 POOLED = """
 import sys
 from pathlib import Path
-from archiver.tools.verify import pieces, run
+from archiver.tools.verify import pool, verify
 
-class Pool(pieces.ProcessPoolExecutor):
+class Pool(pool.ProcessPoolExecutor):
     made = 0
 
     def __init__(self, *given):
@@ -219,10 +219,10 @@ class Pool(pieces.ProcessPoolExecutor):
         super().__init__(*given)
 
 if __name__ == "__main__":
-    pieces.WORTH_A_POOL = 0
-    pieces.ProcessPoolExecutor = Pool
+    pool.WORTH_A_POOL = 0
+    pool.ProcessPoolExecutor = Pool
     heard = []
-    report = run([Path(sys.argv[1])], heard.append)
+    report = verify([Path(sys.argv[1])], heard.append)
     print(Pool.made, len(report.files), sorted(report.counts.items()), heard[-1].files_done, heard[-1].bytes_done > 0)
 """
 
@@ -265,13 +265,13 @@ def test_a_report_as_json_says_everything() -> None:
     report = VerifyReport((), tuple(findings.kept), findings.counts)
     said = report.as_json()
     assert not said["ok"]
-    assert said["counts"] == {"block-digest": 1}
-    assert said["faults"] == [
+    assert said["codes"] == {"block-digest": 1}
+    assert said["findings"] == [
         {
             "severity": "fault",
             "file": "a.warc",
             "code": "block-digest",
-            "sentence": "it is wrong",
+            "message": "it is wrong",
             "offset": 7,
             "record": "response",
             "url": "http://a/",

@@ -180,7 +180,7 @@ CURES: dict[str, tuple[Spoil, str]] = {
         lambda made: made.database.write_bytes(made.database.read_bytes()[:-4096]),
         "archiver rebuild ",
     ),
-    "no WARC file": (lambda made: made.warc.unlink(), "put a copy there"),
+    "no WARC file": (lambda made: made.warc.unlink(), "restore a copy"),
 }
 
 
@@ -189,7 +189,7 @@ def test_what_can_be_cured_is_named_with_its_cure(collection: Collection, name: 
     spoil, cure = CURES[name]
     spoil(collection)
     assert any(
-        cure in fault.sentence and str(collection.folder) in fault.sentence + fault.file
+        cure in fault.message and str(collection.folder) in fault.message + fault.file
         for fault in verify([collection.folder]).faults
     )
 

@@ -57,7 +57,7 @@ def pieces_of_a_few_kilobytes(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyP
 
 def said(report: VerifyReport) -> object:
     told = report.as_json()
-    return told | {"faults": sorted(json.dumps(fault, sort_keys=True) for fault in told["faults"])}
+    return told | {"findings": sorted(json.dumps(fault, sort_keys=True) for fault in told["findings"])}
 
 
 @pytest.mark.usefixtures("small_pieces")

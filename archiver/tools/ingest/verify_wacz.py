@@ -115,8 +115,8 @@ def _index(package: ReceivedPackage, unpacked: Path, folder: Path) -> Fault | No
     return None
 
 
-def _fault(package: ReceivedPackage, member: PackedFile, sentence: str) -> Fault:
-    return Fault(f"{package.path}/{member.name}", "package-file", sentence)
+def _fault(package: ReceivedPackage, member: PackedFile, message: str) -> Fault:
+    return Fault(f"{package.path}/{member.name}", "package-file", message)
 
 
 def _inside(
@@ -132,7 +132,7 @@ def _inside(
     findings.merge(
         {code: count for code, count in found.counts.items() if code not in without},
         (
-            replace(each, file=named(each.file), sentence=named(each.sentence))
+            replace(each, file=named(each.file), message=named(each.message))
             for each in found.faults
             if each.code not in without
         ),

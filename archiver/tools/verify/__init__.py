@@ -1,7 +1,7 @@
-"""`verify`: an archive read back, and every fault in it named, with its place and a stable code word.
+"""`verify`: read an archive back and name every fault, with its place and a stable code.
 
-Whatever the files hold, it ends with a report: broken archives and those of other tools are what it is for. It
-streams, and its memory depends neither on the size of records nor on their number.
+It reports whatever the files contain, including broken archives and those of other tools. It streams: memory depends
+neither on the size nor on the number of records.
 """
 
 from archiver.tools.verify.collection import verify
@@ -14,7 +14,7 @@ from archiver.tools.verify.findings import (
     Severity,
     VerifyProgress,
     VerifyReport,
-    joined,
+    merge_reports,
 )
 
 __all__ = [
@@ -26,6 +26,6 @@ __all__ = [
     "Severity",
     "VerifyProgress",
     "VerifyReport",
-    "joined",
+    "merge_reports",
     "verify",
 ]

@@ -1,7 +1,7 @@
-"""Everything that the paths name, read back: each WARC file by itself, then all of them against each other.
+"""Verify paths: read each WARC file, then compare the files with each other, with the index and with crawl.db.
 
-A directory with `archive/` in it is a collection, and its index and crawl.db are compared with it; any other
-directory stands for the WARC files below it. Nothing is written but in a temporary directory.
+A directory with `archive/` is a collection. Any other directory means all WARC files below it. Nothing is written
+except in a temporary directory.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from archiver.collection.imports import ImportedFile, imported_files
 from archiver.collection.layout import Layout
 from archiver.collection.records import WARC_ENDINGS
 from archiver.errors import ArchiveError, ConfigError
-from archiver.humanize import printable
+from archiver.humanize import count, printable
 from archiver.storage import DRAFT, OPEN, storage
 from archiver.tools.verify.file import FileResult, ReadJob
 from archiver.tools.verify.findings import Fault, FileRead, Findings, VerifyProgress, VerifyReport
@@ -34,16 +34,16 @@ _SUFFIXES = tuple(ending + opened for ending in (*WARC_ENDINGS, ".arc", ".arc.gz
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """One path as it was given: the WARC files it stands for, and its collection where it is one."""
+    """One path from the command line: its WARC files, and its collection if it is one."""
 
     files: tuple[Path, ...]
     collection: Layout | None = None
 
 
 def verify(paths: Sequence[Path], progress: Callable[[VerifyProgress], None] = lambda _: None) -> VerifyReport:
-    """Read everything back and name every fault. Raises `ConfigError` where there is nothing to read.
+    """Read everything and return all findings. Raises `ConfigError` if there is nothing to read.
 
-    `ArchiveError` only where there is no room for a temporary inventory, some 500 bytes for each record.
+    Raises `ArchiveError` if there is no room for the temporary inventory, some 500 bytes per record.
     """
     targets = _targets(paths)
     findings = Findings()
@@ -55,24 +55,24 @@ def verify(paths: Sequence[Path], progress: Callable[[VerifyProgress], None] = l
             try:
                 read += _Run(target, folder, findings, progress).run()
             except sqlite3.Error as error:
-                raise ArchiveError(f"{folder}: the temporary inventory cannot be kept: {error}") from error
+                raise ArchiveError(f"{folder}: cannot write the temporary inventory: {error}") from error
     return VerifyReport(tuple(read), tuple(findings.kept), dict(findings.counts))
 
 
 def _targets(paths: Sequence[Path]) -> list[_Target]:
-    """The directories, each by itself, and all single files together: they may refer to each other."""
+    """Return one target per directory, and one for all single files, because they may refer to each other."""
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None:
-        raise ConfigError(f"{missing}: there is no such file or directory")
-    strange = next((path for path in paths if not (path.is_file() or path.is_dir())), None)
-    if strange is not None:
-        raise ConfigError(f"{strange} is neither a regular file nor a directory; right would be a WARC file")
+        raise ConfigError(f"{missing}: no such file or directory")
+    other = next((path for path in paths if not (path.is_file() or path.is_dir())), None)
+    if other is not None:
+        raise ConfigError(f"{other} is neither a regular file nor a directory; name a WARC file or a directory")
     files = tuple(dict.fromkeys(path for path in paths if not path.is_dir()))
-    folders = [_folder(path) for path in dict.fromkeys(paths) if path.is_dir()]
+    folders = [_folder_target(path) for path in dict.fromkeys(paths) if path.is_dir()]
     return [_Target(files), *folders] if files else folders
 
 
-def _folder(path: Path) -> _Target:
+def _folder_target(path: Path) -> _Target:
     layout = Layout(path)
     collection = layout if layout.archive.is_dir() else None
     if collection is not None:
@@ -81,13 +81,13 @@ def _folder(path: Path) -> _Target:
     files = tuple(sorted(file for file in below if file.name.endswith(_SUFFIXES) and file.is_file()))
     if not files and not (collection and layout.database.exists()):
         drafts = collection is not None and any(layout.archive.glob(f"*{DRAFT}"))
-        why = ": what was to be imported was not read to its end; run that import again" if drafts else ""
-        raise ConfigError(f"{path}: there is no WARC file in it{why}")
+        why = ": an import was interrupted; run the same import again" if drafts else ""
+        raise ConfigError(f"{path}: it has no WARC files{why}")
     return _Target(files, collection)
 
 
 class _Run:
-    """The reading of one target."""
+    """The verification of one target."""
 
     def __init__(
         self, target: _Target, folder: Path, findings: Findings, progress: Callable[[VerifyProgress], None]
@@ -97,23 +97,24 @@ class _Run:
         self._findings = findings
         self._progress = progress
         self._sizes = [_size(path) for path in target.files]
-        self._earlier: list[tuple[Layout, dict[str, WarcRow]]] = []  # crawls that came before, and their files
+        self._earlier: list[tuple[Layout, dict[str, WarcRow]]] = []  # earlier crawls of the collection, and their files
         self._imported: dict[str, WarcRow] = {}
-        self._arriving: set[str] = set()  # files whose import has not come to its end
+        self._unfinished_imports: set[str] = set()  # files whose import was interrupted
 
     def run(self) -> list[FileRead]:
         self._find_earlier()
         before = self._committed()
         every = self._with_earlier(before)
-        self._imported = self._brought_in()
+        self._imported = self._read_imports()
         jobs = [self._job(number, path, every) for number, path in enumerate(self._target.files)]
         read = []
         parts: list[tuple[int, Path]] = []
-        for number, (job, reading) in enumerate(zip(jobs, read_all(jobs, self._sizes, self._tell), strict=True)):
+        results = read_all(jobs, self._sizes, self._report_progress)
+        for number, (job, reading) in enumerate(zip(jobs, results, strict=True)):
             outcomes = [outcome for _, outcome in reading.pieces]
             for outcome in outcomes:
                 self._findings.merge(outcome.counts, outcome.kept)
-            self._whole_file(str(job.path), outcomes, reading.sum, self._row(every, job.path))
+            self._check_whole_file(str(job.path), outcomes, reading.sum, self._row(every, job.path))
             read.append(FileRead(str(job.path), outcomes[-1].size, sum(outcome.records for outcome in outcomes)))
             parts += [(number + 1, inventory) for inventory, _ in reading.pieces]
         with closing(connect(self._folder / "all.db")) as db:
@@ -135,73 +136,73 @@ class _Run:
         row = before.get(path.name.removesuffix(OPEN)) if before else None
         return row or self._imported.get(path.name)
 
-    def _whole_file(self, name: str, outcomes: list[FileResult], found: str, row: WarcRow | None) -> None:
-        """What can be said of a file only when all its pieces are read."""
+    def _check_whole_file(self, name: str, outcomes: list[FileResult], found: str, row: WarcRow | None) -> None:
+        """Add the findings that need all pieces of a file."""
         if unhashed := sum(outcome.unhashed for outcome in outcomes):
-            self._findings.add(Fault(name, "digest-missing", f"{unhashed} records have no block digest"))
+            self._findings.add(Fault(name, "digest-missing", f"{count(unhashed, 'record')} without a block digest"))
         if found and row is not None and found != row.digest:
             who = "imports.json" if row in self._imported.values() else "crawl.db"
-            sentence = f"its bytes are not those that were written: they have {found}, {who} says {row.digest:.100}"
-            self._findings.add(Fault(name, "file-changed", sentence))
+            message = f"its bytes have changed: {found}, but {who} says {row.digest:.100}"
+            self._findings.add(Fault(name, "file-changed", message))
 
-    def _brought_in(self) -> dict[str, WarcRow]:
-        """What imports.json says of the files that came from elsewhere."""
+    def _read_imports(self) -> dict[str, WarcRow]:
+        """Return what imports.json says about the imported files."""
         collection = self._target.collection
         if collection is None:
             return {}
         try:
-            told = imported_files(collection)
+            entries = imported_files(collection)
         except ArchiveError as error:
             self._findings.add(Fault(str(collection.imports), "imports-unreadable", str(error)))
             return {}
         there = {path.name for path in self._target.files}
-        self._arriving = {each.name for each in told if not each.indexed and each.name in there}
-        files = [each for each in told if each.indexed or each.name in there]
-        self._originals(collection, files)
+        self._unfinished_imports = {each.name for each in entries if not each.indexed and each.name in there}
+        files = [each for each in entries if each.indexed or each.name in there]
+        self._check_originals(collection, files)
         for each in files:
-            if each.name not in there and not (collection.archive / each.name).exists():  # it may have come since
-                sentence = f"archive/{each.name} is not there; it was imported from {each.source}"
-                self._findings.add(Fault(str(collection.imports), "import-missing", printable(sentence, 1000)))
+            if each.name not in there and not (collection.archive / each.name).exists():  # it may have been added since
+                message = f"archive/{each.name} is missing; it was imported from {each.source}"
+                self._findings.add(Fault(str(collection.imports), "import-missing", printable(message, 1000)))
         return {each.name: WarcRow(each.bytes, closed=True, digest=f"sha256:{each.sha256}") for each in files}
 
-    def _originals(self, collection: Layout, files: Iterable[ImportedFile]) -> None:
-        """Compare those that are kept of imported files with what imports.json says."""
+    def _check_originals(self, collection: Layout, files: Iterable[ImportedFile]) -> None:
+        """Compare the kept originals of imported files with imports.json."""
         for original in (each.original for each in files if each.original is not None):
             path = collection.directory / original.name
             try:
                 with path.open("rb") as file:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
             except FileNotFoundError:
-                sentence = printable(f"{original.name} is not there, of which a file in archive/ was made", 1000)
-                self._findings.add(Fault(str(collection.imports), "import-missing", sentence))
+                message = printable(f"{original.name} is missing; a file in archive/ was converted from it", 1000)
+                self._findings.add(Fault(str(collection.imports), "import-missing", message))
                 continue
             except OSError as error:
                 self._findings.add(Fault(str(path), "unreadable", error.strerror or str(error)))
                 continue
             if found != original.sha256:
-                sentence = f"its bytes are not those that came: they have sha256:{found}, imports.json says otherwise"
-                self._findings.add(Fault(str(path), "file-changed", sentence))
+                message = f"its bytes have changed: sha256:{found}, but imports.json says sha256:{original.sha256}"
+                self._findings.add(Fault(str(path), "file-changed", message))
 
     def _committed(self) -> dict[str, WarcRow] | None:
         collection = self._target.collection
         if collection is None:
             return None
         path = str(collection.database)
-        there = collection.database.exists()
+        exists = collection.database.exists()
         try:
-            before = committed_files(collection.directory) if there else None
+            before = committed_files(collection.directory) if exists else None
         except ArchiveError as error:
-            self._findings.add(Fault(path, "frontier-unreadable", f"{error}; {_rebuilds(collection)}"))
+            self._findings.add(Fault(path, "frontier-unreadable", f"{error}; {_rebuild_hint(collection)}"))
             return None
-        except ConfigError as error:  # its schema is newer
+        except ConfigError as error:  # it has an unknown schema version
             self._findings.add(Fault(path, "frontier-unreadable", str(error)))
             return None
         if before is None:
-            how = "it is empty" if there else "it is not there"
-            ours = there or collection.settings.exists() or collection.log.exists()
+            how = "it is empty" if exists else "it is missing"
+            ours = exists or collection.settings.exists() or collection.log.exists()
             known = {name for _, files in self._earlier for name in files}
             if ours and any(file.name.removesuffix(OPEN) not in known for file in self._target.files):
-                self._findings.add(Fault(path, "frontier-missing", f"{how}; {_rebuilds(collection)}"))
+                self._findings.add(Fault(path, "frontier-missing", f"{how}; {_rebuild_hint(collection)}"))
             else:
                 self._findings.add(Fault(path, "no-frontier", how))
         return before
@@ -214,7 +215,7 @@ class _Run:
                 self._findings.add(Fault(str(folder.database), "frontier-unreadable", str(error)))
 
     def _with_earlier(self, before: dict[str, WarcRow] | None) -> dict[str, WarcRow] | None:
-        """The files that *before* knows, and those of earlier crawls of the collection."""
+        """Return the files in *before* and those of the collection's earlier crawls."""
         if not self._earlier:
             return before
         return {
@@ -223,21 +224,21 @@ class _Run:
 
     def _compare(self, db: Any, collection: Layout, before: dict[str, WarcRow] | None) -> None:
         running = any(path.name.endswith(OPEN) for path in self._target.files)
-        if before is not None:  # a crawl that was cut off while its index was made
+        if before is not None:  # a crawl that was interrupted while it wrote its index
             running = running or any(row.closed and not row.indexed for row in before.values())
         indexes = sorted(collection.indexes.glob("*.cdxj"))
         for path in indexes:
             for fault in IndexCheck(db, path, running=running).faults():
                 self._findings.add(fault)
-        lost = False
-        for fault in unindexed_faults(db, running=running, arriving=self._arriving):
+        missing = False
+        for fault in unindexed_faults(db, running=running, unfinished=self._unfinished_imports):
             if indexes or running or fault.code == UNFINISHED:
                 self._findings.add(fault)
             else:
-                lost = True
-        if lost:
-            cure = f"archiver index {quote(str(collection.directory))} makes it"
-            self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file here; {cure}"))
+                missing = True
+        if missing:
+            remedy = f"to build it: archiver index {quote(str(collection.directory))}"
+            self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file; {remedy}"))
         crawls = [*self._earlier] if before is None else [*self._earlier, (collection, before)]
         others = {name for _, files in crawls for name in files} | self._imported.keys()
         for crawl, files in crawls:
@@ -247,7 +248,7 @@ class _Run:
             except (ArchiveError, ConfigError) as error:
                 self._findings.add(Fault(str(crawl.database), "frontier-unreadable", str(error)))
 
-    def _tell(self, bytes_done: int, files_done: int) -> None:
+    def _report_progress(self, bytes_done: int, files_done: int) -> None:
         total = sum(self._sizes)
         self._progress(VerifyProgress(min(bytes_done, total), total, files_done, len(self._sizes)))
 
@@ -259,5 +260,5 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _rebuilds(collection: Layout) -> str:
-    return f"archiver rebuild {quote(str(collection.directory))} makes a new one from the WARC files"
+def _rebuild_hint(collection: Layout) -> str:
+    return f"to make a new one from the WARC files: archiver rebuild {quote(str(collection.directory))}"

@@ -1,10 +1,8 @@
-"""The codes that `verify` prints, with severity and meaning.
+"""The findings of `verify`, and the table of its codes with severity and meaning.
 
 The codes are stable, because scripts depend on them. A *fault* is wrong and makes the command fail. A *warning* is a
-known weakness of writers, or a breach of a recommendation. A *note* is worth knowing. docs/reference/verify.md is
-generated from this table.
-
-Below the codes: the findings as values, the files that were read, and the progress.
+known weakness of writers, or ignores a recommendation. A *note* is worth knowing. docs/reference/verify.md is generated
+from this table.
 """
 
 from collections import Counter
@@ -15,7 +13,7 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """How grave a finding is."""
+    """The severity of a finding."""
 
     FAULT = "fault"
     WARNING = "warning"
@@ -24,7 +22,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of finding."""
+    """A kind of finding."""
 
     severity: Severity
     meaning: str
@@ -143,33 +141,33 @@ CODES: dict[str, Code] = (
     )
 )
 
-MAX_EACH = 100  # findings kept of one code in one file: one broken tool makes the same mistake in each of 10^6 records
+MAX_EACH = 100  # findings kept per code and file: one broken tool makes the same mistake in 10^6 records
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One finding: where, what kind, and a sentence for a person."""
+    """One finding: its place, its code, and a message."""
 
     file: str
     code: str
-    sentence: str
-    offset: int | None = None  # of the record or line in its file
-    record: str = ""  # the record's type
+    message: str
+    offset: int | None = None  # of the record or index line in the file
+    record: str = ""  # its type
     url: str = ""
 
     @property
     def severity(self) -> Severity:
-        """How grave it is: a property of its code."""
+        """The severity of its code."""
         return CODES[self.code].severity
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it as JSON data."""
         return {"severity": self.severity.value, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyProgress:
-    """How far the reading is."""
+    """The progress of a verification."""
 
     bytes_done: int
     bytes_total: int
@@ -188,7 +186,7 @@ class FileRead:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The outcome. `faults` keeps a sample of each code for each file; `counts` counts them all."""
+    """The result. `faults` keeps a sample per code and file; `counts` counts all findings."""
 
     files: tuple[FileRead, ...]
     faults: tuple[Fault, ...]
@@ -196,29 +194,29 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no fault; warnings and notes do not count."""
+        """True without faults; warnings and notes do not count."""
         return not self.count(Severity.FAULT)
 
     def count(self, severity: Severity) -> int:
-        """How many findings there are of this severity, those not kept included."""
+        """Return the number of findings of *severity*, including those not kept."""
         return sum(number for code, number in self.counts.items() if CODES[code].severity is severity)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, ready for `json.dumps`."""
+        """Return the report as JSON data."""
         return {
             "ok": self.ok,
             "records": sum(read.records for read in self.files),
             "bytes": sum(read.size for read in self.files),
             "files": [asdict(read) for read in self.files],
-            "findings": {severity.value: self.count(severity) for severity in Severity},
-            "counts": dict(self.counts),
-            "faults": [fault.as_dict() for fault in self.faults],
+            "severities": {severity.value: self.count(severity) for severity in Severity},
+            "codes": dict(self.counts),
+            "findings": [fault.as_dict() for fault in self.faults],
         }
 
 
 @dataclass(slots=True)
 class Findings:
-    """Where findings are gathered: bounded, whatever is wrong."""
+    """Collects findings in bounded memory."""
 
     counts: Counter[str] = field(default_factory=Counter)
     kept: list[Fault] = field(default_factory=list)
@@ -230,7 +228,7 @@ class Findings:
         self._keep(fault)
 
     def merge(self, counts: Mapping[str, int], kept: Iterable[Fault]) -> None:
-        """Take over what was gathered elsewhere."""
+        """Add the findings of another collector."""
         self.counts.update(counts)
         for fault in kept:
             self._keep(fault)
@@ -241,8 +239,8 @@ class Findings:
             self.kept.append(fault)
 
 
-def joined(reports: Iterable[VerifyReport]) -> VerifyReport:
-    """Several reports as one."""
+def merge_reports(reports: Iterable[VerifyReport]) -> VerifyReport:
+    """Merge several reports into one."""
     every = list(reports)
     counts: Counter[str] = Counter()
     for report in every:

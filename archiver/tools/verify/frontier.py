@@ -1,11 +1,10 @@
-"""crawl.db against the records, both ways: each capture's three records lie where it says, each response is a capture.
+"""Compare crawl.db with the records, in both directions.
 
-A crawl may be running: only what was committed before the files were read is compared, and what an open file
-holds beyond that is a note.
+Each capture's three records must be where crawl.db says, and each response must be a capture. The same holds for
+resource records, which belong to no visit.
 
-Records that belong to no visit against the rows by which crawl.db knows them, both ways.
-
-Only what was committed before the files were read is compared. A database of an older schema knows of none.
+A crawl may be running, so only what was committed before the files were read is compared. Further records in an open
+file are a note.
 """
 
 import json
@@ -31,7 +30,7 @@ _ROWS = """
     SELECT warcs.name, offset, length, uri, timestamp, mime, records.digest
     FROM records JOIN warcs ON warcs.id = records.warc ORDER BY records.warc, offset
 """
-_THERE = """
+_RECORD_AT = """
     SELECT length, type, url, date, mime, digest FROM records WHERE file = ? AND offset = ? AND inner = 0
 """
 _OFFSETS = "SELECT offset FROM records JOIN warcs ON warcs.id = records.warc WHERE warcs.name = ?"
@@ -39,7 +38,7 @@ _RESOURCES = "SELECT offset, url FROM records WHERE file = ? AND offset < ? AND 
 
 
 class WarcExtent(NamedTuple):
-    """A file of the inventory, and how much of it crawl.db spoke of before it was read."""
+    """A file of the inventory, and its length according to crawl.db before it was read."""
 
     number: int
     path: str
@@ -49,27 +48,27 @@ class WarcExtent(NamedTuple):
 def resource_faults(
     db: sqlite3.Connection, inventory: sqlite3.Connection, files: Mapping[str, WarcExtent]
 ) -> Iterator[Fault]:
-    """Everything in which *db* and the *inventory* of *files*, by final name, say different things of such records."""
+    """Yield the differences between *db* and the *inventory* of *files* (by final name) in resource records."""
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'records'").fetchone():
         return
     for name, offset, length, *ours in db.execute(_ROWS):
         file = files.get(name.removesuffix(OPEN))
         if file is None or offset >= file.committed:
-            continue  # named already, or written since
-        found = inventory.execute(_THERE, (file.number, offset)).fetchone()
+            continue  # reported already, or written since
+        found = inventory.execute(_RECORD_AT, (file.number, offset)).fetchone()
         if found is None or found[:2] != (length, "resource"):
-            there = f"{found[1]} {offset}+{found[0]}" if found else "nothing whole"
-            sentence = f"crawl.db says resource {offset}+{length}; there is {there}"
-            yield Fault(file.path, "capture-place", sentence, offset, url=ours[0])
+            actual = f"{found[1]} {offset}+{found[0]}" if found else "no complete record"
+            message = f"crawl.db says resource {offset}+{length}, but the file has {actual}"
+            yield Fault(file.path, "capture-place", message, offset, url=ours[0])
             continue
-        for what, is_there, said in _differences(found[2:], tuple(ours)):
-            sentence = f"the {what} is {is_there!r:.200}, crawl.db says {said!r:.200}"
-            yield Fault(file.path, "capture-mismatch", sentence, offset, "resource", ours[0])
+        for field, actual, expected in _differences(found[2:], tuple(ours)):
+            message = f"the {field} is {actual!r:.200}, but crawl.db says {expected!r:.200}"
+            yield Fault(file.path, "capture-mismatch", message, offset, "resource", ours[0])
     for name, file in files.items():
         known = {row[0] for row in db.execute(_OFFSETS, (name,))}
         for offset, url in inventory.execute(_RESOURCES, (file.number, file.committed)):
             if offset not in known:
-                yield Fault(file.path, "capture-missing", "crawl.db knows of no record here", offset, "resource", url)
+                yield Fault(file.path, "capture-missing", "no such record in crawl.db", offset, "resource", url)
 
 
 def _differences(there: tuple[Any, ...], ours: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
@@ -82,7 +81,7 @@ def _differences(there: tuple[Any, ...], ours: tuple[Any, ...]) -> Iterator[tupl
     return (pair for pair in pairs if pair[1] != pair[2])
 
 
-_MOST = (1 << 63) - 1
+_LARGEST_INTEGER = (1 << 63) - 1
 
 _CAPTURES = """
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
@@ -91,17 +90,16 @@ _CAPTURES = """
     ORDER BY captures.warc, captures.offset
 """
 
-_LOST = """
+_WITHOUT_CAPTURE = """
     SELECT url FROM urls WHERE state = 'archived' AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.url = urls.id)
 """
 
-_TWICE = """
+_SETTLED_TWICE = """
     SELECT urls.url, count(*), {again} AS again FROM captures JOIN urls ON urls.id = captures.url
     WHERE captures.status NOT IN (SELECT value FROM json_each(?)) AND truncated NOT IN (SELECT value FROM json_each(?))
       AND NOT (urls.priority < 0 AND captures.status >= 500) AND NOT (captures.status = 304 AND {revisit} = '')
     GROUP BY urls.id HAVING count(*) > 1 + again
-"""  # Every other answer is the last word on its URL, until somebody asks for it again; no error is on a robots.txt,
-# and no 304 that spoke of another version.
+"""  # a final capture ends the visits of a URL until it is requested again; robots.txt errors and 304s are not final
 
 _COUNTS = """
     WITH counted AS (
@@ -129,18 +127,18 @@ _UNKNOWN = """
 
 @dataclass(frozen=True, slots=True)
 class WarcRow:
-    """What crawl.db says of one WARC file."""
+    """What crawl.db says about one WARC file."""
 
     committed: int
     closed: bool
-    digest: str  # of all bytes of a closed file, `sha256:hex`; empty where it is not known
-    indexed: bool = True  # whether its lines are known to stand in index.cdxj
+    digest: str  # sha256:hex of all bytes of a closed file; empty if unknown
+    indexed: bool = True  # whether its lines are known to be in index.cdxj
 
 
 def committed_files(directory: Path) -> dict[str, WarcRow] | None:
-    """The WARC files that crawl.db in *directory* knows now, by final name; None where it is empty.
+    """Return the WARC files in crawl.db of *directory*, by final name; None if it is empty.
 
-    Raises `ConfigError` where a newer program wrote it, `ArchiveError` where it cannot be read or is damaged.
+    Raises `ConfigError` if its schema has another version, and `ArchiveError` if it is damaged or cannot be read.
     """
     with _readable(directory):
         totals.begun(directory)
@@ -154,7 +152,7 @@ def committed_files(directory: Path) -> dict[str, WarcRow] | None:
 def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
     damage = [said for (said,) in db.execute("PRAGMA integrity_check(3)") if said != "ok"]
     if damage:
-        raise ArchiveError(f"{directory / totals.NAME}: it is damaged: {'; '.join(damage)}")
+        raise ArchiveError(f"{directory / totals.NAME}: database is damaged: {'; '.join(damage)}")
     digest = "digest" if _has(db, "warcs", "digest") else "''"  # schema version 1 did not know it
     rows = db.execute(f"SELECT name, committed, closed, {digest}, indexed FROM warcs")  # noqa: S608  one of two constants
     path = directory / totals.NAME
@@ -175,12 +173,12 @@ def _opened(directory: Path) -> Iterator[sqlite3.Connection]:
 def _readable(directory: Path) -> Iterator[None]:
     try:
         yield
-    except UnicodeDecodeError as error:  # SQLite quotes a damaged schema in its message, which Python cannot read
+    except UnicodeDecodeError as error:  # SQLite quotes a damaged schema in its message, which is not valid UTF-8
         raise ArchiveError(f"{directory / totals.NAME}: its schema is damaged") from error
 
 
 def _twice(db: sqlite3.Connection) -> str:
-    return _TWICE.format(
+    return _SETTLED_TWICE.format(
         again="urls.again" if _has(db, "urls", "again") else "0",  # schema version 2 did not know it
         revisit=_revisit(db),
     )
@@ -197,9 +195,9 @@ def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
 
 
 class FrontierCheck:
-    """crawl.db of *directory* against the inventory; *before* is what it said before the files were read.
+    """Compares crawl.db of *directory* with the inventory; *before* is what it said before the files were read.
 
-    Of *others*, files of other crawls in the same collection and imported ones, it need not know.
+    It need not know *others*: imported files, and files of other crawls in the collection.
     """
 
     def __init__(
@@ -219,21 +217,21 @@ class FrontierCheck:
         self._seen: list[tuple[int]] = []
 
     def faults(self) -> Iterator[Fault]:
-        """Everything in which the database and the files disagree. Raises what `account.opened` raises."""
+        """Yield all differences between the database and the files. Raises what `open_totals` raises."""
         with _readable(self._directory), _opened(self._directory) as db:
             yield from self._sizes()
             for row in db.execute(_CAPTURES.format(revisit=_revisit(db))):
                 yield from self._capture(_Row(*row))
             self._mark()
             yield from resource_faults(db, self._inventory, self._known())
-            for (url,) in db.execute(_LOST):
-                yield Fault(self._path, "archived-without-capture", "it counts as archived, without a capture", url=url)
+            for (url,) in db.execute(_WITHOUT_CAPTURE):
+                yield Fault(self._path, "archived-without-capture", "it is archived, but has no capture", url=url)
             for url, times, _ in db.execute(_twice(db), (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
-                sentence = f"it has {times} captures, and each of them is the last word"
-                yield Fault(self._path, "settled-twice", sentence, url=url)
+                message = f"it has {times} final captures instead of one"
+                yield Fault(self._path, "settled-twice", message, url=url)
             if _has(db, "hosts", "archived"):
                 for (key,) in db.execute(_COUNTS.format(**_held(db))):
-                    yield Fault(self._path, "host-counts", f"the numbers of {key} are not those of its URLs")
+                    yield Fault(self._path, "host-counts", f"the counts of {key} do not match its URLs")
         yield from self._unknown()
 
     def _known(self) -> dict[str, WarcExtent]:
@@ -245,55 +243,54 @@ class FrontierCheck:
 
     def _sizes(self) -> Iterator[Fault]:
         where = quote(str(self._directory))
-        cure = f"put a copy there, or let archiver rebuild {where} and archiver resume {where} fetch it again"
+        remedy = f"restore a copy, or fetch its URLs again: archiver rebuild {where} && archiver resume {where}"
         if not Layout(self._directory).archive.is_dir():  # a crawl that another one has followed
-            cure = "put a copy there"
+            remedy = "restore a copy"
         for name, row in self._before.items():
             file = self._file(name)
             if file is None:
                 if row.committed or row.closed:
-                    yield Fault(self._path, "warc-missing", f"archive/{name} is not there; {cure}")
+                    yield Fault(self._path, "warc-missing", f"archive/{name} is missing; {remedy}")
                 continue
             _, path, read_to = file
             if read_to < row.committed:
-                yield Fault(path, "warc-length", f"it has {read_to} bytes, {row.committed} were committed")
+                yield Fault(path, "warc-length", f"it has {read_to} bytes, but {row.committed} were committed")
             elif row.closed and read_to > row.committed:
-                sentence = f"it is closed with {row.committed} bytes, and has {read_to}"
-                yield Fault(path, "warc-length", sentence, row.committed)
+                message = f"crawl.db says it was closed at {row.committed} bytes, but it has {read_to}"
+                yield Fault(path, "warc-length", message, row.committed)
             elif read_to > row.committed:
-                sentence = f"{read_to - row.committed} bytes are not yet committed"
-                yield Fault(path, "open-tail", sentence, row.committed)
+                message = f"{read_to - row.committed} bytes are not yet committed"
+                yield Fault(path, "open-tail", message, row.committed)
         for name, (_, path, _) in self._files.items():
             if name.removesuffix(OPEN) not in self._before and name not in self._others:
                 where = quote(str(self._directory))
-                sentence = (
-                    f"crawl.db does not know this file; if the crawl wrote it, archiver rebuild {where} takes it in"
-                )
-                yield Fault(path, "warc-unknown", sentence)
+                message = f"crawl.db does not list this file; if the crawl wrote it, run: archiver rebuild {where}"
+                yield Fault(path, "warc-unknown", message)
 
     def _capture(self, row: "_Row") -> Iterator[Fault]:
         file, before = self._file(row.warc), self._before.get(row.warc)
         if file is None or before is None or (not before.closed and row.end > before.committed):
-            return  # named already, or written since
+            return  # reported already, or written since
         number, path, _ = file
         found = self._inventory.execute(_RECORDS, (number, row.offset, row.end)).fetchall()
-        there = [(kind, offset, length) for _, offset, length, kind, *_ in found]
-        wanted = row.places()
-        if there != wanted:
-            sentence = f"crawl.db says {_listed(wanted)}; there is {_listed(there) or 'nothing whole'}"
-            yield Fault(path, "capture-place", sentence, row.offset, url=row.url)
+        actual = [(kind, offset, length) for _, offset, length, kind, *_ in found]
+        expected = row.places()
+        if actual != expected:
+            found_places = _format_places(actual) or "no complete record"
+            message = f"crawl.db says {_format_places(expected)}, but the file has {found_places}"
+            yield Fault(path, "capture-place", message, row.offset, url=row.url)
             return
         self._seen.append((found[0][0],))
         if len(self._seen) >= BATCH:
             self._mark()
         response, *others = found
-        for what, theirs, ours in row.differences(response):
-            sentence = f"the {what} is {theirs!r:.200}, crawl.db says {ours!r:.200}"
-            yield Fault(path, "capture-mismatch", sentence, row.offset, response[3], row.url)
+        for field, actual_value, expected_value in row.differences(response):
+            message = f"the {field} is {actual_value!r:.200}, but crawl.db says {expected_value!r:.200}"
+            yield Fault(path, "capture-mismatch", message, row.offset, response[3], row.url)
         for _, offset, _, kind, _, concurrent, url, date, *_ in others:
             if url != row.url or _micros(date) != row.timestamp or concurrent != response[4]:
-                sentence = "it does not belong to the response before it"
-                yield Fault(path, "capture-mismatch", sentence, offset, kind, row.url)
+                message = "it does not match the response before it"
+                yield Fault(path, "capture-mismatch", message, offset, kind, row.url)
 
     def _mark(self) -> None:
         self._inventory.execute("BEGIN")
@@ -306,7 +303,7 @@ class FrontierCheck:
             file = self._file(name)
             if file is not None:
                 for offset, kind, url in self._inventory.execute(_UNKNOWN, (file[0], row.committed)):
-                    yield Fault(file[1], "capture-missing", "crawl.db knows of no capture here", offset, kind, url)
+                    yield Fault(file[1], "capture-missing", "crawl.db has no capture at this offset", offset, kind, url)
 
 
 class _Row(NamedTuple):
@@ -327,11 +324,11 @@ class _Row(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where it ends; a damaged row may say more than SQLite's integers hold."""
-        return min(self.offset + self.response_length + self.request_length + self.metadata_length, _MOST)
+        """Where it ends, limited to SQLite's largest integer because a damaged row may say more."""
+        return min(self.offset + self.response_length + self.request_length + self.metadata_length, _LARGEST_INTEGER)
 
     def places(self) -> list[tuple[str, int, int]]:
-        """Type, offset and length of its three records, without those that were damaged when it was rebuilt."""
+        """Return type, offset and length of its three records, without those that were damaged when it was rebuilt."""
         request = self.offset + self.response_length
         places = [
             ("revisit" if self.revisit else "response", self.offset, self.response_length),
@@ -342,20 +339,20 @@ class _Row(NamedTuple):
 
     @property
     def _truncation(self) -> str:
-        """What its record says: a revisit without the payload is cut, whatever was received."""
+        """The truncation in its record. A revisit without payload is truncated, whatever was received."""
         return Truncation.LENGTH.value if self.revisit == Profile.IDENTICAL else self.truncated
 
     def differences(self, record: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
-        """In what the response *record* says something else: what, its word, and ours."""
+        """Yield the name, the value in the response *record* and our value of each field that differs."""
         _, _, _, _, _, _, url, date, status, mime, digest, truncated = record
         pairs = [("URL", url, self.url), ("date", _micros(date), self.timestamp), ("digest", digest, self.digest)]
         pairs.append(("truncation", truncated, self._truncation))
-        if self.revisit != Profile.NOT_MODIFIED:  # whose block is empty
+        if self.revisit != Profile.NOT_MODIFIED:  # its block is empty
             pairs += [("status", status, self.status), ("media type", mime, self.mime)]
         return (pair for pair in pairs if pair[1] != pair[2])
 
 
-def _listed(places: list[tuple[str, int, int]]) -> str:
+def _format_places(places: list[tuple[str, int, int]]) -> str:
     return ", ".join(f"{kind} {offset}+{length}" for kind, offset, length in places)
 
 

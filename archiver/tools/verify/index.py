@@ -1,8 +1,8 @@
-"""The CDXJ index against the records, both ways.
+"""Compare the CDXJ index with the records, in both directions.
 
-Each line must point at a record of which it says the truth, keys must be those under which pywb looks up, lines
-must be sorted bytewise, and each record that can be replayed must have a line. A crawl that is not finished may
-have records that are not indexed yet, and lines for records written since: neither is a fault.
+Each line must match its record, keys must be those that pywb looks up, lines must be sorted bytewise, and each record
+that can be replayed needs a line. The index of an unfinished crawl may lack recent records, or have lines for records
+written since: neither is a fault.
 """
 
 import re
@@ -32,11 +32,11 @@ _UNINDEXED = """
       AND NOT EXISTS (
         SELECT 1 FROM records AS asked WHERE asked.type = 'request' AND asked.mime IN ('HEAD', 'OPTIONS')
         AND (asked.concurrent = placed.id AND asked.concurrent <> '' OR asked.id = placed.concurrent))
-"""  # answers without a payload of their own are not listed
+"""  # responses without a payload of their own are not indexed
 
 
 class IndexCheck:
-    """One index against the inventory; `running`: the crawl is not finished."""
+    """Compares one index with the inventory; `running`: the crawl is not finished."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, *, running: bool) -> None:
         self._db = db
@@ -48,11 +48,11 @@ class IndexCheck:
         self._seen: list[tuple[int]] = []
 
     def faults(self) -> Iterator[Fault]:
-        """Everything that is wrong with the lines, in their order, then what they leave out."""
+        """Yield the findings for the lines, in their order."""
         try:
             yield from self._lines()
         except OSError as error:
-            if not (self._running and isinstance(error, FileNotFoundError)):  # else merged into another since
+            if not (self._running and isinstance(error, FileNotFoundError)):  # else it was merged into another file
                 yield self._fault("unreadable", error.strerror or str(error), None)
                 return
         self._mark()
@@ -69,26 +69,26 @@ class IndexCheck:
                 line = parse_strict_line(raw)
                 if line is None:
                     yield self._fault(
-                        "index-line", f"line {number} is not `key timestamp {{json}}` with all its parts", offset
+                        "index-line", f"line {number} is not a complete `key timestamp {{json}}` line", offset
                     )
                 else:
-                    for code, sentence in self._check(line):
-                        yield self._fault(code, f"line {number}: {sentence}", offset, str(line.fields["url"]))
+                    for code, message in self._check(line):
+                        yield self._fault(code, f"line {number}: {message}", offset, str(line.fields["url"]))
                 before = raw
                 offset += len(raw)
 
-    def _fault(self, code: str, sentence: str, offset: int | None, url: str = "") -> Fault:
-        return Fault(str(self._path), code, text(sentence), offset, url=text(url[:2000]))
+    def _fault(self, code: str, message: str, offset: int | None, url: str = "") -> Fault:
+        return Fault(str(self._path), code, text(message), offset, url=text(url[:2000]))
 
     def _check(self, line: StrictLine) -> Iterator[tuple[str, str]]:
         entry = line.fields
         if "method" not in entry and str(entry["url"]).startswith(("http://", "https://")):
             key = _key(str(entry["url"]))
             if key != line.key:
-                yield "index-key", f"the key is {line.key[:200]!r}, pywb looks for {key[:200]!r}"
+                yield "index-key", f"the key is {line.key[:200]!r}, but pywb looks for {key[:200]!r}"
         file = self._file(str(entry["filename"]))
         if file is None:
-            if self._come_since(str(entry["filename"])):
+            if self._added_since(str(entry["filename"])):
                 return
             yield "index-file", f"no file {str(entry['filename'])[:200]!r} in the archive"
             return
@@ -98,8 +98,8 @@ class IndexCheck:
             return  # written since
         found = self._db.execute(_RECORD, (number, offset)).fetchone()
         if found is None or length not in _lengths(found[1], str(entry["filename"])):
-            there = "no whole record begins there" if found is None else f"the record there has {found[1]} bytes"
-            yield "index-place", f"it says offset {offset}, length {length}; {there}"
+            actual = "no complete record begins there" if found is None else f"the record there has {found[1]} bytes"
+            yield "index-place", f"it says offset {offset}, length {length}, but {actual}"
             return
         self._seen.append((found[0],))
         if len(self._seen) >= BATCH:
@@ -113,8 +113,8 @@ class IndexCheck:
             name + OPEN
         )  # renamed since the line was written
 
-    def _come_since(self, name: str) -> bool:
-        """Whether *name* is a file that a crawl has begun, or an import brought in, since the others were found."""
+    def _added_since(self, name: str) -> bool:
+        """Return whether *name* is a file that was added since the others were listed, by a crawl or an import."""
         if not self._running and (PurePath(name).name != name or not name.endswith(WARC_ENDINGS)):
             return False
         try:
@@ -130,26 +130,26 @@ class IndexCheck:
 
 
 def unindexed_faults(
-    db: sqlite3.Connection, *, running: bool, arriving: Collection[str] = frozenset()
+    db: sqlite3.Connection, *, running: bool, unfinished: Collection[str] = frozenset()
 ) -> Iterator[Fault]:
-    """Records that can be replayed and stand in no index; *arriving*: files whose import has not come to its end."""
+    """Yield the records that can be replayed but are in no index. *unfinished*: files whose import was interrupted."""
     behind: dict[str, int] = {}
     for path, offset, kind, url in db.execute(_UNINDEXED):
-        if running or PurePath(path).name in arriving:
+        if running or PurePath(path).name in unfinished:
             behind[path] = behind.get(path, 0) + 1
         else:
-            yield Fault(path, "index-incomplete", "no line of the index points at this record", offset, kind, url)
+            yield Fault(path, "index-incomplete", "no index line for this record", offset, kind, url)
     for path, number in behind.items():
         count = f"{humanize.count(number, 'record is', 'records are')} not yet in the index"
-        if PurePath(path).name in arriving:
-            cure = "an import was stopped, or is under way; once more, the same import ends it"
-            yield Fault(path, UNFINISHED, f"{count}: {cure}")
+        if PurePath(path).name in unfinished:
+            remedy = "an import is running or was interrupted; if interrupted, run it again"
+            yield Fault(path, UNFINISHED, f"{count}: {remedy}")
         else:
             yield Fault(path, "index-behind", count)
 
 
 def _lengths(length: int | None, name: str) -> tuple[int | None, ...]:
-    """What a line may say of a record of *length* bytes: some indexers leave out the two CRLF that end it."""
+    """Return the lengths that a line may give for a record of *length* bytes: some indexers omit the final two CRLF."""
     return (length,) if length is None or name.removesuffix(OPEN).endswith(".gz") else (length, length - 4)
 
 
@@ -165,18 +165,18 @@ def _against_record(line: StrictLine, found: tuple[Any, ...]) -> Iterator[tuple[
     entry = line.fields
     digits = re.sub(r"\D", "", date)
     if not (digits + "000000").startswith(line.timestamp):
-        yield "index-key", f"the timestamp is {line.timestamp}, the record's date {date}"
+        yield "index-key", f"the timestamp is {line.timestamp}, but the record's date is {date}"
     if entry["url"] != url:
-        yield "index-mismatch", f"the URL is {str(entry['url'])[:200]!r}, the record's {url[:200]!r}"
-    stated_digest = str(entry["digest"])  # some indexers leave the algorithm out
+        yield "index-mismatch", f"the URL is {str(entry['url'])[:200]!r}, but the record's is {url[:200]!r}"
+    stated_digest = str(entry["digest"])  # some indexers omit the algorithm
     if digest and stated_digest not in (digest, digest.rpartition(":")[2]):
-        yield "index-mismatch", f"the digest is {stated_digest[:100]!r}, the record's {digest!r}"
-    http = url.startswith(("http:", "https:"))  # others are listed by what the record says, not by what is in it
+        yield "index-mismatch", f"the digest is {stated_digest[:100]!r}, but the record's is {digest!r}"
+    http = url.startswith(("http:", "https:"))  # entries of other schemes describe the record itself
     stated = str(entry.get("status", "-"))
     if http and (kind == "response" or (kind == "revisit" and status)) and stated != (str(status) if status else "-"):
-        yield "index-mismatch", f"the status is {stated[:20]!r}, the record's {status}"
+        yield "index-mismatch", f"the status is {stated[:20]!r}, but the record's is {status}"
     named = str(entry.get("mime", ""))
     if ((http and kind == "response") or kind == "resource") and mime and named.lower() != mime:
-        yield "index-mismatch", f"the media type is {named[:100]!r}, the record's {mime!r}"
+        yield "index-mismatch", f"the media type is {named[:100]!r}, but the record's is {mime!r}"
     if kind == "revisit" and mime and named.lower() not in (REVISIT, mime):
         yield "index-mismatch", f"the media type of a revisit is {named[:100]!r}"

@@ -1,8 +1,7 @@
-"""The inventory of all records read: a temporary SQLite database, so that memory stays flat with 10^7 records.
+"""The inventory of all records: a temporary SQLite database, so that memory stays flat with 10^7 records.
 
-Each WARC file is read into an inventory of its own, in a process of its own perhaps; `merge` joins them.
-
-What records say of each other, over all files read: ids, pairs of request and response, warcinfo, revisits.
+Each WARC file is read into its own inventory, perhaps in its own process. `merge` joins them. `relation_faults` then
+finds what is wrong between records: IDs, request and response pairs, warcinfo, revisits.
 """
 
 import sqlite3
@@ -37,7 +36,7 @@ _INDEXES = """
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A new, empty inventory at *path*."""
+    """Create an empty inventory at *path*."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = OFF")
     db.execute("PRAGMA synchronous = OFF")
@@ -46,19 +45,19 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def text(value: str | None) -> str:
-    """*value* as SQLite and JSON take it: bytes that were no UTF-8 show as `?`."""
+    """Return *value* as valid UTF-8 for SQLite and JSON; invalid bytes become `?`."""
     return (value or "").encode("utf-8", "replace").decode()
 
 
 class InventoryWriter:
-    """Rows of one file on their way into its inventory."""
+    """Writes the records of one file into its inventory."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._rows: list[tuple[object, ...]] = []
 
     def add(self, record: Record, framing: Framing | None) -> None:
-        """Take a *record* that was read to its end."""
+        """Add a *record* that was read to its end."""
         content = text(record.first("Content-Type")).partition(";")[0].strip().lower()
         mime = content
         if framing is not None:
@@ -80,7 +79,7 @@ class InventoryWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write the rows that are still in memory."""
         self._db.execute("BEGIN")
         self._db.executemany(_INSERT, self._rows)
         self._db.execute("COMMIT")
@@ -88,7 +87,7 @@ class InventoryWriter:
 
 
 def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:
-    """Bring the inventories of files, or of pieces of files, together in *db*, each with the number of its file."""
+    """Merge the inventories of files, or pieces of files, into *db*, each with the number of its file."""
     for number, part in parts:
         db.execute("ATTACH ? AS part", (str(part),))
         db.execute("BEGIN")
@@ -101,20 +100,20 @@ def merge(db: sqlite3.Connection, parts: Iterable[tuple[int, Path]]) -> None:
     db.executescript(_INDEXES)
 
 
-_ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides the place, and a sentence for it
+_ROWS: tuple[tuple[str, str, str], ...] = (  # code, query (the last column fills the message), message
     (
         "record-id-repeated",
         """SELECT path, offset, type, url, id FROM placed AS r
            WHERE id <> '' AND EXISTS
              (SELECT 1 FROM records AS o WHERE o.id = r.id AND o.rowid < r.number
-              AND NOT (r.type = 'warcinfo' AND o.type = 'warcinfo' AND o.date = r.date))""",  # one told again
-        "another record before it has the id {}",
+              AND NOT (r.type = 'warcinfo' AND o.type = 'warcinfo' AND o.date = r.date))""",  # it may recur
+        "an earlier record has the same ID: {}",
     ),
     (
         "concurrent-missing",
         """SELECT path, offset, type, url, concurrent FROM placed AS r
            WHERE concurrent <> '' AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.id = r.concurrent)""",
-        "WARC-Concurrent-To names {}, which is not there",
+        "WARC-Concurrent-To names {}, which is missing",
     ),
     (
         "concurrent-mismatch",
@@ -129,14 +128,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
         """SELECT path, offset, type, url, warcinfo FROM placed AS r
            WHERE warcinfo <> '' AND NOT EXISTS
              (SELECT 1 FROM records AS o WHERE o.id = r.warcinfo AND o.file = r.file AND o.type = 'warcinfo')""",
-        "WARC-Warcinfo-ID names {}, which is no warcinfo of this file",
+        "WARC-Warcinfo-ID names {}, which is not a warcinfo record of this file",
     ),
     (
         "revisit-original",
         """SELECT path, offset, type, url, origin || ' of ' || origin_date FROM placed AS r
            WHERE type = 'revisit' AND origin <> ''
              AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date)""",
-        "it refers to {}, which is not among the files read",
+        "it refers to {}, which is not in the files that were read",
     ),
     (
         "revisit-of-revisit",
@@ -145,14 +144,14 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
              AND EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date)
              AND NOT EXISTS (SELECT 1 FROM records AS o WHERE o.url = r.origin AND o.date = r.origin_date
                              AND o.type IN ('response', 'resource'))""",
-        "it refers to {}, which holds no payload itself",
+        "it refers to {}, which has no payload itself",
     ),
     (
         "revisit-of-cut",
         """SELECT r.path, r.offset, r.type, r.url, r.origin || ' of ' || r.origin_date
            FROM placed AS r JOIN records AS o ON o.url = r.origin AND o.date = r.origin_date
            WHERE r.type = 'revisit' AND o.type IN ('response', 'resource') AND o.truncated <> ''""",
-        "it refers to {}, which was cut",
+        "it refers to {}, which is truncated",
     ),
     (
         "revisit-unnamed",
@@ -160,7 +159,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
            WHERE type = 'revisit' AND origin = '' AND NOT EXISTS
              (SELECT 1 FROM records AS o WHERE o.url = r.url AND o.digest = r.digest AND o.date < r.date
               AND o.type IN ('response', 'resource'))""",
-        "it does not say where its payload {} lies",
+        "it does not name the original of its payload {}",
     ),
     (
         "revisit-mismatch",
@@ -168,7 +167,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
            FROM placed AS r JOIN records AS o ON o.id = r.origin_id
            WHERE r.type = 'revisit' AND r.origin_id <> '' AND r.origin <> ''
              AND (o.url <> r.origin OR r.origin_date <> '' AND o.date <> r.origin_date)""",
-        "the record that WARC-Refers-To names is {}, the fields beside it say otherwise",
+        "WARC-Refers-To names {}, but the other WARC-Refers-To fields name another record",
     ),
     (
         "revisit-mismatch",
@@ -177,7 +176,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (  # code, what is selected besides th
            WHERE r.type = 'revisit' AND o.type IN ('response', 'resource')
              AND length(r.digest_value) = length(o.digest_value)
              AND upper(r.digest_value) <> upper(o.digest_value)""",
-        "the record that it refers to has the payload digest {}",
+        "the original has the payload digest {}",
     ),
 )
 
@@ -194,9 +193,9 @@ _PAIRS = """
 
 
 def relation_faults(db: sqlite3.Connection) -> Iterator[Fault]:
-    """Everything that two records say differently, or that one says of another that is not there."""
-    for code, query, sentence in _ROWS:
+    """Yield the findings about two records that contradict each other, or about a missing record."""
+    for code, query, message in _ROWS:
         for path, offset, kind, url, what in db.execute(query):
-            yield Fault(path, code, sentence.format(what[:200]), offset, kind, url)
+            yield Fault(path, code, message.format(what[:200]), offset, kind, url)
     for path, requests, responses in db.execute(_PAIRS):
-        yield Fault(path, "pair-missing", f"{requests} requests and {responses} responses stand alone")
+        yield Fault(path, "pair-missing", f"unpaired: {requests} requests, {responses} responses")

@@ -1,9 +1,9 @@
-"""All files read, by as many processes as there are cores: small ones one by one, a large one in several pieces.
+"""Read all files in parallel: one process per core, large files in several pieces.
 
-Where a piece begins is only a guess: a place where a record seems to begin, which may as well lie inside another
-record, such as a WARC file that was captured. So pieces must meet: each one reads on to the first record at or behind
-the beginning of the next, and where that is another place, the next one is read again from there. Together they
-find what one reading of the whole file finds.
+The start of a piece is a guess: something that looks like a record, which may be inside another record, such as a
+captured WARC file. So each piece is read up to the first record at or after the start of the next piece. If that is
+another offset, the next piece is read again from there. The pieces together give the same findings as one pass over the
+whole file.
 """
 
 import hashlib
@@ -21,33 +21,33 @@ from typing import Any
 
 from archiver.errors import ArchiveError
 from archiver.storage import OPEN
-from archiver.tools.verify.file import STEP, FileResult, ReadJob, check_file, where_now
+from archiver.tools.verify.file import STEP, FileResult, ReadJob, check_file, current_path
 from archiver.warc.members import MAGIC, next_record
 
-WORTH_A_POOL = 32 << 20  # bytes in all files: below this a pool starts slower than one process reads
-PIECE = 32 << 20  # a file of twice this is read in pieces of at least this
-BEAT = 0.25  # seconds between two looks at how far the pool is
+WORTH_A_POOL = 32 << 20  # bytes in all files; below this, one process is faster than starting a pool
+PIECE = 32 << 20  # a file of at least twice this is read in pieces of at least this
+BEAT = 0.25  # seconds between two progress updates of the pool
 
-Tell = Callable[[int, int], None]  # bytes and files that are done
+Progress = Callable[[int, int], None]  # bytes and files done
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """What came of one file: each piece with its inventory, in order, and the sum of its bytes if it was wanted."""
+    """The result of one file: each piece with its inventory, in order, and the file's checksum if it was requested."""
 
     pieces: tuple[tuple[Path, FileResult], ...]
     sum: str
 
 
-def read_all(jobs: Sequence[ReadJob], sizes: Sequence[int], tell: Tell) -> Iterator[ReadFile]:
-    """Carry out *jobs*, of files of *sizes* bytes; what came of each, in their order."""
+def read_all(jobs: Sequence[ReadJob], sizes: Sequence[int], progress: Progress) -> Iterator[ReadFile]:
+    """Run *jobs*, for files of *sizes* bytes, and yield their results in order."""
     cut = (
         [_pieces(job, size) for job, size in zip(jobs, sizes, strict=True)] if _cores() > 1 else [[job] for job in jobs]
     )
     if sum(sizes) > WORTH_A_POOL and sum(map(len, cut)) > 1:
-        yield from _Pool(cut, tell).run()
+        yield from _Pool(cut, progress).run()
     else:
-        yield from _one_by_one(jobs, sizes, tell)
+        yield from _one_by_one(jobs, sizes, progress)
 
 
 def _cores() -> int:
@@ -55,10 +55,10 @@ def _cores() -> int:
 
 
 def _pieces(job: ReadJob, size: int) -> list[ReadJob]:
-    """*job* in pieces that begin where records seem to begin."""
+    """Split *job* at offsets where records seem to begin."""
     starts = [0]
     if size >= 2 * PIECE and not job.path.name.endswith(OPEN):
-        with suppress(OSError):  # the reading will say so
+        with suppress(OSError):  # reported when the file is read
             starts += _starts(job.path, size)
     stops = [*starts[1:], None]
     names = [job.inventory.with_suffix(f".{start}.db") for start in starts]
@@ -76,74 +76,75 @@ def _starts(path: Path, size: int) -> Iterator[int]:
 
 
 def _sum(path: Path, at: Callable[[int], None]) -> str:
-    """The sum of all bytes of *path*, as crawl.db keeps it; empty where it cannot be read."""
+    """Return the checksum of all bytes of *path*, in the form of crawl.db; empty if it cannot be read."""
     state = hashlib.sha256()
     try:
-        with where_now(path).open("rb") as file:
+        with current_path(path).open("rb") as file:
             while piece := file.read(STEP):
                 state.update(piece)
                 at(0)
     except OSError:
-        return ""  # the reading says so
+        return ""  # reported when the file is read
     return f"sha256:{state.hexdigest()}"
 
 
-def _one_by_one(jobs: Sequence[ReadJob], sizes: Sequence[int], tell: Tell) -> Iterator[ReadFile]:
+def _one_by_one(jobs: Sequence[ReadJob], sizes: Sequence[int], progress: Progress) -> Iterator[ReadFile]:
     done = 0
     for number, job in enumerate(jobs):
-        outcome = check_file(job, lambda at, done=done, number=number: tell(done + at, number))  # type: ignore[misc]
-        yield ReadFile(((job.inventory, outcome),), _sum(job.path, _deaf) if job.summed else "")
+        outcome = check_file(job, lambda at, done=done, number=number: progress(done + at, number))  # type: ignore[misc]
+        yield ReadFile(((job.inventory, outcome),), _sum(job.path, _ignore) if job.summed else "")
         done += sizes[number]
-        tell(done, number + 1)
+        progress(done, number + 1)
 
 
 class _Pool:
-    """One process for each core, and the pieces of all files for them to read."""
+    """One process per core, and the pieces of all files."""
 
-    def __init__(self, cut: Sequence[Sequence[ReadJob]], tell: Tell) -> None:
+    def __init__(self, cut: Sequence[Sequence[ReadJob]], progress: Progress) -> None:
         self._cut = cut
-        self._tell = tell
-        context = multiprocessing.get_context("spawn")  # a fork would copy whatever threads the caller has
+        self._progress = progress
+        context = multiprocessing.get_context("spawn")  # a fork would copy the caller's threads
         pieces = sum(map(len, cut))
-        self._places = context.Array("Q", pieces + 1, lock=False)  # how far each piece is; the last: that all must end
-        self._pool = ProcessPoolExecutor(min(pieces, _cores()), context, _enter, (self._places,))
+        self._offsets = context.Array("Q", pieces + 1, lock=False)  # per piece; the last one: stop
+        self._pool = ProcessPoolExecutor(min(pieces, _cores()), context, _start_worker, (self._offsets,))
 
     def run(self) -> Iterator[ReadFile]:
-        """What came of each file, in their order."""
+        """Yield the result of each file, in order."""
         try:
             with self._pool:
                 try:
                     yield from self._readings()
                 except BaseException:
-                    self._places[-1] = 1
+                    self._offsets[-1] = 1
                     self._pool.shutdown(wait=False, cancel_futures=True)
                     raise
         except BrokenProcessPool as error:
-            raise ArchiveError("a process that was reading was killed; perhaps memory is short") from error
+            raise ArchiveError("a reading process was killed; perhaps memory ran out") from error
 
     def _readings(self) -> Iterator[ReadFile]:
-        numbers = iter(range(len(self._places)))
-        with _undisturbed():
+        numbers = iter(range(len(self._offsets)))
+        with _without_interrupts():
             sums = [
-                self._pool.submit(_sum, pieces[0].path, _heed) if pieces[0].summed else None for pieces in self._cut
+                self._pool.submit(_sum, pieces[0].path, _stop_if_asked) if pieces[0].summed else None
+                for pieces in self._cut
             ]
             futures = [[self._pool.submit(_check, next(numbers), piece) for piece in pieces] for pieces in self._cut]
         self._await(futures, [found for found in sums if found is not None])
         for pieces, outcomes, found in zip(self._cut, futures, sums, strict=True):
-            yield ReadFile(tuple(self._joined(pieces, outcomes)), found.result() if found else "")
+            yield ReadFile(tuple(self._join(pieces, outcomes)), found.result() if found else "")
 
     def _await(self, files: list[list[Future[FileResult]]], sums: list[Future[str]]) -> None:
         waiting: set[Future[Any]] = {future for file in files for future in file}.union(sums)
         starts = [piece.start for pieces in self._cut for piece in pieces]
         while waiting:
             _, waiting = wait(waiting, timeout=BEAT)
-            done = sum(max(place - start, 0) for place, start in zip(self._places, starts, strict=False))
-            self._tell(done, sum(all(future.done() for future in file) for file in files))
+            done = sum(max(place - start, 0) for place, start in zip(self._offsets, starts, strict=False))
+            self._progress(done, sum(all(future.done() for future in file) for file in files))
 
-    def _joined(
+    def _join(
         self, pieces: Sequence[ReadJob], outcomes: Sequence[Future[FileResult]]
     ) -> Iterator[tuple[Path, FileResult]]:
-        """The pieces that meet; what does not begin where the one before it ended is read again from there."""
+        """Yield the pieces that meet; read a piece again that does not begin where the one before it ended."""
         reached = 0
         for piece, future in zip(pieces, outcomes, strict=True):
             if piece.stop is not None and piece.stop <= reached:
@@ -152,14 +153,14 @@ class _Pool:
             if piece.start != reached:
                 inventory = inventory.with_suffix(".again")
                 again = replace(piece, start=reached, inventory=inventory)
-                outcome = self._pool.submit(check_file, again, _heed).result()
+                outcome = self._pool.submit(check_file, again, _stop_if_asked).result()
             yield inventory, outcome
             reached = outcome.ended
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """No Ctrl+C now, nor ever in a process that is started here: it reaches the whole group, and the parent decides."""
+def _without_interrupts() -> Iterator[None]:
+    """Block Ctrl+C here and in processes started here: it reaches the whole group, and the parent decides."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -170,16 +171,16 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_places: Any = None  # in a process of the pool: how far each piece is read, shared with the process that started it
+_offsets: Any = None  # in a pool process: the offset reached in each piece, shared with the parent
 
 
-class _Stopped(Exception):  # noqa: N818  the parent wants no answer any more
+class _Stopped(Exception):  # noqa: N818  the parent no longer needs the result
     pass
 
 
-def _enter(places: Any) -> None:
-    global _places  # noqa: PLW0603  an initializer has no other way to hand something to the worker's calls
-    _places = places
+def _start_worker(places: Any) -> None:
+    global _offsets  # noqa: PLW0603  an initializer has no other way to hand something to the worker's calls
+    _offsets = places
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -187,22 +188,22 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
-    os._exit(1)  # it was killed: nobody wants what is read here
+    os._exit(1)  # the parent was killed, so no one needs the result
 
 
 def _check(number: int, job: ReadJob) -> FileResult:
     def at(place: int) -> None:
-        _places[number] = place
-        _heed(place)
+        _offsets[number] = place
+        _stop_if_asked(place)
 
     return check_file(job, at)
 
 
-def _heed(_: int) -> None:
-    """Stop where the parent wants no answer any more."""
-    if _places[-1]:
+def _stop_if_asked(_: int) -> None:
+    """Stop if the parent no longer needs the result."""
+    if _offsets[-1]:
         raise _Stopped
 
 
-def _deaf(_: int) -> None:
-    """Progress that nobody asks for."""
+def _ignore(_: int) -> None:
+    """Ignore progress."""

@@ -1,12 +1,10 @@
-"""The header of a record against the standard: which fields each type must, may and must not have, and their syntax.
+"""Check one record: its header fields, and its digests while its block streams by.
 
-One table, from WARC 1.1 (ISO 28500:2017) §5 and §6 with its errata; WARC 1.0 differs in the few points named here.
-Findings are pairs of a code and a sentence.
+The fields that each record type must, may and must not have come from WARC 1.1 (ISO 28500:2017) §5 and §6 with its
+errata. WARC 1.0 differs in the few points named here. Findings are pairs of code and message.
 
-Both digests of a record, computed again while its block streams by, and what its HTTP framing tells.
-
-The payload of an HTTP message is its body without chunked framing, still content-encoded (WARC 1.1 §5.9). Many
-writers hash the framing too: where that is what the digest says, the finding says so. One `BlockCheck` a record.
+The payload of an HTTP message is its body without chunked framing, still content-encoded (WARC 1.1 §5.9). Many writers
+hash the framing too; if that is what a digest matches, the finding says so.
 """
 
 import hashlib
@@ -30,7 +28,7 @@ _NO_BODY = (204, 304)
 
 
 class _Digest:
-    """One digest field: what it claims, and the hash that will tell."""
+    """A digest field: the claimed value and the running hash."""
 
     def __init__(self, value: str) -> None:
         algorithm, _, self._claim = value.partition(":")
@@ -55,7 +53,7 @@ def _algorithm(name: str) -> str:
 
 
 def digest_fault(name: str, value: str) -> Finding | None:
-    """What is wrong with the syntax of the digest *value* in field *name*, or that its algorithm is unknown."""
+    """Return what is wrong with the digest *value* of field *name*: its syntax, or an unknown algorithm."""
     found = _DIGEST.fullmatch(value)
     if found is None:
         return "digest-syntax", f"{name} is {value[:80]!r}, not `algorithm:value`"
@@ -66,34 +64,34 @@ def digest_fault(name: str, value: str) -> Finding | None:
     base16 = re.fullmatch(rf"[0-9A-Fa-f]{{{size * 2}}}", found[2])
     base32 = re.fullmatch(rf"[A-Za-z2-7]{{{-(-size * 8 // 5)}}}=*", found[2])
     if not base16 and not base32:
-        return "digest-syntax", f"{name} is {value[:80]!r}, which {found[1]} cannot give"
+        return "digest-syntax", f"{name} is {value[:80]!r}, which is not a value of {found[1]}"
     return None
 
 
-def _opened(record: Record, name: str) -> _Digest | None:
+def _digest_field(record: Record, name: str) -> _Digest | None:
     value = record.first(name)
     return _Digest(value) if value is not None and digest_fault(name, value) is None else None
 
 
 class BlockCheck:
-    """Feed it a record's block; `findings` then says whether it is what the header claims."""
+    """Checks the block of one record: feed it, finish it, then read `findings`."""
 
     def __init__(self, record: Record) -> None:
         self.framing: Framing | None = None  # of an HTTP message, once its head has come by
         self._record = record
-        self._block = _opened(record, "WARC-Block-Digest")
+        self._block = _digest_field(record, "WARC-Block-Digest")
         media_type = re.sub(r"\s", "", record.first("Content-Type") or "").lower()
         self._http = media_type.startswith("application/http") and record.type in ("response", "request", "revisit")
         self.segmented = record.first("WARC-Segment-Number") is not None
         checked = record.type in ("response", "request", "resource", "conversion") and not self.segmented
-        self._payload = _opened(record, "WARC-Payload-Digest") if checked else None
-        self._framed = _opened(record, "WARC-Payload-Digest") if self._payload and self._http else None
+        self._payload = _digest_field(record, "WARC-Payload-Digest") if checked else None
+        self._framed = _digest_field(record, "WARC-Payload-Digest") if self._payload and self._http else None
         self._head = bytearray()
         self._dechunker: Dechunker | None = None
         self._body = 0
 
     def feed(self, piece: bytes) -> None:
-        """Take the next *piece* of the block."""
+        """Add the next *piece* of the block."""
         if self._block is not None:
             self._block.update(piece)
         if not self._http:
@@ -105,7 +103,7 @@ class BlockCheck:
             self._try_head(last=False)
 
     def finish(self) -> None:
-        """The block is over."""
+        """End the block."""
         if self._http and self.framing is None:
             self._try_head(last=True)
         if self._dechunker is not None:
@@ -113,10 +111,10 @@ class BlockCheck:
                 self._take(part)
 
     def findings(self) -> Iterator[Finding]:
-        """What is not as it should be in a block that came whole."""
+        """Yield the findings for a complete block."""
         if self._block is not None and not self._block.holds():
-            said = self._record.first("WARC-Block-Digest")
-            yield "block-digest", f"the header says {said}, the block has {self._block}"
+            claimed = self._record.first("WARC-Block-Digest")
+            yield "block-digest", f"the header says {claimed}, but the block has {self._block}"
         if self._payload is not None and not self._payload.holds():
             yield self._payload_finding(self._payload)
         if self.segmented and self._record.first("WARC-Payload-Digest"):
@@ -125,24 +123,24 @@ class BlockCheck:
             yield from self._framing_findings(self.framing)
 
     def _payload_finding(self, payload: _Digest) -> Finding:
-        said = self._record.first("WARC-Payload-Digest")
+        claimed = self._record.first("WARC-Payload-Digest")
         if self._dechunker is not None and self._framed is not None and self._framed.holds():
-            return "payload-digest-of-framing", f"{said} is that of the chunked framing; the payload has {payload}"
-        sentence = f"the header says {said}, the payload has {payload}"
-        if self._block is not None and self._http and said == self._record.first("WARC-Block-Digest"):
-            sentence += "; the header repeats the block digest"
-        return "payload-digest", sentence
+            return "payload-digest-of-framing", f"{claimed} includes the chunked framing; the payload has {payload}"
+        message = f"the header says {claimed}, but the payload has {payload}"
+        if self._block is not None and self._http and claimed == self._record.first("WARC-Block-Digest"):
+            message += "; it repeats the block digest"
+        return "payload-digest", message
 
     def _framing_findings(self, framing: Framing) -> Iterator[Finding]:
         if framing.status < 200 or framing.status in _NO_BODY or self._record.first("WARC-Truncated"):
             return
         if self._dechunker is not None:
             if self._dechunker.unframed and self._body:
-                yield "chunked-unframed", "the head says chunked, the body has no chunks"
+                yield "chunked-unframed", "the HTTP head says chunked, but the body has no chunks"
             elif not self._dechunker.done and not self._dechunker.unframed:
-                yield "truncation-unmarked", "the last chunk is missing, and so is WARC-Truncated"
+                yield "truncation-unmarked", "the last chunk is missing, without WARC-Truncated"
         elif (size := body_length(framing.fields).size) is not None and size > self._body:
-            yield "truncation-unmarked", f"the body has {self._body} of {size} bytes, and WARC-Truncated is missing"
+            yield "truncation-unmarked", f"the body has {self._body} of {size} bytes, without WARC-Truncated"
 
     def _try_head(self, *, last: bool) -> None:
         head = bytes(self._head)
@@ -174,7 +172,7 @@ class BlockCheck:
 
 
 def _request_framing(head: bytes, end: int) -> Framing:
-    """A request's framing, read as if it were a response: their fields and bodies follow one grammar.
+    """Return a request's framing, parsed like a response's: their fields and bodies share one grammar.
 
     Its `protocol` is the method.
     """
@@ -215,7 +213,7 @@ _ONCE_ANYWHERE = (
     "WARC-Identified-Payload-Type",
 )
 
-ALLOWED: dict[str, frozenset[str]] = {  # a known type that is not named must not have the field
+ALLOWED: dict[str, frozenset[str]] = {  # the known types that may have the field
     "WARC-Target-URI": TYPES - {"warcinfo"},
     "WARC-Concurrent-To": _CAPTURED,
     "WARC-IP-Address": _CAPTURED,
@@ -249,13 +247,13 @@ _LEAST = (0, 1, 1, 0, 0, 0)
 
 
 def field_findings(record: Record) -> Iterator[Finding]:
-    """Everything in the header of *record* that is not as it should be."""
+    """Yield all findings for the header of *record*."""
     for word in record.faults:
         yield word, _HEADER_FAULTS[word]
     if record.version not in ("1.0", "1.1"):
-        yield "version-unknown", f"the record calls itself WARC/{record.version}"
+        yield "version-unknown", f"the version is WARC/{record.version}"
     if record.type and record.type not in TYPES:
-        yield "type-unknown", f"a record of type {record.type!r}"
+        yield "type-unknown", f"the type is {record.type!r}"
     yield from _presence(record)
     yield from _content_type(record)
     for name, check in _SYNTAX.items():
@@ -263,18 +261,18 @@ def field_findings(record: Record) -> Iterator[Finding]:
             if finding := check(name, value):
                 yield finding
     if record.version == "1.0" and "." in (moment := record.first("WARC-Date") or ""):
-        yield "date-precision", f"WARC-Date is {moment[:40]!r}; WARC/1.0 knows whole seconds only"
+        yield "date-precision", f"WARC-Date is {moment[:40]!r}; WARC/1.0 allows whole seconds only"
     yield from _segments(record)
     if record.type == "revisit":
         yield from _revisit(record)
 
 
 _HEADER_FAULTS = {
-    "version-line": "the version line holds more than the version",
+    "version-line": "the version line has extra characters",
     "lone-lf": "a header line ends in LF without CR",
     "not-utf8": "a header field is not UTF-8",
-    "folded-field": "a header field goes on over several lines",
-    "field-syntax": "a header line is no `Name: value`",
+    "folded-field": "a header field is folded over several lines",
+    "field-syntax": "a header line is not `Name: value`",
 }
 
 
@@ -288,10 +286,10 @@ def _presence(record: Record) -> Iterator[Finding]:
             if kind not in types and record.first(name) is not None:
                 yield "field-forbidden", f"a {kind} must not have {name}"
         if kind in ("warcinfo", "metadata") and record.first("WARC-Payload-Digest") is not None:
-            yield "payload-digest-needless", f"a {kind} has no payload, yet a WARC-Payload-Digest"
+            yield "payload-digest-needless", f"a {kind} record has a WARC-Payload-Digest, but no payload"
     for name in ONCE:
         if (times := len(record.all(name))) > 1:
-            yield "field-repeated", f"{name} stands {times} times"
+            yield "field-repeated", f"{name} occurs {times} times"
 
 
 def _content_type(record: Record) -> Iterator[Finding]:
@@ -304,15 +302,15 @@ def _content_type(record: Record) -> Iterator[Finding]:
 
 def _record_id(name: str, value: str) -> Finding | None:
     if value and not _RECORD_ID.fullmatch(value):
-        return "record-id-syntax", f"{name} is {value[:80]!r}, no URI in angle brackets"
+        return "record-id-syntax", f"{name} is {value[:80]!r}, not a URI in angle brackets"
     return None
 
 
 def _uri(name: str, value: str) -> Finding | None:
     if value.startswith("<") and value.endswith(">"):
-        return "uri-brackets", f"{name} stands in angle brackets"
+        return "uri-brackets", f"{name} is in angle brackets"
     if value and not _URI.fullmatch(value):
-        return "uri-syntax", f"{name} is {value[:80]!r}, no absolute URI"
+        return "uri-syntax", f"{name} is {value[:80]!r}, not an absolute URI"
     return None
 
 
@@ -321,7 +319,7 @@ def _date(name: str, value: str) -> Finding | None:
 
 
 def is_date(value: str) -> bool:
-    """Whether *value* is a date as WARC 1.1 §5.4 has it: UTC, of any precision from years to nanoseconds."""
+    """Return whether *value* is a date by WARC 1.1 §5.4: UTC, with a precision from years to nanoseconds."""
     found = _DATE.fullmatch(value)
     if found is None:
         return False
@@ -333,7 +331,7 @@ def is_date(value: str) -> bool:
         time(hour, minute, min(second, 59))
     except ValueError:
         return False
-    return second <= 60  # a leap second has happened 27 times
+    return second <= 60  # 27 leap seconds so far
 
 
 def _ip(name: str, value: str) -> Finding | None:
@@ -365,7 +363,7 @@ def _revisit(record: Record) -> Iterator[Finding]:
     if profile.endswith(IDENTICAL_PAYLOAD) and record.first("WARC-Payload-Digest") is None:
         yield "field-missing", "a revisit for an identical payload must have WARC-Payload-Digest"
     if profile.endswith(IDENTICAL_PAYLOAD) and record.size and record.first("WARC-Truncated") is None:
-        yield "field-recommended", "WARC-Truncated is missing, though the payload is left out"
+        yield "field-recommended", "WARC-Truncated is missing, although the payload is omitted"
 
 
 _SYNTAX: dict[str, Callable[[str, str], Finding | None]] = {
