@@ -27,7 +27,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.records import original_at, record_at, revisit_of
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import UNREAD, Read, payload, read_links
-from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
+from archiver.fetch.spool import FileBlock, MemoryBlock, spool_pieces
 from archiver.frontier.captures import CaptureRow
 from archiver.frontier.earlier import EarlierDatabase, EarlierUrl
 from archiver.frontier.port import InheritedThrottle
@@ -168,7 +168,7 @@ def stored_answer(file: Path, offset: int, spool: Path) -> Iterator[Exchange]:
     try:
         with record_at(file.parent, file.name, offset) as record:
             large = (record.size or 0) > IN_MEMORY
-            block = spooled(spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
+            block = spool_pieces(spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
     except DamagedRecord as torn:
         raise ArchiveError(f"{file}: {torn.reason} at offset {torn.offset}") from None
     try:

@@ -117,7 +117,7 @@ async def open_crawl(
         blocked = BlockedHosts(frontier, schedule, clock)
         policies = HostPolicies(rulebook, circles, network, blocked, Allowance.of(settings.limits))
         feed = Dispatcher(frontier, schedule, policies, in_force)
-        renew = _renewal(layout, settings, in_force, (guard.welcome, circles.welcome))
+        renew = _renewal(layout, settings, in_force, (guard.add_seeds, circles.welcome))
         changes = OutsideChanges(frontier, feed, (*known, *settings.seeds), renew)
         recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
         committer = Committer(frontier, schedule, lanes, clock)

@@ -295,14 +295,14 @@ class Crawl:
         self._requests.stopped = True
         if self._stop is None:
             self._requests.call_back()
-            self._let_finish(self._fetcher.awake() + self._limits.drain_timeout)
+            self._let_finish(self._fetcher.running_time() + self._limits.drain_timeout)
         if self._stop is None or code is ExitCode.STOPPED:
             self._stop = CrawlEnding(code, reason)
         self._news.set()
 
     def _let_finish(self, end: float) -> None:
         """What is under way may go on until *end*, in the time that the fetcher counts, and is cut then."""
-        left = end - self._fetcher.awake()
+        left = end - self._fetcher.running_time()
         if left > 0:
             asyncio.get_running_loop().call_later(left, self._let_finish, end)
         else:

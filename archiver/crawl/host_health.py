@@ -83,7 +83,7 @@ class HostHealth:
 
     def listen(self) -> None:
         """Take notice of what came over the network since the last look."""
-        self._sign(self._clock.at(self._fetcher.heard))
+        self._sign(self._clock.at(self._fetcher.last_activity))
 
     def _sign(self, at: float) -> None:
         lost, since = self.lost, self._rule.since
@@ -121,7 +121,7 @@ class HostHealth:
             self._sign(self._clock.now())
             await self._wake(claim)
             return False
-        stranded = self._fetcher.stranded(claim.url)
+        stranded = self._fetcher.has_no_route(claim.url)
         if stranded:
             self._rule.unreachable(claim.host)
         answered = await self._frontier.has_answered(claim.host)

@@ -1,1 +1,1 @@
-"""One exchange with one server, byte for byte as it crossed the wire."""
+"""Exchanges with servers, byte for byte as they crossed the wire."""

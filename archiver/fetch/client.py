@@ -1,8 +1,8 @@
-"""One exchange: a request sent, an answer received, both exactly as they crossed the wire.
+"""One exchange: a request sent and a response received, both exactly as they crossed the wire.
 
-Knows sockets and nothing of archives, frontiers or politeness: when a request may start is asked of a gate,
-at the very moment before its first byte goes out. Raises `FetchError` only if not one byte of an answer
-came; a broken or cut answer is an `Exchange` that says so.
+Knows sockets, but nothing of archives, frontiers or rate limits: a gate decides when a request may start, just before
+its first byte is sent. Raises `FetchError` only if no byte of a response came. A broken or cut response is an
+`Exchange` that says so.
 """
 
 import asyncio
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 
 Gate = Callable[[], Awaitable[None]]
 
-SLOW_GRACE = 600.0  # seconds before a slow answer is judged at all
-SLOWEST = 1024.0  # bytes a second on average, below which it is cut then: a trickle could last for ever
-SETTLE = 0.002  # seconds of silence after a message, until nothing more is expected of the server …
-LONGEST_SETTLE = 1.0  # … which may not go on talking for longer
-GIVE_WAY = 6.0  # times what a piece of a large answer took of a processor it waits, while small ones come …
-LOOK = 0.002  # … which is looked at after so many seconds
-NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no name server out there knows (RFC 6761)
+SLOW_GRACE = 600.0  # seconds before a slow response is judged
+SLOWEST = 1024.0  # bytes a second on average; slower responses are cut then, as a trickle could last forever
+SETTLE = 0.002  # seconds of silence after a message until we expect no more …
+LONGEST_SETTLE = 1.0  # … and the longest time the server may go on sending
+GIVE_WAY = 6.0  # a large response waits this many times the CPU time of its last piece while small ones arrive …
+LOOK = 0.002  # … and checks for them after this many seconds
+NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no public name server knows (RFC 6761)
 LONGEST_NAME = 200  # characters of a URL in a message
-LATE = 408  # "you said nothing for so long": on a used connection this may be about the time before our request
+LATE = 408  # Request Timeout: on a used connection it may concern the time before our request
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far an exchange has come, for those who look at it meanwhile."""
+    """How far a running exchange has come, for progress displays."""
 
-    address: str = ""  # the other end, once there is a connection
-    received: int = 0  # bytes of the answer
+    address: str = ""  # of the server, once connected
+    received: int = 0  # bytes of the response
 
 
 NOTHING_YET = Progress()
 
 
 class Fetcher:
-    """Makes exchanges over a pool of kept connections."""
+    """Makes exchanges over a pool of persistent connections."""
 
     def __init__(
         self,
@@ -67,31 +67,31 @@ class Fetcher:
         writer: ThreadPoolExecutor,
         lookups: Lookups | None = None,
     ) -> None:
-        from archiver.fetch.connection import ConnectionPool  # noqa: PLC0415 - aiohttp takes a fifth of a second: for those who ask somebody
+        from archiver.fetch.connection import ConnectionPool  # noqa: PLC0415 - importing aiohttp takes a fifth of a second
 
         self._guard = guard
-        self._asking = RequestMaker(settings, guard)
+        self._requests = RequestMaker(settings, guard)
         self._needed = Bounds(settings.max_response_size, settings.timeout, WantedTypes(), settings.max_unstated_size)
         self._bounds = replace(self._needed, wanted=WantedTypes(settings.include_type, settings.exclude_type))
-        self._lines = ConnectionPool(settings.timeout, guard, lookups)
-        self._crowd = SharedCpu()
+        self._pool = ConnectionPool(settings.timeout, guard, lookups)
+        self._cpu = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self._spool_folder = spool_folder if isinstance(spool_folder, SpoolFolder) else SpoolFolder(spool_folder)
         self._algorithm = algorithm
         self._writer = writer
 
     async def locate(self, address: str) -> str:
-        """Return the network address at which URL *address* is asked first; `FetchError` where there is none."""
-        return await self._lines.locate(url.origin(address))
+        """Return the first network address for the host of URL *address*; `FetchError` if there is none."""
+        return await self._pool.locate(url.origin(address))
 
     def progress(self, task: "asyncio.Task[Any] | None") -> Progress:
-        """Return how far the exchange has come that *task* makes."""
+        """Return how far the exchange of *task* has come."""
         return self._progress.get(task, NOTHING_YET)
 
     async def fetch(self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"") -> Exchange:
-        """The exchange for canonical URL *address*, started when *gate* lets it pass.
+        """Fetch canonical URL *address* as soon as *gate* permits.
 
-        *needed*: its body is read whatever media types are wanted. *conditions*: further field lines.
+        *needed*: read the body whatever media types are wanted. *conditions*: additional header lines.
         """
         task = asyncio.current_task()
         progress = self._progress[task] = Progress()
@@ -107,20 +107,20 @@ class Fetcher:
         origin = url.origin(address)
         first = True
         while True:
-            wire = await self._lines.connect(origin, fresh=not first)
+            wire = await self._pool.connect(origin, fresh=not first)
             reusable = False
             progress.address = wire.peer.ip or ""
             try:
                 await gate()
                 if first and wire.stale:
-                    first = False  # it died while we waited
+                    first = False  # the connection died while we waited
                     continue
-                request = self._asking.request(address, conditions, verified=UNVERIFIED not in wire.notes)
-                attempt = _Attempt(wire, request, self._spool(address), bounds, (self._crowd, progress))
+                request = self._requests.request(address, conditions, verified=UNVERIFIED not in wire.notes)
+                attempt = _Attempt(wire, request, self._spool(address), bounds, (self._cpu, progress))
                 exchange = await attempt.run()
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
-                    self._lines.distrust(origin)
+                    self._pool.distrust(origin)
             finally:
                 wire.give_back(reusable=reusable)
             if exchange is not None:
@@ -132,54 +132,54 @@ class Fetcher:
 
     @property
     def spooled(self) -> int:
-        """Bytes of responses that lie in the spool, on their way to the archive."""
+        """Bytes of responses in the spool that are not archived yet."""
         return self._spool_folder.held
 
     @property
-    def heard(self) -> float:
-        """`time.monotonic()` when anything last came over the network: a connection, a byte."""
-        return self._lines.heard
+    def last_activity(self) -> float:
+        """`time.monotonic()` of the last network activity: a new connection, or a byte received."""
+        return self._pool.last_activity
 
-    def stranded(self, address: str) -> bool:
-        """Whether the host of *address* cannot be reached because this machine has no route to anywhere but itself."""
+    def has_no_route(self, address: str) -> bool:
+        """True if the host of *address* is unreachable because this machine only has routes to itself."""
         name = url.host(address)
-        at_home = name.startswith("127.") or name in ("[::1]", "localhost")
-        return not at_home and not name.endswith(NOWHERE) and not routed()
+        is_local = name.startswith("127.") or name in ("[::1]", "localhost")
+        return not is_local and not name.endswith(NOWHERE) and not routed()
 
-    def awake(self) -> float:
-        """Seconds, from some moment on, that this process has run: patience with servers is measured in them."""
-        return self._lines.awake.now()
+    def running_time(self) -> float:
+        """Return the seconds this process has run, without suspension. Server timeouts use this clock."""
+        return self._pool.awake.now()
 
     @property
     def largest(self) -> tuple[str, int]:
-        """The URL of the largest of these responses, and its bytes."""
+        """URL and size in bytes of the largest response in the spool."""
         return self._spool_folder.largest
 
     def _spool(self, address: str) -> Spool:
         return Spool(self._spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self._lines.close()
+        """Close all connections."""
+        await self._pool.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of an answer is taken, and how long it is waited for."""
+    """Limits on the size and duration of a response."""
 
     max_size: int  # of the whole block; 0: no limit
     timeout: float
     wanted: WantedTypes
-    max_unstated: int = 0  # of a body whose head does not state its length; 0: no limit
+    max_unstated: int = 0  # of a body without a stated length; 0: no limit
 
 
 class _Attempt:
-    """One request on one connection, and whatever comes back."""
+    """One request on one connection, and its response."""
 
     __slots__ = (
         "_answered",
         "_bounds",
-        "_crowd",
+        "_cpu",
         "_extent",
         "_headed",
         "_large",
@@ -201,17 +201,17 @@ class _Attempt:
         self._request = request
         self._spool = spool
         self._bounds = bounds
-        self._crowd, self._progress = beside
+        self._cpu, self._progress = beside
         self._large = False
-        self._seen = 0  # of what came for others
+        self._seen = 0  # value of `SharedCpu.small_pieces` when last checked
         self._received = False
         self._answered = 0.0  # `time.monotonic()` of the first byte
-        self._extent = WHOLE  # how far the body is read, as the head says …
-        self._headed = math.inf  # … counted from then on
+        self._extent = WHOLE  # how far the body is read, decided by the head …
+        self._headed = math.inf  # … at this time
         self._remarks: tuple[str, ...] = ()
 
     async def run(self) -> Exchange | None:
-        """The exchange; None where no answer came that is certain to be this request's."""
+        """Make the exchange. Return None if no response came that is certainly for this request."""
         started = time.time_ns() // 1000
         clock = time.monotonic()
         try:
@@ -238,20 +238,20 @@ class _Attempt:
                 interim=self.framer.interim,
                 surplus=self.framer.surplus,
                 notes=self._wire.notes + self._remarks,
-                lookup=None if answer is None else answer.told(),
+                lookup=None if answer is None else answer.take(),
             )
         finally:
             self._spool.discard()
 
     @property
     def disturbed(self) -> bool:
-        """Whether the server said more than the answer; empty lines are a harmless habit."""
+        """True if the server sent more than the response; empty lines are harmless."""
         return bool(self.framer.surplus.strip(b"\r\n"))
 
     def _doubtful(self, framing: Framing) -> bool:
-        """Whether the answer may be nobody's, or another URL's, because the connection was used before."""
-        another = self.disturbed and may_be_head(self.framer.surplus)  # which may be the true one
-        return self._wire.reused and (another or framing.protocol == "http/0.9" or framing.status == LATE)
+        """True if the response may belong to another request, because the connection was used before."""
+        other_head = self.disturbed and may_be_head(self.framer.surplus)  # that head may be the real response
+        return self._wire.reused and (other_head or framing.protocol == "http/0.9" or framing.status == LATE)
 
     async def _receive(self) -> None:
         framer, awake, steps = self.framer, self._wire.awake, FramerSteps(self.framer)
@@ -272,14 +272,14 @@ class _Attempt:
             if not self._received:
                 self._received, self._answered = True, time.monotonic()
             self._progress.received += len(data)
-            self._crowd.came += not self._large
+            self._cpu.small_pieces += not self._large
             for piece in steps.feed(data):
                 await self._step(piece, began)
                 if steps.spent and not framer.done:
-                    await self._crowd.wait(self._wire, steps.spent)
+                    await self._cpu.wait(self._wire, steps.spent)
 
     async def _step(self, piece: bytes, began: float) -> None:
-        """*piece* of the block has come, of an answer that *began* then."""
+        """Process *piece* of the block, of a response that *began* at that time."""
         framer, now = self.framer, self._wire.awake.now()
         if self._headed == math.inf and framer.framing is not None:
             self._extent, self._headed = self._bounds.wanted.extent(framer.framing), now
@@ -290,26 +290,28 @@ class _Attempt:
             await self._cut(Truncation.TIME)
 
     async def _settle(self) -> None:
-        """Hear what the server says beyond the end of the message, and whether it does."""
+        """Read what the server sends after the end of the message, if anything."""
         end = time.monotonic() + LONGEST_SETTLE
-        while time.monotonic() < end and (data := await self._wire.overhear(SETTLE)):
+        while time.monotonic() < end and (data := await self._wire.read_within(SETTLE)):
             self.framer.feed(data)
 
     async def _keep(self, piece: bytes) -> None:
-        """Store *piece* of the block, as far as the bounds allow."""
+        """Store *piece* of the block as far as the limits allow."""
         framing = self.framer.framing
         limit, remark = self._limit(framing)
         if self._spool.length + len(piece) > limit:
             piece = piece[: int(limit) - self._spool.length]
-            self._end_at(remark)
+            self._cut_with_remark(remark)
         if piece and self._spool.add(piece) and framing is not None:
             self._large = True
             await self._give_way(await self._spool.flush(framing))
             if self._spool.tight and not self.framer.done and _is_unstated(framing):
-                self._end_at(f"{UnreadReason.UNSTATED}:{self._spool.length} bytes, for want of room on the disk")
+                self._cut_with_remark(
+                    f"{UnreadReason.UNSTATED}:{self._spool.length} bytes, because the disk is almost full"
+                )
 
     def _limit(self, framing: Framing | None) -> tuple[float, str]:
-        """How long the block may become, and the remark of one that is cut there."""
+        """Return the maximum length of the block, and the remark for a block that is cut there."""
         limit, remark = self._bounds.max_size or math.inf, ""
         if framing is None:
             return limit, remark
@@ -320,33 +322,33 @@ class _Attempt:
             limit, remark = framing.head_length + most, f"{UnreadReason.UNSTATED}:{most} bytes"
         return limit, remark
 
-    def _end_at(self, remark: str) -> None:
-        """The rest of the body is left."""
+    def _cut_with_remark(self, remark: str) -> None:
+        """Do not read the rest of the body."""
         self.framer.cut(Truncation.LENGTH)
         if remark:
             self._remarks = (remark,)
 
     async def _give_way(self, spent: float) -> None:
-        """A piece of this large answer took *spent* seconds of a processor: small ones go first, while any come."""
+        """Let small responses go first while any arrive: a piece of this large one took *spent* seconds of CPU time."""
         end = time.monotonic() + GIVE_WAY * spent
-        while self._seen != self._crowd.came and (left := end - time.monotonic()) > 0:
-            self._seen = self._crowd.came
+        while self._seen != self._cpu.small_pieces and (left := end - time.monotonic()) > 0:
+            self._seen = self._cpu.small_pieces
             await asyncio.sleep(min(left, max(spent, LOOK)))
 
     def _left(self, now: float) -> float:
-        """Seconds for which a sample is still to be taken; infinity where none is."""
+        """Return the seconds left for a sample; infinity if the body is not sampled."""
         extent = self._extent
-        return math.inf if extent.pace else max(0.0, self._headed + extent.seconds - now)
+        return math.inf if extent.slow_rate else max(0.0, self._headed + extent.seconds - now)
 
     def _is_enough(self, elapsed: float) -> bool:
-        """Whether the rest of the body is to be left, *elapsed* seconds after its head."""
+        """True if the rest of the body is not needed, *elapsed* seconds after the head."""
         extent = self._extent
         if elapsed < extent.seconds or (self.framer.done and extent.seconds):
             return False
-        return not extent.pace or self._spool.length < extent.pace * elapsed
+        return not extent.slow_rate or self._spool.length < extent.slow_rate * elapsed
 
     async def _leave(self) -> None:
-        """What is still to come is not wanted."""
+        """Stop reading: the rest is not wanted."""
         self._remarks = (self._extent.remark,)
         await self._cut(Truncation.LENGTH)
 
@@ -359,5 +361,5 @@ class _Attempt:
 
 
 def _is_unstated(framing: Framing) -> bool:
-    """Whether the head does not say how long the body is."""
+    """True if the head does not state the length of the body."""
     return framing.chunked or body_length(framing.fields).size is None

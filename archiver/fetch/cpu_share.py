@@ -1,7 +1,7 @@
-"""How the answers that are read at once share one processor: what is costly by itself waits for all the others.
+"""Share one processor among the responses that are read at the same time: costly ones wait for all others.
 
-Chunks of a byte each, or segments of a byte each, cost a thousand times as much as the bytes are worth. They are read
-in short steps, and all answers of that kind together get a twentieth of the time.
+Chunks or segments of one byte cost a thousand times as much as ordinary data. They are read in short steps, and all
+such responses together get a twentieth of the time.
 """
 
 import asyncio
@@ -14,25 +14,25 @@ from archiver.http import Framer
 if TYPE_CHECKING:
     from archiver.fetch.wire import Wire
 
-STEP = 16 << 10  # bytes of a body in chunks that are looked at before others may go on
-COSTLY = 0.0005  # seconds of the processor for such a step, beyond which an answer has to wait …
-PATIENCE = 20.0  # … so many times as long
-TINY = 256  # bytes: a piece below costs more to fetch than to read, …
-WAKING = 0.0001  # … about so many seconds …
-FEW = 16  # … and an answer may have so many of them
+STEP = 16 << 10  # bytes of a chunked body processed before others get a turn
+COSTLY = 0.0005  # seconds of CPU time for a step; a response that takes longer waits …
+PATIENCE = 20.0  # … this many times as long
+TINY = 256  # bytes: a smaller piece costs more to receive than to parse, …
+WAKING = 0.0001  # … about this many seconds …
+FEW = 16  # … and a response may have this many without waiting
 
 
 class SharedCpu:
-    """The answers that are read at once."""
+    """The responses that are being read at the same time."""
 
-    __slots__ = ("_free", "came")
+    __slots__ = ("_free", "small_pieces")
 
     def __init__(self) -> None:
-        self.came = 0  # pieces of those that are not large: one that is large and fast could keep a processor busy
-        self._free = float("-inf")  # when all that was costly will have been waited for
+        self.small_pieces = 0  # pieces received of small responses: a large, fast response must not starve them
+        self._free = float("-inf")  # when the waits of all costly responses end
 
     async def wait(self, wire: "Wire", spent: float) -> None:
-        """Wait because of *spent* seconds of the processor; meanwhile what arrives on *wire* gathers in the system."""
+        """Wait because of *spent* seconds of CPU time; meanwhile the system buffers what arrives on *wire*."""
         now = asyncio.get_running_loop().time()
         self._free = max(self._free, now) + PATIENCE * spent
         wire.pause()
@@ -43,17 +43,17 @@ class SharedCpu:
 
 
 class FramerSteps:
-    """Feeds a framer, a step at a time, and knows what that costs."""
+    """Feeds a framer step by step and measures the cost."""
 
     __slots__ = ("_framer", "_tiny", "spent")
 
     def __init__(self, framer: Framer) -> None:
         self._framer = framer
         self._tiny = 0
-        self.spent = 0.0  # seconds of the processor for the latest step, where it was costly
+        self.spent = 0.0  # seconds of CPU time of the last step, if it was costly
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Give what belongs to the block of each step of *data*."""
+        """Yield what belongs to the block of each step of *data*."""
         self._tiny += len(data) < TINY
         waking = WAKING if len(data) < TINY and self._tiny > FEW else 0.0
         at = 0

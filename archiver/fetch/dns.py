@@ -1,13 +1,11 @@
-"""The answers of the name servers: asked for in a bounded way, seen by the guard before any use, and remembered.
+"""DNS look-ups: bounded, checked by the guard, cached, and recorded once.
 
-Each answer is kept until a connection that it led to has told the archive of it, once.
+The system's own resolver is used, because it knows /etc/hosts, local names and the resolver of each network. It cannot
+be cancelled, so an unresponsive name server blocks a thread until the system gives up. Look-ups therefore run in
+threads of their own, limited in total and per registered domain; some threads are reserved for names that were found
+before. These threads do not keep the process alive.
 
-Look-ups of names, as the system does them, in threads of their own; and whether there is a way to anywhere.
-
-The system's own look-up knows /etc/hosts, local names and the resolver of each network, and cannot be called off. So
-a silent name server holds a thread for as long as the system waits. The number of look-ups at once is bounded, for
-all and for each registered domain; names that were found before have some threads for themselves. Nothing else of the
-crawl runs in these threads, and none of them keeps the process alive.
+Each answer is kept until one connection that it led to has reported it to the archive.
 """
 
 import asyncio
@@ -28,17 +26,17 @@ from archiver.errors import Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard
 from archiver.model import Lookup
 
-MOST = 128  # look-ups at once; each holds a thread while the name server is silent …
-RESERVED = 32  # … and so many of them are for names that were found before
-PER_DOMAIN = 4  # at once for the names of one registered domain
-LONGEST = 15.0  # seconds after which an answer is waited for no longer; systems give up after 10 to 30
+MOST = 128  # concurrent look-ups; each blocks a thread until the name server answers …
+RESERVED = 32  # … and this many are reserved for names that were found before
+PER_DOMAIN = 4  # concurrent look-ups for one registered domain
+LONGEST = 15.0  # seconds until we stop waiting; systems give up after 10 to 30
 
 Domains = Callable[[], Callable[[str], str]]
 Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 
 
 class LookupThreads:
-    """Runs calls that block, each in a thread that the process does not wait for at its end; close it."""
+    """Runs blocking calls in daemon threads; close it."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.get_running_loop()
@@ -48,7 +46,7 @@ class LookupThreads:
         self._threads = 0
 
     def run(self, call: Callable[[], Any]) -> "asyncio.Future[Any]":
-        """Return what *call* will return; whoever starts too many has too many threads."""
+        """Return a future of the result of *call*. Each concurrent call takes a thread."""
         done: asyncio.Future[Any] = self._loop.create_future()
         if self._idle:
             self._idle -= 1
@@ -59,7 +57,7 @@ class LookupThreads:
         return done
 
     def close(self) -> None:
-        """End the threads that wait; one that works ends by itself."""
+        """End the idle threads; a busy one ends by itself."""
         for _ in range(self._threads):
             self._jobs.put(None)
         self._threads = 0
@@ -68,16 +66,16 @@ class LookupThreads:
         while (job := self._jobs.get()) is not None:
             call, done = job
             try:
-                told = partial(_fulfil, done, call())
-            except BaseException as error:  # noqa: BLE001  it is raised where the answer is awaited
-                told = partial(_fail, done, error)
+                report = partial(_fulfil, done, call())
+            except BaseException as error:  # noqa: BLE001  raised where the result is awaited
+                report = partial(_fail, done, error)
             with suppress(RuntimeError):  # the crawl is over, and its loop closed
-                self._loop.call_soon_threadsafe(self._finished, told)
-            del job, call, done, told
+                self._loop.call_soon_threadsafe(self._finished, report)
+            del job, call, done, report
 
-    def _finished(self, told: Callable[[], None]) -> None:
+    def _finished(self, report: Callable[[], None]) -> None:
         self._idle += 1
-        told()
+        report()
 
 
 def _fulfil(done: "asyncio.Future[Any]", result: Any) -> None:
@@ -91,27 +89,27 @@ def _fail(done: "asyncio.Future[Any]", error: BaseException) -> None:
 
 
 class Lookups:
-    """Bounded look-ups; *load_domains* makes the function from a name to its registered domain, if that is needed."""
+    """Limits concurrent look-ups. *load_domains* returns the function from a name to its registered domain."""
 
     def __init__(self, load_domains: Domains = lambda: str, longest: float = LONGEST) -> None:
         self._threads = LookupThreads("lookup")
         self._load_domains = load_domains
         self._domain_of: Callable[[str], str] | None = None
         self._longest = longest
-        self._running: Counter[str] = Counter()  # by registered domain, as soon as that matters
+        self._running: Counter[str] = Counter()  # by registered domain, once it is loaded
         self._tasks: set[asyncio.Future[Any]] = set()
-        self._waiting: dict[asyncio.Future[None], tuple[str, bool]] = {}  # in turn: (domain, found before)
+        self._waiting: dict[asyncio.Future[None], tuple[str, bool]] = {}  # in order: (domain, found before)
 
     async def getaddrinfo(self, host: str, port: int, **terms: Any) -> Any:
-        """Do as the function of the same name in `socket`."""
+        """Do the same as `socket.getaddrinfo`."""
         return await self._threads.run(partial(socket.getaddrinfo, host, port, **terms))
 
     async def getnameinfo(self, address: Any, flags: int = 0) -> Any:
-        """Do as the function of the same name in `socket`."""
+        """Do the same as `socket.getnameinfo`."""
         return await self._threads.run(partial(socket.getnameinfo, address, flags))
 
     async def bounded(self, host: str, look_up: Callable[[], Any], *, known: bool) -> Any:
-        """Await what *look_up* returns for *host*, when it is its turn; TimeoutError where no answer comes."""
+        """Await the result of *look_up* for *host* within the limits; raise TimeoutError if no answer comes."""
         if self._running.total() >= PER_DOMAIN and self._domain_of is None:
             self._domain_of = await asyncio.to_thread(self._load_domains)
         domain = self._domain_of(host) if self._domain_of is not None else host
@@ -125,7 +123,7 @@ class Lookups:
         return await asyncio.wait_for(asyncio.shield(task), self._longest)
 
     async def close(self) -> None:
-        """Call off what runs, as far as that can be done, and end the threads that wait for work."""
+        """Cancel what can be cancelled, and end the idle threads."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -136,38 +134,38 @@ class Lookups:
         return self._running.total() < most and self._running[domain] < PER_DOMAIN
 
     async def _wait(self, domain: str, *, known: bool) -> None:
-        """Wait for a place among those that run, which is taken then."""
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[turn] = domain, known
+        """Wait for a free place among the running look-ups, and take it."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[place] = domain, known
         self._let_run()
         try:
-            await turn
+            await place
         except asyncio.CancelledError:
-            if self._waiting.pop(turn, None) is None:  # the place was given in the same moment
+            if self._waiting.pop(place, None) is None:  # the place was granted at the same moment
                 self._give_back(domain)
             raise
 
     def _let_run(self) -> None:
-        for turn, (domain, known) in [*self._waiting.items()]:
+        for place, (domain, known) in [*self._waiting.items()]:
             if self._fits(domain, known=known):
-                del self._waiting[turn]
+                del self._waiting[place]
                 self._running[domain] += 1
-                turn.set_result(None)
+                place.set_result(None)
 
     def _give_back(self, domain: str) -> None:
         self._running[domain] -= 1
-        self._running += Counter()  # forget those that are at zero
+        self._running += Counter()  # remove zero counts
         self._let_run()
 
     def _over(self, domain: str, task: "asyncio.Future[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # it may be that nobody waits for it any more
+            task.exception()  # retrieve it even if no one waits any more
         self._give_back(domain)
 
 
 def routed() -> bool:
-    """Whether this machine has a route to anywhere; nothing is sent."""
+    """True if this machine has a route to the internet. Sends nothing."""
     for family, address in ((socket.AF_INET, "198.51.100.1"), (socket.AF_INET6, "2001:db8::1")):  # RFC 5737, RFC 3849
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((address, 9))
@@ -175,28 +173,28 @@ def routed() -> bool:
     return False
 
 
-MAX_KNOWN = 4096  # answers remembered, a name and some addresses each
-TTL = 300.0  # seconds; as long as browsers keep an address at most
+MAX_KNOWN = 4096  # cached answers, each a name and a few addresses
+TTL = 300.0  # seconds; the longest time that browsers cache an address
 
 Key = tuple[str, int, int]  # host name, port, and family of addresses
 
 
 class SharedLookup:
-    """One look-up, for the first who tells of it."""
+    """One look-up, which the first exchange that used it reports."""
 
     __slots__ = ("_lookup",)
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup: Lookup | None = lookup
 
-    def told(self) -> Lookup | None:
-        """The look-up; None from the second time on."""
+    def take(self) -> Lookup | None:
+        """Return the look-up; None from the second call on."""
         lookup, self._lookup = self._lookup, None
         return lookup
 
 
 class GuardedResolver(AbstractResolver):
-    """Another resolver, whose answers the guard has seen: nobody connects to the others."""
+    """A resolver that returns only the addresses that the guard allows."""
 
     def __init__(self, guard: AddressGuard, resolver: AbstractResolver) -> None:
         self._guard = guard
@@ -206,34 +204,36 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of *host* at which it may be asked."""
+        """Return the allowed addresses of *host*."""
         asked = time.time_ns() // 1000
         found = await self._resolver.resolve(host, port, family)
         chosen = self._guard.choose(host, found)
-        addresses = tuple(each["host"].partition("%")[0] for each in found)  # without the zone, which is this machine's
+        addresses = tuple(
+            each["host"].partition("%")[0] for each in found
+        )  # without the zone, which is local to this machine
         key = host.rstrip("."), port
         _remember(self._answers, key, SharedLookup(Lookup(key[0], addresses, asked)))
         return chosen
 
     def answer(self, host: str, port: int) -> SharedLookup | None:
-        """The latest answer by which *host* was found; None where it was not looked up."""
+        """Return the latest answer for *host*; None if it was not looked up."""
         return self._answers.get((host.rstrip("."), port))
 
     async def close(self) -> None:
-        """Close the other one."""
+        """Close the other resolver."""
         await self._resolver.close()
 
 
 class RememberingResolver(AbstractResolver):
-    """Asks another resolver once, however many want to know, and remembers what it says; close it.
+    """Caches the answers of another resolver and shares concurrent look-ups; close it.
 
-    All that is asked goes through *lookups*, which bounds it.
+    All look-ups go through *lookups*, which limits them.
     """
 
     def __init__(self, resolver: AbstractResolver, lookups: Lookups) -> None:
         self._resolver = resolver
         self._lookups = lookups
-        self._found: OrderedDict[Key, tuple[float, list[ResolveResult]]] = OrderedDict()  # with when they are old
+        self._found: OrderedDict[Key, tuple[float, list[ResolveResult]]] = OrderedDict()  # with the time they expire
         self._asking: dict[Key, asyncio.Task[list[ResolveResult]]] = {}
 
     async def resolve(
@@ -245,13 +245,13 @@ class RememberingResolver(AbstractResolver):
         if time.monotonic() < until:
             return found
         task = self._asking.get(key)
-        if task is None:  # a task of its own, for the one who asked first may be called off
+        if task is None:  # a task of its own, as the first caller may be cancelled
             task = self._asking[key] = asyncio.create_task(self._ask(key, known=until > 0))
             task.add_done_callback(partial(self._asked, key))
         return await asyncio.shield(task)
 
     async def first(self, host: str, port: int) -> str:
-        """Return the first address of *host*; `FetchError` where there is none."""
+        """Return the first address of *host*; raise `FetchError` if there is none."""
         try:
             found = await self.resolve(host, port, socket.AF_UNSPEC)
         except (OSError, UnicodeError) as error:
@@ -259,11 +259,11 @@ class RememberingResolver(AbstractResolver):
         return found[0]["host"] if found else ""
 
     def forget(self) -> None:
-        """Forget all answers."""
+        """Clear the cache."""
         self._found.clear()
 
     async def close(self) -> None:
-        """Ask nothing more."""
+        """Cancel all look-ups."""
         asking = [*self._asking.values()]
         for task in asking:
             task.cancel()
@@ -274,7 +274,7 @@ class RememberingResolver(AbstractResolver):
     def _asked(self, key: Key, task: "asyncio.Task[Any]") -> None:
         del self._asking[key]
         if not task.cancelled():
-            task.exception()  # perhaps nobody waits for it any more
+            task.exception()  # retrieve it even if no one waits any more
 
     async def _ask(self, key: Key, *, known: bool) -> list[ResolveResult]:
         host, port, family = key

@@ -1,4 +1,4 @@
-"""Why no connection came about: the errors of aiohttp, of TLS and of the system, in our words."""
+"""Map the errors of aiohttp, TLS and the system to `FetchError`."""
 
 import os
 import ssl
@@ -20,13 +20,13 @@ _FAILURES: Mapping[type[Exception], Failure] = {
     aiohttp.ClientConnectorError: Failure.CONNECT,
     ConnectionResetError: Failure.DISCONNECT,
     OSError: Failure.CONNECT,
-    UnicodeError: Failure.DNS,  # a label that no name server could be asked for: empty, or longer than 63 bytes
+    UnicodeError: Failure.DNS,  # an invalid label: empty, or longer than 63 bytes
 }
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Foreign errors become `FetchError`, by the table above; anything else is a bug and passes through."""
+    """Raise `FetchError` for the foreign errors in the table above. Anything else is a bug and passes through."""
     try:
         yield
     except tuple(_FAILURES) as error:
@@ -37,9 +37,9 @@ def translated() -> Iterator[None]:
 
 
 def _shortage(error: Exception) -> int | None:
-    """The error number where it is not the site that failed, but this machine that has run out of something."""
+    """Return the error number if this machine, not the site, is at fault: it has run out of a resource."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it could not ask
+    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it failed
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as refused:

@@ -1,7 +1,7 @@
-"""Established connections that wait for their next exchange: the latest is taken first, the longest idle are given up.
+"""Idle connections that wait for their next exchange. The most recent one is used first, the oldest closed first.
 
-They are bounded in number and in time, by one timer for all. One that died meanwhile is still here: whoever takes
-it has to look.
+Their number and idle time are limited, with one timer for all. The server may have closed a connection while it was
+idle: the caller has to check.
 """
 
 import asyncio
@@ -9,75 +9,75 @@ import math
 from collections import OrderedDict
 from typing import Generic, Protocol, TypeVar
 
-IDLE = 15.0  # seconds an unused connection is kept; servers commonly close theirs after 5 to 75
-MOST = 1024  # connections; each holds a descriptor, and over TLS some 50 KB
+IDLE = 15.0  # seconds until an idle connection is closed; servers commonly close theirs after 5 to 75
+MOST = 1024  # connections; each takes a descriptor, with TLS also some 50 KB
 
 
 class Closable(Protocol):
-    """What can be kept here."""
+    """A connection in the pool."""
 
     def close(self) -> None:
-        """It is used no more."""
+        """Close the connection."""
 
 
-Kept = TypeVar("Kept", bound=Closable)
+Connection = TypeVar("Connection", bound=Closable)
 
 
-class IdleConnections(Generic[Kept]):
-    """Idle connections by origin, *most* or fewer; close it."""
+class IdleConnections(Generic[Connection]):
+    """Idle connections by origin, at most *most*; close it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: float = math.inf) -> None:
         self._loop = loop
         self._most = most
-        self._since: OrderedDict[Kept, tuple[str, float]] = OrderedDict()  # the longest idle first, and so …
-        self._stacks: dict[str, list[Kept]] = {}  # … in each of these
+        self._since: OrderedDict[Connection, tuple[str, float]] = OrderedDict()  # the longest idle first, as …
+        self._stacks: dict[str, list[Connection]] = {}  # … in each of these
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of idle connections."""
         return len(self._since)
 
-    def put(self, origin: str, kept: Kept) -> None:
-        """*kept* waits from now on."""
-        self._since[kept] = origin, self._loop.time()
-        self._stacks.setdefault(origin, []).append(kept)
+    def put(self, origin: str, connection: Connection) -> None:
+        """Add *connection* to *origin*."""
+        self._since[connection] = origin, self._loop.time()
+        self._stacks.setdefault(origin, []).append(connection)
         if len(self._since) > min(self._most, MOST):
-            self._give_up()
+            self._close_oldest()
         if self._timer is None:
             self._timer = self._loop.call_later(IDLE, self._expire)
 
-    def take(self, origin: str) -> Kept | None:
-        """The connection to *origin* that was put here last; None where there is none."""
+    def take(self, origin: str) -> Connection | None:
+        """Return the connection to *origin* that was added last; None if there is none."""
         stack = self._stacks.get(origin)
         if stack is None:
             return None
-        kept = stack.pop()
+        connection = stack.pop()
         if not stack:
             del self._stacks[origin]
-        del self._since[kept]
-        return kept
+        del self._since[connection]
+        return connection
 
     def drop(self, origin: str) -> None:
-        """Close all that wait for *origin*."""
-        while (kept := self.take(origin)) is not None:
-            kept.close()
+        """Close all idle connections to *origin*."""
+        while (connection := self.take(origin)) is not None:
+            connection.close()
 
     def close(self) -> None:
-        """Close all."""
+        """Close all idle connections."""
         while self._since:
-            self._give_up()
+            self._close_oldest()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _give_up(self) -> None:
-        """Close the one that has waited longest."""
-        kept, (origin, _) = self._since.popitem(last=False)
+    def _close_oldest(self) -> None:
+        """Close the connection that has been idle longest."""
+        connection, (origin, _) = self._since.popitem(last=False)
         stack = self._stacks[origin]
         del stack[0]
         if not stack:
             del self._stacks[origin]
-        kept.close()
+        connection.close()
 
     def _expire(self) -> None:
         self._timer = None
@@ -87,4 +87,4 @@ class IdleConnections(Generic[Kept]):
             if since + IDLE > now:
                 self._timer = self._loop.call_at(since + IDLE, self._expire)
                 return
-            self._give_up()
+            self._close_oldest()

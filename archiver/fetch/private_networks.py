@@ -1,17 +1,15 @@
-"""The guard of a crawl's connections: a page of the public web does not reach inside.
+"""The guard of a crawl's connections (SSRF): a public page must not lead the crawler into a private network.
 
-Asked three times: for a host that is written as an address, for every answer of the name servers, and for the address
-at the other end of a connection, before a byte of a request is sent on it. Whom it lets pass once, it always will.
-An address inside is asked only where a person wrote it down as a seed, or named it with `--allow-private`; a name leads
-there only if that names it, for seeds can come from others, and what a name leads to can change. Link-local addresses
-and those at which clouds hand out keys are never asked. What a person confides to the seeds' hosts goes nowhere else.
+The guard checks a host written as an address, every answer of the name servers, and the peer address of a connection
+before a request is sent on it. What it allows stays allowed. A private address is fetched only if a person wrote it as
+a seed or named it with `--allow-private`. A name that resolves to one must be named by `--allow-private`, as seeds can
+come from others and DNS answers change. Link-local addresses and the metadata services of clouds are never fetched.
+Secrets meant for the seeds' hosts are sent nowhere else.
 
-Addresses that the public web must not lead to: what is special about one, and whom a crawl may ask all the same.
-
-Pure: no look-up, no socket, no clock. The table is IANA's registries of special addresses, written out, because the
-library's own idea of "global" has changed between versions of Python. An address that carries another one inside
-(IPv4-mapped, NAT64, 6to4, Teredo) is as special as the one that a packet to it may end at. What the table does not
-know is refused where IPv6 has not been handed out at all, and is public elsewhere.
+The table of special addresses is IANA's registries written out, because the notion of "global" in Python's library
+differs between versions. An address that embeds another one (IPv4-mapped, NAT64, 6to4, Teredo) is as special as the
+address where its packets may end. Unlisted IPv6 addresses are refused outside of the allocated space; all other
+unlisted addresses are public.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# (network, what it is): the first that holds an address names it.
+# (network, description): the first network that contains an address describes it.
 SPECIAL_V4 = tuple(
     (IPv4Network(network), word)
     for network, word in (
@@ -70,7 +68,7 @@ SPECIAL_V6 = tuple(
         ("ff00::/8", "a multicast address"),
     )
 )
-METADATA = "an address at which a cloud hands out keys"
+METADATA = "a metadata service of a cloud"
 NEVER = tuple(
     (ip_network(network), word)
     for network, word in (
@@ -80,17 +78,17 @@ NEVER = tuple(
         ("fd20:ce::254/128", METADATA),  # Google
         ("100.100.100.200/32", METADATA),  # Alibaba
         ("192.0.0.192/32", METADATA),  # Oracle
-        ("168.63.129.16/32", METADATA),  # Azure; a public one
+        ("168.63.129.16/32", METADATA),  # Azure; a public address
     )
 )
-UNICAST = IPv6Network("2000::/3")  # all that has been handed out for the public network
+UNICAST = IPv6Network("2000::/3")  # all space allocated for the public internet
 NAT64 = IPv6Network("64:ff9b::/96")
 
 
 @lru_cache(maxsize=4096)
 def never(address: Address) -> str:
-    """What *address* is, in words, if no setting lets a crawl ask it; "" where one does."""
-    for each in (address, *carried(address)):
+    """Return what *address* is, in words, if no setting allows it; "" otherwise."""
+    for each in (address, *embedded(address)):
         for network, word in NEVER:
             if each.version == network.version and each in network:
                 return word
@@ -99,11 +97,11 @@ def never(address: Address) -> str:
 
 @lru_cache(maxsize=4096)
 def special(address: Address) -> str:
-    """What is special about *address*, in words; "" where it is one of the public network."""
-    inner = carried(address)
+    """Return what is special about *address*, in words; "" for a public address."""
+    inner = embedded(address)
     if inner:
         word = next(filter(None, map(special, inner)), "")
-        return f"{word}, carried in another" if word else ""
+        return f"{word}, embedded in another" if word else ""
     known = SPECIAL_V4 if isinstance(address, IPv4Address) else SPECIAL_V6
     for network, word in known:
         if address in network:
@@ -111,8 +109,8 @@ def special(address: Address) -> str:
     return "" if isinstance(address, IPv4Address) or address in UNICAST else "a reserved address (RFC 4291)"
 
 
-def carried(address: Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses at which a packet to *address* may end: mapped, NAT64, 6to4; Teredo's server and client."""
+def embedded(address: Address) -> tuple[IPv4Address, ...]:
+    """Return the IPv4 addresses where packets to *address* may end: mapped, NAT64, 6to4; Teredo's server and client."""
     if isinstance(address, IPv4Address):
         return ()
     if address.ipv4_mapped is not None:
@@ -126,7 +124,7 @@ def carried(address: Address) -> tuple[IPv4Address, ...]:
 
 @lru_cache(4096)
 def spelled_address(host: str) -> Address | None:
-    """The address that *host* (as a canonical URL or a socket has it) spells out; None where it is a name."""
+    """Return the address written as *host* (in a canonical URL or from a socket); None if it is a name."""
     try:
         return ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
@@ -134,20 +132,20 @@ def spelled_address(host: str) -> Address | None:
 
 
 def normalized_host(host: str) -> str:
-    """The one spelling by which host names are compared: no brackets, no dot at the end, lower case."""
+    """Return *host* in the form used for comparison: no brackets, no final dot, lower case."""
     return host.strip("[]").rstrip(".").lower()
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """The special hosts that a person has named: each by a name, an address, or a network."""
+    """Private hosts that the user allows, by name, address or network."""
 
     names: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
 
     @classmethod
-    def read(cls, entries: Iterable[str]) -> "AllowedHosts":
-        """*entries* as the settings have them."""
+    def parse(cls, entries: Iterable[str]) -> "AllowedHosts":
+        """Parse *entries* of the settings."""
         names: set[str] = set()
         networks: list[Network] = []
         for entry in entries:
@@ -158,11 +156,11 @@ class AllowedHosts:
         return cls(frozenset(names), tuple(networks))
 
     def refusal(self, host: str, address: Address) -> str:
-        """Why *host* may not be asked at *address*, in words; "" where it may."""
+        """Return in words why *host* may not be fetched at *address*; "" if it may."""
         word = special(address)
         if not word or normalized_host(host) in self.names:
             return ""
-        inner = [one for one in carried(address) if special(one)]
+        inner = [one for one in embedded(address) if special(one)]
         if self._holds(address) or (inner and all(map(self._holds, inner))):
             return ""
         return f"{address} is {word}"
@@ -172,66 +170,67 @@ class AllowedHosts:
 
 
 def is_localhost(host: str) -> bool:
-    """Whether the name *host* means this machine, whatever a name server says (RFC 6761)."""
+    """True if the name *host* means this machine, whatever a name server says (RFC 6761)."""
     return normalized_host(host) == "localhost" or normalized_host(host).endswith(".localhost")
 
 
 def is_inside(addresses: Sequence[Address]) -> bool:
-    """Whether a name that leads to *addresses* is one of the inside: not one of them is public."""
+    """True if none of *addresses* is public, and there is one."""
     return bool(addresses) and all(map(special, addresses))
 
 
-REMEDY = "--allow-private {host} would take it"
+REMEDY = "use --allow-private {host} to allow it"
 
 
 class AddressGuard:
-    """Knows who may be asked at which address; refuses with `FetchError`."""
+    """Decides which hosts may be fetched at which addresses; refuses with `FetchError`."""
 
     def __init__(self, allowed: Iterable[str], seeds: Iterable[str], insecure: Iterable[str] = ()) -> None:
-        self._allowed = AllowedHosts.read(allowed)
+        self._allowed = AllowedHosts.parse(allowed)
         self._insecure = frozenset(
             map(normalized_host, insecure)
-        )  # hosts that are confided in whatever their certificate
-        self._written: set[str] = set()  # hosts of seeds that are written as addresses, or as localhost
-        self._confidants: set[str] = set()  # the origins of seeds, and those that count as one with them
-        self.welcome(seeds)
+        )  # hosts that get secrets even if their certificate is invalid
+        self._seed_addresses: set[str] = set()  # hosts of seeds written as addresses, or as localhost
+        self._seed_origins: set[str] = set()  # origins of seeds, and the variants that count as the same
+        self.add_seeds(seeds)
 
-    def welcome(self, seeds: Iterable[str]) -> None:
-        """Trust the hosts of *seeds* (canonical URLs), and ask those that are written as addresses."""
+    def add_seeds(self, seeds: Iterable[str]) -> None:
+        """Trust the hosts of *seeds* (canonical URLs), and allow those written as addresses."""
         for seed in seeds:
             host = url.host(seed)
             scheme, _, authority = url.origin(seed).partition("://")
             for each in {authority, authority.removeprefix("www."), f"www.{authority}"}:
-                self._confidants |= {f"{scheme}://{each}", f"https://{each}"}
+                self._seed_origins |= {f"{scheme}://{each}", f"https://{each}"}
             if spelled_address(host) is not None or is_localhost(host):
-                self._written.add(normalized_host(host))
+                self._seed_addresses.add(normalized_host(host))
 
     def trusts(self, origin: str) -> bool:
-        """Whether *origin* may see what is meant for the seeds: that of one, with or without www., http or https.
+        """True if *origin* may receive what is meant for the seeds.
 
-        What a seed of https is sent never goes over http.
+        That is the origin of a seed, with or without www., http or https. What is meant for an https seed is never sent
+        over http.
         """
-        return origin in self._confidants
+        return origin in self._seed_origins
 
-    def may_confide(self, origin: str, *, verified: bool) -> bool:
-        """Whether *origin* of a seed is sent what may be secret: it was *verified*, or a person allows it."""
+    def may_send_secrets(self, origin: str, *, verified: bool) -> bool:
+        """True if *origin* of a seed may receive secrets: its certificate is *verified*, or a setting allows it."""
         return verified or normalized_host(url.host(f"{origin}/")) in self._insecure
 
     def check(self, host: str, address: str | None = None) -> None:
-        """Refuse *host* at *address*; without one: by itself, where it is written as one."""
+        """Raise `FetchError` if *host* may not be fetched at *address* (default: the address that *host* itself is)."""
         place = spelled_address(address or host)
         if place is None:
             return
-        at = "" if spelled_address(host) is not None else f"{host} leads inside: "
+        at = "" if spelled_address(host) is not None else f"{host} resolves to a private address: "
         if word := never(place):
-            raise FetchError(Failure.PRIVATE, f"{at}{place} is {word}, which is never asked")
-        if self._is_written(host, place):
+            raise FetchError(Failure.PRIVATE, f"{at}{place} is {word}, which is never fetched")
+        if self._is_seed_address(host, place):
             return
         if refusal := self._allowed.refusal(host, place):
             raise FetchError(Failure.PRIVATE, f"{at}{refusal}; {REMEDY.format(host=normalized_host(host))}")
 
     def choose(self, host: str, found: "list[ResolveResult]") -> "list[ResolveResult]":
-        """Those of *found* at which *host* may be asked; there is one at least, or *host* is refused."""
+        """Return the entries of *found* that are allowed for *host*; refuse *host* if there is none."""
         allowed = [each for each in found if self._is_allowed(host, each["host"])]
         if found and not allowed:
             self.check(host, found[0]["host"])
@@ -241,8 +240,10 @@ class AddressGuard:
         place = spelled_address(address)
         if place is None or never(place):
             return False
-        return self._is_written(host, place) or not self._allowed.refusal(host, place)
+        return self._is_seed_address(host, place) or not self._allowed.refusal(host, place)
 
-    def _is_written(self, host: str, place: Address) -> bool:
-        """Whether a person wrote *host* down as a seed and could not but mean *place*."""
-        return normalized_host(host) in self._written and (spelled_address(host) is not None or place.is_loopback)
+    def _is_seed_address(self, host: str, place: Address) -> bool:
+        """True if a seed names *host* as a literal address, or as localhost on a loopback *place*."""
+        return normalized_host(host) in self._seed_addresses and (
+            spelled_address(host) is not None or place.is_loopback
+        )

@@ -1,4 +1,4 @@
-"""The request as it is sent: whose headers it has, and which of them are for the seeds' own hosts alone."""
+"""Build requests: the headers, and which of them are only for the seeds' hosts."""
 
 import logging
 
@@ -7,26 +7,26 @@ from archiver.config.secrets import SECRET
 from archiver.config.settings import FetchSettings
 from archiver.fetch.private_networks import AddressGuard, normalized_host
 
-MAX_SAID = 1000  # origins that a message is about
+MAX_WARNED = 1000  # origins that are warned about
 
 log = logging.getLogger(__name__)
 
 
 def user_agent(settings: FetchSettings) -> str:
-    """The User-Agent in force: the one that was given, or product, version and contact."""
+    """Return the User-Agent: the setting, or product, version and contact."""
     contact = f"+{settings.contact}; " if settings.contact else ""
     return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
 
 
 def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
-    """Every header line but Host, in the order in which they are sent; what the user gives replaces ours.
+    """Return all header lines except Host, in the order they are sent. The user's headers replace ours.
 
-    To a host that is not *trusted* nothing is said by which a user may be known.
+    An untrusted host (not *trusted*) gets no header that may identify the user.
     """
     ours = {
         "User-Agent": user_agent(settings),
         "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-        "Accept-Encoding": "gzip",  # every reader of archives undoes gzip; few undo br or zstd
+        "Accept-Encoding": "gzip",  # every archive reader decodes gzip; few decode br or zstd
     }
     if "@" in settings.contact:
         ours["From"] = settings.contact.removeprefix("mailto:")
@@ -39,23 +39,23 @@ def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
 
 
 class RequestMaker:
-    """Makes requests; what may be a secret is sent only where the seed's own host reads it."""
+    """Builds requests. Headers that may be secret are sent only to the seeds' own hosts."""
 
     def __init__(self, settings: FetchSettings, guard: AddressGuard) -> None:
         self._guard = guard
         self._fields = request_fields(settings)
         self._fields_for_strangers = request_fields(settings, trusted=False)
-        self._withheld: set[str] = set()  # origins that did not get what may be secret, as was said
+        self._withheld: set[str] = set()  # origins without secret headers, already warned about
 
     def request(self, address: str, conditions: bytes, *, verified: bool) -> bytes:
-        """Return the request for URL *address*, over a connection whose certificate, if any, was *verified* or not."""
+        """Return the request for URL *address*. *verified*: no certificate of the connection is invalid."""
         origin = url.origin(address)
         fields = self._fields_for_strangers
         if self._guard.trusts(origin):
-            if self._guard.may_confide(origin, verified=verified):
+            if self._guard.may_send_secrets(origin, verified=verified):
                 fields = self._fields
             elif fields != self._fields:
-                self._say_withheld(origin)
+                self._warn_withheld(origin)
         host = origin[origin.index("//") + 2 :]
         return b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
             address[len(origin) :].encode(),
@@ -64,8 +64,8 @@ class RequestMaker:
             conditions,
         )
 
-    def _say_withheld(self, origin: str) -> None:
-        if origin in self._withheld or len(self._withheld) >= MAX_SAID:
+    def _warn_withheld(self, origin: str) -> None:
+        if origin in self._withheld or len(self._withheld) >= MAX_WARNED:
             return
         self._withheld.add(origin)
         log.warning(

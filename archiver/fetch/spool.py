@@ -1,7 +1,7 @@
-"""What came so far of one message: in memory while it is small, in a nameless file when it is not.
+"""The received part of one message: in memory while it is small, in an unnamed file when it is large.
 
-Large messages are hashed and written by a thread as they arrive; small ones are left to the archive's
-thread. The file has no name, so a crash leaves nothing behind. An error of the disk names the folder.
+A thread hashes and writes large messages as they arrive. Small ones are left to the archive's thread. The file has no
+name, so a crash leaves nothing behind. Disk errors name the folder.
 """
 
 import asyncio
@@ -23,16 +23,18 @@ from archiver.model import Digests, Framing
 from archiver.storage import allowed
 
 IN_MEMORY = 256 << 10  # bytes; nine of ten pages and images are smaller
-PIECE = 1 << 20  # read at a time: with each the threads take turns, which can cost some milliseconds
-STEP = 2 * storage.STEP  # of a file until it is synced, or freed: most are smaller, and gone before they are written
-SPARE = 128  # open files that are left to the archive and the database, which could not go on without …
-SPARE_SHARE = 8  # … but never more than this part of all
+PIECE = 1 << 20  # bytes read at a time: after each, threads switch, which can take milliseconds
+STEP = (
+    2 * storage.STEP
+)  # bytes between syncs or frees of a file: most files are smaller and deleted before they reach the disk
+SPARE = 128  # open files reserved for the archive and the database …
+SPARE_SHARE = 8  # … but never more than one in this many
 
 NOT_TAKEN = "cannot be spooled"
 
 
 class MemoryBlock:
-    """A block held in memory."""
+    """A response block in memory."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -43,56 +45,56 @@ class MemoryBlock:
         return len(self._data)
 
     def pieces(self) -> Iterator[bytes]:
-        """The block, in one piece."""
+        """Yield the block in one piece."""
         yield self._data
 
     def head(self, size: int) -> bytes:
-        """The first *size* bytes."""
+        """Return the first *size* bytes."""
         return self._data if size >= len(self._data) else self._data[:size]
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is no resource to free."""
 
 
 class SpoolFolder:
-    """Where large messages lie until they are archived, and how many bytes of them there are."""
+    """The folder of large responses until they are archived, and their total size."""
 
     def __init__(self, path: Path, floor: int = 0) -> None:
         self.path = path
-        self._floor = floor  # bytes of the disk that are to stay free
+        self._floor = floor  # bytes of disk space to keep free
         self._names: dict[str, int] = {}  # URL: bytes of its response
         limit = allowed()
-        self.ceiling = limit - min(SPARE, limit // SPARE_SHARE)  # the first descriptor that is not for large messages
+        self.ceiling = limit - min(SPARE, limit // SPARE_SHARE)  # descriptors from this one on are reserved
         self._held = 0
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def held(self) -> int:
-        """Bytes in files that somebody still needs."""
+        """Bytes in files that are still needed."""
         return self._held
 
     @property
     def largest(self) -> tuple[str, int]:
-        """The URL of the largest response in a file, and its bytes; "" where there is none."""
-        with self._turn:
+        """URL and size in bytes of the largest response in a file; "" if there is none."""
+        with self._lock:
             return max(self._names.items(), key=lambda named: named[1], default=("", 0))
 
     def hold(self, size: int, name: str = "") -> None:
-        """*size* more bytes are in a file, of the response to URL *name*; fewer, where it is negative."""
-        with self._turn:
+        """Count *size* more bytes (fewer if negative) for the response to URL *name*."""
+        with self._lock:
             self._held += size
             self._names[name] = self._names.get(name, 0) + size
             if not name or self._names[name] <= 0:
                 del self._names[name]
 
     def is_tight(self, size: int) -> bool:
-        """Whether a response of *size* bytes should not grow: it will be written once more, into a WARC."""
-        with self.trouble(NOT_TAKEN):
+        """True if a response of *size* bytes should not grow: it will be written again, to a WARC file."""
+        with self.disk_errors(NOT_TAKEN):
             return storage.free(self.path) - self._held - self._floor < size
 
     @contextmanager
-    def trouble(self, what: str, wanted: int = 0, name: str = "") -> Iterator[None]:
-        """An error of the disk becomes `ArchiveError`: that a response (of URL *name*) *what*, and what is missing."""
+    def disk_errors(self, what: str, wanted: int = 0, name: str = "") -> Iterator[None]:
+        """Raise `ArchiveError` for disk errors. The message says that a response (to URL *name*) *what*, and why."""
         try:
             yield
         except OSError as error:
@@ -102,7 +104,7 @@ class SpoolFolder:
 
 
 class FileBlock:
-    """A block in a spool file; read by one reader at a time."""
+    """A response block in a spool file; one reader at a time."""
 
     def __init__(self, file: BinaryIO, length: int, folder: SpoolFolder, name: str = "") -> None:
         self._file = file
@@ -116,18 +118,18 @@ class FileBlock:
         return self._length
 
     def pieces(self) -> Iterator[bytes]:
-        """The block, in pieces of bounded size."""
+        """Yield the block in pieces of limited size."""
         place = 0
         while piece := self._read(place, PIECE):
             yield piece
             place += len(piece)
 
     def head(self, size: int) -> bytes:
-        """The first *size* bytes."""
+        """Return the first *size* bytes."""
         return self._read(0, size)
 
     def close(self) -> None:
-        """Give the file back to the system, in steps: freeing gigabytes at once holds up the syncs of all others."""
+        """Free the file in steps: freeing gigabytes at once delays all other syncs."""
         if not self._file.closed:
             with suppress(OSError):  # nobody needs it any more
                 for left in range(self._length - STEP, 0, -STEP):
@@ -137,21 +139,21 @@ class FileBlock:
             self._folder.hold(-self._length, self._name)
 
     def _read(self, place: int, size: int) -> bytes:
-        with self._folder.trouble("cannot be read back from the spool"):
+        with self._folder.disk_errors("cannot be read back from the spool"):
             self._file.seek(place)
             return self._file.read(size)
 
 
-def spooled(folder: Path, pieces: Iterable[bytes]) -> FileBlock:
-    """*pieces* in a file of *folder*; what they raise passes."""
+def spool_pieces(folder: Path, pieces: Iterable[bytes]) -> FileBlock:
+    """Write *pieces* to a file in *folder*; errors raised by *pieces* pass through."""
     place = SpoolFolder(folder)
     file, length = _nameless(place), 0
     try:
         for piece in pieces:
             length += len(piece)
-            with place.trouble(NOT_TAKEN, len(piece)):
+            with place.disk_errors(NOT_TAKEN, len(piece)):
                 file.write(piece)
-        with place.trouble(NOT_TAKEN):
+        with place.disk_errors(NOT_TAKEN):
             file.flush()
     except BaseException:
         with suppress(OSError):  # as in Spool
@@ -162,7 +164,7 @@ def spooled(folder: Path, pieces: Iterable[bytes]) -> FileBlock:
 
 
 def _nameless(folder: SpoolFolder, name: str = "") -> BinaryIO:
-    with folder.trouble(NOT_TAKEN, name=name):
+    with folder.disk_errors(NOT_TAKEN, name=name):
         file = tempfile.TemporaryFile(dir=folder.path, prefix="response-")  # noqa: SIM115 - its reader closes it
         if file.fileno() >= folder.ceiling:  # the lowest that is free: so many are open
             file.close()
@@ -171,11 +173,11 @@ def _nameless(folder: SpoolFolder, name: str = "") -> BinaryIO:
 
 
 class Spool:
-    """Collects one response block: `add` and `flush`, at the end `block` and `digests`; or `discard`."""
+    """Collects one response block with `add` and `flush`; then either `block` and `digests`, or `discard`."""
 
     def __init__(self, folder: SpoolFolder, algorithm: str, writer: Executor, name: str = "") -> None:
         self.length = 0
-        self.tight = False  # the disk has no room for much more
+        self.tight = False  # the disk is almost full
         self._name = name
         self._written = 0
         self._synced = 0
@@ -186,39 +188,39 @@ class Spool:
         self._held = 0
         self._file: BinaryIO | None = None
         self._digester: Digester | None = None
-        self._writing: Future[float] | None = None  # what a thread is doing, even if nobody waits for it any more
+        self._writing: Future[float] | None = None  # the write in progress, even if its caller was cancelled
 
     def add(self, piece: bytes) -> bool:
-        """Take the next *piece*; whether memory now holds as much as it may: then `flush`."""
+        """Add the next *piece*; return True if memory is full, so that `flush` is needed."""
         self._pieces.append(piece)
         self._held += len(piece)
         self.length += len(piece)
         return self._held > IN_MEMORY
 
     async def flush(self, framing: Framing) -> float:
-        """Bring what memory holds to the disk; it is there when this returns. The seconds of a processor it took."""
+        """Write the buffered pieces to disk; return the seconds of CPU time this took."""
         pieces, self._pieces, self._held = self._pieces, [], 0
         self._writing = self._writer.submit(self._write, pieces, framing)
         return await asyncio.wrap_future(self._writing)
 
     async def finish(self, framing: Framing) -> None:
-        """The message is over."""
+        """Write what is left, at the end of the message."""
         if self._file is not None and self._pieces:
             await self.flush(framing)
 
     def block(self) -> MemoryBlock | FileBlock:
-        """The whole block; the spool is given away with it."""
+        """Return the complete block; the caller owns it."""
         if self._file is not None:
             file, self._file = self._file, None
             return FileBlock(file, self.length, self._folder, self._name)
         return MemoryBlock(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
 
     def digests(self) -> Digests | None:
-        """The digests, where they were computed on the way."""
+        """Return the digests, if they were computed while writing."""
         return self._digester.digests() if self._digester is not None else None
 
     def discard(self) -> None:
-        """Give back what is held, as soon as no thread works on it."""
+        """Free the buffers and the file, as soon as no thread works on them."""
         self._pieces.clear()
         if self._writing is None:
             self._close()
@@ -227,7 +229,7 @@ class Spool:
 
     def _close(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # a full disk refuses the last buffer once more
+            with suppress(OSError):  # on a full disk closing fails again
                 self._file.close()
             self._file = None
             self._folder.hold(-self._written, self._name)
@@ -238,7 +240,7 @@ class Spool:
             self._file = _nameless(self._folder, self._name)
             self._digester = Digester(self._algorithm, framing)
         size = sum(map(len, pieces))
-        with self._folder.trouble(NOT_TAKEN, size, self._name):
+        with self._folder.disk_errors(NOT_TAKEN, size, self._name):
             for piece in pieces:
                 self._file.write(piece)
                 if self._digester is not None:
@@ -248,7 +250,7 @@ class Spool:
         self._folder.hold(size, self._name)
         self.tight = self._folder.is_tight(self._written)
         if self._written - self._synced >= STEP:
-            with self._folder.trouble(NOT_TAKEN, name=self._name):
+            with self._folder.disk_errors(NOT_TAKEN, name=self._name):
                 storage.sync_data(self._file)
             self._synced = self._written
         return time.thread_time() - began

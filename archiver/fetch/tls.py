@@ -1,6 +1,6 @@
-"""Who is at the other end of a connection: the address, and what TLS was agreed upon.
+"""Connection details for the record: peer address, TLS version, and cipher suite by its IANA name.
 
-The names of TLS cipher suites: OpenSSL's own, and those of IANA, which WARC-Cipher-Suite wants.
+OpenSSL has names of its own for cipher suites; WARC-Cipher-Suite takes those of IANA.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from archiver.model import Peer
 
-# OpenSSL writes TLS 1.3 suites by their IANA names, and earlier ones by its own.
+# OpenSSL uses IANA names for TLS 1.3 suites, and its own for earlier ones.
 _KEY_EXCHANGE = {"ECDHE-ECDSA": "ECDHE_ECDSA", "ECDHE-RSA": "ECDHE_RSA", "DHE-RSA": "DHE_RSA", "DHE-DSS": "DHE_DSS"}
 _BULK = {
     "AES128-GCM-SHA256": "AES_128_GCM_SHA256",
@@ -26,7 +26,7 @@ _BULK = {
 
 
 def iana_cipher(name: str) -> str:
-    """The IANA name of a cipher suite that OpenSSL calls *name*; *name* itself where there is no rule for it."""
+    """Return the IANA name of OpenSSL's cipher suite *name*; *name* itself if no rule applies."""
     if name.startswith("TLS_"):
         return name
     exchange = next((key for key in _KEY_EXCHANGE if name.startswith(key + "-")), None)
@@ -37,19 +37,19 @@ def iana_cipher(name: str) -> str:
 
 
 def is_cut_off(transport: asyncio.BaseTransport | None) -> bool:
-    """Whether the other end has gone without a word although TLS has one (close_notify; RFC 9112 §9.8)."""
+    """True if the peer closed a TLS connection without close_notify (RFC 9112 §9.8)."""
     tls = transport.get_extra_info("ssl_object") if transport is not None else None
     if tls is None:
         return False
     try:
-        tls.read(1)  # gives nothing, for all was read, if the word was said
+        tls.read(1)  # returns nothing after close_notify, as all data was read
     except (ssl.SSLError, ValueError):
         return True
     return False
 
 
 def peer_of(transport: asyncio.BaseTransport | None) -> Peer:
-    """What is known of it, for the record; nothing where the connection is gone."""
+    """Return what is known about the peer; an empty `Peer` if the connection is closed."""
     if transport is None:
         return Peer(None)
     name = transport.get_extra_info("peername")
@@ -58,7 +58,7 @@ def peer_of(transport: asyncio.BaseTransport | None) -> Peer:
     if tls is None:
         return Peer(ip)
     version, cipher = None, None
-    with suppress(AttributeError, TypeError):  # a connection torn down meanwhile has no cipher any more
+    with suppress(AttributeError, TypeError):  # a connection that was just closed has no cipher
         version = tls.version().replace("TLSv", "tls/")
         cipher = iana_cipher(tls.cipher()[0])
     return Peer(ip, version if version != "tls/1" else "tls/1.0", cipher)

@@ -1,9 +1,8 @@
-"""HTTP/1 messages as they come, not as they should be: where a message ends, and what is malformed in it.
+"""HTTP/1 messages as servers send them: where a message ends, and what is malformed in it. Pure.
 
-The parts: `head` reads a response head, `chunks` undoes chunked framing, `framer` decides where the message ends as its
-bytes arrive, `stored` reads the head of one that is stored, `digest` computes both digests of it, `endless` and
-`unread` say by the head which bodies are not read to their end. Nothing here refuses a message: what is wrong with it
-is named, and every byte that came is kept. Pure.
+`head` reads a response head, `chunked` decodes the chunked framing, `framer` finds the end of a message as its bytes
+arrive, `content_coding` decodes bodies, `digest` computes both digests, and `body_limits` decides by the head which
+bodies are not read to their end. Nothing here rejects a message: every fault is named, and every byte is kept.
 """
 
 from archiver.http.body_limits import Extent, WantedTypes

@@ -1,14 +1,12 @@
-"""Answers that never end: live audio, webcams, event streams, recognised by their head. Pure.
+"""Bodies that are not read to their end, decided by the head alone: unwanted media types and endless streams. Pure.
 
-Only answers that declare no length are meant: a file is a file, whoever sends it. What is endless by its head is worth
-a sample, which shows what was there; a finite one of the kind is mostly over before. Audio that merely does not say how
-long it is may be a file that a script hands out: it is taken for a broadcast when it has come at the speed of listening
-for longer than a file of that size takes.
+Live audio, webcams and event streams never end. They are recognized by their head, and only if it states no length: a
+response with a length is a file. A sample of them is stored. A file that is taken for a stream is usually complete
+within the sample. Audio without a length may still be a file that a script serves, so it is cut only when it arrives at
+playback speed for longer than such a file would take.
 
-Bodies that are not read to their end, decided by the head alone: unwanted media types, and what never ends. Pure.
-
-What is left out is told by a remark, which stands in the metadata record and in crawl.log, and from which a sentence
-for people is made, live and in recovery alike.
+A remark in the metadata record and in crawl.log says what was left out. The sentences for people are made from that
+remark, during the crawl and in recovery alike.
 """
 
 import math
@@ -21,10 +19,10 @@ from archiver.model import Framing
 
 SAMPLE = 64 << 10  # bytes of body: four seconds of common audio, some pictures of a webcam …
 SAMPLE_TIME = 5.0  # … or as much as comes in this many seconds
-LISTENING = 64 << 10  # bytes a second: audio is seldom above 320 kbit/s; a server that hands out files is quicker …
+LISTENING = 64 << 10  # bytes a second: audio is seldom above 320 kbit/s, and a server sends files faster …
 LISTENED = 300.0  # … over this many seconds
 
-_FIELDS = ("icy-", "ice-", "x-audiocast-")  # SHOUTcast, Icecast, and what came before them
+_FIELDS = ("icy-", "ice-", "x-audiocast-")  # SHOUTcast, Icecast and their predecessors
 _SERVERS = ("icecast", "shoutcast", "rocketstreamingserver", "rsas", "nicecast", "steamcast")
 _TYPES = {
     "multipart/x-mixed-replace": "webcam",
@@ -43,25 +41,25 @@ _MEDIA = ("audio/", "video/", "application/ogg", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far a body is read. What goes beyond is left, and the remark says why."""
+    """How far a body is read. The remark says why the rest is left out."""
 
     remark: str = ""
-    size: int = 0  # bytes of body at most; 0: no bound
-    seconds: float = math.inf  # counted from the head on
-    pace: float = 0.0  # the seconds count only for what comes more slowly, in bytes a second; 0: for everything
+    size: int = 0  # bytes of body; 0: no limit
+    seconds: float = math.inf  # after the head
+    slow_rate: float = 0.0  # bytes a second: the time limit holds only for slower bodies; 0: for all
 
 
 WHOLE = Extent()
 
 
 def extent(framing: Framing) -> Extent:
-    """How far the body of an answer that begins like this is read, as one that may never end."""
+    """Return how far the body of a response with this head is read, if it may never end."""
     if not 200 <= framing.status < 300 or body_length(framing.fields).size is not None:
         return WHOLE
     if word := _kind(framing):
         return Extent(f"endless:{word}", SAMPLE, SAMPLE_TIME)
     if framing.media_type.startswith("audio/"):
-        return Extent("endless:audio", seconds=LISTENED, pace=LISTENING)
+        return Extent("endless:audio", seconds=LISTENED, slow_rate=LISTENING)
     return WHOLE
 
 
@@ -75,7 +73,7 @@ def _kind(framing: Framing) -> str:
 
 
 class UnreadReason(StrEnum):
-    """The words with which such remarks begin; a colon follows, and what it was about."""
+    """The first word of a remark, before a colon and the detail."""
 
     EXCLUDED = "exclude-type"
     NOT_INCLUDED = "no-include-type"
@@ -85,13 +83,13 @@ class UnreadReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WantedTypes:
-    """The media types whose bodies are read, as the settings name them (`video/*`); exclude goes before include."""
+    """The media types whose bodies are read, as in the settings (`video/*`). Exclude wins over include."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
     def extent(self, framing: Framing) -> Extent:
-        """How far the body of an answer that begins like this is read."""
+        """Return how far the body of a response with this head is read."""
         remark = self._refusal(framing.media_type) if 200 <= framing.status < 300 else ""
         return Extent(remark, seconds=0.0) if remark else extent(framing)
 
@@ -108,14 +106,14 @@ def _is_like(media_type: str, pattern: str) -> bool:
 
 
 def reason(remarks: Iterable[str]) -> str:
-    """Why a body was not read to its end, for a person; "" where no remark says that it was not."""
+    """Return in words why a body was not read to its end; "" if no remark says so."""
     for remark in remarks:
         word, _, detail = remark.partition(":")
         match word:
             case UnreadReason.ENDLESS:
-                return f"an endless stream ({detail}), of which a sample is kept"
+                return f"an endless stream ({detail}); a sample is stored"
             case UnreadReason.UNSTATED:
-                return f"no length was stated, and the rest was left at {detail}"
+                return f"the response stated no length; reading stopped after {detail}"
             case UnreadReason.EXCLUDED:
                 return f"the rest was not wanted: exclude-type {detail}"
             case UnreadReason.NOT_INCLUDED:

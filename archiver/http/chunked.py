@@ -1,44 +1,44 @@
-"""Chunked transfer coding undone as its bytes arrive (RFC 9112 §7.1).
+"""Decode chunked transfer coding as its bytes arrive (RFC 9112 §7.1). Pure; linear; buffers at most one line.
 
-Lenient where servers err and the meaning is clear: bare LF, spaces around the size, any extension. A body
-whose very first line is no chunk size was never chunked: it is passed on as it is (`unframed`). A body
-whose framing breaks later ends at the break (`failed`). Pure; linear; holds at most one line.
+Lenient where servers err and the meaning is clear: bare LF, spaces around the size, any extension. A body whose first
+line is no chunk size was never chunked, and is passed on unchanged (`unframed`). A body whose framing breaks later ends
+there (`failed`).
 """
 
 import re
 
-EASY_LINE = 64  # bytes that readers of archives take of one line; warcio, and with it pywb
+EASY_LINE = 64  # bytes of a line that warcio and pywb read
 MAX_LINE = 16 << 10  # of one size line with its extensions
 MAX_TRAILER = 64 << 10  # of all trailer lines together
 
-_NEXT = re.compile(rb"\r\n([0-9A-Fa-f]{1,16})\r\n")  # what nearly always stands between two chunks
+_NEXT = re.compile(rb"\r\n([0-9A-Fa-f]{1,16})\r\n")  # nearly always all that is between two chunks
 _SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,16})[ \t]*(?:;.*)?", re.DOTALL)
 
 
 class Dechunker:
-    """Feed it body bytes; it gives slices of the entity and knows when the last chunk and trailer are over."""
+    """Yields the decoded parts of a chunked body, and finds the end of the last chunk and trailer."""
 
     def __init__(self) -> None:
         self.done = False
         self.failed = False
         self.unframed = False
         self.nul_in_trailer = False
-        self.irregular = False  # a line was long or ended in LF alone, or there was a trailer: readers go wrong there
-        self.consumed = 0  # bytes of the latest feed that belong to the body
+        self.irregular = False  # long line, bare LF or trailer: some readers fail on these
+        self.consumed = 0  # bytes of the last feed that belong to the body
         self._line = bytearray()
-        self._left = 0  # of the chunk being read
+        self._left = 0  # bytes of this chunk still to come
         self._expect = self._size_line
-        self._between = False  # whether a chunk has just ended
+        self._between = False  # a chunk has just ended
         self._first = True
         self._trailer = 0
 
     @property
     def broken(self) -> bool:
-        """Whether the framing cannot be followed (any more); only the end of the connection ends the body then."""
+        """True if the framing cannot be followed (any more): only the end of the connection ends the body."""
         return self.failed or self.unframed
 
     def feed(self, data: bytes) -> list[memoryview]:
-        """The entity bytes in *data*, in order. After `done` or `failed`, `consumed` tells where the body ended."""
+        """Return the decoded parts of *data* in order. After `done` or `failed`, `consumed` is the end of the body."""
         entity: list[memoryview] = []
         view = memoryview(data)
         at = 0
@@ -62,7 +62,7 @@ class Dechunker:
         return entity
 
     def finish(self) -> list[memoryview]:
-        """The connection ended: what was held back, where the body turns out never to have been chunked."""
+        """Return what was buffered when the connection ends, if the body was never chunked."""
         if self._first and self._line and not self.unframed:
             self.unframed = True
             return [memoryview(bytes(self._line))]
@@ -104,7 +104,7 @@ class Dechunker:
         return True
 
     def _open(self, size: int) -> None:
-        """A chunk of *size* bytes begins, or the trailer."""
+        """Start a chunk of *size* bytes, or the trailer."""
         self._left = size
         self._between = False
         self._expect = self._after_chunk if size else self._trailer_line

@@ -1,7 +1,7 @@
-"""Both digests of a stored response: over the block, and over the payload.
+"""Digests of a stored response: one of the block, one of the payload.
 
-The payload is the body after chunked framing was removed, still content-encoded (WARC 1.1 §5.9). SHA-1 is
-written in Base32 as all archives do, SHA-256 and MD5 in lowercase hexadecimal (the grammar has no `=`).
+The payload is the body without chunked framing but still content-encoded (WARC 1.1 §5.9). SHA-1 is written in Base32 as
+in all archives, SHA-256 and MD5 in lowercase hexadecimal (the grammar does not allow `=`).
 """
 
 import hashlib
@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from archiver.http.chunked import Dechunker
 from archiver.model import Digests, Framing
 
-_MAKERS = {"sha256": hashlib.sha256, "sha1": hashlib.sha1}  # by name they take longer than a short text does
+_MAKERS = {"sha256": hashlib.sha256, "sha1": hashlib.sha1}  # hashlib.new takes longer than hashing a short text
 
 
 def digest_of(algorithm: str, data: bytes | memoryview) -> str:
-    """The digest of *data* as a WARC field has it: `sha256:…`."""
+    """Return the digest of *data* as written in a WARC header: `sha256:…`."""
     maker = _MAKERS.get(algorithm)
     return _labelled(algorithm, hashlib.new(algorithm, data) if maker is None else maker(data))
 
 
 def digest_of_pieces(algorithm: str, pieces: Iterable[bytes]) -> str:
-    """The digest of all *pieces* in a row."""
+    """Return the digest of the concatenated *pieces*."""
     state = hashlib.new(algorithm)
     for piece in pieces:
         state.update(piece)
@@ -29,7 +29,7 @@ def digest_of_pieces(algorithm: str, pieces: Iterable[bytes]) -> str:
 
 
 def digests_of(algorithm: str, framing: Framing, block: bytes) -> Digests:
-    """Both digests of the whole response *block*."""
+    """Return both digests of the complete response *block*."""
     if framing.chunked:
         digester = Digester(algorithm, framing)
         digester.feed(block)
@@ -44,7 +44,7 @@ def _labelled(algorithm: str, state: "hashlib._Hash") -> str:
 
 
 class Digester:
-    """Feed it a response block from its first byte; both digests are known at the end."""
+    """Computes both digests of a response block that is fed to it piece by piece."""
 
     def __init__(self, algorithm: str, framing: Framing) -> None:
         self._algorithm = algorithm
@@ -55,7 +55,7 @@ class Digester:
         self._length = 0
 
     def feed(self, piece: bytes) -> list[memoryview]:
-        """Take the next *piece* of the block; the parts of it that are payload."""
+        """Add the next *piece* of the block; return its payload parts."""
         self._block.update(piece)
         if self._head_left >= len(piece):
             self._head_left -= len(piece)
@@ -67,11 +67,11 @@ class Digester:
 
     @property
     def irregular(self) -> bool:
-        """Whether the chunks that came so far are not such as every reader undoes."""
+        """True if some readers may fail to decode the chunks so far."""
         return self._dechunker is not None and self._dechunker.irregular
 
     def digests(self) -> Digests:
-        """Both digests; the block is over."""
+        """Return both digests of the complete block."""
         if self._dechunker is not None:
             self._take(self._dechunker.finish())
         return Digests(

@@ -1,8 +1,8 @@
-"""Where one response ends on its connection, decided as its bytes arrive.
+"""Find the end of one response on its connection as the bytes arrive. Pure.
 
-It gives back exactly the bytes of the final response, head included, and keeps apart what came before
-(1xx responses) and after (bytes nobody asked for). It never refuses and never alters a byte; a message
-whose end cannot be known runs to the end of the connection. Pure.
+Returns exactly the bytes of the final response, head included. Keeps apart what came before it (1xx responses) and
+after it (bytes that belong to no request). Never rejects or changes a byte. A message whose end cannot be known runs to
+the end of the connection.
 """
 
 from dataclasses import replace
@@ -20,24 +20,24 @@ from archiver.http.head import (
 )
 from archiver.model import Framing, Truncation
 
-LONGEST_HEAD = 384 << 10  # as in Firefox; Chromium stops at 256 KiB, curl at 300 KB. More is cut there, and marked
+LONGEST_HEAD = 384 << 10  # as in Firefox; Chromium allows 256 KiB, curl 300 KB. Longer heads are cut and marked
 MAX_INTERIM = 64 << 10  # of all 1xx responses together
-MAX_SURPLUS = 64 << 10  # kept of what follows a complete message
+MAX_SURPLUS = 64 << 10  # bytes kept of what follows a complete message
 
 
 class Framer:
-    """One response: feed it what arrives, finish it when the connection ends."""
+    """One response. Feed it the data that arrives, and finish it when the connection ends."""
 
     def __init__(self, method: str = "GET") -> None:
         self.done = False
         self.framing: Framing | None = None
         self.truncated: Truncation | None = None
-        self.empty = False  # it ended, and nothing but 1xx responses had come
-        self.reusable = False  # after `done`: whether the connection may carry another exchange
+        self.empty = False  # it ended after nothing but 1xx responses
+        self.reusable = False  # after `done`: the connection may carry another exchange
         self._bodyless = method == "HEAD"
-        self._held = bytearray()  # the head, as long as it is not whole
-        self._blank = 0  # of what is held: empty lines before the status line
-        self._searched = 0  # of what is held: no head ends before
+        self._held = bytearray()  # the head until it is complete
+        self._blank = 0  # length of the empty lines before the status line
+        self._searched = 0  # no head ends before this position
         self._interim = bytearray()
         self._surplus = bytearray()
         self._left: int | None = None
@@ -50,16 +50,16 @@ class Framer:
 
     @property
     def surplus(self) -> bytes:
-        """What followed the complete message, as far as it is kept."""
+        """What followed the complete message, up to `MAX_SURPLUS`."""
         return bytes(self._surplus)
 
     @property
     def headless(self) -> bool:
-        """Whether not a byte of the final response has come."""
+        """True if no byte of the final response has come."""
         return self.framing is None and not self._held
 
     def feed(self, data: bytes) -> bytes:
-        """The part of *data* (and of what was held back) that belongs to the response."""
+        """Return the part of *data*, and of the buffered bytes, that belongs to the response."""
         if self.done:
             self._spare(data)
             return b""
@@ -68,7 +68,7 @@ class Framer:
         return self._feed_body(data)
 
     def finish(self, *, clean: bool = True) -> bytes:
-        """The connection ended (not *clean*: by an error); what was held back. `truncated` says if all is here."""
+        """Return the buffered bytes at the end of the connection (*clean*: without an error) and set `truncated`."""
         if self.done:
             return b""
         self.done = True
@@ -82,7 +82,7 @@ class Framer:
         return rest
 
     def cut(self, why: Truncation) -> bytes:
-        """We end it ourselves: what came so far is all there will be; what was held back."""
+        """End the response here for the reason *why*; return the buffered bytes."""
         self.done = True
         self.reusable = False
         self.truncated = why
@@ -94,7 +94,7 @@ class Framer:
     def _feed_head(self, data: bytes) -> bytes:
         if not self._held and data.startswith(b"HTTP/") and 0 < (end := head_end(data)) <= LONGEST_HEAD:
             framing, length = read_message(data[:end])
-            if not _is_interim(framing.status):  # nearly always: the first piece holds the whole head
+            if not _is_interim(framing.status):  # common case: the first piece holds the whole head
                 return self._start(framing, length, data)
         self._held += data
         while True:
@@ -102,7 +102,7 @@ class Framer:
             if not may_be_head(self._held, self._blank):
                 return self._start(*read_message(bytes(self._held[: self._blank + 5])), self._release())
             end = head_end(self._held, max(self._searched, self._blank))
-            self._searched = len(self._held) - 2  # an end may begin in the last two bytes
+            self._searched = len(self._held) - 2  # the end may start in the last two bytes
             if end > LONGEST_HEAD or (end < 0 and len(self._held) > LONGEST_HEAD):
                 return self._overflow()
             if end < 0:
@@ -118,10 +118,10 @@ class Framer:
             self._blank = self._searched = 0
 
     def _overflow(self) -> bytes:
-        """The head has no end within bounds: it is cut there."""
+        """Cut a head that does not end within `LONGEST_HEAD`."""
         held = self._release()
         block, rest = held[:LONGEST_HEAD], held[LONGEST_HEAD:]
-        begins = read_head(block[:LARGE_HEAD])  # the rest is stored; to read it would take time from others
+        begins = read_head(block[:LARGE_HEAD])  # the rest is stored but not parsed, to save time
         faults = ("large-head", *begins.faults)
         self.framing = replace(begins, head_length=len(block), faults=faults)
         self.done, self.truncated = True, Truncation.LENGTH
@@ -134,7 +134,7 @@ class Framer:
         return held
 
     def _start(self, framing: Framing, length: BodyLength, held: bytes) -> bytes:
-        """The final response begins: *held* is its head, and what of its body came with it."""
+        """Start the final response: *held* is its head and the part of its body that came with it."""
         self.framing = framing
         if self._bodyless or framing.status in BODYLESS:
             self._left = 0
@@ -145,7 +145,7 @@ class Framer:
         else:
             self._left = length.size
             if length.faults:
-                self.truncated = Truncation.UNSPECIFIED  # nobody can say where this message ends
+                self.truncated = Truncation.UNSPECIFIED  # the end of this message is unknown
         if framing.status == 101:
             self._fault("unasked-upgrade")
         if self._left == 0:
@@ -172,7 +172,7 @@ class Framer:
         return own
 
     def _count(self, came: int) -> None:
-        """So many bytes of a body with a length have come."""
+        """Count *came* bytes of a body with a stated length."""
         if self._left is not None:
             self._left -= came
             if self._left == 0:

@@ -1,11 +1,9 @@
-"""A response head: status line and fields, read as leniently as browsers do, with every fault named.
+"""Response heads: status line and header fields, parsed as leniently as browsers do, with every fault named.
 
-Fault words are stable: they stand in metadata records, the frontier and crawl.log. Never raises.
+Fault words are stable: they appear in metadata records, the frontier and crawl.log. `read_beginning` reads a stored
+response only as far as its head, so the response may have any size. Bounded and linear; never raises. Pure.
+
 Source: RFC 9112; RFC 9110 §5.
-
-A stored response read again from the beginning of its block: as many bytes as its head takes, and what they say.
-
-The rest is not touched, so the answer can be of any size. Bounded and linear; never raises. Pure.
 """
 
 import re
@@ -16,15 +14,15 @@ from typing import NamedTuple, cast
 
 from archiver.model import Framing
 
-MAX_HEAD = 1 << 20  # of what is stored, whoever wrote it; `framer` cuts what comes now at less
-LARGE_HEAD = 64 << 10  # servers' own limits lie between 8 and 64 KiB: beyond is named as a fault
-BODYLESS = frozenset((101, 204, 304))  # RFC 9112 §6.3; 101 where nobody asked for an upgrade
-MAX_FIELDS = 5000  # are read, as in curl; a head with more is stored whole. Real ones have some dozens
+MAX_HEAD = 1 << 20  # of stored heads, by any crawler; `framer` cuts new ones earlier
+LARGE_HEAD = 64 << 10  # servers' own limits are 8 to 64 KiB: a longer head is a fault
+BODYLESS = frozenset((101, 204, 304))  # RFC 9112 §6.3; we never ask for an upgrade (101)
+MAX_FIELDS = 5000  # parsed at most, as in curl; the head is stored complete. Real ones have some dozens
 MAX_CODINGS = 5  # curl's limit for stacked codings
-SHORT = 256  # bytes; lines up to this are remembered: a server says nearly the same ones with every answer
+SHORT = 256  # bytes; parsed lines up to this length are cached: a server repeats most of them
 
 _STATUS = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{1,3})(?![^ \t])")
-_STATUS_AND_SIGN = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{3})(?=[:;,.])")  # as browsers read `200: OK`
+_STATUS_AND_SIGN = re.compile(rb"HTTP/(\d+(?:\.\d+)?)[ \t]+(\d{3})(?=[:;,.])")  # browsers accept `200: OK`
 _SHOUTCAST = re.compile(rb"ICY[ \t]+(\d{1,3})(?![^ \t])")
 _LEADING = re.compile(rb"[\r\n]*")
 _LINE_END = re.compile(rb"\r?\n")
@@ -32,7 +30,7 @@ _ESSENCE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _LENGTH = re.compile(r"[0-9]{1,64}")
 
 Field = tuple[str, str]
-Status = tuple[int, str, tuple[str, ...]]  # with the protocol and what is malformed
+Status = tuple[int, str, tuple[str, ...]]  # status code, protocol, faults
 
 
 class BodyLength(NamedTuple):
@@ -44,41 +42,41 @@ class BodyLength(NamedTuple):
 
 
 def head_end(data: bytes | bytearray, start: int = 0) -> int:
-    """Where the head ends, its empty line included; -1 where *data* does not hold it from *start* on."""
+    """Return where the head ends, including its empty line; -1 if *data* does not hold the end from *start* on."""
     bare = data.find(b"\n\n", start)
     usual = data.find(b"\n\r\n", start, bare + 1 if bare >= 0 else len(data))
     return usual + 3 if usual >= 0 else bare + 2 if bare >= 0 else -1
 
 
 def leading_blank(data: bytes | bytearray, start: int = 0) -> int:
-    """Where the empty lines end that some servers send before the status line; up to *start* all is empty."""
+    """Return the end of the empty lines that some servers send before the status line; up to *start* all is empty."""
     found = _LEADING.match(data, start)
     return found.end() if found else start
 
 
 def may_be_head(data: bytes | bytearray, start: int = 0) -> bool:
-    """Whether *data* can be the beginning of a head; if not, it is a bare body as HTTP/0.9 has it."""
+    """True if *data* can be the start of a head. Otherwise it is a bare body, as in HTTP/0.9."""
     begin = bytes(data[(at := leading_blank(data, start)) : at + 5])
     return b"HTTP/".startswith(begin) or b"ICY ".startswith(begin[:4])
 
 
 def read_head(data: bytes) -> Framing:
-    """What the head at the beginning of *data* says; without one, all of it is a body (HTTP/0.9)."""
+    """Parse the head at the start of *data*; without a head, all of it is a body (HTTP/0.9)."""
     return read_message(data)[0]
 
 
 def read_message(data: bytes) -> tuple[Framing, BodyLength]:
-    """What the head at the beginning of *data* says, and how its body ends."""
+    """Parse the head at the start of *data*; return it and how its body ends."""
     end = data.find(b"\r\n\r\n") + 4
     return (_read_regular(data[:end]) if end > 3 else None) or _read_any(data)
 
 
 def _read_regular(head: bytes) -> tuple[Framing, BodyLength] | None:
-    """What *head* says if it is one as it should be, which the other way of reading would read the same."""
+    """Parse a well-formed *head* quickly; None if it needs `_read_any`. Both give the same result."""
     lines = head.split(b"\r\n", MAX_FIELDS + 3)
     ends = len(lines) - 1
     if ends > MAX_FIELDS or len(head) > LARGE_HEAD or head.count(b"\n") != ends or head.count(b"\r") != ends:
-        return None  # perhaps lines that end otherwise
+        return None  # maybe other line ends
     if b"\0" in head or not head.startswith((b"HTTP/1.1 ", b"HTTP/1.0 ")):
         return None
     fields = tuple([_field(line) if len(line) <= SHORT else _read_field(line) for line in lines[1:-2]])
@@ -114,7 +112,7 @@ def _read_any(data: bytes) -> tuple[Framing, BodyLength]:
 
 
 def _message(length: int, first: Status, fields: tuple[Field, ...]) -> tuple[Framing, BodyLength]:
-    """What a head of so many bytes says, of whose *fields* and *first* line all is known, and how its body ends."""
+    """Return the framing and body length for a parsed head of *length* bytes."""
     status, protocol, faults = first
     body = body_length(fields)
     framing = Framing(
@@ -147,7 +145,7 @@ def _read_status(line: bytes) -> Status:
 
 
 def _read_field(line: bytes) -> Field | None:
-    """Name and value of one whole *line*; None where it is no field by itself."""
+    """Return name and value of one complete *line*; None if it is no field on its own."""
     name, colon, value = line.partition(b":")
     if not colon or line[:1] in (b" ", b"\t"):
         return None
@@ -155,7 +153,7 @@ def _read_field(line: bytes) -> Field | None:
 
 
 _status = lru_cache(maxsize=64)(_read_status)
-_field = lru_cache(maxsize=2048)(_read_field)  # less than 2 MB, whatever servers send
+_field = lru_cache(maxsize=2048)(_read_field)  # at most 2 MB
 
 
 def _fields(lines: list[bytes]) -> tuple[tuple[Field, ...], tuple[str, ...]]:
@@ -165,7 +163,7 @@ def _fields(lines: list[bytes]) -> tuple[tuple[Field, ...], tuple[str, ...]]:
         if line[:1] in (b" ", b"\t"):
             if fields and (more := line.strip()):  # obsolete folding (RFC 9112 §5.2)
                 fields[-1][1].append(more.decode("latin-1"))
-            elif not fields and "folded-first-field" not in faults:  # §2.2: recipients leave such a line out
+            elif not fields and "folded-first-field" not in faults:  # §2.2: recipients ignore such a line
                 faults += ("folded-first-field",)
             continue
         name, colon, value = line.partition(b":")
@@ -192,7 +190,7 @@ _essence = lru_cache(maxsize=256)(_read_essence)
 
 
 def body_length(fields: tuple[Field, ...]) -> BodyLength:
-    """How the body of a response with these *fields* ends (RFC 9112 §6.3)."""
+    """Return how the body of a response with these *fields* ends (RFC 9112 §6.3)."""
     lengths: list[str] = []
     coded: list[str] = []
     for name, value in fields:
@@ -214,13 +212,13 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
 
 
 def content_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
-    """How the payload itself is said to be coded, in the order in which that was done: "identity" is a word too."""
+    """Return the content codings in the order in which they were applied, including "identity"."""
     values = [value for name, value in fields if name == "content-encoding"]
     return tuple(filter(None, _words(values))) if values else ()
 
 
 def transfer_codings(fields: tuple[Field, ...]) -> tuple[str, ...]:
-    """The transfer codings besides chunked, in the order in which they were applied."""
+    """Return the transfer codings other than chunked, in the order in which they were applied."""
     coded = [value for name, value in fields if name == "transfer-encoding"]
     return tuple(coding for coding in _codings(coded) if coding != "chunked")
 
@@ -233,17 +231,17 @@ def _words(values: list[str]) -> list[str]:
     return [part.strip().lower() for value in values for part in value.split(",")]
 
 
-LONGEST_HEAD = MAX_HEAD + 16  # bytes in which a head is looked for: a crawl cuts a longer one off
+LONGEST_HEAD = MAX_HEAD + 16  # bytes searched for a head: a crawl cuts longer ones
 
 
 def read_stored(data: bytes) -> Framing:
-    """What the head of a stored, final response says; answers that have no body are never chunked."""
+    """Parse the head of a stored, final response. Responses without a body are never chunked."""
     framing = read_head(data)
     return replace(framing, chunked=False) if framing.status in BODYLESS else framing
 
 
 def read_beginning(pieces: Iterator[bytes]) -> tuple[bytes, Framing]:
-    """The first of the *pieces* of a stored response, its whole head in them, and what that says."""
+    """Read *pieces* of a stored response up to the end of its head; return these bytes and the parsed head."""
     held = bytearray()
     start = looked = 0
     for piece in pieces:
@@ -251,13 +249,13 @@ def read_beginning(pieces: Iterator[bytes]) -> tuple[bytes, Framing]:
         start = leading_blank(held, start)
         if head_end(held, max(start, looked)) >= 0 or not may_be_head(held, start) or len(held) >= LONGEST_HEAD:
             break
-        looked = max(0, len(held) - 2)  # the end may have begun
+        looked = max(0, len(held) - 2)  # the end may start here
     begin = bytes(held)
     return begin, read_stored(begin[:LONGEST_HEAD])
 
 
 def beginning(pieces: Iterator[bytes], most: int) -> bytes:
-    """The first of *pieces* in one, at least *most* bytes where there are so many; the others are still to come."""
+    """Return the first of *pieces* joined, at least *most* bytes if there are that many; the rest stays in *pieces*."""
     held = bytearray()
     for piece in pieces:
         held += piece

@@ -41,7 +41,7 @@ def test_a_redirect_inside_is_refused_without_a_connection(tmp_path: Path, robot
         assert crawl(tmp_path, server.url(), robots=robots).code is ExitCode.DONE
         assert untouched(listener)
     found = rows(tmp_path, f"SELECT state, failure, note, tries, status FROM urls WHERE url = '{away}'")
-    told = f"private: {INSIDE} is a loopback address; --allow-private {INSIDE} would take it"
+    told = f"private: {INSIDE} is a loopback address; use --allow-private {INSIDE} to allow it"
     assert found == [("excluded", "private", told, 0, 0)]
     line = next(line for line in log_of(tmp_path) if line[3] == away)
     assert line[1] == "-5001"
@@ -135,11 +135,13 @@ def test_names_that_lead_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert crawl(tmp_path, seed, allow_private=("wiki.example",)).code is ExitCode.DONE
         assert untouched(listener)
     told = rows(tmp_path / "refused", f"SELECT note FROM urls WHERE url = '{seed}'")[0][0]
-    why = "wiki.example leads inside: 127.0.0.1 is a loopback address"
-    assert told == f"private: {why}; --allow-private wiki.example would take it"
+    why = "wiki.example resolves to a private address: 127.0.0.1 is a loopback address"
+    assert told == f"private: {why}; use --allow-private wiki.example to allow it"
     assert states(tmp_path)[f"{seed}next"] == "archived"
     note = rows(tmp_path, f"SELECT note FROM urls WHERE url = '{away}'")[0][0]
-    assert str(note).startswith("private: printer.example leads inside: 127.0.0.2 is a loopback address")
+    assert str(note).startswith(
+        "private: printer.example resolves to a private address: 127.0.0.2 is a loopback address"
+    )
 
 
 def test_ports_of_other_protocols_are_not_asked(tmp_path: Path) -> None:

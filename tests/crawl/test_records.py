@@ -252,14 +252,14 @@ def test_a_look_up_is_told_once() -> None:
         assert first is not None
         assert resolver.answer("one.example", 443) is None
         assert first is resolver.answer("one.example", 80)
-        lookup = first.told()
+        lookup = first.take()
         assert lookup is not None
         assert (lookup.host, lookup.addresses) == ("one.example", ("127.0.0.1",))
-        assert first.told() is None
+        assert first.take() is None
         await resolver.resolve("one.example", 80)  # when the first was forgotten
         second = resolver.answer("one.example", 80)
         assert second is not None
-        assert second.told() is not None
+        assert second.take() is not None
 
     asyncio.run(main())
 

@@ -79,7 +79,7 @@ def test_streams_are_cut_after_a_sample(tmp_path: Path) -> None:
         assert noted(tmp_path, target)[0:2] == ("archived", 1)
         note = str(noted(tmp_path, target)[2])
         assert note.startswith("cut: length")
-        assert note.endswith(f"; an endless stream ({word}), of which a sample is kept")
+        assert note.endswith(f"; an endless stream ({word}); a sample is stored")
         assert logged(tmp_path, target).startswith("lenTrunc")
         assert logged(tmp_path, target).endswith(f"endless:{word}")
     assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
@@ -101,7 +101,7 @@ def test_a_sample_is_over_after_a_while(tmp_path: Path, monkeypatch: pytest.Monk
     assert noted(tmp_path, "/mute") == (
         "archived",
         1,
-        "cut: length; an endless stream (events), of which a sample is kept",
+        "cut: length; an endless stream (events); a sample is stored",
     )
     assert all(row.lost for row in server.log if row.target in routes)
 
@@ -187,7 +187,7 @@ def test_a_body_of_unstated_length_is_cut_and_done_with(tmp_path: Path) -> None:
         assert why == "length"
         assert len(block) == len(head) + MOST
         note = noted(tmp_path, target)[2]
-        assert note == f"cut: length; no length was stated, and the rest was left at {MOST} bytes"
+        assert note == f"cut: length; the response stated no length; reading stopped after {MOST} bytes"
     why, block = kept["/stated"]
     assert why is None
     assert block.endswith(large)
@@ -206,7 +206,7 @@ def test_a_body_of_unstated_length_does_not_fill_the_disk(tmp_path: Path, target
         crawled(directory, routes, min_free_disk=floor)
         assert blocks(directory)[target][0] == "length"
         assert noted(directory, "/other")[0] == "archived"
-        assert str(noted(directory, target)[2]).endswith("bytes, for want of room on the disk")
+        assert str(noted(directory, target)[2]).endswith("bytes, because the disk is almost full")
 
 
 def test_the_line_about_a_full_disk_names_the_url(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_what_the_crawl_has_learned_and_where_it_may_not_go(crawled: Crawled) ->
         (f"{crawled.home}/n/77", "would be held", f"pattern-budget: 2: {crawled.home}/n/N", ""),
         ("http://192.168.1.1/wanted/inside", "would be refused", private, "192.168.1.1 is a private address"),
         ("http://localhost/inside", "would be refused", private, "127.0.0.1 is a loopback address"),
-        ("http://db.localhost:81/inside", "would be refused", private, "--allow-private db.localhost would take it"),
+        ("http://db.localhost:81/inside", "would be refused", private, "use --allow-private db.localhost to allow it"),
         ("http://[::1]/inside", "would be refused", private, "::1 is a loopback address"),
         ("http://93.184.216.34/inside", "would be taken", "include[2]: /inside", ""),
         (f"http://{FOREIGN}/inside", "would be taken", "include[2]: /inside", ""),  # the settings name it

@@ -17,7 +17,7 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.connector import Connection, TCPConnector
 from yarl import URL
 
-from archiver.fetch.connection import ConnectionPool, TapProtocol
+from archiver.fetch.connection import ConnectionPool, RawProtocol
 from archiver.fetch.private_networks import AddressGuard
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
@@ -47,13 +47,13 @@ def test_what_is_called_takes_what_it_is_given() -> None:
 
 @pytest.mark.parametrize("name", ["connection_made", "connection_lost", "data_received", "eof_received"])
 def test_the_protocol_is_told_of_bytes_by_these_names(name: str) -> None:
-    assert parameters(getattr(ResponseHandler, name)) == parameters(getattr(TapProtocol, name))
+    assert parameters(getattr(ResponseHandler, name)) == parameters(getattr(RawProtocol, name))
 
 
 def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
     async def main() -> None:
         lines = ConnectionPool(1.0, GUARD)
-        protocol = TapProtocol(asyncio.get_running_loop(), lines)
+        protocol = RawProtocol(asyncio.get_running_loop(), lines)
         assert protocol.transport is None, "a protocol no longer begins without a transport"
         assert protocol.should_close is False, "a new protocol wants to be closed"
         assert protocol._exception is None, "the place where an error would be kept has moved"
@@ -70,7 +70,7 @@ def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
         lines = ConnectionPool(5.0, GUARD)
         wire = await lines.connect(server.url("/").rstrip("/"))
         protocol = wire._protocol
-        assert isinstance(protocol, TapProtocol), "TCPConnector._factory does not make the protocols any more"
+        assert isinstance(protocol, RawProtocol), "TCPConnector._factory does not make the protocols any more"
         assert protocol._parser is None, "a parser is at work inside the connection"
         assert len(lines.alive) == 1
         wire.send(REQUEST)

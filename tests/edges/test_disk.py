@@ -13,7 +13,7 @@ from archiver.collection.crawl_log import CrawlLog, LogLine
 from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
 from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError, ShortageError
-from archiver.fetch.spool import SPARE, FileBlock, SpoolFolder, spooled
+from archiver.fetch.spool import SPARE, FileBlock, SpoolFolder, spool_pieces
 from archiver.storage import replace_file, storage
 from fixtures.mounts import mounted
 
@@ -91,15 +91,15 @@ def test_what_was_to_be_replaced_stays_and_a_draft_takes_no_room(tmp_path: Path)
 def test_the_spool(tmp_path: Path) -> None:
     """What it takes can be read back any number of times; what it does not take is said, and leaves nothing."""
     with mounted(tmp_path / "d", "64k"):
-        block = spooled(tmp_path / "d", [b"one", b"two"])
+        block = spool_pieces(tmp_path / "d", [b"one", b"two"])
         assert [b"".join(block.pieces()) for _ in range(2)] == [b"onetwo"] * 2
         assert block.head(4) == b"onet"
         with pytest.raises(ArchiveError, match=rf"{tmp_path}/d: a response cannot be spooled: the disk is full: "):
-            spooled(tmp_path / "d", [bytes(50_000)] * 2)
+            spool_pieces(tmp_path / "d", [bytes(50_000)] * 2)
         block.close()
         assert disk.free(tmp_path / "d") == 65536
     with pytest.raises(ArchiveError, match=r"d/gone: a response cannot be spooled: No such file or directory"):
-        spooled(tmp_path / "d/gone", [])
+        spool_pieces(tmp_path / "d/gone", [])
 
 
 def test_large_answers_do_not_take_the_last_descriptors(tmp_path: Path) -> None:
@@ -111,13 +111,13 @@ def test_large_answers_do_not_take_the_last_descriptors(tmp_path: Path) -> None:
         ceiling = SpoolFolder(tmp_path).ceiling
         assert taken[0] < ceiling < taken[0] + SPARE - 8
         while taken[-1] < ceiling - 1:
-            spooled(tmp_path, [b"x"]).close()
+            spool_pieces(tmp_path, [b"x"]).close()
             taken.append(os.dup(taken[0]))
         for _ in range(2):
             with pytest.raises(ShortageError, match="a response cannot be spooled: Too many open files"):
-                spooled(tmp_path, [b"x"])
+                spool_pieces(tmp_path, [b"x"])
         os.close(taken.pop())
-        spooled(tmp_path, [b"x"]).close()
+        spool_pieces(tmp_path, [b"x"]).close()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         for number in taken:

@@ -242,7 +242,7 @@ def test_tls_that_ends_without_a_word(tmp_path: Path, loop: str, *, said: bool, 
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = asyncio.get_running_loop().run_in_executor(None, serve, listener)
             async with fetching(tmp_path) as fetcher:
-                fetcher._lines._unverified[f"https://127.0.0.1:{listener.getsockname()[1]}"] = None
+                fetcher._pool._unverified[f"https://127.0.0.1:{listener.getsockname()[1]}"] = None
                 exchange = await fetcher.fetch(f"https://127.0.0.1:{listener.getsockname()[1]}/", CountingGate())
                 await serving
                 assert taken(exchange) == raw

@@ -13,7 +13,7 @@ import uvloop
 from archiver.clock import TOGETHER, SharedTimers
 from archiver.errors import ShortageError
 from archiver.fetch import client, pool
-from archiver.fetch.connection import ConnectionPool, TapProtocol
+from archiver.fetch.connection import ConnectionPool, RawProtocol
 from archiver.fetch.pool import IDLE, IdleConnections
 from archiver.fetch.private_networks import AddressGuard
 from fixtures.fetching import CountingGate, fetching, taken
@@ -129,15 +129,15 @@ def test_pauses_are_never_shorter_and_end_together(clock: Clock) -> None:
 def test_what_waits_gives_its_descriptors_to_what_is_used() -> None:
     async def main() -> None:
         lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))
-        connect = lines._straight
+        connect = lines._connect_directly
         (await lines.connect(server.url("/").rstrip("/"))).give_back(reusable=True)
 
-        async def limited(origin: str, host: str) -> tuple[TapProtocol, Callable[[], None]]:
+        async def limited(origin: str, host: str) -> tuple[RawProtocol, Callable[[], None]]:
             if lines.alive:
                 raise OSError(errno.EMFILE, "as if this process could open no more")
             return await connect(origin, host)
 
-        lines._straight = limited  # type: ignore[method-assign]
+        lines._connect_directly = limited  # type: ignore[method-assign]
         wire = await lines.connect(f"http://127.0.0.1:{other.port}")
         with pytest.raises(ShortageError):
             await lines.connect(server.url("/").rstrip("/"))
@@ -175,12 +175,12 @@ def test_a_connection_that_is_given_up_as_it_is_made_holds_nobody_up(factory: Ca
         lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))
         waiting = asyncio.create_task(lines.connect(server.url("").rstrip("/")))
 
-        class Left(TapProtocol):
+        class Left(RawProtocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
                 super().connection_made(transport)
                 waiting.cancel()
 
-        lines._tapped = partial(Left, asyncio.get_running_loop(), lines)  # type: ignore[assignment]
+        lines._new_protocol = partial(Left, asyncio.get_running_loop(), lines)  # type: ignore[assignment]
         with pytest.raises(asyncio.CancelledError):
             await waiting
         async with asyncio.timeout(300):

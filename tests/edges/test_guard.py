@@ -73,10 +73,10 @@ def test_an_address_that_is_written_as_a_seed_may_be_inside_and_no_name() -> Non
     assert chosen(guard, "other.localhost", "127.0.0.1") == REFUSED
     guard.check("10.0.0.5")
     with pytest.raises(
-        FetchError, match=r"^10\.0\.0\.9 is a private address \(RFC 1918\); --allow-private 10\.0\.0\.9"
+        FetchError, match=r"^10\.0\.0\.9 is a private address \(RFC 1918\); use --allow-private 10\.0\.0\.9"
     ):
         guard.check("10.0.0.9")
-    with pytest.raises(FetchError, match=r"--allow-private wiki\.intranet would take it$"):
+    with pytest.raises(FetchError, match=r"use --allow-private wiki\.intranet to allow it$"):
         guard.choose("wiki.intranet", results("wiki.intranet", 80, "10.0.0.9"))
     named = AddressGuard(["wiki.intranet"], ["http://wiki.intranet:8080/a"])
     assert chosen(named, "wiki.intranet.", "10.0.0.10") == ["10.0.0.10"]
@@ -96,7 +96,7 @@ def test_addresses_that_hand_out_keys_are_never_asked(address: str) -> None:
     plain = address.partition("%")[0]
     everything = ("0.0.0.0/0", "::/0", "keys.example", plain)
     guard = AddressGuard(everything, ["http://keys.example/", f"http://{literal.partition('%')[0]}/"])
-    with pytest.raises(FetchError, match="which is never asked"):
+    with pytest.raises(FetchError, match="which is never fetched"):
         guard.check(literal)
     assert chosen(guard, "keys.example", address) == REFUSED
     assert chosen(guard, "keys.example", address, "10.0.0.1") == ["10.0.0.1"]
@@ -113,7 +113,7 @@ def test_a_name_that_was_public_does_not_move_inside() -> None:
 def test_seeds_may_come_later() -> None:
     guard = AddressGuard([], [])
     assert chosen(guard, "10.0.0.1", "10.0.0.1") == REFUSED
-    guard.welcome(["http://10.0.0.1/"])
+    guard.add_seeds(["http://10.0.0.1/"])
     assert chosen(guard, "10.0.0.1", "10.0.0.1") == ["10.0.0.1"]
 
 
@@ -135,7 +135,7 @@ def test_seeds_may_come_later() -> None:
 )
 def test_secrets_go_to_the_seeds_alone(origin: str, trusted: bool) -> None:  # noqa: FBT001  a table
     guard = AddressGuard([], ["http://a.example/x", "http://www.b.example:8080/"])
-    guard.welcome(["https://www.c.example/"])
+    guard.add_seeds(["https://www.c.example/"])
     assert guard.trusts(origin) == trusted
 
 
@@ -145,7 +145,7 @@ def test_a_stranger_is_told_no_secret(tmp_path: Path) -> None:
     async def main() -> None:
         async with RawServer(otherwise=keep(ANSWER)) as server, fetching(tmp_path, header=given) as fetcher:
             taken(await fetcher.fetch(server.url(), CountingGate()))
-            fetcher._guard.welcome([server.url()])
+            fetcher._guard.add_seeds([server.url()])
             taken(await fetcher.fetch(server.url(), CountingGate()))
         stranger, friend = ([line for line in given if line.encode() in row.request] for row in server.log)
         assert (stranger, friend) == (["Accept-Language: de"], list(given))
@@ -185,11 +185,11 @@ def test_a_name_that_changes_its_address(tmp_path: Path, monkeypatch: pytest.Mon
         async with fetching(tmp_path, allow_private=("127.0.0.1",)) as fetcher:
             url = f"http://a.example:{server.port}/"
             taken(await fetcher.fetch(url, gate))
-            fetcher._lines._connector.clear_dns_cache()  # as five minutes would do
+            fetcher._pool._connector.clear_dns_cache()  # as five minutes would do
             taken(await fetcher.fetch(url, gate))  # on the connection that is there
-            fetcher._lines.distrust(f"http://a.example:{server.port}")  # this one is used no more
+            fetcher._pool.distrust(f"http://a.example:{server.port}")  # this one is used no more
             for _ in range(2):
-                with pytest.raises(FetchError, match=r"^a\.example leads inside") as caught:
+                with pytest.raises(FetchError, match=r"^a\.example resolves to a private address") as caught:
                     await fetcher.fetch(url, gate)
                 assert caught.value.failure is Failure.PRIVATE
             assert (gate.passed, names.asked) == (2, 3)
@@ -231,9 +231,11 @@ def test_the_other_end_of_a_connection_is_looked_at(
 
     async def main() -> None:
         async with fetching(tmp_path, allow_private=()) as fetcher:
-            slip(fetcher._lines)
+            slip(fetcher._pool)
             gate = CountingGate()
-            with pytest.raises(FetchError, match=r"^a\.example leads inside: 127\.0\.0\.1 is a loopback"):
+            with pytest.raises(
+                FetchError, match=r"^a\.example resolves to a private address: 127\.0\.0\.1 is a loopback"
+            ):
                 await fetcher.fetch(server.url(host="a.example"), gate)
             assert gate.passed == 0
 
@@ -271,7 +273,7 @@ def test_a_certificate_that_does_not_verify_gets_no_secret(
 
     async def main() -> None:
         async with RawServer(otherwise=keep(ANSWER), tls=True) as server, fetching(tmp_path, header=given) as fetcher:
-            fetcher._asking._guard = AddressGuard(["127.0.0.1"], [server.url()], allowed)
+            fetcher._requests._guard = AddressGuard(["127.0.0.1"], [server.url()], allowed)
             exchanges = [await fetcher.fetch(server.url(), CountingGate()) for _ in range(2)]
         for row, exchange in zip(server.log, exchanges, strict=True):
             assert "tls-unverified" in exchange.notes

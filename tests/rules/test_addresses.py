@@ -90,7 +90,7 @@ SPECIAL = {
     "fe80::1": "link-local",
     "fec0::1": "site-local",
     "ff02::1": "multicast",
-    "::ffff:127.0.0.1": "loopback address, carried in another",
+    "::ffff:127.0.0.1": "loopback address, embedded in another",
     "::ffff:10.1.2.3": "private",
     "64:ff9b::10.1.2.3": "private",
     "64:ff9b::169.254.169.254": "link-local",
@@ -207,7 +207,7 @@ def test_names_are_compared_in_one_spelling() -> None:
     ],
 )
 def test_who_is_allowed(entries: tuple[str, ...], host: str, address: str, *, taken: bool) -> None:
-    refusal = AllowedHosts.read(entries).refusal(host, ip_address(address))
+    refusal = AllowedHosts.parse(entries).refusal(host, ip_address(address))
     assert (refusal == "") is taken
     assert taken or refusal.startswith(f"{ip_address(address)} is ")
 

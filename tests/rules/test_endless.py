@@ -54,7 +54,7 @@ def head(status_line: str, fields: list[str]) -> bytes:
 def test_endless(status_line: str, fields: list[str], word: str) -> None:
     found = extent(read_head(head(status_line, fields)))
     assert found == Extent(f"endless:{word}", SAMPLE, SAMPLE_TIME)
-    assert reason([found.remark]) == f"an endless stream ({word}), of which a sample is kept"
+    assert reason([found.remark]) == f"an endless stream ({word}); a sample is stored"
 
 
 @pytest.mark.parametrize(("status_line", "fields"), FINITE.values(), ids=FINITE)
@@ -64,7 +64,7 @@ def test_finite(status_line: str, fields: list[str]) -> None:
 
 def test_audio_without_a_length_is_listened_to_for_a_while() -> None:
     found = extent(read_head(head(OK, ["Content-Type: audio/mpeg"])))
-    assert found == Extent("endless:audio", seconds=LISTENED, pace=LISTENING)
+    assert found == Extent("endless:audio", seconds=LISTENED, slow_rate=LISTENING)
 
 
 TYPES = (

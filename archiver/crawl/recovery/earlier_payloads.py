@@ -15,7 +15,7 @@ from archiver.collection.records import original_at
 from archiver.crawl.recovery.scan import IN_MEMORY, ScannedVisit
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import MAX_DOCUMENT
-from archiver.fetch.spool import MemoryBlock, spooled
+from archiver.fetch.spool import MemoryBlock, spool_pieces
 from archiver.frontier.dedup import Payloads
 from archiver.frontier.retry import Held
 from archiver.model import Exchange
@@ -94,7 +94,7 @@ def whole(found: ScannedVisit, place: tuple[str, int] | None, folder: Path, spoo
         body = _behind(stored.response.pieces(), stored.framing.head_length)
         pieces = chain((head,), body)
         large = stored.response.length > IN_MEMORY
-        block = spooled(spool, pieces) if large else MemoryBlock(b"".join(pieces))
+        block = spool_pieces(spool, pieces) if large else MemoryBlock(b"".join(pieces))
         chunked = own.framing.chunked and stored.framing.chunked
         return replace(own, response=block, framing=replace(own.framing, chunked=chunked))
     return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver.fetch.spool import FileBlock, MemoryBlock, spooled
+from archiver.fetch.spool import FileBlock, MemoryBlock, spool_pieces
 from archiver.http import Digester, read_beginning
 from archiver.model import (
     NOWHERE,
@@ -202,7 +202,7 @@ class _Visits:
     def _block(self, record: Record) -> MemoryBlock | FileBlock:
         if (record.size or 0) <= IN_MEMORY:
             return MemoryBlock(b"".join(record.pieces()))
-        return spooled(self._spool, record.pieces())
+        return spool_pieces(self._spool, record.pieces())
 
 
 def _is_single(record: Record) -> bool:
