@@ -72,7 +72,7 @@ LIFE: dict[tuple[State, Event], State] = {
 }
 
 
-LINK_OUTSIDE = 1000  # what a link outside the scope adds to `strays`; requisites in a row are always fewer
+LINK_OUTSIDE = 1000  # what a link outside the scope adds to `off_scope_hops`; requisites in a row are always fewer
 OUTSIDE = "which is outside the scope"  # ends the note of a URL that redirects there
 
 
@@ -133,7 +133,7 @@ class Claim:
     hop: Hop
     path: str
     depth: int  # links on the path; requisites, redirects and sitemaps do not count
-    strays: int  # hops since the crawl left its scope: 1 for each requisite, LINK_OUTSIDE for each link
+    off_scope_hops: int  # hops since the crawl left its scope: 1 for each requisite, LINK_OUTSIDE for each link
     tries: int  # visits already made
     via: str | None = None
     seed: str = ""  # the seed at the head of the path
@@ -152,7 +152,7 @@ class NewUrl(NamedTuple):
     hop: Hop
     path: str
     depth: int
-    strays: int
+    off_scope_hops: int
     priority: int
     held: str = ""  # the rule that holds it, and its pattern; "" where it may wait with the others
 
@@ -250,12 +250,12 @@ class Exchange:
     digests: Digests | None  # None: still to be computed, off the event loop
     peer: Peer
     started: int  # microseconds since the epoch, when the request was sent
-    took: float  # seconds from sending the request to the end of the answer
+    duration: float  # seconds from sending the request to the end of the answer
     truncated: Truncation | None = None
     interim: bytes = b""  # 1xx responses that came before the final one
     surplus: bytes = b""  # bytes that followed the end of the message on the same connection
     notes: tuple[str, ...] = ()  # what else should be known about it, in fixed words: "tls-unverified"
-    waited: float = 0.0  # seconds from sending the request to the first byte of the answer; 0: not known
+    time_to_first_byte: float = 0.0  # seconds from sending the request to the first byte of the answer; 0: not known
     lookup: Lookup | None = None  # that led to the connection, where this is the first exchange to tell of it
 
 
@@ -343,13 +343,13 @@ class Settlement(NamedTuple):
     note: str = ""  # why, for a person
     due: float = 0.0  # seconds since the epoch: when a RETRY may start
     priority: int = 0  # of a DELAY: what it goes by from now on
-    park: float = 0.0  # seconds since the epoch: not one request to this host before (Retry-After)
+    not_before: float = 0.0  # seconds since the epoch: not one request to this host before (Retry-After)
     found: tuple[NewUrl, ...] = ()
     refused: tuple[Refusal, ...] = ()
     capture: Capture | None = None
     robots: Robots | None = None
     settled: float = 0.0  # seconds since the epoch
-    took: float = 0.0
+    duration: float = 0.0
     asked: bool = True  # whether its host was asked, or it was tried to
     annotations: tuple[str, ...] = ()
     tallies: tuple[PatternTally, ...] = ()  # what the patterns of its URL have brought, with this visit

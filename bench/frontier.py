@@ -71,7 +71,7 @@ def make(path: Path, urls: int) -> None:
         db.execute("BEGIN")
         db.executemany("INSERT INTO hosts (id, key) VALUES (?, ?)", [(n, key) for n, (key, _) in enumerate(sizes, 1)])
         db.executemany(
-            "INSERT INTO urls (url, host, state, hop, path, depth, strays, priority, tries, via, seed) "
+            "INSERT INTO urls (url, host, state, hop, path, depth, off_scope_hops, priority, tries, via, seed) "
             "VALUES (?, ?, ?, 'L', ?, ?, 0, ?, ?, 1, 1)",
             rows(sizes),
         )
@@ -133,7 +133,7 @@ class Offers:
         spans = Span(at, 4000), Span(at + 4000, 400), Span(at + 4400, 600)
         digest = f"sha1:{self._chance.getrandbits(160):040X}"
         capture = Capture(claim.url, 10**15 + at, 200, "text/html", digest, 12000, 12300, self._name, *spans)
-        return Settlement(claim, Event.CAPTURE, 200, found=found, capture=capture, settled=1e9, took=0.1)
+        return Settlement(claim, Event.CAPTURE, 200, found=found, capture=capture, settled=1e9, duration=0.1)
 
 
 async def insert(path: Path, batches: int, *, anywhere: bool) -> str:

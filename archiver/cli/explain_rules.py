@@ -65,7 +65,7 @@ class RuleJudge:
         taken = self._taken(row)
         if row.state is not State.WAITING:
             return taken
-        claim = Claim(row.id, row.url, 0, row.hop, row.path, row.depth, row.strays, row.tries)
+        claim = Claim(row.id, row.url, 0, row.hop, row.path, row.depth, row.off_scope_hops, row.tries)
         inside = self._private(row.url)
         coming = refusal(self._terms, claim)
         if coming is not None and coming.event is Event.HOLD:
@@ -91,7 +91,7 @@ class RuleJudge:
         if line:
             return RuleVerdict(RuleDecision.WOULD_REFUSE, self._robots(), line)
         scope = self._settings.scope
-        rule = f"extra-hops: {scope.extra_hops}" if as_link.strays else f"scope: {scope.scope}"
+        rule = f"extra-hops: {scope.extra_hops}" if as_link.off_scope_hops else f"scope: {scope.scope}"
         return RuleVerdict(RuleDecision.WOULD_TAKE, self._home_rule(address, 1) or rule)
 
     def pace(self, address: str) -> str:
@@ -194,7 +194,7 @@ class RuleJudge:
 def _outside(row: UrlRow, scope: ScopeSettings) -> tuple[str, str]:
     """Why *row* was taken although it lies outside the scope: rule, and what that means."""
     match row.hop:
-        case Hop.LINK if row.strays >= LINK_OUTSIDE:
+        case Hop.LINK if row.off_scope_hops >= LINK_OUTSIDE:
             return f"extra-hops: {scope.extra_hops}", "a page of the crawl links to it"
         case Hop.REDIRECT if row.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}:
             return f"redirects: {scope.redirects}", "a page of the crawl redirects to it"

@@ -33,7 +33,7 @@ class LogLine(NamedTuple):
     via: str | None
     mime: str
     started: float | None  # seconds since the epoch
-    took: float
+    duration: float
     digest: str
     annotations: Sequence[str]
     source: str = ""  # the seed behind it: Heritrix's source tag
@@ -45,7 +45,7 @@ class LogLine(NamedTuple):
         start = "-"
         if self.started is not None:
             second, millis = _moment(self.started)
-            start = f"{_second(second, '%Y%m%d%H%M%S')}{millis:03}+{round(self.took * 1000)}"
+            start = f"{_second(second, '%Y%m%d%H%M%S')}{millis:03}+{round(self.duration * 1000)}"
         return (
             f"{logged} {self.status:5} {'-' if self.size is None else self.size:>10} {_word(self.url)} "
             f"{_hops(self.path)} {_word(self.via or '-')} {_type(self.mime)} {WORKER} {start} {self.digest or '-'} "

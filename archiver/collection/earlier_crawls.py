@@ -173,7 +173,7 @@ def stored_answer(file: Path, offset: int, spool: Path) -> Iterator[Exchange]:
         raise ArchiveError(f"{file}: {torn.reason} at offset {torn.offset}") from None
     try:
         _, framing = read_beginning(block.pieces())
-        yield Exchange(b"", block, framing, None, Peer(None), started=0, took=0.0)
+        yield Exchange(b"", block, framing, None, Peer(None), started=0, duration=0.0)
     finally:
         block.close()
 

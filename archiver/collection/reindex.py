@@ -115,9 +115,9 @@ def lines(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 
 def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
-    strays = ForgedRecords(file)
+    forged = ForgedRecords(file)
     for record in scan(file):
-        if not strays.is_stray(record) and not isinstance(record, DamagedRecord):
+        if not forged.is_forged(record) and not isinstance(record, DamagedRecord):
             kind = record.first("WARC-Type") or ""
             yield _RecordInFile(
                 kind,

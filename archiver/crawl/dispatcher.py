@@ -138,8 +138,8 @@ class Dispatcher:
     async def committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
         """A batch is in the frontier: hosts may have new URLs, URLs for later, or their rules."""
         for each in settlements:
-            if each.park:
-                self._schedule.park(each.claim.host, each.park)
+            if each.not_before:
+                self._schedule.park(each.claim.host, each.not_before)
             self._schedule.settled(each.claim.host, each.claim.id)
             if each.event in {Event.RETRY, Event.DELAY} or each.claim.host in self._scant:
                 self._schedule.refresh(each.claim.host)

@@ -91,7 +91,7 @@ def _as_found(each: EarlierUrl) -> tuple[Link, Claim]:
         hop=way,
         path=before,
         depth=max(0, each.depth - (hop is Hop.LINK)),
-        strays=max(0, each.strays - {Hop.REQUISITE: 1, Hop.LINK: LINK_OUTSIDE}.get(hop, 0)),
+        off_scope_hops=max(0, each.off_scope_hops - {Hop.REQUISITE: 1, Hop.LINK: LINK_OUTSIDE}.get(hop, 0)),
         tries=0,
         seed=each.seed,
     )

@@ -245,7 +245,7 @@ class Requests:
         if exchange is None:
             return
         self._schedule.received(exchange.response.length, now)
-        status, began = exchange.framing.status, now - exchange.took
+        status, began = exchange.framing.status, now - exchange.duration
         if rest := rest_after(exchange.framing, visited.claim.tries, now):
             self._schedule.park(host, now + rest)
         if status in OVERLOADED:
@@ -254,7 +254,7 @@ class Requests:
             self._schedule.strained(host, began, now, "timeout")
         elif status < ERRORS:
             page = exchange.framing.media_type in PAGES
-            self._schedule.answered(host, began, now, exchange.waited or exchange.took, page=page)
+            self._schedule.answered(host, began, now, exchange.time_to_first_byte or exchange.duration, page=page)
 
 
 def _cancel(tasks: Iterable[Task]) -> None:

@@ -23,7 +23,7 @@ FROM urls CROSS JOIN captures ON captures.url = urls.id JOIN warcs ON warcs.id =
 WHERE urls.url = ? {{}} ORDER BY timestamp DESC LIMIT ?
 """  # noqa: S608 - a constant
 ARCHIVED = """
-SELECT urls.id, urls.url, urls.path, urls.depth, urls.strays, coalesce(via.url, ''), coalesce(seed.url, '')
+SELECT urls.id, urls.url, urls.path, urls.depth, urls.off_scope_hops, coalesce(via.url, ''), coalesce(seed.url, '')
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 WHERE urls.id > ? AND urls.state = 'archived' AND urls.status < 400 AND urls.priority >= 0
 ORDER BY urls.id LIMIT ?
@@ -41,7 +41,7 @@ class EarlierUrl(NamedTuple):
     url: str
     path: str
     depth: int
-    strays: int
+    off_scope_hops: int
     via: str
     seed: str
 

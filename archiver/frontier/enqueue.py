@@ -86,7 +86,7 @@ class RecentLinks:
 
 def far(new: NewUrl) -> tuple[bool, int, int]:
     """How far the way of *new* is: by a guess it is the farthest of all."""
-    return is_guess(new.path), new.depth, new.strays
+    return is_guess(new.path), new.depth, new.off_scope_hops
 
 
 def no_better(new: NewUrl, other: NewUrl) -> bool:
@@ -95,15 +95,15 @@ def no_better(new: NewUrl, other: NewUrl) -> bool:
 
 
 KNOWN = """
-SELECT urls.url, urls.id, depth, strays, priority, urls.path, state, host
+SELECT urls.url, urls.id, depth, off_scope_hops, priority, urls.path, state, host
 FROM json_each(?) AS given JOIN urls ON urls.url = given.value
 """
 INSERT = """
-INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, strays, priority, via, seed, state, failure, note)
+INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed, state, failure, note)
 VALUES {rows}
 """  # OR ROLLBACK, here and in `settling`: then SQLite need not be able to take back a single row
 LEAD_NEARER = """
-UPDATE urls SET hop = ?, path = ?, depth = ?, strays = ?, via = ?, seed = ?
+UPDATE urls SET hop = ?, path = ?, depth = ?, off_scope_hops = ?, via = ?, seed = ?
 WHERE id = ? AND (state = 'waiting' OR hop = 'X')
 """
 REVIVE = """
@@ -132,14 +132,16 @@ def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], lis
     sooner: list[tuple[int, int]] = []
     revived: list[tuple[int, int]] = []
     idle: list[NewUrl] = []
-    for address, row, depth, strays, priority, path, state, host in db.rows(KNOWN, (json.dumps(sorted(found)),)):
+    for address, row, depth, off_scope_hops, priority, path, state, host in db.rows(
+        KNOWN, (json.dumps(sorted(found)),)
+    ):
         new, via = found.pop(address)
         waits = state == State.WAITING
         was_guess = state == State.EXCLUDED and is_guess(path) and not is_guess(new.path)
         if was_guess or (state == State.HELD and not new.held):  # something better than what named it then names it
             revived.append((row, host))
             waits = True
-        if is_nearer := far(new) < (is_guess(path), depth, strays):
+        if is_nearer := far(new) < (is_guess(path), depth, off_scope_hops):
             nearer.append(((new, via), row))
         if is_sooner := new.priority < priority:
             sooner.append((new.priority, row))
@@ -149,7 +151,7 @@ def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], lis
     db.executemany(REVIVE, [(row,) for row, _ in revived])
     db.executemany(
         LEAD_NEARER,
-        [(new.hop.value, new.path, new.depth, new.strays, via, seeds[via], row) for (new, via), row in nearer],
+        [(new.hop.value, new.path, new.depth, new.off_scope_hops, via, seeds[via], row) for (new, via), row in nearer],
     )
     db.executemany(HURRY, sooner)
     places = _insert(db, found.values(), seeds)
@@ -165,7 +167,18 @@ def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | 
     db.many(
         INSERT,
         [
-            (new.url, host, new.hop.value, new.path, new.depth, new.strays, new.priority, via, seeds[via], *_life(new))
+            (
+                new.url,
+                host,
+                new.hop.value,
+                new.path,
+                new.depth,
+                new.off_scope_hops,
+                new.priority,
+                via,
+                seeds[via],
+                *_life(new),
+            )
             for (new, via), host in zip(links, places, strict=True)
         ],
     )
@@ -214,7 +227,7 @@ def hosts_of(db: Connection, keys: Collection[str]) -> dict[str, int]:
 
 KNOWN_EARLIER = "SELECT urls.url FROM json_each(?) AS given JOIN urls ON urls.url = given.value"
 TAKE = """
-INSERT OR IGNORE INTO urls (url, host, hop, path, depth, strays, priority, via, seed)
+INSERT OR IGNORE INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed)
 VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?), (SELECT id FROM urls WHERE url = ?))
 """
 INHERIT = """
@@ -233,7 +246,15 @@ def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
     hosts = hosts_of(db, {url.origin(each.new.url) for each in recalled})
     count = 0
     for new, via, seed in recalled:
-        values = (new.url, hosts[url.origin(new.url)], new.hop.value, new.path, new.depth, new.strays, new.priority)
+        values = (
+            new.url,
+            hosts[url.origin(new.url)],
+            new.hop.value,
+            new.path,
+            new.depth,
+            new.off_scope_hops,
+            new.priority,
+        )
         count += db.execute(TAKE, (*values, via, seed)).rowcount
     return count
 

@@ -30,7 +30,7 @@ _KINDS = (  # of media types, as people call them; the first that fits
 )
 OTHERS = "others"
 _KIND = " ".join(f"WHEN {rule} THEN '{name}'" for name, rule in _KINDS)
-_SPEED = " ".join(f"WHEN took <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
+_SPEED = " ".join(f"WHEN duration <= {bound} THEN {place}" for place, bound in enumerate(SPEEDS))
 STATES = ("archived", "failed", "excluded", "waiting", "held")
 _STATE = " ".join(f"WHEN '{name}' THEN {place}" for place, name in enumerate(STATES))
 
@@ -76,7 +76,7 @@ class HostFigures(NamedTuple):
     robots: int  # of the excluded: by its robots.txt
     captures: int
     received: int
-    took: float  # seconds of all its answers together
+    duration: float  # seconds of all its answers together
     identical: int  # captures whose payload was stored already …
     identical_bytes: int  # … and what was received for them
     unmodified: int  # captures by which the server said that nothing has changed
@@ -199,7 +199,7 @@ WITH lived AS ({lived}), rules AS (
 ), denied AS (
     SELECT host, count(*) AS robots FROM urls WHERE state = 'excluded' AND failure = 'robots' GROUP BY host
 ), answered AS (
-    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took,
+    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration,
            sum({revisit} = 'identical-payload-digest') AS identical,
            sum(iif({revisit} = 'identical-payload-digest', received, 0)) AS identical_bytes,
            sum({revisit} = 'server-not-modified') AS unmodified,
@@ -210,7 +210,8 @@ SELECT key, waiting, coalesce(lived.archived, 0) - coalesce(rules.archived, 0) A
        coalesce(lived.failed, 0) - coalesce(rules.failed, 0) AS failed,
        coalesce(lived.excluded, 0) - coalesce(rules.excluded, 0) AS excluded,
        coalesce(denied.robots, 0) AS robots, coalesce(captures, 0) AS captures,
-       coalesce(answered.received, 0) AS received, coalesce(took, 0.0) AS took, coalesce(identical, 0) AS identical,
+       coalesce(answered.received, 0) AS received, coalesce(duration, 0.0) AS duration,
+       coalesce(identical, 0) AS identical,
        coalesce(identical_bytes, 0) AS identical_bytes, coalesce(unmodified, 0) AS unmodified,
        coalesce(unmodified_bytes, 0) AS unmodified_bytes
 FROM hosts LEFT JOIN lived ON lived.host = hosts.id LEFT JOIN denied ON denied.host = hosts.id
@@ -251,7 +252,7 @@ def named_hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
 def slowest_hosts(db: sqlite3.Connection, most: int) -> Iterator[HostFigures]:
     """The hosts whose answers took longest on average, at most *most*."""
     _gather_hosts(db)
-    question = "SELECT * FROM temp.host_figures WHERE captures > 0 ORDER BY took / captures DESC, key LIMIT ?"
+    question = "SELECT * FROM temp.host_figures WHERE captures > 0 ORDER BY duration / captures DESC, key LIMIT ?"
     for row in db.execute(question, (most,)):
         yield HostFigures(*row)
 

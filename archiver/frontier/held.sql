@@ -10,7 +10,7 @@ CREATE TABLE new_urls (
     hop      TEXT    NOT NULL,
     path     TEXT    NOT NULL,
     depth    INTEGER NOT NULL,
-    strays   INTEGER NOT NULL,
+    off_scope_hops   INTEGER NOT NULL,
     priority INTEGER NOT NULL,
     via      INTEGER REFERENCES urls (id),
     seed     INTEGER REFERENCES urls (id),
@@ -22,9 +22,9 @@ CREATE TABLE new_urls (
     settled  REAL,
     again    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-INSERT INTO new_urls (id, url, host, state, hop, path, depth, strays, priority, via, seed, due, tries, status, failure,
+INSERT INTO new_urls (id, url, host, state, hop, path, depth, off_scope_hops, priority, via, seed, due, tries, status, failure,
                       note, settled, again)
-SELECT id, url, host, state, hop, path, depth, strays, priority, via, seed, due, tries, status, failure,
+SELECT id, url, host, state, hop, path, depth, off_scope_hops, priority, via, seed, due, tries, status, failure,
        note, settled, again FROM urls;
 DROP TRIGGER captures_received;  -- a table cannot be renamed while a trigger names one that is not there
 DROP TABLE urls;                 -- with its indexes and triggers
@@ -71,8 +71,8 @@ UPDATE urls SET state = 'held' WHERE state = 'excluded' AND failure = 'trap' AND
 INSERT OR IGNORE INTO hosts (key) SELECT substr(url, 1, 7 + instr(substr(url, 9), '/')) FROM refusals
 WHERE substr(rule, 1, instr(rule, ':')) IN ('barren-pages:', 'pattern-budget:', 'directory-budget:', 'max-repeats:',
                                             'max-segments:', 'max-years-ahead:', 'max-url-length:');
-INSERT OR IGNORE INTO urls (url, host, state, hop, path, depth, strays, priority, via, seed, failure, note)
-SELECT refusals.url, hosts.id, 'held', 'L', above.path || 'L', above.depth + 1, above.strays, max(above.priority, 0) + 1,
+INSERT OR IGNORE INTO urls (url, host, state, hop, path, depth, off_scope_hops, priority, via, seed, failure, note)
+SELECT refusals.url, hosts.id, 'held', 'L', above.path || 'L', above.depth + 1, above.off_scope_hops, max(above.priority, 0) + 1,
        above.id, above.seed, 'trap', rule || iif(rule LIKE '%: http%', '', ': ' || hosts.key || '/*')
 FROM refusals JOIN urls AS above ON above.id = refusals.via
 JOIN hosts ON hosts.key = substr(refusals.url, 1, 7 + instr(substr(refusals.url, 9), '/'))

@@ -128,10 +128,11 @@ def come_back_as_seeds(db: Connection, seeds: Sequence[str], due: float) -> None
 
 ALL = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
 BE_A_SEED = """
-INSERT INTO urls (url, host, hop, path, depth, strays, priority, due)
+INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, due)
 VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1, ?)
-ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, strays = 0, priority = 1, via = NULL
-WHERE state = 'waiting' AND priority >= 0 AND (hop, path, depth, strays, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
+ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, off_scope_hops = 0, priority = 1, via = NULL
+WHERE state = 'waiting' AND priority >= 0
+  AND (hop, path, depth, off_scope_hops, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
 """  # what is so already is not written: at a resume nothing is to be synced for it
 HEAD_ITSELF = "UPDATE urls SET seed = id WHERE url = ? AND path = '' AND seed IS NOT id"
 COUNT = "SELECT count(url) FROM seeds"

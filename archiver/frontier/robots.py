@@ -19,7 +19,7 @@ BEFORE_ALL = -1  # the priority of rows that lead to a robots.txt
 DAY = 86_400.0  # seconds for which an answer may be used (RFC 9309 §2.4)
 
 ASK = """
-INSERT INTO urls (url, host, hop, path, depth, strays, priority) VALUES (?, ?, 'P', 'P', 0, 0, -1)
+INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) VALUES (?, ?, 'P', 'P', 0, 0, -1)
 ON CONFLICT (url) DO UPDATE SET priority = -1 WHERE state = 'waiting'
 """
 ASK_AGAIN = """
@@ -116,7 +116,7 @@ def answer(db: Connection, each: Settlement, robots: Robots, moved: dict[str, st
 def _lead_to(db: Connection, each: Settlement, target: str) -> tuple[int, float | None, Counter[int]]:
     """The row of *target*, if it can answer for robots.txt (0 if not); when it did, if that is not too long ago."""
     path = each.claim.path + Hop.REDIRECT
-    new = NewUrl(target, Hop.REDIRECT, path, depth=0, strays=0, priority=BEFORE_ALL)
+    new = NewUrl(target, Hop.REDIRECT, path, depth=0, off_scope_hops=0, priority=BEFORE_ALL)
     known = db.row("SELECT id, host, state, path, settled FROM urls WHERE url = ?", (target,))
     if known is None:
         added, _ = enqueue.add_links(db, [(new, each.claim.id)])

@@ -18,7 +18,7 @@ CREATE TABLE urls (
     hop      TEXT    NOT NULL,                     -- L E X R P M: how its via led here
     path     TEXT    NOT NULL,                     -- hop path from the seed; empty for a seed
     depth    INTEGER NOT NULL,
-    strays   INTEGER NOT NULL,
+    off_scope_hops   INTEGER NOT NULL,
     priority INTEGER NOT NULL,                     -- smaller goes first
     via      INTEGER REFERENCES urls (id),
     seed     INTEGER REFERENCES urls (id),         -- itself for a seed
@@ -78,7 +78,7 @@ CREATE TABLE captures (
     request_length  INTEGER NOT NULL,
     metadata_length INTEGER NOT NULL,
     received        INTEGER NOT NULL,              -- bytes of the response as they crossed the wire
-    took            REAL    NOT NULL,              -- seconds from sending the request to the end of the answer
+    duration            REAL    NOT NULL,              -- seconds from sending the request to the end of the answer
     truncated       TEXT    NOT NULL DEFAULT '',
     UNIQUE (warc, offset)
 ) STRICT;

@@ -64,8 +64,8 @@ UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # nobody was asked
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
-                                response_length, request_length, metadata_length, received, took, truncated, revisit,
-                                blocked)
+                                response_length, request_length, metadata_length, received, duration,
+                                truncated, revisit, blocked)
 VALUES {rows}
 """
 UPSERT_FILE = """
@@ -116,7 +116,7 @@ def settle(
     added.update(enqueue.named_meanwhile(db, given_up))
     db.executemany(
         "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
-        [(each.park, each.claim.host) for each in settlements if each.park],
+        [(each.not_before, each.claim.host) for each in settlements if each.not_before],
     )
     later = {each.claim.url for each in settlements if each.event in {Event.HOLD, Event.DELAY}}
     for address in later:
@@ -213,7 +213,7 @@ def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tup
                 capture.request.length,
                 capture.metadata.length,
                 capture.received,
-                each.took,
+                each.duration,
                 capture.truncated.value if capture.truncated else "",
                 capture.revisit.value if capture.revisit else "",
                 each.blocked,
@@ -257,11 +257,11 @@ def _name_loops(db: Connection, settlements: Iterable[Settlement]) -> None:
                 db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))
 
 
-PLACE = "INSERT INTO urls (url, host, hop, path, depth, strays, priority) VALUES (?, ?, ?, ?, ?, ?, ?)"
+PLACE = "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) VALUES (?, ?, ?, ?, ?, ?, ?)"
 IF_UNKNOWN = "ON CONFLICT (url) DO NOTHING"
 OR_SAY_MORE = """
 ON CONFLICT (url) DO UPDATE SET
-    hop = excluded.hop, path = excluded.path, depth = excluded.depth, strays = excluded.strays,
+    hop = excluded.hop, path = excluded.path, depth = excluded.depth, off_scope_hops = excluded.off_scope_hops,
     priority = excluded.priority
 WHERE state = 'waiting' AND via IS NULL AND path <> ''
 """  # a row to which nothing leads was placed by `_leader`
@@ -291,7 +291,7 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
 
 
 def _visit_row(each: Claim, host: int) -> tuple[str | int, ...]:
-    return each.url, host, each.hop.value, each.path, each.depth, each.strays, each.priority
+    return each.url, host, each.hop.value, each.path, each.depth, each.off_scope_hops, each.priority
 
 
 def _leader(each: Claim, via: str, host: int) -> tuple[str | int, ...]:

@@ -65,7 +65,7 @@ class HostAccount:
     excluded: int
     captures: int
     received: int
-    took: float  # seconds of all its answers together
+    duration: float  # seconds of all its answers together
     why: str  # a limit, asleep, retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
     until: float  # seconds since the epoch; 0 where not known
     slowed: str = ""  # how it is held back, and why, in words
@@ -236,7 +236,7 @@ _KEPT = """
 """
 _HOSTS = f"""
 WITH counted AS ({_COUNTED}), answered AS (
-    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(took) AS took
+    SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 ), rules AS (
     SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
@@ -246,7 +246,7 @@ WITH counted AS ({_COUNTED}), answered AS (
 SELECT key, waiting, coalesce(counted.archived, 0) - coalesce(rules.archived, 0),
        coalesce(counted.failed, 0) - coalesce(rules.failed, 0),
        coalesce(counted.excluded, 0) - coalesce(rules.excluded, 0),
-       coalesce(captures, 0), coalesce(answered.received, 0), coalesce(took, 0.0), parked, robots,
+       coalesce(captures, 0), coalesce(answered.received, 0), coalesce(duration, 0.0), parked, robots,
        coalesce(counted.due, 0.0), {{ways}}
 FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
 LEFT JOIN rules ON rules.host = hosts.id
@@ -266,7 +266,7 @@ def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: All
     if version >= COUNTED_SINCE:
         question = question.replace(_COUNTED, _KEPT)
     rows = db.execute(question, (limit,))
-    for key, waiting, archived, failed, excluded, captures, received, took, parked, robots, due, *learned in rows:
+    for key, waiting, archived, failed, excluded, captures, received, duration, parked, robots, due, *learned in rows:
         paused, spent, pause, *ways = learned
         slowed = throttle.slowed(ThrottleState(*ways)) if waiting else ""
         why, until = _wait(waiting=waiting, parked=parked, robots=robots, due=due, now=now)
@@ -276,7 +276,7 @@ def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: All
             why, until = f"held back by {reached}", 0.0
         if waiting and paused:
             why, until = "refuses us, paused", 0.0
-        yield HostAccount(key, waiting, archived, failed, excluded, captures, received, took, why, until, slowed)
+        yield HostAccount(key, waiting, archived, failed, excluded, captures, received, duration, why, until, slowed)
 
 
 def _wait(*, waiting: int, parked: float, robots: str, due: float, now: float) -> tuple[str, float]:

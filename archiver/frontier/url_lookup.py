@@ -35,7 +35,7 @@ class UrlRow:
     hop: Hop
     path: str
     depth: int
-    strays: int
+    off_scope_hops: int
     priority: int
     due: float
     tries: int
@@ -65,7 +65,7 @@ class StoredCapture:
     status: int
     mime: str
     received: int
-    took: float
+    duration: float
     digest: str
     file: str
     offset: int
@@ -100,7 +100,8 @@ class HostState:
 
 
 _URL = """
-SELECT urls.id, urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.strays, urls.priority, urls.due, urls.tries,
+SELECT urls.id, urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.off_scope_hops,
+       urls.priority, urls.due, urls.tries,
        urls.status, urls.failure, urls.note, coalesce(urls.settled, 0), coalesce(above.url, ''), {learned}
 FROM urls JOIN hosts ON hosts.id = urls.host LEFT JOIN urls AS above ON above.id = urls.via
 """
@@ -113,7 +114,7 @@ WITH RECURSIVE way (url, hop, path, via, step) AS (
 SELECT url, hop, path FROM way ORDER BY step DESC
 """
 _CAPTURES = """
-SELECT timestamp, captures.status, mime, received, took, payload_digest,
+SELECT timestamp, captures.status, mime, received, duration, payload_digest,
        CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, {revisit}
 FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY captures.id DESC LIMIT ?
 """

@@ -43,7 +43,7 @@ def words(allowance: Allowance, by_urls: int, hosts: int, waiting: int) -> str:
 NEVER = float("inf")
 
 CLAIM_COLUMNS = """
-SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, via.url,
+SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries, via.url,
        coalesce(seed.url, ''), urls.priority
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """

@@ -25,7 +25,7 @@ class RetryDecision:
     event: Event
     note: str = ""
     due: float = 0.0
-    park: float = 0.0
+    not_before: float = 0.0
 
 
 def pause(tries: int) -> float:
@@ -36,17 +36,19 @@ def pause(tries: int) -> float:
 def after_answer(framing: Framing, truncated: Truncation | None, tries: int, retries: int, now: float) -> RetryDecision:
     """An answer was captured on try number *tries* (the first is 0)."""
     wait, rest = retry_after(framing, now), rest_after(framing, tries, now)
-    park = now + rest if rest else 0.0
+    not_before = now + rest if rest else 0.0
     faults = f"malformed: {', '.join(framing.faults)}" if framing.faults else ""
     if framing.status in OVERLOADED:
         due = now + max(wait, pause(tries))
         event = Event.RETRY if tries < retries else Event.CAPTURE
-        return RetryDecision(event, f"overloaded: answered {framing.status}", due, park=park)
+        return RetryDecision(event, f"overloaded: answered {framing.status}", due, not_before=not_before)
     if truncated is not None:
         note = f"cut: {truncated.value}" + (f"; {faults}" if faults else "")
         again = truncated in CUT and tries < min(retries, 1)
-        return RetryDecision(Event.RETRY if again else Event.CAPTURE, note, now + pause(tries) if again else 0.0, park)
-    return RetryDecision(Event.CAPTURE, faults, park=park)
+        return RetryDecision(
+            Event.RETRY if again else Event.CAPTURE, note, now + pause(tries) if again else 0.0, not_before
+        )
+    return RetryDecision(Event.CAPTURE, faults, not_before=not_before)
 
 
 def after_rules(
@@ -61,7 +63,7 @@ def after_rules(
     if not silent or not is_patient(tries, patience):
         return told
     note = told.note or f"answered {framing.status}"
-    return RetryDecision(Event.RETRY, note, now + max(pause(tries), retry_after(framing, now)), told.park)
+    return RetryDecision(Event.RETRY, note, now + max(pause(tries), retry_after(framing, now)), told.not_before)
 
 
 def is_patient(tries: int, patience: float) -> bool:

@@ -146,8 +146,10 @@ class Scope:
             return NewUrl(self._respelled(link.url), link.hop, step.path, step.depth, 0, step.priority)
         moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
         about = self._about(link.url, moved)
-        strays = self._strays(link, parent, about)
-        beyond = link.hop is Hop.LINK and bool(strays)  # the limit of depth is one of the scope, and this is outside
+        off_scope_hops = self._off_scope_hops(link, parent, about)
+        beyond = link.hop is Hop.LINK and bool(
+            off_scope_hops
+        )  # the limit of depth is one of the scope, and this is outside
         rule = about.rule or ("" if beyond and step.rule.startswith("max-depth") else step.rule)
         if rule:
             return Refusal(link.url, rule)
@@ -157,12 +159,12 @@ class Scope:
             return Refusal(link.url, self._outside)
         if rule := self._guessing(link, parent, about):
             return Refusal(link.url, rule)
-        if strays is None:
+        if off_scope_hops is None:
             limit = f"extra-hops: {self._settings.extra_hops}" if self._settings.extra_hops else self._outside
             return Refusal(link.url, f"{limit}{_slowly(about)}")
-        if strays % LINK_OUTSIDE > self._settings.requisite_hops:
+        if off_scope_hops % LINK_OUTSIDE > self._settings.requisite_hops:
             return Refusal(link.url, f"requisite-hops: {self._settings.requisite_hops}{_slowly(about)}")
-        return NewUrl(about.url, link.hop, step.path, step.depth, strays, step.priority)
+        return NewUrl(about.url, link.hop, step.path, step.depth, off_scope_hops, step.priority)
 
     def unnamed(self, address: str, parent: Claim, *, shown: bool) -> NewUrl | None:
         """*address*, which nothing names, beside the page of *parent*, or None: the site is asked, and no other.
@@ -293,7 +295,7 @@ class Scope:
         start = parent.path.rstrip(Hop.REDIRECT)
         if link.hop is not Hop.REDIRECT or start[-1:] not in {"", Hop.LINK} or self._settings.redirects == "follow":
             return ""
-        if parent.strays >= LINK_OUTSIDE:  # it has left long ago
+        if parent.off_scope_hops >= LINK_OUTSIDE:  # it has left long ago
             return ""
         if self._settings.redirects == "seeds" and not start:
             self.welcome(((link.url, parent.seed or parent.url),))
@@ -316,39 +318,39 @@ class Scope:
         own = (moved or link.context in OF_THE_SCRIPT) and url.origin(link.url) == url.origin(parent.url)
         return "" if own else f"speculative: {self._settings.speculative}"
 
-    def _strays(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
-        """Hops since the scope was left, as `Claim.strays` has them; None where the scope may not be left."""
+    def _off_scope_hops(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
+        """Hops since the scope was left, as `Claim.off_scope_hops` has them; None where the scope may not be left."""
         match link.hop:
             case Hop.REDIRECT | Hop.PREREQUISITE:
-                return 0 if about.inside else parent.strays or self._moved_out(link, parent)
+                return 0 if about.inside else parent.off_scope_hops or self._moved_out(link, parent)
             case Hop.REQUISITE | Hop.SPECULATIVE:
                 return 0 if about.inside else self._needed_out(link, parent, about)
             case Hop.MANIFEST if self._settings.scope != "page":
                 wanted = parent.hop is Hop.MANIFEST or self._about(parent.url, True).at_home
-                return parent.strays if wanted or self._settings.scope == "any" else None
+                return parent.off_scope_hops if wanted or self._settings.scope == "any" else None
             case Hop.LINK if not about.inside:
                 return self._linked_out(parent)
             case _:
                 return 0 if about.inside else None
 
     def _needed_out(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
-        """The strays of what the document of *parent* needs; a page outside is at home on its own host."""
-        beside = parent.strays >= LINK_OUTSIDE and site(link.url) == site(parent.url)
+        """The off-scope hops of what the document of *parent* needs; a page outside is at home on its own host."""
+        beside = parent.off_scope_hops >= LINK_OUTSIDE and site(link.url) == site(parent.url)
         if about.at_home or beside:
-            return parent.strays
-        strays = parent.strays + 1
-        return strays if strays % LINK_OUTSIDE else None
+            return parent.off_scope_hops
+        off_scope_hops = parent.off_scope_hops + 1
+        return off_scope_hops if off_scope_hops % LINK_OUTSIDE else None
 
     def _linked_out(self, parent: Claim) -> int | None:
-        """The strays of a page outside that the page of *parent*, or a frame in one, links to; None: too far."""
+        """The off-scope hops of a page outside that the page of *parent*, or its frame, links to; None: too far."""
         named_by_page = parent.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK, Hop.REQUISITE}
-        if not named_by_page or parent.strays % LINK_OUTSIDE:
+        if not named_by_page or parent.off_scope_hops % LINK_OUTSIDE:
             return None
-        strays = parent.strays + LINK_OUTSIDE
-        return strays if strays <= self._settings.extra_hops * LINK_OUTSIDE else None
+        off_scope_hops = parent.off_scope_hops + LINK_OUTSIDE
+        return off_scope_hops if off_scope_hops <= self._settings.extra_hops * LINK_OUTSIDE else None
 
     def _moved_out(self, link: Link, parent: Claim) -> int:
-        """The strays of what a page of the scope has moved to: it is as far as if the page had linked there."""
+        """The off-scope hops of what a page of the scope has moved to: it is as far as if the page had linked there."""
         start = parent.path.rstrip(Hop.REDIRECT)
         page = link.hop is Hop.REDIRECT and start[-1:] in {"", Hop.LINK}
         stays = self._settings.redirects == "seeds" and not start

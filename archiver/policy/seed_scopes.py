@@ -229,14 +229,14 @@ class ScopeCache:
 
     def at(self, parent: Claim, grounds: object, year: int) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
         """What is known of links to pages, and to what pages need, in the document of *parent*: URL to verdict."""
-        if parent.strays >= LINK_OUTSIDE:  # there a verdict depends on the host of the page too
+        if parent.off_scope_hops >= LINK_OUTSIDE:  # there a verdict depends on the host of the page too
             return {}, {}
         known_grounds, known_year, places = self._now
         full = len(places) >= MOST_PLACES or sum(map(len, places.values())) >= MOST
         if known_grounds is not grounds or known_year != year or full:
             places = {}
             self._now = grounds, year, places  # all at once: another thread may ask
-        where = parent.path, parent.depth, parent.strays
+        where = parent.path, parent.depth, parent.off_scope_hops
         return places.setdefault((Hop.LINK, *where), {}), places.setdefault((Hop.REQUISITE, *where), {})
 
 

@@ -217,9 +217,9 @@ class VisitMetadata(NamedTuple):
     path: str
     hop: Hop
     depth: int
-    strays: int
+    off_scope_hops: int
     tries: int
-    took: float
+    duration: float
     via: str | None
     seed: str
     links: Links
@@ -246,9 +246,9 @@ class VisitMetadata(NamedTuple):
             path=claim.path,
             hop=claim.hop,
             depth=claim.depth,
-            strays=claim.strays,
+            off_scope_hops=claim.off_scope_hops,
             tries=claim.tries,
-            took=exchange.took,
+            duration=exchange.duration,
             via=claim.via,
             seed=claim.seed,
             links=links if links_of is None else Links(),
@@ -269,7 +269,7 @@ class VisitMetadata(NamedTuple):
         """
         known = {
             f"hop: {_last_hop(self.path).value}",
-            "strays: 0",
+            "offScopeHops: 0",
             "tries: 0",
             f"receivedLength: {len(self.unmodified)}",
         }
@@ -281,7 +281,7 @@ class VisitMetadata(NamedTuple):
     def block(self) -> bytes:
         """The metadata record's block. The first names are Heritrix's, so that its readers understand them."""
         lines = [f"via: {self.via}"] if self.via else []
-        lines += [f"hopsFromSeed: {self.path}", f"fetchTimeMs: {round(self.took * 1000)}"]
+        lines += [f"hopsFromSeed: {self.path}", f"fetchTimeMs: {round(self.duration * 1000)}"]
         if self.seed:
             lines.append(f"seed: {self.seed}")
         if self.links.charset:
@@ -289,7 +289,12 @@ class VisitMetadata(NamedTuple):
         if self.links.note:
             lines.append(f"linkExtractionNote: {self.links.note}")
         lines += [f"nofollow: {said}" for said in self.links.nofollow]
-        lines += [f"hop: {self.hop.value}", f"depth: {self.depth}", f"strays: {self.strays}", f"tries: {self.tries}"]
+        lines += [
+            f"hop: {self.hop.value}",
+            f"depth: {self.depth}",
+            f"offScopeHops: {self.off_scope_hops}",
+            f"tries: {self.tries}",
+        ]
         if self.received is not None:
             lines += [f"payloadLength: {self.payload_length}", f"receivedLength: {self.received}"]
         if self.links_of is not None:
@@ -321,7 +326,7 @@ class VisitMetadata(NamedTuple):
         if not says_all(record):
             return None
         path = record.first(_PATH) or ""
-        known = [("hop", _last_hop(path).value), ("strays", "0"), ("tries", "0")]
+        known = [("hop", _last_hop(path).value), ("offScopeHops", "0"), ("tries", "0")]
         notes = cls._of([*known, *record.fields])
         return notes if notes.received is not None else notes._replace(received=len(notes.unmodified))
 
@@ -344,9 +349,9 @@ class VisitMetadata(NamedTuple):
                 path=single["hopsFromSeed"],
                 hop=Hop(single["hop"]),
                 depth=int(single["depth"]),
-                strays=int(single["strays"]),
+                off_scope_hops=int(single["offScopeHops"]),
                 tries=int(single["tries"]),
-                took=int(single["fetchTimeMs"]) / 1000,
+                duration=int(single["fetchTimeMs"]) / 1000,
                 via=single.get("via"),
                 seed=single.get("seed", ""),
                 links=Links(tuple(links), charset, note, tuple(repeated["nofollow"])),

@@ -74,7 +74,7 @@ class ForgedRecords:
         self._ours = written_by_archiver(file)
         self._damaged = False
 
-    def is_stray(self, item: Record | DamagedRecord) -> bool:
+    def is_forged(self, item: Record | DamagedRecord) -> bool:
         """Return whether *item*, the next of the scan, may come out of the body of a damaged record."""
         if isinstance(item, DamagedRecord):
             self._damaged = True

@@ -107,10 +107,10 @@ def test_it_is_resumed_rebuilt_crawled_again_and_explained(web: RawServer, tmp_p
     told = archiver("explain", "c", web.url("/x.html", FIRST), cwd=tmp_path).stdout
     assert "extra-hops: 1" in told
     assert "extra-hops: 1" in archiver("explain", "c", web.url("/y.html", FIRST), cwd=tmp_path).stdout
-    before = rows(tmp_path / "c", "SELECT url, state, strays FROM urls ORDER BY url")
+    before = rows(tmp_path / "c", "SELECT url, state, off_scope_hops FROM urls ORDER BY url")
     (tmp_path / "c" / "crawl.db").unlink()
     assert archiver("rebuild", "c", cwd=tmp_path).returncode == ExitCode.DONE
-    assert rows(tmp_path / "c", "SELECT url, state, strays FROM urls ORDER BY url") == before
+    assert rows(tmp_path / "c", "SELECT url, state, off_scope_hops FROM urls ORDER BY url") == before
     asked = len(web.log)
     assert archiver("recrawl", "c", cwd=tmp_path).returncode == ExitCode.DONE
     assert {f"{row.host}{row.target}" for row in list(web.log)[asked:]} >= ONE

@@ -20,14 +20,15 @@ ALL = SITE.reachable | UNNAMED | {"/robots.txt"}
 OPTIONS = ("-o", "c", "--rate", "0", "--warc-size", "20000")
 # What a crawl is, without the order in which rows were made.
 URLS = """
-SELECT urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, urls.status, urls.failure,
+SELECT urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries,
+       urls.status, urls.failure,
        urls.note, via.url, seed.url, hosts.key
 FROM urls JOIN hosts ON hosts.id = urls.host LEFT JOIN urls AS via ON via.id = urls.via
 LEFT JOIN urls AS seed ON seed.id = urls.seed ORDER BY urls.url
 """
 CAPTURES = """
 SELECT urls.url, timestamp, captures.status, mime, payload_digest, payload_length, warcs.name, offset, response_length,
-       request_length, metadata_length, received, round(took, 3), truncated
+       request_length, metadata_length, received, round(duration, 3), truncated
 FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc ORDER BY warcs.name, offset
 """
 OTHERS = (

@@ -23,11 +23,12 @@ OPTIONS = ("--rate", "0", "--probe", "off", "--retries", "0", "--min-free-disk",
 MOST = 300  # bytes that a 304 may cost beside request and revisit
 TAGGED = [f"/tagged/article-{number}.html" for number in range(12)]
 PLAIN = [f"/plain/article-{number}.html" for number in range(12)]
-LINES = ("via: ", "hopsFromSeed: ", "fetchTimeMs: ", "seed: ", "hop: ", "depth: ", "strays: ", "tries: ")
+LINES = ("via: ", "hopsFromSeed: ", "fetchTimeMs: ", "seed: ", "hop: ", "depth: ", "offScopeHops: ", "tries: ")
 MORE = ("payloadLength: ", "receivedLength: ", "outlinksOf: ", "fault: ", "remark: ", "notModifiedHead: ")
 
 URLS = """
-    SELECT urls.url, urls.state, urls.status, urls.hop, urls.path, urls.depth, urls.strays, urls.tries, urls.note,
+    SELECT urls.url, urls.state, urls.status, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries,
+           urls.note,
            via.url, seeds.url
     FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seeds ON seeds.id = urls.seed
     ORDER BY urls.url

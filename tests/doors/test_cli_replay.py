@@ -44,7 +44,7 @@ def collection(tmp_path: Path) -> Path:
     with crawls.database(directory) as db:
         db.execute("INSERT INTO hosts (id, key) VALUES (1, 'http://example.org')")
         db.execute(
-            "INSERT INTO urls (id, url, host, hop, path, depth, strays, priority, seed)"
+            "INSERT INTO urls (id, url, host, hop, path, depth, off_scope_hops, priority, seed)"
             " VALUES (1, 'http://example.org/', 1, 'L', '', 0, 0, 0, 1)"
         )
         db.execute("INSERT INTO seeds VALUES (1, 0)")

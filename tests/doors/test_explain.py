@@ -303,7 +303,7 @@ def test_a_database_of_an_older_version_is_read(tmp_path: Path, said: Said) -> N
         db.executescript(script(1))
         db.execute("INSERT INTO hosts (key) VALUES ('https://a.example')")
         db.execute(
-            "INSERT INTO urls (url, host, hop, path, depth, strays, priority) "
+            "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) "
             "VALUES ('https://a.example/', 1, 'L', '', 0, 0, 1)"
         )
     before = (tmp_path / "crawl.db").read_bytes()

@@ -179,7 +179,7 @@ def test_large_crawl_is_quick(tmp_path: Path) -> None:
     with crawls.database(tmp_path) as db:
         db.executemany("INSERT INTO hosts (id, key) VALUES (?, ?)", ((n, f"http://h{n}") for n in range(1, 2001)))
         db.executemany(
-            "INSERT INTO urls (id, url, host, hop, path, depth, strays, priority, seed)"
+            "INSERT INTO urls (id, url, host, hop, path, depth, off_scope_hops, priority, seed)"
             " VALUES (?, ?, ?, 'L', 'L', 1, 0, 0, ?)",
             ((n, f"http://h{n % 2000 + 1}/{n}", n % 2000 + 1, n % 1000 + 1) for n in range(1, 100_001)),
         )

@@ -30,12 +30,13 @@ HOSTS = (
 )
 EVIL = "</script><script>alert(1)</script>'\"&<img src=x onerror=alert(2)>\x1b[31m\u202e\x00\ud800]]>"
 URL = (
-    "INSERT INTO urls (id, url, host, state, hop, path, depth, strays, priority, via, seed, status, failure, note)"
+    "INSERT INTO urls (id, url, host, state, hop, path, depth, off_scope_hops, priority, via, seed, status, failure,"
+    " note)"
     " VALUES (?, ?, 1, ?, ?, ?, ?, 0, 0, ?, 1, ?, ?, ?)"
 )
 CAPTURE = (
     "INSERT INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset, response_length,"
-    " request_length, metadata_length, received, took, truncated, revisit)"
+    " request_length, metadata_length, received, duration, truncated, revisit)"
     " VALUES (?, ?, ?, ?, '', ?, 1, ?, 1, 1, 1, ?, ?, ?, ?)"
 )
 

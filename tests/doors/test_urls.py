@@ -70,7 +70,7 @@ def test_a_host_is_no_other_whose_name_begins_so(tmp_path: Path, said: Said) -> 
             db.execute("INSERT INTO hosts (key) VALUES (?)", (name,))
             for path in ("/", "/x", "/?"):
                 db.execute(
-                    "INSERT INTO urls (url, host, hop, path, depth, strays, priority) "
+                    "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) "
                     "VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', 'L', 1, 0, 2)",
                     (f"{name}{path}", name),
                 )
@@ -85,7 +85,7 @@ def test_a_long_list_takes_no_memory_and_begins_at_once(tmp_path: Path, monkeypa
     crawls.finished(tmp_path, time.time())
     with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
         db.executemany(
-            "INSERT INTO urls (url, host, hop, path, depth, strays, priority) VALUES (?, 1, 'L', 'L', 1, 0, 2)",
+            "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) VALUES (?, 1, 'L', 'L', 1, 0, 2)",
             ((f"https://a.example/n/{number:05}",) for number in range(30_000)),
         )
     heard = _Ear()
@@ -122,7 +122,7 @@ def test_hostile_names_are_harmless_and_a_reader_may_leave(tmp_path: Path, said:
     (tmp_path / "crawl.toml").write_text(toml.render(settings("https://a.example/")))
     with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
         db.executemany(
-            "INSERT INTO urls (url, host, hop, path, depth, strays, priority, note) "
+            "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, note) "
             "VALUES (?, 1, 'L', 'L', 1, 0, 2, ?)",
             [(f"https://a.example/n/{number}", crawls.HOSTILE) for number in range(5000)],
         )

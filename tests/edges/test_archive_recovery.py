@@ -52,7 +52,7 @@ def _exchange(number: int, raw: bytes) -> Exchange:
         digests=None,
         peer=Peer("127.0.0.1"),
         started=STARTED + number,
-        took=0.25,
+        duration=0.25,
         notes=("tls-unverified",),
         surplus=b"\x00surplus",
     )
@@ -385,7 +385,7 @@ def test_a_visit_comes_back_as_it_was(tmp_path: Path) -> None:
         None,
         exchange.peer,
         exchange.started,
-        exchange.took,
+        exchange.duration,
         Truncation.DISCONNECT,
         b"HTTP/1.1 103 Early Hints\r\n\r\n",
         exchange.surplus,

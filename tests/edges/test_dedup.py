@@ -62,7 +62,7 @@ def exchange(raw: bytes, number: int = 0) -> Exchange:
         digests=None,
         peer=Peer("127.0.0.1"),
         started=STARTED + number,
-        took=0.1,
+        duration=0.1,
     )
 
 

@@ -58,7 +58,7 @@ def _deposit(url: str, body: bytes) -> PendingVisit:
         digests=None,
         peer=Peer("127.0.0.1"),
         started=STARTED,
-        took=0.25,
+        duration=0.25,
     )
     links = Links((Link(f"{VICTIM}next", Hop.LINK, "a/@href"),), "utf-8")
     return PendingVisit(Claim(1, url, 1, Hop.LINK, "", 0, 0, 0, seed=SEED), exchange, links)
@@ -198,8 +198,8 @@ def test_verify_says_that_such_records_are_not_the_files_own(wreck: Layout) -> N
     shutil.rmtree(wreck.indexes)
     report = verified([path], lambda _: None)
     assert report.counts["record-foreign"] == 3 * VISITS + 1
-    strays = [fault.url for fault in report.faults if fault.code == "record-foreign"]
-    assert all(url.startswith(VICTIM) for url in strays[1:])  # the first is the warcinfo record
+    forged = [fault.url for fault in report.faults if fault.code == "record-foreign"]
+    assert all(url.startswith(VICTIM) for url in forged[1:])  # the first is the warcinfo record
     assert sum(each.records for each in report.files) == 9  # the warcinfo record, and three visits without one response
 
 

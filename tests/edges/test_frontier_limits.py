@@ -90,14 +90,14 @@ def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
             db.executescript(database.script(version))
         db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
         db.executemany(
-            "INSERT INTO urls (url, host, hop, path, depth, strays, priority, tries) "
+            "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, tries) "
             "VALUES (?, 1, 'L', '', 0, 0, ?, ?)",
             [("http://h0.example/robots.txt", -1, 1), (SEEDS[0], 1, 2), (SEEDS[1], 1, 0), (SEEDS[2], 1, 1)],
         )
         db.execute("INSERT INTO warcs (name) VALUES ('w')")
         db.executemany(
             "INSERT INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset, "
-            "response_length, request_length, metadata_length, received, took, truncated) "
+            "response_length, request_length, metadata_length, received, duration, truncated) "
             "VALUES (?, 1, 200, '', '', 0, 1, ?, 1, 1, 1, 50, 0.0, '')",
             [(1, 10), (2, 20), (2, 30)],
         )

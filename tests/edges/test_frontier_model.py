@@ -50,7 +50,7 @@ class Row:
     id: int
     state: State
     depth: int
-    strays: int
+    off_scope_hops: int
     priority: int
     due: float = 0.0
     tries: int = 0
@@ -86,7 +86,7 @@ class FrontierMachine(RuleBasedStateMachine):
         for seed in dict.fromkeys(seeds):
             row = self.known.setdefault(seed, Row(len(self.known) + 1, State.WAITING, 0, 0, 1))
             if row.state is State.WAITING:
-                row.depth = row.strays = 0
+                row.depth = row.off_scope_hops = 0
                 row.priority = 1
 
     @rule()
@@ -104,21 +104,27 @@ class FrontierMachine(RuleBasedStateMachine):
         self.settle(chosen, found, 0.0)
         self.settle(chosen[::-1], found[::-1], 0.0)
 
-    @rule(chosen=CHOSEN, found=FOUND, park=st.sampled_from([0.0, 3.0]))
+    @rule(chosen=CHOSEN, found=FOUND, not_before=st.sampled_from([0.0, 3.0]))
     def settle(self, chosen: list[tuple[int, Event]], found: list[Found], park: float) -> None:
         """A batch; what is settled already may come again, as after a crash, and changes nothing but what it found."""
         batch = []
         links = tuple(
             NewUrl(
-                name, Hop.LINK, "L", depth, strays, priority, held=held.note(RULE, pattern_of(name)) if holds else ""
+                name,
+                Hop.LINK,
+                "L",
+                depth,
+                off_scope_hops,
+                priority,
+                held=held.note(RULE, pattern_of(name)) if holds else "",
             )
-            for name, depth, strays, priority, holds in found
+            for name, depth, off_scope_hops, priority, holds in found
         )
         names = [name for name, row in self.known.items() if row.state is State.WAITING]
         names += [name for name in list(self.known)[:2] if self.known[name].state is not State.HELD]
         for name, event in {names[number % len(names)]: event for number, event in chosen if names}.items():
             row = self.known[name]
-            claim = Claim(row.id, name, self.host_id(name), Hop.LINK, "", row.depth, row.strays, row.tries)
+            claim = Claim(row.id, name, self.host_id(name), Hop.LINK, "", row.depth, row.off_scope_hops, row.tries)
             capture = None
             if event is Event.CAPTURE and row.state is State.WAITING:
                 place = 10 * len(self.captures)
@@ -129,7 +135,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.received += 9
             due = self.now + 2
             until = self.now + park if park else 0.0
-            settlement = Settlement(claim, event, 200, due=due, park=until, found=links, capture=capture)
+            settlement = Settlement(claim, event, 200, due=due, not_before=until, found=links, capture=capture)
             batch.append(settlement._replace(priority=row.priority + 5, note=held.note(RULE, pattern_of(name))))
         if not batch:
             return
@@ -146,7 +152,7 @@ class FrontierMachine(RuleBasedStateMachine):
                     row.priority = each.priority
             if park:
                 key = url.origin(each.claim.url)
-                self.parked[key] = max(self.parked[key], each.park)
+                self.parked[key] = max(self.parked[key], each.not_before)
         assert settled.added == len(new)
         assert settled.hosts == {self.host_id(name) for name in new}
 
@@ -154,21 +160,21 @@ class FrontierMachine(RuleBasedStateMachine):
         """Put *links* into the specification, by the shortest way; which of them wait from now on."""
         best: dict[str, tuple[int, int, int, bool]] = {}
         for link in links:
-            depth, strays, priority, holds = best.get(link.url, (99, 99, 99, True))
-            depth, strays = min((depth, strays), (link.depth, link.strays))
-            best[link.url] = depth, strays, min(priority, link.priority), holds and bool(link.held)
+            depth, off_scope_hops, priority, holds = best.get(link.url, (99, 99, 99, True))
+            depth, off_scope_hops = min((depth, off_scope_hops), (link.depth, link.off_scope_hops))
+            best[link.url] = depth, off_scope_hops, min(priority, link.priority), holds and bool(link.held)
         new = []
-        for name, (depth, strays, priority, holds) in best.items():
+        for name, (depth, off_scope_hops, priority, holds) in best.items():
             row = self.known.get(name)
             if row is None:
                 state = State.HELD if holds else State.WAITING
-                self.known[name] = Row(len(self.known) + 1, state, depth, strays, priority)
+                self.known[name] = Row(len(self.known) + 1, state, depth, off_scope_hops, priority)
             if not holds and (row is None or row.state is State.HELD):  # a link that no rule holds releases the URL
                 new.append(name)
             if row is not None and row.state is State.HELD and not holds:
                 row.state, row.due, row.tries = State.WAITING, 0.0, 0
             if row is not None and row.state is State.WAITING:
-                row.depth, row.strays = min((row.depth, row.strays), (depth, strays))
+                row.depth, row.off_scope_hops = min((row.depth, row.off_scope_hops), (depth, off_scope_hops))
                 row.priority = min(row.priority, priority)
         return new
 
@@ -230,7 +236,12 @@ class FrontierMachine(RuleBasedStateMachine):
             assert [claim.url for claim in window.claims] == [name for _, _, name in ready[:4]]
             for claim in window.claims:
                 row = self.known[claim.url]
-                assert (claim.id, claim.depth, claim.strays, claim.tries) == (row.id, row.depth, row.strays, row.tries)
+                assert (claim.id, claim.depth, claim.off_scope_hops, claim.tries) == (
+                    row.id,
+                    row.depth,
+                    row.off_scope_hops,
+                    row.tries,
+                )
             assert window.later == min((r.due for r in waits.values() if r.due > self.now), default=NEVER)
             assert window.waiting == len(waits)
             assert window.spent == sum(row.tries > 0 for row in mine.values())

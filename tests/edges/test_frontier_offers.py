@@ -120,7 +120,7 @@ def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
         db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
         states = ["archived", "archived", "failed", "excluded", "waiting"]
         db.executemany(
-            "INSERT INTO urls (url, host, state, hop, path, depth, strays, priority) "
+            "INSERT INTO urls (url, host, state, hop, path, depth, off_scope_hops, priority) "
             "VALUES (?, 1, ?, 'L', '', 0, 0, 1)",
             zip(SEEDS[:5], states, strict=True),
         )

@@ -60,7 +60,7 @@ def test_a_batch_is_all_or_nothing(path: Path) -> None:
     async def act(frontier: SqliteFrontier) -> None:
         await frontier.add_seeds([SEED])
         seed = await claim(frontier, SEED)
-        good = Settlement(seed, Event.CAPTURE, 200, found=(link("http://b.example/"),), park=9e9)
+        good = Settlement(seed, Event.CAPTURE, 200, found=(link("http://b.example/"),), not_before=9e9)
         nowhere = Capture(SEED, 1, 200, "", "", 0, 0, "unknown.warc.gz", Span(0, 1), Span(1, 1), Span(2, 1))
         bad = good._replace(capture=nowhere._replace(mime=None))  # type: ignore[arg-type]
         with pytest.raises(sqlite3.IntegrityError):
@@ -389,7 +389,7 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(pa
         refused = (Refusal("http://x.example/", "scope: host"),)
         batch = [
             Settlement(robots, Event.CAPTURE, robots=Robots(200, b"")),
-            Settlement(seed, Event.RETRY, park=3.0, found=found, refused=refused),
+            Settlement(seed, Event.RETRY, not_before=3.0, found=found, refused=refused),
         ]
         await frontier.settle(batch, [FileState("w", 5, closed=False)], {1: ThrottleState(1.0, 2.0, 3.0, "503")})
         await frontier.learn([seed])

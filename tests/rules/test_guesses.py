@@ -21,8 +21,8 @@ def terms(**settings: object) -> VisitRules:
     return VisitRules(Scope(chosen, (f"{HOME}/",), str), retries=3, guesses=SpeculativeBudget(chosen))
 
 
-def claim(address: str = f"{HOME}/app.js", path: str = "E", tries: int = 0, strays: int = 0) -> Claim:
-    return Claim(7, address, 1, Hop(path[-1:] or "L"), path, 0, strays, tries)
+def claim(address: str = f"{HOME}/app.js", path: str = "E", tries: int = 0, off_scope_hops: int = 0) -> Claim:
+    return Claim(7, address, 1, Hop(path[-1:] or "L"), path, 0, off_scope_hops, tries)
 
 
 def answer(status: str, media_type: str, body: bytes = b"") -> Exchange:
@@ -129,7 +129,7 @@ def test_one_page_under_many_names_is_none() -> None:
     ],
 )
 def test_where_guesses_lead(address: str, context: str, parent: str, setting: str, rule: str) -> None:
-    at = claim(f"{parent}/app.js", strays=int(parent == CDN))
+    at = claim(f"{parent}/app.js", off_scope_hops=int(parent == CDN))
     verdict = terms(speculative=setting).scope.judge(Link(address, Hop.SPECULATIVE, context), at)
     assert (verdict.rule if isinstance(verdict, Refusal) else "") == rule
 
@@ -151,7 +151,7 @@ def test_a_guessed_page_is_a_page_to_the_scope(address: str, settings: dict[str,
     verdict = scope.judge(Link(address, Hop.SPECULATIVE, "script/page"), claim(f"{HOME}/docs/toc.js"))
     assert (verdict.rule if isinstance(verdict, Refusal) else "") == rule
     if isinstance(verdict, NewUrl) and address.endswith(".html"):
-        assert (verdict.depth, verdict.strays, verdict.priority) == (1, 0, PRIORITY_GUESS)
+        assert (verdict.depth, verdict.off_scope_hops, verdict.priority) == (1, 0, PRIORITY_GUESS)
 
 
 def test_source_maps_are_asked_for_on_wish() -> None:

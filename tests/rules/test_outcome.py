@@ -34,14 +34,14 @@ def test_an_overloaded_server_is_asked_again_later_and_later(status: int) -> Non
 
 
 def test_only_too_many_requests_is_about_the_whole_host() -> None:
-    assert retry.after_answer(answer(429), None, 1, 3, NOW).park == NOW + 4
-    assert retry.after_answer(answer(503), None, 1, 3, NOW).park == 0
+    assert retry.after_answer(answer(429), None, 1, 3, NOW).not_before == NOW + 4
+    assert retry.after_answer(answer(503), None, 1, 3, NOW).not_before == 0
 
 
 @pytest.mark.parametrize("tries", [0, 3])
 def test_retry_after_parks_the_host_even_if_the_url_is_given_up(tries: int) -> None:
     result = retry.after_answer(answer(503, ("retry-after", "120")), None, tries, 3, NOW)
-    assert result.park == NOW + 120
+    assert result.not_before == NOW + 120
     assert result.due == NOW + 120
 
 
@@ -146,7 +146,7 @@ def test_any_other_answer_for_robots_txt_is_the_last_word(status: int) -> None:
 
 def test_what_retry_after_asks_for_is_waited_for_besides() -> None:
     result = retry.after_rules(answer(503, ("retry-after", "900")), None, 0, 10.0, NOW)
-    assert (result.event, result.due, result.park) == (Event.RETRY, NOW + 900, NOW + 900)
+    assert (result.event, result.due, result.not_before) == (Event.RETRY, NOW + 900, NOW + 900)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ def scope(*seeds: str, **settings: object) -> Scope:
 
 def claim(url: str = "http://example.org/", path: str = "", **more: int) -> Claim:
     hop = Hop(path[-1]) if path else Hop.LINK
-    return Claim(1, url, 1, hop, path, more.get("depth", 0), more.get("strays", 0), 0, priority=more.get("priority", 1))
+    return Claim(
+        1, url, 1, hop, path, more.get("depth", 0), more.get("off_scope_hops", 0), 0, priority=more.get("priority", 1)
+    )
 
 
 def judged(judge: Scope, url: str, hop: Hop = Hop.LINK, parent: Claim | None = None) -> str:
@@ -140,7 +142,7 @@ def test_a_chain_ends_even_if_its_path_is_written_short() -> None:
 def test_a_redirect_out_of_scope_is_taken_but_its_links_are_not() -> None:
     judge = scope("http://example.org/")
     there = taken(judge, "http://moved.net/", Hop.REDIRECT, claim())
-    assert there.strays == 0
+    assert there.off_scope_hops == 0
     parent = claim("http://moved.net/", path="R")
     assert judged(judge, "http://moved.net/next", Hop.LINK, parent) == "scope: host"
     assert judged(judge, "http://moved.net/i.png", Hop.REQUISITE, parent) == ""
@@ -150,25 +152,35 @@ def test_a_redirect_out_of_scope_is_taken_but_its_links_are_not() -> None:
 def test_requisites_may_stray_two_hops() -> None:
     judge = scope("http://example.org/")
     style = taken(judge, "http://cdn.net/style.css", Hop.REQUISITE, claim())
-    assert style.strays == 1
-    font = taken(judge, "http://fonts.net/font.woff", Hop.REQUISITE, claim("http://cdn.net/style.css", "E", strays=1))
-    assert font.strays == 2
-    far = claim("http://fonts.net/x", "EE", strays=2)
+    assert style.off_scope_hops == 1
+    font = taken(
+        judge, "http://fonts.net/font.woff", Hop.REQUISITE, claim("http://cdn.net/style.css", "E", off_scope_hops=1)
+    )
+    assert font.off_scope_hops == 2
+    far = claim("http://fonts.net/x", "EE", off_scope_hops=2)
     assert judged(judge, "http://third.net/y", Hop.REQUISITE, far) == "requisite-hops: 2"
     assert judged(judge, "http://third.net/y.png", Hop.SPECULATIVE, far) == "speculative: site"
-    assert taken(judge, "http://fonts.net/y", Hop.REDIRECT, far).strays == 2
-    assert taken(judge, "http://example.org/y", Hop.REQUISITE, far).strays == 0
-    assert judged(judge, "http://cdn.net/page", Hop.LINK, claim("http://cdn.net/frame", "E", strays=1)) == "scope: host"
+    assert taken(judge, "http://fonts.net/y", Hop.REDIRECT, far).off_scope_hops == 2
+    assert taken(judge, "http://example.org/y", Hop.REQUISITE, far).off_scope_hops == 0
+    assert (
+        judged(judge, "http://cdn.net/page", Hop.LINK, claim("http://cdn.net/frame", "E", off_scope_hops=1))
+        == "scope: host"
+    )
 
 
 def test_requisites_on_the_seeds_own_host_are_no_strays() -> None:
     for kind in ("page", "prefix"):
         judge = scope("http://example.org/docs/a.html", scope=kind)
-        path, strays = "", 0
+        path, off_scope_hops = "", 0
         for name in ("main.css", "more.css", "fonts.css", "font.woff"):
-            new = taken(judge, f"http://www.example.org/static/{name}", Hop.REQUISITE, claim(path=path, strays=strays))
-            path, strays = new.path, new.strays
-        assert (path, strays) == ("EEEE", 0)
+            new = taken(
+                judge,
+                f"http://www.example.org/static/{name}",
+                Hop.REQUISITE,
+                claim(path=path, off_scope_hops=off_scope_hops),
+            )
+            path, off_scope_hops = new.path, new.off_scope_hops
+        assert (path, off_scope_hops) == ("EEEE", 0)
 
 
 def test_without_page_requisites() -> None:

@@ -22,8 +22,8 @@ def scope(**settings: object) -> Scope:
     return Scope(ScopeSettings(**settings), [HOME], lambda host: ".".join(host.split(".")[-2:]))  # type: ignore[arg-type]
 
 
-def claim(path: str = "", address: str = HOME, strays: int = 0) -> Claim:
-    return Claim(1, address, 1, Hop(path[-1]) if path else Hop.LINK, path, path.count("L"), strays, 0)
+def claim(path: str = "", address: str = HOME, off_scope_hops: int = 0) -> Claim:
+    return Claim(1, address, 1, Hop(path[-1]) if path else Hop.LINK, path, path.count("L"), off_scope_hops, 0)
 
 
 def judged(judge: Scope, address: str, hop: Hop = Hop.LINK, parent: Claim | None = None) -> str:
@@ -102,7 +102,7 @@ OUT = LINK_OUTSIDE
 
 
 @pytest.mark.parametrize(
-    ("path", "strays", "hop", "target", "expected"),
+    ("path", "off_scope_hops", "hop", "target", "expected"),
     [
         ("", 0, Hop.LINK, "http://other.net/", OUT),
         ("LR", 0, Hop.LINK, "http://other.net/", OUT),
@@ -123,11 +123,11 @@ OUT = LINK_OUTSIDE
         ("L", OUT, Hop.SPECULATIVE, "http://other.net/a.js", None),
     ],
 )
-def test_extra_hops(path: str, strays: int, hop: Hop, target: str, expected: int | None) -> None:
-    parent = claim(path, "http://other.net/a" if strays else HOME, strays)
+def test_extra_hops(path: str, off_scope_hops: int, hop: Hop, target: str, expected: int | None) -> None:
+    parent = claim(path, "http://other.net/a" if off_scope_hops else HOME, off_scope_hops)
     verdict = scope(extra_hops=2).judge(Link(target, hop), parent)
-    assert (verdict.strays if isinstance(verdict, NewUrl) else None) == expected
-    if strays < OUT and HOME not in target and hop is Hop.LINK:
+    assert (verdict.off_scope_hops if isinstance(verdict, NewUrl) else None) == expected
+    if off_scope_hops < OUT and HOME not in target and hop is Hop.LINK:
         assert judged(scope(), target, hop, parent) == "scope: host"
 
 
@@ -145,9 +145,11 @@ def test_hops_count_everything() -> None:
 def test_requisite_hops(most: int) -> None:
     judge = scope(requisite_hops=most)
     if most:
-        assert judged(judge, "http://cdn.net/a", Hop.REQUISITE, claim("E", strays=most - 1)) == ""
-    assert judged(judge, "http://cdn.net/a", Hop.REQUISITE, claim("E", strays=most)) == f"requisite-hops: {most}"
-    assert judged(judge, HOME + "a.css", Hop.REQUISITE, claim("E", strays=0)) == ""
+        assert judged(judge, "http://cdn.net/a", Hop.REQUISITE, claim("E", off_scope_hops=most - 1)) == ""
+    assert (
+        judged(judge, "http://cdn.net/a", Hop.REQUISITE, claim("E", off_scope_hops=most)) == f"requisite-hops: {most}"
+    )
+    assert judged(judge, HOME + "a.css", Hop.REQUISITE, claim("E", off_scope_hops=0)) == ""
 
 
 @pytest.mark.parametrize(

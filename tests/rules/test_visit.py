@@ -170,7 +170,7 @@ def test_a_chain_of_redirects_that_is_too_long_says_so() -> None:
 def test_an_overloaded_server(tries: int, event: Event) -> None:
     exchange = _answer(b"", b"Retry-After: 120\r\n", b"503 Later")
     settled = conclude(TERMS, _claim(tries=tries), exchange, Links(), NOW)
-    assert (settled.event, settled.park) == (event, NOW + 120)
+    assert (settled.event, settled.not_before) == (event, NOW + 120)
     assert settled.annotations == ((f"{tries + 1}t",) if tries else ())
 
 

@@ -245,7 +245,7 @@ class VisitAdoption:
         """As it was when it happened: the same words, at the same time."""
         told = _as_told(claim, found)
         exchange = self._whole(told, found, folder, spool) or found.exchange
-        now = exchange.started / 1e6 + exchange.took
+        now = exchange.started / 1e6 + exchange.duration
         try:
             links = self._links(told, found, exchange, folder, spool)
             return conclude(self._terms, told, exchange, links, now)._replace(capture=found.capture)
@@ -282,7 +282,9 @@ def _as_told(claim: Claim, found: ScannedVisit) -> Claim:
     if found.notes is None:
         return claim
     told = _claim(found)
-    return replace(claim, hop=told.hop, path=told.path, depth=told.depth, strays=told.strays, tries=told.tries)
+    return replace(
+        claim, hop=told.hop, path=told.path, depth=told.depth, off_scope_hops=told.off_scope_hops, tries=told.tries
+    )
 
 
 def _names(batch: list[ScannedVisit | LoneRecord], url: str) -> bool:
@@ -306,7 +308,17 @@ def _claim(found: ScannedVisit) -> Claim:
         return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
     priority = scope.priority(notes.path, notes.depth)
     return Claim(
-        0, address, 0, notes.hop, notes.path, notes.depth, notes.strays, notes.tries, notes.via, notes.seed, priority
+        0,
+        address,
+        0,
+        notes.hop,
+        notes.path,
+        notes.depth,
+        notes.off_scope_hops,
+        notes.tries,
+        notes.via,
+        notes.seed,
+        priority,
     )
 
 

@@ -244,7 +244,7 @@ def _found(
         digests=_digests(response, block, framing, notes),
         peer=Peer(response.first("WARC-IP-Address")),
         started=parse_date(response.first("WARC-Date") or ""),
-        took=notes.took if notes is not None else 0.0,
+        duration=notes.duration if notes is not None else 0.0,
         truncated=Truncation(truncated) if truncated else None,
         interim=notes.interim if notes is not None else b"",
         surplus=notes.surplus if notes is not None else b"",

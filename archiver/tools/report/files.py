@@ -164,7 +164,7 @@ def _hosts(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
 
 def _slowest(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
     for host in figures.slowest_hosts(db, SLOWEST):
-        yield host.key, f"{host.took / host.captures:.3f}", host.captures, f"{host.took:.1f}"
+        yield host.key, f"{host.duration / host.captures:.3f}", host.captures, f"{host.duration:.1f}"
 
 
 def _truncated(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:

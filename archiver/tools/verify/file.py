@@ -231,7 +231,7 @@ class _Reading:
                 self.ended = item.offset
                 return
             self._report_pending(last=False)
-            is_forged = forged.is_stray(item)
+            is_forged = forged.is_forged(item)
             if isinstance(item, DamagedRecord):
                 self._pending = item
                 if item.word == "arc" and self.records == 0:

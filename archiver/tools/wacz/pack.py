@@ -292,10 +292,10 @@ class _Packing:
         with storage(warc.path):
             file = warc.path.open("rb")
         with file, package.member(warc.place, warc.size, packed=False) as member:
-            strays = ForgedRecords(file)
+            forged = ForgedRecords(file)
             copied = _Copied(warc.path, file, member, lambda size: self._stand(before + size))
             for item in scan(cast("BinaryIO", copied)):
-                if strays.is_stray(item):
+                if forged.is_forged(item):
                     continue
                 if isinstance(item, DamagedRecord):
                     damage.append(f"{warc.path}: {item}")
