@@ -129,7 +129,7 @@ _EXPORT = command(
         ),
     ],
     ("archiver export collections/example.org --to site", "then open site/index.html"),
-    ("archiver export collections/example.org --to site --at 2026-01 --missing nothing", "as it was, offline"),
+    ("archiver export collections/example.org --to offline --at 2026-01 --missing nothing", "as it was, offline"),
 )
 
 COMMANDS = (_LS, _GET, _EXPORT)

@@ -1,23 +1,24 @@
-"""The commands of the guide, the how-to pages and the README work, in the order of reading, in one folder."""
+"""The commands that the documents and the help show work, in the order of reading, in one folder."""
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from archiver.cli.entry import archiver
 from archiver.warc.reader import read_records
 from fixtures import reference
 from fixtures.forks import Forks
-from fixtures.pages import GUIDE, HOW_TO, ExampleSite, Reader, steps
+from fixtures.pages import GUIDE, OTHERS, ExampleSite, Reader, Step, examples, steps
 
 POSTED = {"requestBody", "method"}  # a crawl sends no POST
 TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS
 
 
-def follow(reader: Reader, path: Path) -> None:
-    for step in steps(path):
+def follow(reader: Reader, these: Iterable[Step]) -> None:
+    for step in these:
         code, said = reader.types(step)
         assert code == step.code, f"{step.page}: {step.line}\n{said}"
         assert "Traceback" not in said or step.code < 0, f"{step.page}: {step.line}\n{said}"
@@ -29,7 +30,7 @@ def test_the_guide_works(tmp_path: Path, forks: Forks) -> None:
     with site.server:
         reader = Reader(tmp_path, site, forks)
         for path in GUIDE:
-            follow(reader, path)
+            follow(reader, steps(path))
         assert b"newer" in (tmp_path / "newest.html").read_bytes()
         assert b"newer" not in (tmp_path / "first.html").read_bytes()
         collection = tmp_path / f"collections/localhost_{site.server.port}"
@@ -58,13 +59,34 @@ def a_folder_with_archives(
 
 
 @pytest.mark.replay
-@pytest.mark.parametrize("path", HOW_TO, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
 def test_the_commands_of_a_page_work(
     path: Path, prepared: tuple[Path, ExampleSite], tmp_path: Path, forks: Forks
 ) -> None:
     folder, site = prepared
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    follow(Reader(tmp_path, site, forks), path)
+    follow(Reader(tmp_path, site, forks), steps(path))
+
+
+@pytest.mark.replay
+@pytest.mark.parametrize("name", archiver.commands)
+def test_the_examples_of_a_command_work(
+    name: str, prepared: tuple[Path, ExampleSite], tmp_path: Path, forks: Forks
+) -> None:
+    """Examples are alternatives: each begins without what the one before it made."""
+    folder, site = prepared
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    shutil.copyfile(tmp_path / "received.wacz", tmp_path / "example.wacz")
+    collection = tmp_path / "collections" / f"localhost_{site.server.port}"
+    if name != "crawl":
+        shutil.copytree(tmp_path / "DIR", collection)
+    reader = Reader(tmp_path, site, forks)
+    for step in examples(name, archiver.commands[name]):
+        if name == "crawl" and "--since" not in step.line:
+            shutil.rmtree(collection, ignore_errors=True)
+        for package in tmp_path.glob("localhost_*.wacz"):
+            package.unlink()
+        follow(reader, [step])
 
 
 def test_notes_to_the_tests_are_understood() -> None:
@@ -72,4 +94,4 @@ def test_notes_to_the_tests_are_understood() -> None:
         *("", "exits with 5", "the site has changed", "Ctrl+C in the middle, exits with 4"),
         *("Ctrl+C once it serves", "Ctrl+C once it serves, exits with -2"),
     }
-    assert {step.note for path in (*GUIDE, *HOW_TO) for step in steps(path)} == known
+    assert {step.note for path in (*GUIDE, *OTHERS) for step in steps(path)} == known
