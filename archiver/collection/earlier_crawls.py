@@ -24,15 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from archiver.collection.layout import Layout
+from archiver.collection.payload import stored_answer
 from archiver.collection.records import original_at, record_at, revisit_of
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import UNREAD, Read, payload, read_links
-from archiver.fetch.spool import FileBlock, MemoryBlock, spool_pieces
 from archiver.frontier.captures import CaptureRow
 from archiver.frontier.earlier import EarlierDatabase, EarlierUrl
 from archiver.frontier.port import InheritedThrottle
 from archiver.http import content_codings, read_beginning
-from archiver.model import Claim, Exchange, Framing, Links, Peer, Profile, Revisit, State, Truncation
+from archiver.model import Claim, Framing, Links, Profile, Revisit, State, Truncation
 from archiver.storage import storage
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
@@ -127,7 +127,6 @@ GONE = frozenset((404, 410))  # … of which these mean it
 CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))
 MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
 MOST_COMPARED = 64 << 20  # bytes of a decoded payload; larger ones are compared as they came
-IN_MEMORY = 1 << 20  # bytes of a stored answer; a larger one is spooled
 
 log = logging.getLogger(__name__)
 
@@ -159,23 +158,6 @@ def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: Read)
     except ArchiveError as error:
         log.warning("links of %s, which has not changed, cannot be read: %s", claim.url, error)
         return Links(note=f"{UNREAD}: not modified, and the stored answer cannot be read: {error}")
-
-
-@contextmanager
-def stored_answer(file: Path, offset: int, spool: Path) -> Iterator[Exchange]:
-    """Give the answer that is stored at *offset* of *file*. Raises `ArchiveError` if it cannot be read."""
-    block: MemoryBlock | FileBlock
-    try:
-        with record_at(file.parent, file.name, offset) as record:
-            large = (record.size or 0) > IN_MEMORY
-            block = spool_pieces(spool, record.pieces()) if large else MemoryBlock(b"".join(record.pieces()))
-    except DamagedRecord as torn:
-        raise ArchiveError(f"{file}: {torn.reason} at offset {torn.offset}") from None
-    try:
-        _, framing = read_beginning(block.pieces())
-        yield Exchange(b"", block, framing, None, Peer(None), started=0, duration=0.0)
-    finally:
-        block.close()
 
 
 class EarlierCrawls:

@@ -34,10 +34,9 @@ from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import digest_of, digest_of_pieces
 from archiver.model import FileState, Resource
 from archiver.storage import DRAFT, open_file, storage
-from archiver.warc.members import DamagedRecord
-from archiver.warc.reader import read_records
 from archiver.warc.records import FIELDS_TYPE, NewId, RecordIds, warc_fields
 from archiver.warc.resources import PLACE, Content, manifest_header, mime_of, resource_header
+from archiver.warc.warcinfo import read_warcinfo
 from archiver.warc.writer import WarcFile
 
 KIND = "-meta"  # before the ending of the file's name
@@ -234,13 +233,16 @@ def _manifest(layout: Layout, files: list[FileRow]) -> Iterator[tuple[str, str]]
     """A line for each finished WARC file: name, size, sum of its bytes, and the id of its warcinfo record."""
     for file in files:
         if file.closed:
-            yield "warc", f"{file.name} {file.committed} {file.digest or '-'} {_warcinfo(layout.archive / file.name)}"
+            yield (
+                "warc",
+                f"{file.name} {file.committed} {file.digest or '-'} {_warcinfo_id(layout.archive / file.name)}",
+            )
 
 
-def _warcinfo(path: Path) -> str:
+def _warcinfo_id(path: Path) -> str:
     try:
         with open_file(path) as file:
-            first = next(read_records(file), None)
-    except (OSError, DamagedRecord):  # verify names what is missing or damaged
+            info = read_warcinfo(file)
+    except OSError:  # verify reports missing files
         return "-"
-    return "-" if first is None or first.type != "warcinfo" else first.first("WARC-Record-ID") or "-"
+    return "-" if info is None else info.record_id or "-"

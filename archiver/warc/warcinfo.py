@@ -15,8 +15,38 @@ from archiver.warc.records import says_all
 
 LOOK = 12  # records looked at to tell whether this program wrote a file
 
-_SOFTWARE = b"software: archiver/"
-_NOTES = (b"hopsFromSeed: ", b"\r\nstrays: ")  # in the metadata record of each of our visits that has one
+_SOFTWARE = "archiver/"  # begins the software field of a WARC that this program wrote
+_NOTES = (b"hopsFromSeed: ", b"\r\noffScopeHops: ")  # in the metadata record of each of our visits that has one
+
+
+@dataclass(frozen=True, slots=True)
+class Warcinfo:
+    """A whole warcinfo record."""
+
+    record_id: str
+    fields: tuple[tuple[str, str], ...]
+    length: int  # bytes in the file; 0 if the record shares its gzip member with others
+
+    @property
+    def by_archiver(self) -> bool:
+        """True if this program wrote the record."""
+        return any(name == "software" and value.startswith(_SOFTWARE) for name, value in self.fields)
+
+
+def read_warcinfo(file: BinaryIO) -> Warcinfo | None:
+    """Return the warcinfo record at the beginning of *file*; None if it has none that is whole."""
+    first = next(scan(file), None)
+    return warcinfo_of(first) if isinstance(first, Record) else None
+
+
+def warcinfo_of(record: Record) -> Warcinfo | None:
+    """Return *record* as a warcinfo; None if it is another record, or not whole."""
+    block = block_of(record) if record.type == "warcinfo" else None
+    if block is None:
+        return None
+    pairs = (line.partition(": ") for line in block.decode(errors="replace").split("\r\n"))
+    fields = tuple((name, value) for name, colon, value in pairs if colon)
+    return Warcinfo(record.first("WARC-Record-ID") or "", fields, record.length or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +83,12 @@ def written_by_archiver(file: BinaryIO) -> bool:
     for record in islice(scan(file), LOOK):
         if isinstance(record, DamagedRecord) or record not in ours:
             continue
+        if record.type == "warcinfo":
+            info = warcinfo_of(record)
+            if info is not None and info.by_archiver:
+                return True
+            continue
         block = block_of(record) or b""
-        if record.type == "warcinfo" and _SOFTWARE in block:
-            return True
         if record.type == "metadata" and all(word in block for word in _NOTES):
             return True
         if says_all(record):
@@ -83,15 +116,6 @@ class ForgedRecords:
             return self._ours and (item.type == "warcinfo" or item.first("WARC-Warcinfo-ID") not in self._known)
         self._known.add(_id_of(item))  # files that were put behind each other have several
         return False
-
-
-def described(file: BinaryIO) -> list[tuple[str, str]]:
-    """Return the fields of the warcinfo record at the beginning of *file*; none if it has no such record."""
-    first = next(scan(file), None)
-    if not isinstance(first, Record) or first.type != "warcinfo":
-        return []
-    lines = (block_of(first) or b"").decode(errors="replace").split("\r\n")
-    return [(name, value) for name, colon, value in (line.partition(": ") for line in lines) if colon]
 
 
 def block_of(record: Record) -> bytes | None:

@@ -9,13 +9,13 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from archiver.collection.earlier_crawls import MOST_ASKED, rounds, stored_answer
+from archiver.collection.earlier_crawls import MOST_ASKED, rounds
 from archiver.collection.layout import Layout
+from archiver.collection.payload import hold_block, stored_answer
 from archiver.collection.records import original_at
-from archiver.crawl.recovery.scan import IN_MEMORY, ScannedVisit
+from archiver.crawl.recovery.scan import ScannedVisit
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import MAX_DOCUMENT
-from archiver.fetch.spool import MemoryBlock, spool_pieces
 from archiver.frontier.dedup import Payloads
 from archiver.frontier.retry import Held
 from archiver.model import Exchange
@@ -93,8 +93,7 @@ def whole(found: ScannedVisit, place: tuple[str, int] | None, folder: Path, spoo
     with suppress(ArchiveError), stored_answer(folder / place[0], place[1], spool) as stored:
         body = _behind(stored.response.pieces(), stored.framing.head_length)
         pieces = chain((head,), body)
-        large = stored.response.length > IN_MEMORY
-        block = spool_pieces(spool, pieces) if large else MemoryBlock(b"".join(pieces))
+        block = hold_block(pieces, stored.response.length, spool)
         chunked = own.framing.chunked and stored.framing.chunked
         return replace(own, response=block, framing=replace(own.framing, chunked=chunked))
     return None

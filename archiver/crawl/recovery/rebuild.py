@@ -24,7 +24,7 @@ from archiver.crawl.recovery.recover import VisitAdoption, finished, mended, our
 from archiver.crawl.visit import VisitRules
 from archiver.frontier.port import Frontier
 from archiver.storage import OPEN, open_file, storage
-from archiver.warc.warcinfo import described
+from archiver.warc.warcinfo import read_warcinfo
 
 Tell = Callable[[int, int, int], None]  # files done, files in all, visits so far
 
@@ -81,7 +81,8 @@ def settings_text(paths: Iterable[Path]) -> str:
     """The text of a crawl.toml as the newest of *paths* tells it in its warcinfo record; "" where none does."""
     for path in sorted(paths, key=lambda path: path.name, reverse=True):
         with storage(path), open_file(path) as file:
-            fields = described(file)
+            info = read_warcinfo(file)
+        fields = () if info is None else info.fields
         values = _settings(value for name, value in fields if name == "setting")
         seeds = [value for name, value in fields if name == "seed"]
         if headers := values.pop("header", None):

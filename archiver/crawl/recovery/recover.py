@@ -38,7 +38,7 @@ from archiver.policy import scope
 from archiver.storage import OPEN, is_bare, open_file, storage, sync_folder
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import scan
-from archiver.warc.warcinfo import described, written_by_archiver
+from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
 
 
 def finished(path: Path, name: str) -> FileState:
@@ -186,7 +186,8 @@ def _seeds(layout: Layout) -> frozenset[str]:
 def _tells(path: Path, seeds: frozenset[str]) -> bool:
     """Whether the WARC at *path* says that it belongs to a crawl of one of *seeds*."""
     with suppress(OSError), open_file(path) as file:
-        return any(name == "seed" and value in seeds for name, value in described(file))
+        info = read_warcinfo(file)
+        return info is not None and any(name == "seed" and value in seeds for name, value in info.fields)
     return False
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from archiver.fetch.spool import FileBlock, MemoryBlock, spool_pieces
+from archiver.collection.payload import hold_block
+from archiver.fetch.spool import FileBlock, MemoryBlock
 from archiver.http import Digester, read_beginning
 from archiver.model import (
     NOWHERE,
@@ -32,7 +33,6 @@ from archiver.warc.records import VisitMetadata, parse_date, profile_of, says_al
 from archiver.warc.resources import resource_of
 from archiver.warc.warcinfo import Membership, block_of, membership
 
-IN_MEMORY = 1 << 20  # bytes of a block; a larger one is spooled
 ALGORITHMS = frozenset(("sha1", "sha256"))
 
 NO_VISIT = "records that belong to no visit"
@@ -200,9 +200,7 @@ class _Visits:
         return None, b""
 
     def _block(self, record: Record) -> MemoryBlock | FileBlock:
-        if (record.size or 0) <= IN_MEMORY:
-            return MemoryBlock(b"".join(record.pieces()))
-        return spool_pieces(self._spool, record.pieces())
+        return hold_block(record.pieces(), record.size or 0, self._spool)
 
 
 def _is_single(record: Record) -> bool:

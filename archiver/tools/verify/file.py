@@ -8,7 +8,6 @@ header is a constant, and the bits after the deflate data are zero. A change tha
 undetected, such as another distance inside a run of one byte.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, redirect_stderr
 from dataclasses import dataclass
@@ -27,9 +26,9 @@ from archiver.tools.verify.inventory import InventoryWriter, connect, text
 from archiver.tools.verify.record_checks import BlockCheck, Finding, field_findings
 from archiver.warc import writer
 from archiver.warc.members import DamagedRecord
-from archiver.warc.reader import Record, read_records, scan
+from archiver.warc.reader import Record, scan
 from archiver.warc.records import says_all
-from archiver.warc.warcinfo import ForgedRecords
+from archiver.warc.warcinfo import ForgedRecords, read_warcinfo
 
 HEADER = writer.HEADER
 TRAILER = 8  # CRC and length
@@ -118,7 +117,6 @@ def read_arc(file: BinaryIO, name: str, findings: Findings) -> int:
 STEP = 1 << 20  # bytes of blocks between two progress reports
 
 _CUT = frozenset({"gzip-cut", "header-cut", "block-cut", "record-cut"})
-_OURS = re.compile(rb"^software: archiver/", re.MULTILINE)
 _VISIT_ENDS = ("metadata", "warcinfo", "resource")  # the record types after which a file of this program may end
 
 
@@ -180,14 +178,8 @@ def _is_from_archiver(file: BinaryIO) -> bool:
     One of the first two headers is enough, because a byte of the other may have changed. Other compressors write other
     headers.
     """
-    try:
-        for record in read_records(file):
-            said = sum(_OURS.search(piece) is not None for piece in record.pieces())
-            begin = (0, record.length or 0)
-            return record.type == "warcinfo" and said > 0 and any(begins_as_written(file, place) for place in begin)
-    except DamagedRecord:
-        pass  # the scan reports it
-    return False
+    info = read_warcinfo(file)
+    return info is not None and info.by_archiver and any(begins_as_written(file, place) for place in (0, info.length))
 
 
 class _Reading:

@@ -28,11 +28,12 @@ from typing import Any, Protocol, Self, TypeVar
 from isal import isal_zlib
 
 from archiver import extract
+from archiver.collection.payload import stored_exchange
 from archiver.extract import page_title
 from archiver.extract.exchange import PAGES, charset, charset_of, payload
 from archiver.fetch.spool import MemoryBlock
 from archiver.http import beginning, read_beginning
-from archiver.model import Exchange, Framing, Hop, Peer
+from archiver.model import Framing, Hop
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
 from archiver.warc.records import parse_date, target_of
@@ -173,7 +174,7 @@ class Finder:
         if page is None or not (page.html or not framing.media_type):
             return page
         stored += beginning(record.pieces(), MOST_STORED)
-        exchange = Exchange(b"", MemoryBlock(stored), framing, None, Peer(None), page.timestamp, 0.0)
+        exchange = stored_exchange(MemoryBlock(stored), framing)
         body, _ = payload(exchange, page_title.MOST_BYTES)
         return self._read(record, page, extract.Document(address, framing.media_type, charset(framing), body))
 
