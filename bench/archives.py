@@ -1,6 +1,6 @@
-"""What a crawl's WARC files hold, read by code of its own.
+"""Read what a crawl's WARC files hold, with independent code.
 
-A figure counts only where the crawl was complete.
+A figure counts only if the crawl was complete.
 """
 
 import gzip
@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 BLOCK = 1 << 20
-LEVEL = 6  # of gzip, to compare sizes with
+LEVEL = 6  # gzip level for the comparison of sizes
 
 
 class Record(NamedTuple):
-    """One record: its head, how long its block is, and how that begins."""
+    """A record: its head, the length of its block, and the start of the block."""
 
     head: bytes
     length: int
     begins: bytes
 
     def field(self, name: bytes) -> str:
-        """A field of the head; empty where there is none. wget puts addresses into angle brackets."""
+        """Return a field of the head, or "" if it is missing. wget puts addresses in angle brackets."""
         for line in self.head.split(b"\r\n"):
             found, _, value = line.partition(b":")
             if found.lower() == name.lower():
@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 def records(path: Path) -> Iterator[Record]:
-    """Each whole record of a compressed WARC file; a torn end, as a stopped client leaves it, is passed over."""
+    """Yield each whole record of a compressed WARC file; skip a torn end, as a stopped client leaves it."""
     with gzip.open(path, "rb") as file:
         try:
             while head := _head(file):
@@ -58,12 +58,12 @@ def _head(file: gzip.GzipFile) -> bytes:
 
 
 def warcs(folder: Path) -> list[Path]:
-    """All WARC files below a folder, finished or not."""
+    """Return all WARC files below *folder*, finished or not."""
     return sorted(path for path in folder.rglob("*.warc.gz*") if path.is_file())
 
 
 def fetched(folder: Path) -> set[str]:
-    """The URLs that were answered with 200; of HTTrack, which writes no WARC, from the list beside its cache."""
+    """Return the URLs answered with 200; HTTrack writes no WARC, so its list is read from its cache."""
     found = set()
     for path in folder.glob("out/hts-cache/new.txt"):
         rows = (line.split("\t") for line in path.read_text(errors="replace").splitlines())
@@ -77,7 +77,7 @@ def fetched(folder: Path) -> set[str]:
 
 
 def missing(folder: Path, wanted: Sequence[str]) -> str:
-    """Why a crawl in *folder* was not complete: empty where all that is *wanted* was fetched, and nothing else."""
+    """Return why the crawl in *folder* was incomplete, or "" if it fetched all of *wanted* and nothing else."""
     found = fetched(folder)
     absent, more = sorted(set(wanted) - found), sorted(found - set(wanted))
     if absent:
@@ -86,12 +86,12 @@ def missing(folder: Path, wanted: Sequence[str]) -> str:
 
 
 def megabytes(folder: Path) -> float:
-    """The size of all WARC files."""
+    """Return the size of all WARC files."""
     return sum(path.stat().st_size for path in warcs(folder)) / 1e6
 
 
 def by_gzip(folder: Path) -> float:
-    """What gzip would make of the same records, each by itself, in megabytes."""
+    """Return the size in megabytes of the same records compressed one by one with gzip."""
     total = 0
     for path in warcs(folder):
         with gzip.open(path, "rb") as file:

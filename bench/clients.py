@@ -1,6 +1,6 @@
-"""Who is measured: the command of each client, and whether it is there.
+"""The measured clients: the command of each, and a check that it is installed.
 
-Clients that are Python programs of others run in the interpreter that BENCH_PYTHON names, by default this one.
+Clients that are other projects' Python programs run in the interpreter that BENCH_PYTHON names, by default this one.
 """
 
 import os
@@ -15,13 +15,13 @@ from pathlib import Path
 OURS = "archiver"
 PEERS = Path(__file__).parent / "peers"
 UNLIMITED = ("--rate", "0", "--min-free-disk", "0", "-q")
-AT_ONCE = 16  # connections, where a client may have several
+AT_ONCE = 16  # connections, if a client can have several
 SLOTS = 4  # places for visits of ours for each connection
 
 
 @dataclass(frozen=True)
 class Client:
-    """Somebody who crawls from a seed with so many connections, and leaves WARC files where it is started."""
+    """A crawler that starts from a seed with so many connections and leaves WARC files in its working directory."""
 
     name: str
     needs: str  # what to install for it
@@ -31,37 +31,37 @@ class Client:
 
 
 def others() -> str:
-    """The interpreter of the other Python programs."""
+    """Return the interpreter of the other Python programs."""
     return os.environ.get("BENCH_PYTHON", sys.executable)
 
 
 @cache
 def has(*modules: str) -> bool:
-    """Whether that interpreter can import all of these."""
+    """Return True if that interpreter can import all of these."""
     command = [others(), "-c", f"import {', '.join(modules)}"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def archiver(*seeds: str, at_once: int = AT_ONCE, options: Sequence[str] = ()) -> list[str]:
-    """Our own command, in this interpreter, as polite as the server allows and no more."""
-    places = SLOTS * at_once  # a visit keeps its place until it is committed, when its connection is free long since
+    """Return our own command in this interpreter, as fast as the server allows."""
+    places = SLOTS * at_once  # a visit keeps its place until it is committed, long after its connection is free
     concurrency = ("--host-concurrency", str(at_once), "--concurrency", str(places))
     return [sys.executable, "-m", "archiver", "crawl", *seeds, "-o", "out", *UNLIMITED, *concurrency, *options]
 
 
 def wget(seed: str, at_once: int) -> list[str]:
-    """wget has one connection."""
+    """Return the command of wget, which has one connection."""
     archive = ("--warc-file=out", "--warc-cdx", "--delete-after", "--no-directories")
     return ["wget", "-q", "-r", "-l", "inf", "-p", *archive, seed]
 
 
 def scrapy(seed: str, at_once: int) -> list[str]:
-    """A spider of few lines that follows all links and requisites, with a WARC pipeline and a JOBDIR."""
+    """Return the command of a short Scrapy spider that follows all links, with a WARC pipeline and a JOBDIR."""
     return [others(), str(PEERS / "spider.py"), seed, str(at_once)]
 
 
 def httrack(seed: str, at_once: int) -> list[str]:
-    """HTTrack writes files and its own cache, no WARC."""
+    """Return the command of HTTrack, which writes files and its own cache, no WARC."""
     limits = ("--max-rate=0", "--connection-per-second=0", "--disable-security-limits")
     return ["httrack", seed, "-O", "out", "-q", "-r99", "--near", f"--sockets={at_once}", *limits]
 
@@ -74,7 +74,7 @@ CLIENTS = {
             "apt-get install wget",
             lambda: shutil.which("wget") is not None,
             wget,
-            good=(0, 8),  # 8: some URL was answered with an error, and robots.txt is
+            good=(0, 8),  # 8: a URL was answered with an error, as robots.txt is
         ),
         Client("scrapy", "pip install scrapy warcio", lambda: has("scrapy", "warcio"), scrapy),
         Client("httrack", "apt-get install httrack", lambda: shutil.which("httrack") is not None, httrack),
@@ -84,7 +84,7 @@ CLIENTS = {
 
 
 def chosen(names: Sequence[str]) -> list[Client]:
-    """The clients of these names that are here, ours last; the others are named on standard error."""
+    """Return the installed clients of these names, ours last; name the others on standard error."""
     found = []
     for name in (*names, OURS):
         client = CLIENTS[name]

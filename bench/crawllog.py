@@ -1,4 +1,4 @@
-"""The log of a crawl, as far as the benchmarks need it: what was asked for, from when to when."""
+"""Read what the benchmarks need from a crawl log: the requests, with start and end."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Asked(NamedTuple):
-    """One visit; times are seconds since 1970."""
+    """A visit; times are seconds since 1970."""
 
     url: str
     status: str
@@ -16,7 +16,7 @@ class Asked(NamedTuple):
 
 
 def requests(log: Path) -> Iterator[Asked]:
-    """Each visit whose times are known, in the order in which they were done."""
+    """Yield each visit with known times, in the order of completion."""
     for line in log.read_text(errors="replace").splitlines() if log.exists() else ():
         fields = line.split()
         moment, _, took = fields[8].partition("+")  # as 20260102030405678+90: milliseconds, both

@@ -1,10 +1,11 @@
-"""How fast links are found, beside what others use for it: `python bench/extraction.py [FOLDER]`.
+"""Compare the speed of link extraction with other libraries: `python bench/extraction.py [FOLDER]`.
 
-On one core, in one process, on the same bytes: the pages and style sheets below FOLDER (by default Python's manual
-as Debian packages it), and sitemaps made here. Each peer does what is nearest to our work: it decodes the bytes,
-collects every a[href], area[href], link[href], img[src] and script[src], and joins them with the page's address; of
-style sheets url() and @import; of sitemaps the addresses. Ours reads all else that a page names too. Prints medians of
-CPU time over the rounds; a peer that is not installed is named and left out.
+Everything runs on one core, in one process, on the same bytes: the pages and style sheets below FOLDER (by default
+Python's manual as Debian packages it), and sitemaps made here. Each peer does the work nearest to ours. It decodes
+the bytes, collects every a[href], area[href], link[href], img[src] and script[src], and joins them with the page's
+address. In style sheets it reads url() and @import, in sitemaps the addresses. Ours also extracts everything else
+that a page names. The program prints medians of CPU time over the rounds. Peers that are not installed are named and
+left out.
 """
 
 import argparse
@@ -36,7 +37,7 @@ Read = Callable[[str, bytes], Iterable[str]]
 
 @dataclass(frozen=True)
 class Corpus:
-    """Bodies of one media type, by their addresses."""
+    """Bodies of one media type, by address."""
 
     name: str
     media_type: str
@@ -49,12 +50,12 @@ class Corpus:
 
 
 def ours(media_type: str) -> Read:
-    """What this project does."""
+    """Return the reader of this project."""
     return lambda url, body: [link.url for link in links(Document(url, media_type, None, body)).links]
 
 
 def scrapy_pages() -> Read:
-    """Scrapy's LinkExtractor, told to take pictures, styles and scripts too, and files of any name."""
+    """Return Scrapy's LinkExtractor, set to accept pictures, styles, scripts and all file names."""
     response, extractor = import_module("scrapy.http"), import_module("scrapy.linkextractors")
     extract = extractor.LinkExtractor(
         tags=("a", "area", "link", "img", "script"), attrs=("href", "src"), deny_extensions=[]
@@ -63,7 +64,7 @@ def scrapy_pages() -> Read:
 
 
 def soup_pages(parser: str) -> Callable[[], Read]:
-    """BeautifulSoup on one of its parsers."""
+    """Return a reader with BeautifulSoup on one of its parsers."""
 
     def make() -> Read:
         soup = import_module("bs4").BeautifulSoup
@@ -81,7 +82,7 @@ def soup_pages(parser: str) -> Callable[[], Read]:
 
 
 def selectolax_pages() -> Read:
-    """selectolax, on its faster engine."""
+    """Return a reader with selectolax, on its faster engine."""
     parser = import_module("selectolax.lexbor").LexborHTMLParser
 
     def read(url: str, body: bytes) -> list[str]:
@@ -92,7 +93,7 @@ def selectolax_pages() -> Read:
 
 
 def tinycss2_sheets() -> Read:
-    """tinycss2's tokens; Scrapy and the others do not read style sheets."""
+    """Return a reader with tinycss2's tokens; Scrapy and the others do not read style sheets."""
     tinycss2 = import_module("tinycss2")
 
     def read(url: str, body: bytes) -> list[str]:
@@ -112,19 +113,19 @@ def tinycss2_sheets() -> Read:
 
 
 def scrapy_sitemaps() -> Read:
-    """What Scrapy's SitemapSpider does with a sitemap: it makes a request of each entry, which mends its URL."""
+    """Return the reader of Scrapy's SitemapSpider: it makes a request of each entry, which normalizes the URL."""
     sitemap, request = import_module("scrapy.utils.sitemap").Sitemap, import_module("scrapy.http").Request
     return lambda _, body: [request(entry["loc"]).url for entry in sitemap(body)]
 
 
 def soup_sitemaps() -> Read:
-    """BeautifulSoup on lxml's parser for XML."""
+    """Return a reader with BeautifulSoup on lxml's XML parser."""
     soup = import_module("bs4").BeautifulSoup
     import_module("lxml")
     return lambda url, body: [urljoin(url, tag.get_text()) for tag in soup(body, "lxml-xml").find_all("loc")]
 
 
-PEERS: dict[str, dict[str, tuple[str, Callable[[], Read]]]] = {  # by corpus and name: what to install, and how it reads
+PEERS: dict[str, dict[str, tuple[str, Callable[[], Read]]]] = {  # by corpus and name: what to install, and the reader
     "HTML": {
         RIVAL: ("scrapy", scrapy_pages),
         "BeautifulSoup, lxml": ("beautifulsoup4 lxml", soup_pages("lxml")),
@@ -140,7 +141,7 @@ PEERS: dict[str, dict[str, tuple[str, Callable[[], Read]]]] = {  # by corpus and
 
 
 def corpora(folder: Path, most: int) -> list[Corpus]:
-    """At most so many pages, evenly from the whole folder, all its style sheets, and sitemaps of its pages."""
+    """Return at most so many pages, spread evenly over the folder, all its style sheets, and sitemaps of its pages."""
     pages = sorted(folder.rglob("*.html"))
     names = [BASE + path.relative_to(folder).as_posix() for path in pages]
     chosen = list(zip(names, pages, strict=True))[:: max(1, -(-len(pages) // most))]
@@ -153,7 +154,7 @@ def corpora(folder: Path, most: int) -> list[Corpus]:
 
 
 def sitemap(names: Sequence[str], part: int) -> bytes:
-    """A sitemap whose entries are *names*, again and again, each with a query of its own."""
+    """Return a sitemap that repeats *names*, each with another query."""
     entries = "\n".join(
         f"<url><loc>{names[number % len(names)]}?part={part}&amp;n={number}</loc><lastmod>2024-01-31</lastmod></url>"
         for number in range(ENTRIES)
@@ -163,7 +164,7 @@ def sitemap(names: Sequence[str], part: int) -> bytes:
 
 
 def readers(corpus: Corpus) -> dict[str, Read]:
-    """Who can read *corpus* here; the others are named on standard error."""
+    """Return the installed readers of *corpus*; name the others on standard error."""
     found = {OURS: ours(corpus.media_type)}
     for name, (packages, make) in PEERS[corpus.name].items():
         try:
@@ -174,7 +175,7 @@ def readers(corpus: Corpus) -> dict[str, Read]:
 
 
 def seconds(read: Read, corpus: Corpus) -> tuple[float, int]:
-    """CPU time for the whole *corpus*, and how many other URLs each body has."""
+    """Return the CPU time for the whole *corpus* and the number of other URLs in each body."""
     gc.collect()
     began = time.process_time()
     results = [(url, list(read(url, body))) for url, body in corpus.bodies]
@@ -183,12 +184,12 @@ def seconds(read: Read, corpus: Corpus) -> tuple[float, int]:
 
 
 def elsewhere(url: str, found: Iterable[str]) -> set[str]:
-    """Those of *found* that lead to other addresses on the web: anchors within the page and the like do not count."""
+    """Return those of *found* that lead to other web addresses; anchors within the page do not count."""
     return {address for address in (urldefrag(each).url for each in found) if address.startswith("http")} - {url}
 
 
 def measure(corpus: Corpus, rounds: int) -> None:
-    """Let each reader read *corpus* in turn, round by round, and print what came of it."""
+    """Let the readers read *corpus* in turn, round by round, and print the results."""
     known = readers(corpus)
     times: dict[str, list[float]] = {name: [] for name in known}
     found: dict[str, int] = {}

@@ -1,10 +1,9 @@
-"""What a frontier with many URLs costs: inserting links, windows, hosts that are due, and a resume.
+"""Measure a frontier with many URLs: inserting links, refilling, finding due hosts, and a resume.
 
     python bench/frontier.py --urls 10000000 --directory /var/tmp/frontier
 
-Makes DIRECTORY/crawl.db once (some minutes for ten million URLs, 2 GB), and prints a table. Everything goes through
-the frontier as a crawl uses it, with every commit synced. CPU time is that of
-all threads.
+It makes DIRECTORY/crawl.db once (some minutes for ten million URLs, 2 GB) and prints a table. Everything goes through
+the frontier as in a crawl, with every commit synced. CPU time is that of all threads.
 """
 
 import argparse
@@ -21,7 +20,7 @@ from time import monotonic, process_time
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Settlement, Span
 
-BATCH, LINKS, NEW = 64, 35, 3.5  # visits that are committed together, links of a page, and how many of them are new
+BATCH, LINKS, NEW = 64, 35, 3.5  # visits committed together, links of a page, and new ones among them
 ROWS = 30  # URLs of a host that are found together
 WORDS = ("amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "heath")
 SECTIONS = ("articles", "news", "catalogue/products", "blog/archive", "forum/threads", "media/images", "about")
@@ -29,21 +28,21 @@ MOST_WAIT = 60.0  # seconds for the first request of a resume
 
 
 def hosts(urls: int) -> list[tuple[str, int]]:
-    """Name and number of URLs of each host: a very large one, ten large ones, a thousand small ones."""
+    """Return name and number of URLs of each host: a very large one, ten large ones, a thousand small ones."""
     sizes = [("https://www.example.org", urls * 2 // 5)]
     sizes += [(f"https://shop{number}.example.com", urls // 25) for number in range(10)]
     return sizes + [(f"https://host{number}.example.net", urls // 5000) for number in range(1000)]
 
 
 def address(host: str, row: int, number: int) -> str:
-    """A URL as sites have them: no two alike, in no order."""
+    """Return a URL as sites have them: all different, in no order."""
     mixed = (number * 2654435761 + row * 97) & 0xFFFFFFFF
     words = f"{WORDS[mixed >> 8 & 7]}-{WORDS[mixed >> 16 & 7]}"
     return f"{host}/{SECTIONS[mixed % len(SECTIONS)]}/{words}/{mixed:08x}-{number}.html"
 
 
 def rows(sizes: Sequence[tuple[str, int]]) -> Iterator[tuple[object, ...]]:
-    """Rows of urls, in the order in which a crawl finds them: some of one host, then some of another."""
+    """Yield rows of urls in the order in which a crawl finds them: some of one host, then some of another."""
     chance = random.Random(1)
     places = [row for row, (_, size) in enumerate(sizes) for _ in range(-(-size // ROWS))]
     chance.shuffle(places)
@@ -58,7 +57,7 @@ def rows(sizes: Sequence[tuple[str, int]]) -> Iterator[tuple[object, ...]]:
 
 
 def make(path: Path, urls: int) -> None:
-    """The database, by its own schema; what would be kept row by row is made when all of them are there."""
+    """Make the database with its own schema; tables derived from the rows are filled at the end."""
     asyncio.run(_made(path))
     sizes = hosts(urls)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -90,7 +89,7 @@ async def _made(path: Path) -> None:
 
 
 class Offers:
-    """Batches of visits whose pages name what the database knows, and some of what it does not."""
+    """Batches of visits whose pages link to known URLs and to some new ones."""
 
     def __init__(self, path: Path, *, anywhere: bool) -> None:
         self._chance = random.Random()
@@ -114,7 +113,7 @@ class Offers:
         )
 
     def batch(self) -> tuple[list[Settlement], list[FileState]]:
-        """The next one."""
+        """Return the next batch."""
         first = self._chance.randrange(1, self._last - 50 * BATCH)
         waiting = "SELECT id, url, host, path, depth FROM urls WHERE id > ? AND state = 'waiting' LIMIT ?"
         settlements = []
@@ -137,7 +136,7 @@ class Offers:
 
 
 async def insert(path: Path, batches: int, *, anywhere: bool) -> str:
-    """How fast links are inserted; a quarter of the batches comes first, uncounted."""
+    """Measure the insertion of links; the first quarter of the batches is a warm-up."""
     frontier = await SqliteFrontier.open(path)
     source = Offers(path, anywhere=anywhere)
     links = pages = 0
@@ -155,7 +154,7 @@ async def insert(path: Path, batches: int, *, anywhere: bool) -> str:
 
 
 async def windows(path: Path) -> str:
-    """What the next URLs of the largest host and of a small one cost."""
+    """Measure the look-up of the next URLs of the largest host and of a small one."""
     frontier = await SqliteFrontier.open(path)
     words = []
     for name, host in (("largest", 1), ("small", 1000)):
@@ -168,7 +167,7 @@ async def windows(path: Path) -> str:
 
 
 async def due(path: Path) -> str:
-    """What a look for hosts costs, with all but ten leased."""
+    """Measure the look-up of due hosts, with all but ten leased."""
     frontier = await SqliteFrontier.open(path)
     rows = await frontier.due_hosts(2e9, 1_000_000, ())
     leased = frozenset(row.id for row in rows[:-10])
@@ -180,7 +179,7 @@ async def due(path: Path) -> str:
 
 
 async def resume(directory: Path) -> str:
-    """Seconds of a whole `archiver resume` until its first request, and its memory then."""
+    """Return the seconds of a whole `archiver resume` until its first request, and its memory then."""
     heard = asyncio.Event()
 
     async def hear(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -190,7 +189,7 @@ async def resume(directory: Path) -> str:
     async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
         key = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with closing(sqlite3.connect(directory / "crawl.db")) as db, db:
-            db.executescript("DELETE FROM captures; DELETE FROM warcs")  # of an earlier run of this: there are no files
+            db.executescript("DELETE FROM captures; DELETE FROM warcs")  # of an earlier run, without files
             db.execute("INSERT INTO hosts (key, parked) VALUES (?, -1)", (key,))  # goes first
         (directory / "crawl.toml").write_text(f'seeds = ["{key}/"]\nrate = "0"\n', "utf-8")
         command = (sys.executable, "-m", "archiver", "resume", str(directory), "-qq")

@@ -1,14 +1,14 @@
-"""What honest hosts still get while one crawl also has hostile ones: a line for each attack.
+"""Measure how much honest hosts still get while a crawl also visits hostile ones; one line per attack.
 
     python bench/hostile.py                     # all attacks
-    python bench/hostile.py links broken-xml    # those that are named
+    python bench/hostile.py links broken-xml    # only these
     python bench/hostile.py --seconds 30 --list
 
-One crawl of `HONEST` honest hosts for so many seconds, first alone and then beside the hosts of the attack; all of
-them on loopback addresses, in a process of their own. The servers keep the books: the figure is how many requests of
-the second half of that time the honest hosts answered, as a share of those without the attack.
+One crawl of `HONEST` honest hosts runs for so many seconds, first alone and then with the hosts of the attack. All
+are on loopback addresses, in a separate process. The servers count. The figure is the number of requests that the
+honest hosts answered in the second half of that time, as a share of those without the attack.
 
-To add an attack, write a class with `says`, `hosts`, `options` and `answer`, and name it in `ATTACKS`.
+To add an attack, write a class with `says`, `hosts`, `options` and `answer`, and add it to `ATTACKS`.
 """
 
 import argparse
@@ -32,31 +32,31 @@ from hostile_network import VICTIM
 
 HONEST = 8  # hosts
 PAGES = 100_000  # of each honest host
-TARGET = 0.8  # of what they answer without the attack
+TARGET = 0.8  # of their answers without the attack
 SETTLING = 0.5  # of the time, after which answers are counted
-TRIES = 2  # of an attack below the target: then both it and what there is without it are measured once more
-PORT_TRIES = 20  # a port that is free on one address may be taken on another
+TRIES = 2  # of an attack below the target: the crawl with and the one without it are both measured again
+PORT_TRIES = 20  # a port that is free on one address may be in use on another
 
 
 class Attack(Protocol):
-    """One way to be hostile."""
+    """One attack."""
 
-    says: str  # what it does, in some words
-    hosts: int  # that do it
-    options: tuple[str, ...]  # of the crawl
+    says: str  # a short description
+    hosts: int  # number of hostile hosts
+    options: tuple[str, ...]  # options of the crawl
 
     async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """Answer the request for *target*. To close the connection is up to the caller, when this returns."""
+        """Answer the request for *target*; the caller closes the connection afterwards."""
 
 
 def message(body: bytes, media_type: str = "text/html", *fields: str) -> bytes:
-    """A whole answer with this *body*."""
+    """Return a whole answer with this *body*."""
     head = ["HTTP/1.1 200 OK", f"Content-Type: {media_type}", f"Content-Length: {len(body)}", *fields, "", ""]
     return "\r\n".join(head).encode() + body
 
 
 def number_of(target: str) -> int:
-    """The number that the path ends with."""
+    """Return the number at the end of the path."""
     digits = "".join(filter(str.isdigit, target))
     return int(digits[-9:] or 0)
 
@@ -69,7 +69,7 @@ class Links:
     options = ()
 
     async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """A page of links into a folder of its own."""
+        """Send a page of links into a new folder."""
         body = b"".join(
             b"<a href=/d%s/%d>x</a>" % (target.strip("/").replace("/", "-").encode(), n) for n in range(50_000)
         )
@@ -78,14 +78,14 @@ class Links:
 
 
 class Sitemaps:
-    """A maze of sitemaps: each names a thousand further ones, and 20,000 pages."""
+    """A maze of sitemaps: each names a thousand further ones and 20,000 pages."""
 
     says = "sitemaps that name sitemaps without end"
     hosts = 2
     options = ()
 
     async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """A sitemap, or the robots.txt that names the first one."""
+        """Send a sitemap, or the robots.txt that names the first one."""
         host = writer.get_extra_info("sockname")
         base = f"http://{host[0]}:{host[1]}"
         if target == "/robots.txt":
@@ -100,7 +100,7 @@ class Sitemaps:
 
 
 class BrokenXml:
-    """Small answers that keep a careless reader busy for minutes."""
+    """Small answers that keep a careless parser busy for minutes."""
 
     says = "2 kB of torn tags (XML)"
     hosts = 2
@@ -110,7 +110,7 @@ class BrokenXml:
         self._body = gzip.compress(b"<opml>" + b"<a /" * 100_000 + b"<svg>")
 
     async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """A page that links to further ones, and needs 20 broken documents."""
+        """Send a page that links to further ones and needs 20 broken documents."""
         if target.endswith(".xml"):
             writer.write(message(self._body, "application/xml", "Content-Encoding: gzip"))
             return
@@ -120,7 +120,7 @@ class BrokenXml:
 
 
 class Heads:
-    """Heads of 900 kB, of fields that no browser would read."""
+    """Heads of 900 kB with fields that no browser would read."""
 
     says = "heads of 900 kB"
     hosts = 20
@@ -131,7 +131,7 @@ class Heads:
         self._head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n".encode()
 
     async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """A page that links to further ones, behind such a head."""
+        """Send a page that links to further ones, behind such a head."""
         if target == "/":
             writer.write(message("".join(f'<a href="/{n}">x</a>' for n in range(1000)).encode()))
             return
@@ -148,7 +148,7 @@ ATTACKS: Mapping[str, type[Attack]] = {
 
 
 def honest(number: int) -> bytes:
-    """A page like many: some text of its own, and links to the next ones."""
+    """Return an ordinary page: some text, and links to the next pages."""
     links = "".join(f'<p><a href="/{n}">page {n}</a></p>' for n in range(number * 4 + 1, number * 4 + 5) if n < PAGES)
     text = "".join(f"<p>{number * 1000 + n} words that only this page has</p>" for n in range(200))
     return message(f"<!doctype html><title>{number}</title>{text}{links}".encode())
@@ -174,16 +174,16 @@ async def started(handlers: Mapping[str, Handler], tries: int = PORT_TRIES) -> t
 
 
 class Servers:
-    """All hosts of one crawl, on addresses of their own."""
+    """All hosts of one crawl, on their own addresses."""
 
     def __init__(self, attack: Attack | None) -> None:
         self._attack = attack
         self.answered: list[float] = []  # when an honest host answered
-        self.asked = 0  # requests that the hostile hosts have got
-        self.flooded: list[float] = []  # when the victim, which no seed names, was asked
+        self.asked = 0  # requests to the hostile hosts
+        self.flooded: list[float] = []  # when the victim, which no seed names, got a request
 
     async def run(self, pipe: Connection) -> None:
-        """Serve until something comes through *pipe*; then send the books back."""
+        """Serve until something arrives through *pipe*, then send the counts back."""
         addresses = [f"127.0.1.{n}" for n in range(1, HONEST + 1)]
         hostile = [f"127.0.2.{n}" for n in range(1, (self._attack.hosts if self._attack else 0) + 1)]
         handlers: dict[str, Handler] = {
@@ -236,23 +236,23 @@ class Servers:
 
 
 def most_in_a_second(moments: Sequence[float]) -> int:
-    """How many of *moments*, in order, lie within any second."""
+    """Return how many of *moments*, in order, are within any second."""
     return max((bisect_left(moments, at + 1) - place for place, at in enumerate(moments)), default=0)
 
 
 def serve(name: str, pipe: Connection) -> None:
-    """The process of the servers."""
+    """Run the servers in this process."""
     asyncio.run(Servers(ATTACKS[name]() if name else None).run(pipe))
 
 
 def processor_time() -> float:
-    """Seconds that all processes took which this one has started, and which have ended."""
+    """Return the CPU seconds of all ended child processes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def measured(name: str, seconds: float) -> tuple[float, str]:
-    """Answers of the honest hosts a second beside the attack *name* ("": none), and what else is to be said."""
+    """Return the honest hosts' answers per second under the attack *name* ("": none), and remarks."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.Process(target=serve, args=(name, there))
     process.start()

@@ -1,7 +1,7 @@
-"""Attacks on the network side of a crawl, for `hostile.py`: hosts that are slow, costly to read, silent, or in the way.
+"""Network attacks on a crawl, for `hostile.py`: hosts that are slow, costly to read, silent, or victims of others.
 
-Names below `.test` are looked up by `LOOKUPS`, which `hostile.py` puts in place of the system's look-up: those below
-`mute…test` get no answer for half a minute, all others lead to `VICTIM`, a server that belongs to nobody in the crawl.
+`LOOKUPS` resolves names below `.test`; `hostile.py` puts it in place of the system's resolver. Names below
+`mute…test` get no answer for half a minute. All others lead to `VICTIM`, a server that is not part of the crawl.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ def getaddrinfo(host, port, *rest, **terms):
 socket.getaddrinfo = getaddrinfo
 """
 
-NO_RULES = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"  # to robots.txt
+NO_RULES = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"  # for robots.txt
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -33,7 +33,7 @@ def page(*elements: str) -> bytes:
 
 
 class Attack:
-    """A host without rules, with a quick front page of a hundred links. `answer_page` answers everything else."""
+    """A host without robots.txt and with a quick front page of a hundred links. `answer_page` sends everything else."""
 
     says = ""
     hosts = 20
@@ -59,7 +59,7 @@ class Attack:
 
 
 class Stream(Attack):
-    """Sends `head`, then `piece` up to `count` times, one each `pause` seconds."""
+    """Sends `head`, then `piece` up to `count` times, with `pause` seconds between them."""
 
     head = HEAD
     piece = b"x"
@@ -67,7 +67,7 @@ class Stream(Attack):
     pause = 1.0
 
     async def answer_page(self, writer: asyncio.StreamWriter) -> None:
-        """Send the stream, as fast as it is taken."""
+        """Send the stream as fast as the client reads it."""
         writer.write(self.head)
         for _ in range(self.count):
             writer.write(self.piece)
@@ -84,7 +84,7 @@ class Drip(Stream):
 
 
 class Chunks(Stream):
-    """Hosts whose endless answers come in chunks of one byte each, up to 20 MB a second from all of them."""
+    """Hosts with endless answers in chunks of one byte, up to 20 MB a second from all of them."""
 
     says = "20 hosts that send chunks of one byte"
     head = CHUNKED
@@ -94,7 +94,7 @@ class Chunks(Stream):
 
 
 class Segments(Stream):
-    """Hosts that send each byte in a segment of its own."""
+    """Hosts that send each byte in its own segment."""
 
     says = "20 hosts that send segments of one byte, 100 a second"
     count = 100_000
@@ -102,13 +102,13 @@ class Segments(Stream):
 
 
 class Silence(Attack):
-    """Hosts that take a connection and never say anything."""
+    """Hosts that accept a connection and never send anything."""
 
     says = "40 hosts that never answer"
     hosts = 40
 
     async def answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        """Nothing."""
+        """Send nothing."""
         del target, writer
         await asyncio.sleep(3600)
 
@@ -127,7 +127,7 @@ class MuteNames(Attack):
 
 
 class Flood(Attack):
-    """A page of images on wildcard names, which all lead to a server of somebody else."""
+    """A page of images on wildcard names that all lead to a stranger's server."""
 
     says = "1,500 images on wildcard names of one address"
     hosts = 1

@@ -1,9 +1,9 @@
-"""One run of one client, measured from outside, and what several runs come to.
+"""Measure one run of one client from outside, and summarize several runs.
 
-A client is a command in a folder of its own, pinned to the last core of the machine; servers and this program keep to
-the first. Where there is one core, all share it. Processor time is what the system charged the process for; memory is
-its peak, and its course, as the system tells them while it runs. Clients take turns, so that what else happens on the
-machine falls on all of them; ratios are those of runs that stood beside each other.
+A client is a command in its own folder, pinned to the last core of the machine. Servers and this program keep to the
+first core. With one core, all share it. CPU time is what the system charged the process for. Memory is its peak and
+its course while it runs. Clients take turns, so that other load on the machine falls on all of them. Ratios compare
+runs of the same round.
 """
 
 import os
@@ -20,26 +20,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-EVERY = 0.1  # seconds between two looks at a client's memory
+EVERY = 0.1  # seconds between two samples of a client's memory
 STATUS_KB = ("VmRSS:", "VmHWM:")
 
 
 class Moment(NamedTuple):
-    """A look at a client while it runs."""
+    """A sample of a running client."""
 
-    at: float  # seconds since it was started
+    at: float  # seconds since its start
     megabytes: float
     cpu: float  # seconds of CPU time so far
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took; `done` and `fault` are found out afterwards: what it fetched, and why it does not count."""
+    """A run; `done` and `fault` are set later: what it fetched, and why it does not count."""
 
     cpu: float
     wall: float
     megabytes: float
-    began: float  # by the clock on the wall
+    began: float  # wall clock time
     course: Sequence[Moment] = field(default=(), repr=False)
     done: int = 0
     stored: float = 0.0  # megabytes
@@ -50,13 +50,13 @@ ALLOWED = frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
 
 
 def settle_down() -> None:
-    """Keep this program and the servers that it starts to the first core; the clients are then pinned to the last."""
+    """Pin this program and the servers that it starts to the first core, so that clients get the last."""
     if len(ALLOWED) > 1 and shutil.which("taskset"):
         os.sched_setaffinity(0, {min(ALLOWED)})
 
 
 def allow_files(count: int) -> int:
-    """Raise the limit of open files, for what is started from here, towards *count*; what it is then."""
+    """Raise the limit of open files for child processes towards *count*, and return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for wanted in ((count, max(count, hard)), (min(count, hard), hard)):  # only root may raise the hard one
         if soft < count:
@@ -69,13 +69,13 @@ def allow_files(count: int) -> int:
 
 
 def pinned(command: Sequence[str]) -> list[str]:
-    """*command* on the core of the client, if this program keeps to that of the servers."""
+    """Return *command* pinned to the client's core, if this program is pinned to the servers'."""
     alone = len(ALLOWED) > 1 and os.sched_getaffinity(0) != ALLOWED
     return ["taskset", "-c", str(max(ALLOWED)), *command] if alone else list(command)
 
 
 def environment() -> dict[str, str]:
-    """In which this checkout's archiver is the one that is found, compiled once as an installed program is."""
+    """Return an environment in which this checkout's archiver is found and its bytecode is cached."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(ROOT)}
 
@@ -85,12 +85,12 @@ Stop = Callable[[float], bool]
 
 
 def never(at: float) -> bool:
-    """A client ends by itself."""
+    """Return False: the client ends by itself."""
     return False
 
 
 def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,), stop: Stop = never) -> Run:
-    """Run *command* in an empty *folder*; exit codes that are not *good* are faults, unless it was told to end."""
+    """Run *command* in an empty *folder*; other exit codes than *good* are faults, unless it was stopped on purpose."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     said = folder.with_suffix(".log")
@@ -116,7 +116,7 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
         watching.start()
         try:
             _, status, usage = os.wait4(client.pid, 0)
-        except BaseException:  # somebody ended this program
+        except BaseException:  # this program was interrupted
             client.kill()
             raise
         finally:
@@ -132,7 +132,7 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
 
 
 def _memory(pid: int) -> tuple[float, float]:
-    """Megabytes that a process has in memory, and the most it ever had; nothing where the system does not tell."""
+    """Return the current and the peak memory of a process in megabytes, or nothing if unknown."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -142,7 +142,7 @@ def _memory(pid: int) -> tuple[float, float]:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of CPU time that a process has used."""
+    """Return the seconds of CPU time that a process has used."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -151,7 +151,7 @@ def _cpu(pid: int) -> float:
 
 
 def in_turn(clients: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, list[Run]]:
-    """Let each client run, one after the other, so many times."""
+    """Run the clients one after another, so many times."""
     runs: dict[str, list[Run]] = {name: [] for name in clients}
     for number in range(rounds):
         for name, client in clients.items():
@@ -162,31 +162,31 @@ def in_turn(clients: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, 
 
 
 def tell(name: str, run: Run) -> None:
-    """A line for who waits."""
+    """Print a progress line."""
     words = run.fault or f"{run.done} URLs, {run.cpu:.2f} s CPU, {run.wall:.2f} s, {run.megabytes:.0f} MB"
     print(f"  {name}: {words}", file=sys.stderr, flush=True)
 
 
 def middle(values: Sequence[float]) -> float:
-    """Their median; not a number where there is none."""
+    """Return the median, or NaN if there are no values."""
     return statistics.median(values) if values else float("nan")
 
 
 def spread(values: Sequence[float]) -> str:
-    """The median, with the least and the most where there are several."""
+    """Return the median, with minimum and maximum if there are several values."""
     if len(values) < 2:
         return f"{middle(values):.5g}"
     return f"{middle(values):.5g} ({min(values):.5g} to {max(values):.5g})"
 
 
 def ratios(runs: Mapping[str, Sequence[Run]], ours: str, peer: str, figure: Callable[[Run], float]) -> list[float]:
-    """Our *figure* divided by the peer's, round by round, where both count."""
+    """Return our *figure* divided by the peer's, for each round in which both count."""
     pairs = zip(runs[ours], runs[peer], strict=True)
     return [figure(mine) / figure(theirs) for mine, theirs in pairs if not mine.fault and not theirs.fault]
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table in columns, which is a table of Markdown too."""
+    """Print a table in columns, which is also a Markdown table."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = [head, ["-" * width for width in widths], *rows]
     print(f"\n{title}\n")
@@ -196,5 +196,5 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
 
 
 def as_json(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[dict[str, object]]]:
-    """The runs for a file, without the course of their memory."""
+    """Return the runs as JSON, without the course of their memory."""
     return {name: [asdict(replace(run, course=())) for run in each] for name, each in runs.items()}

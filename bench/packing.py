@@ -1,10 +1,10 @@
-"""What it costs to pack a large archive: time, bytes a second, and the most memory.
+"""Measure packing a large archive: time, bytes per second, and peak memory.
 
     python bench/packing.py --size 5G --directory /var/tmp/packing
 
-Makes DIRECTORY/collection once: WARC files of a gigabyte, each a few records of a hundred megabytes that cannot be
-compressed, and very many small pages, with an index. Then packs it by the command, beside it, and prints a table.
-What was packed is removed again, with --keep it stays.
+It makes DIRECTORY/collection once: WARC files of a gigabyte, each with a few incompressible records of a hundred
+megabytes and very many small pages, and an index. Then it packs the collection with the command and prints a table.
+It removes the package afterwards, unless you give --keep.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from archiver.warc.writer import member, member_in_pieces
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n"
 FILE = 1_000_000_000  # bytes of a WARC file
 LARGE = 100 << 20  # bytes of a large record
-SMALL = 0.1  # of all bytes, those of small pages
+SMALL = 0.1  # share of small pages in all bytes
 PIECE = 1 << 20
 WORDS = [
     f"{first}{second}" for first in ("am", "ba", "ce", "de", "fi") for second in ("ber", "sin", "dar", "lta", "rth")
@@ -33,20 +33,20 @@ WORDS = [
 
 
 def header(kind: str, address: str, length: int, number: int, *more: str) -> bytes:
-    """The header of a record."""
+    """Return the header of a record."""
     lines = [f"WARC/1.1\r\nWARC-Type: {kind}", f"WARC-Record-ID: <urn:uuid:{number:032x}>"]
     lines += ["WARC-Date: 2026-01-02T03:04:05.678901Z", f"WARC-Target-URI: {address}", *more]
     return ("\r\n".join(lines) + f"\r\nContent-Length: {length}\r\n\r\n").encode()
 
 
 def page(number: int, chance: random.Random) -> bytes:
-    """Some kilobytes of HTML."""
+    """Return some kilobytes of HTML."""
     text = " ".join(chance.choices(WORDS, k=1000))
     return f"<!doctype html><title>Page {number}</title><body><h1>{number}</h1><p>{text}</p>".encode()
 
 
 def small(number: int, chance: random.Random) -> Iterator[tuple[str, str, bytes]]:
-    """Address, media type (none for what no index lists) and gzip member of the records of a small page."""
+    """Return address, media type (None if not indexed) and gzip member of each record of a small page."""
     address = f"https://host{number % 97}.example.org/pages/{number * 2654435761 % 2**32:08x}-{number}"
     body = page(number, chance)
     block = HEAD % (b"text/html", len(body)) + body
@@ -57,7 +57,7 @@ def small(number: int, chance: random.Random) -> Iterator[tuple[str, str, bytes]
 
 
 def large(number: int, length: int, noise: bytes) -> Iterator[bytes]:
-    """The member of a large record, in pieces."""
+    """Yield the member of a large record in pieces."""
     address = f"https://films.example.org/{number}"
     length = length // PIECE * PIECE
     head = HEAD % (b"video/mp4", length)
@@ -66,7 +66,7 @@ def large(number: int, length: int, noise: bytes) -> Iterator[bytes]:
 
 
 def make(directory: Path, size: int, length: int) -> None:
-    """A collection of about *size* bytes."""
+    """Make a collection of about *size* bytes."""
     chance = random.Random(1)
     for folder in ("archive", "indexes"):
         (directory / folder).mkdir(parents=True)
@@ -98,7 +98,7 @@ def make(directory: Path, size: int, length: int) -> None:
 
 
 def main() -> int:
-    """Make, pack, tell."""
+    """Make, pack, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=SIZE.parse, default="5G", help="bytes of the archive [5G]")
     parser.add_argument("--directory", type=Path, required=True, help="where to make it")
@@ -107,7 +107,7 @@ def main() -> int:
     given, options = parser.parse_known_args()
     collection, output = given.directory / "collection", given.directory / "packed.wacz"
     if not collection.exists():
-        # In a process of its own: what is started from a large one counts as that large for the system.
+        # In a process of its own: the system counts a large parent's memory towards its children.
         making = multiprocessing.get_context("spawn").Process(target=make, args=(collection, given.size, given.large))
         making.start()
         making.join()

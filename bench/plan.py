@@ -1,4 +1,4 @@
-"""How large the benchmarks are, where they work, and what several of them share: the made site, and a crawl of it."""
+"""Sizes and folders of the benchmarks, and the parts that several share: the made site, and a crawl of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,17 @@ import testsite
 from clients import AT_ONCE, Client
 from measure import Run, in_turn, measure
 
-FAULTS = "faults"  # in what a case returns: why some of its figures do not count
+FAULTS = "faults"  # key in a case's result: why some of its figures do not count
 
 
 def size(default: float, words: str) -> Any:
-    """A field of the plan, which is an option of the command line too."""
+    """Return a field of the plan, which is also an option of the command line."""
     return field(default=default, metadata={"help": words})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of all cases; `SMALL` are those of a look whether everything works."""
+    """Sizes of all cases; `SMALL` is for a quick test of the benchmarks themselves."""
 
     folder: Path
     rounds: int = size(3, "of each client, in turn")
@@ -40,7 +40,7 @@ class Plan:
     interval: float = size(10, "seconds between two requests of a host in case fairness")
 
     def site(self, pages: int) -> tuple[Path, list[str]]:
-        """A site of so many pages, made when it is first asked for, and the paths of its URLs."""
+        """Return a site of so many pages, made on first use, and the paths of its URLs."""
         folder = self.folder / f"site-{pages}"
         listed = folder / "urls.txt"  # written last
         if not listed.exists():
@@ -67,7 +67,7 @@ SMALL: dict[str, float] = {
 
 
 def crawled(client: Client, seed: str, paths: Sequence[str], folder: Path, at_once: int = AT_ONCE) -> Run:
-    """One crawl of a site by one client, which counts only if it was complete."""
+    """Crawl a site once with one client; the run counts only if it is complete."""
     run = measure(client.command(seed, at_once), folder, good=client.good)
     wanted = [seed + path[1:] for path in paths]
     fault = run.fault or archives.missing(folder, wanted)
@@ -75,11 +75,11 @@ def crawled(client: Client, seed: str, paths: Sequence[str], folder: Path, at_on
 
 
 def race(clients: Sequence[Client], seed: str, paths: Sequence[str], plan: Plan) -> dict[str, list[Run]]:
-    """The same crawl by all clients in turn."""
+    """Crawl the same site with all clients in turn."""
     folder = plan.folder / "client"
     return in_turn({each.name: partial(crawled, each, seed, paths, folder) for each in clients}, plan.rounds)
 
 
 def faults(runs: dict[str, list[Run]]) -> list[str]:
-    """Why some runs do not count."""
+    """Return why some runs do not count."""
     return [f"{name}: {run.fault}" for name, each in runs.items() for run in each if run.fault]

@@ -12,25 +12,25 @@ from measure import ROOT
 
 
 def rate(figures: dict[str, Any]) -> str:
-    """How the rate goes with the size of the crawl."""
+    """Plot the rate over the size of the crawl."""
     curves = {name: [(done, each) for done, each, _ in points] for name, points in figures["curves"].items()}
     return svg.chart(named(curves), "URLs done", "URLs per CPU second")
 
 
 def memory(figures: dict[str, Any]) -> str:
-    """How memory goes with the size of the crawl."""
+    """Plot memory over the size of the crawl."""
     curves = {name: [(done, held) for done, _, held in points] for name, points in figures["curves"].items()}
     return svg.chart(named(curves), "URLs done", "MB in memory")
 
 
 def named(curves: dict[str, list[tuple[float, float]]]) -> dict[str, svg.Points]:
-    """The curves, longest first, with names for people."""
+    """Return the curves, longest first, with readable names."""
     longest = sorted(curves, key=int, reverse=True)
     return {f"a site of {int(name):,} URLs": curves[name] for name in longest}
 
 
 def where(figures: dict[str, Any]) -> str:
-    """Where the time of one URL goes."""
+    """Plot the parts of one URL's time."""
     return svg.shares(figures["parts"], figures["unit"].replace("us", "µs"))
 
 
@@ -42,7 +42,7 @@ PLOTS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {  # by file: fr
 
 
 def main() -> None:
-    """Draw what there are figures of."""
+    """Draw a plot for each file of figures."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--results", type=Path, default=ROOT / "build/bench", help="(%(default)s)")
     arguments.add_argument(

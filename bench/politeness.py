@@ -1,9 +1,9 @@
-"""What a crawl takes of servers whose capacity is known, and what it leaves them: figures, and a plot as SVG.
+"""Measure the load that a crawl puts on servers of known capacity: figures, and a plot as SVG.
 
     python bench/politeness.py --seconds 45 --plot docs/explanation/politeness.svg
 
-One crawl, without a configured rate, of three servers on loopback: one does four requests at once and lets the others
-wait, one answers 429 with Retry-After beyond ten a second, one dies and comes back. The servers keep the books.
+One crawl without a configured rate visits three servers on loopback. One handles four requests at once and queues the
+others. One answers 429 with Retry-After beyond ten a second. One dies and comes back. The servers count.
 """
 
 import argparse
@@ -23,28 +23,28 @@ from archiver.config.settings import Settings, with_values
 from archiver.crawl.build import open_crawl
 
 WORKERS, NEEDS = 4, 0.1  # requests at once, and seconds for each: 40 a second
-FLIGHT = 0.05  # seconds in which a request may have been on its way when the rest was asked for
+FLIGHT = 0.05  # seconds that a request may have been in flight when the server answered with Retry-After
 LIMIT, REST = 10, 2  # requests in a second, and seconds of Retry-After
-DIES, DEAD = 0.3, 0.25  # as shares of the whole time: when, and for how long
+DIES, DEAD = 0.3, 0.25  # start and length, as shares of the whole time
 STEADY = 0.1  # of the whole time, after which the shares are counted
 WIDTH, HEIGHT, MARGIN = 720, 120, 40  # of one panel, in pixels
 
 
 @dataclass
 class Books:
-    """What one server has seen: seconds since the crawl began."""
+    """The counts of one server; times are seconds since the start of the crawl."""
 
     arrived: list[float] = field(default_factory=list)
     good: list[float] = field(default_factory=list)  # when each good answer was given …
     took: list[float] = field(default_factory=list)  # … and after how long
     refused: list[float] = field(default_factory=list)
-    worked: float = 0.0  # seconds that its workers were at it, all together
-    early: int = 0  # requests in a rest that was asked for
+    worked: float = 0.0  # busy seconds of its workers in all
+    early: int = 0  # requests before Retry-After was over
 
 
 @dataclass
 class Site:
-    """An endless site: each page links to the next ones, and nothing else is asked of it."""
+    """An endless site: each page links to the next ones and needs nothing else."""
 
     answer: "Callable[[Site], object]"
     began: float
@@ -54,16 +54,16 @@ class Site:
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
     def now(self) -> float:
-        """Seconds since the crawl began."""
+        """Return seconds since the start of the crawl."""
         return monotonic() - self.began
 
     async def open(self) -> None:
-        """Begin to listen, where it was before if it was anywhere."""
+        """Listen, on the previous port if there was one."""
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self.server.sockets[0].getsockname()[1]
 
     def die(self) -> None:
-        """Stop listening, and tear down every connection."""
+        """Stop listening and reset every connection."""
         if self.server is not None:
             self.server.close()
         for writer in self.writers:
@@ -86,7 +86,7 @@ class Site:
             writer.close()
 
     def page(self, target: bytes, since: float) -> bytes:
-        """A page, written down as answered now."""
+        """Return a page and count it as answered now."""
         self.books.good.append(self.now())
         self.books.took.append(self.now() - since)
         number = int(target.strip(b"/") or 0)
@@ -100,7 +100,7 @@ def _message(status: str, body: bytes, *fields: str) -> bytes:
 
 
 def workers() -> "Callable[[Site, bytes], object]":
-    """So many at once; whoever comes then waits."""
+    """Return a server with so many workers; other requests wait."""
     free = asyncio.Semaphore(WORKERS)
 
     async def answer(site: Site, target: bytes) -> bytes:
@@ -115,7 +115,7 @@ def workers() -> "Callable[[Site, bytes], object]":
 
 
 def limited() -> "Callable[[Site, bytes], object]":
-    """So many in any second; whoever comes then is told to rest."""
+    """Return a server that allows so many requests a second and answers others with Retry-After."""
     taken: list[float] = []
     until = float("-inf")
 
@@ -136,7 +136,7 @@ def limited() -> "Callable[[Site, bytes], object]":
 
 
 def plain() -> "Callable[[Site, bytes], object]":
-    """Twenty milliseconds for each."""
+    """Return a server that needs twenty milliseconds for each answer."""
 
     async def answer(site: Site, target: bytes) -> bytes:
         since = site.now()
@@ -147,7 +147,7 @@ def plain() -> "Callable[[Site, bytes], object]":
 
 
 async def measured(seconds: float) -> list[Site]:
-    """Crawl the three for so long."""
+    """Crawl the three servers for so long."""
     began = monotonic()
     sites = [Site(make(), began) for make in (workers, limited, plain)]  # type: ignore[arg-type]
     for site in sites:
@@ -168,7 +168,7 @@ async def measured(seconds: float) -> list[Site]:
 
 
 def figures(sites: list[Site], seconds: float) -> list[str]:
-    """A line for each server."""
+    """Return a line for each server."""
     busy, limits, mortal = (site.books for site in sites)
     span = seconds * (1 - STEADY)
 
@@ -187,7 +187,7 @@ def figures(sites: list[Site], seconds: float) -> list[str]:
 
 
 def plot(sites: list[Site], seconds: float) -> str:
-    """Good answers in each second, a panel for each server, with what it can give as a line."""
+    """Plot the good answers of each second, a panel for each server, with its capacity as a line."""
     names = (f"{WORKERS} at once, {NEEDS:g} s each", f"429 beyond {LIMIT} a second", "dies and comes back")
     tops = (WORKERS / NEEDS, float(LIMIT), 0.0)
     panels, base = [], 0
@@ -210,7 +210,7 @@ def plot(sites: list[Site], seconds: float) -> str:
 
 
 def main() -> None:
-    """Measure, print, and draw if asked to."""
+    """Measure, print, and draw if requested."""
     parser = argparse.ArgumentParser(description="What a crawl takes of servers whose capacity is known.")
     parser.add_argument("--seconds", type=float, default=45.0)
     parser.add_argument("--plot", type=Path, help="write an SVG picture here")

@@ -1,8 +1,8 @@
-"""The benchmarks: `python bench/run.py [CASE…]`, by default all of them.
+"""Run the benchmarks: `python bench/run.py [CASE…]`, by default all of them.
 
-Each case runs archiver, and peers in turn with it where there are any, checks that every crawl was complete, prints a
-table, and writes its figures to CASE.json in the folder that --results names. Figures of an incomplete crawl are void;
-the exit code is then 1.
+Each case runs archiver, and its peers in turn if there are any. It checks that every crawl was complete, prints a
+table, and writes its figures to CASE.json in the folder that --results names. Figures of an incomplete crawl are
+void, and the exit code is then 1.
 """
 
 import argparse
@@ -31,7 +31,7 @@ CASES = {
 
 
 def options() -> argparse.Namespace:
-    """What was asked for; every size of the plan is an option."""
+    """Parse the command line; every size of the plan is an option."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("case", nargs="*", choices=[[], *CASES], help=", ".join(CASES))
     arguments.add_argument("--small", action="store_true", help="sizes of a look whether everything works, on any core")
@@ -44,7 +44,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Carry out the cases."""
+    """Run the cases."""
     given = options()
     sizes = {each.name: getattr(given, each.name) for each in fields(Plan)[1:]}
     sizes = {name: value for name, value in sizes.items() if value is not None}

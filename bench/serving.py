@@ -1,4 +1,4 @@
-"""The servers of the benchmarks, each a process of its own on the first core: nginx, and one that takes its time."""
+"""The servers of the benchmarks, each in its own process on the first core: nginx, and a slow one."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ PATIENCE = 30.0  # seconds until a server must listen
 
 
 def free_port() -> int:
-    """A port on which nobody listens at this moment, below those from which connections are made."""
+    """Return a port that is free now, below those from which connections are made."""
     for port in range(18080, 32000, 7):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -42,7 +42,7 @@ def free_port() -> int:
 
 @contextmanager
 def files(root: Path, folder: Path) -> Iterator[str]:
-    """nginx with one worker serves the files below *root*, and keeps its own in *folder*; the address of the site."""
+    """Serve *root* with one nginx worker, whose own files are in *folder*; yield the site's address."""
     if not shutil.which("nginx"):
         print("nginx is not here (apt-get install nginx-light): our own slower server serves the site", file=sys.stderr)
         with slow("--root", str(root)) as port:
@@ -51,7 +51,7 @@ def files(root: Path, folder: Path) -> Iterator[str]:
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "nginx.conf"
-    user = "user root root;" if os.geteuid() == 0 else ""  # else the worker would be somebody who may not read the site
+    user = "user root root;" if os.geteuid() == 0 else ""  # else the worker would be a user who may not read the site
     config.write_text(user + NGINX.format(folder=folder, port=port, root=root))
     with _running(["nginx", "-c", str(config)], port):
         yield f"http://127.0.0.1:{port}/"
@@ -59,7 +59,7 @@ def files(root: Path, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def slow(*options: str) -> Iterator[int]:
-    """bench/slowserver.py with these options; its port."""
+    """Run bench/slowserver.py with these options and yield its port."""
     port = free_port()
     with _running([sys.executable, str(ROOT / "bench/slowserver.py"), str(port), *options], port):
         yield port

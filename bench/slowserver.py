@@ -1,12 +1,12 @@
-"""A server that takes its time: it serves a folder or made pages, after a delay.
+"""A slow server: it serves a folder or made pages after a delay.
 
     python bench/slowserver.py 8080 --root FOLDER --delay 0.1     the files of a site
     python bench/slowserver.py 8080 --pages 10                    made pages: /, /1 … /9
     python bench/slowserver.py 8080 --pages 0 --large 5000000000  pages without end, and one large file
 
-The pages begin to name the large file --large-after seconds after the first request, as a picture, so that it is asked
-for at once. It is sent at --line bytes per second, and does not compress. Nothing has a robots.txt. Whoever asks for
-/most-connections is told how many were open at once since somebody asked last.
+From --large-after seconds after the first request, the pages name the large file as a picture, so that it is
+requested at once. It is sent at --line bytes per second and does not compress. No host has a robots.txt.
+/most-connections answers with the most connections open at once since the last request for it.
 """
 
 import argparse
@@ -30,11 +30,11 @@ FEW = 10  # links of a made page
 
 
 class Site:
-    """What is served: from a path to the whole answer."""
+    """The site: a map from paths to whole answers."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.began = 0.0  # with the first request
+        self.began = 0.0  # at the first request
         self.open = self.most = 0  # connections
         root: Path | None = options.root
         self.files = {f"/{path.relative_to(root)}": path for path in root.rglob("*.*")} if root else {}
@@ -44,7 +44,7 @@ class Site:
         self.filler: bytes = (" ".join(words) * (1 + options.size // 14000)).encode()
 
     def answer(self, path: str) -> bytes:
-        """The answer for *path*, head and body."""
+        """Return the answer for *path*, head and body."""
         if file := self.files.get(path):
             return _message("200 OK", TYPES[file.suffix[1:]], file.read_bytes())
         name = path[1:] or "0"
@@ -54,7 +54,7 @@ class Site:
         return _message("200 OK", "text/html", self.page(int(name)))
 
     def page(self, number: int) -> bytes:
-        """A page that names the next ones, filled up with words."""
+        """Return a page that links to the next ones, filled up with words."""
         children = range(number * FEW + 1, (number + 1) * FEW + 1)
         pages = self.options.pages or children.stop
         links = "".join(f'<a href="/{each}">{each}</a>\n' for each in children if each < pages)
@@ -66,12 +66,12 @@ class Site:
         return head + self.filler[start : start + size - len(head)]
 
     def told_most(self) -> bytes:
-        """How many connections there were at once."""
+        """Return the most connections at once, and start counting again."""
         most, self.most = self.most, self.open
         return _message("200 OK", "text/plain", str(most).encode())
 
     def delay(self, path: str) -> float:
-        """Seconds until the answer to *path* begins."""
+        """Return the seconds until the answer to *path* starts."""
         return float(self.options.robots_delay if path == "/robots.txt" else self.options.delay)
 
 
@@ -80,7 +80,7 @@ def _message(status: str, media_type: str, body: bytes) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: a request at a time, as clients do."""
+    """One connection: one request at a time, as clients send them."""
 
     transport: asyncio.Transport
 
@@ -113,12 +113,12 @@ class Connection(asyncio.Protocol):
                 self.send(path)
 
     def send(self, path: str) -> None:
-        """Answer, if somebody still listens."""
+        """Send an answer if the client is still there."""
         if not self.transport.is_closing():
             self.transport.write(self.site.answer(path))
 
     async def send_large(self) -> None:
-        """The large file, block by block, no faster than the line is."""
+        """Send the large file block by block, no faster than the line."""
         size, block = self.site.options.large, random.Random(1).randbytes(BLOCK)
         fields = f"Content-Type: application/octet-stream\r\nContent-Length: {size}"
         self.transport.write(f"HTTP/1.1 200 OK\r\n{fields}\r\n\r\n".encode())

@@ -1,4 +1,4 @@
-"""Plots as SVG, written by hand: lines over axes that begin at nought, and bars of shares."""
+"""Handwritten SVG plots: line charts with axes from zero, and bars of shares."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def document(width: float, height: float, *parts: str) -> str:
-    """The whole picture, on white."""
+    """Return the whole picture on white."""
     size = f'width="{width:g}" height="{height:g}"'
     style = 'font-family="sans-serif" font-size="12"'
     background = '<rect width="100%" height="100%" fill="white"/>'
@@ -24,26 +24,26 @@ def document(width: float, height: float, *parts: str) -> str:
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", colour: str = "black") -> str:
-    """Words at a place."""
+    """Return text at a position."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
     fill = "" if colour == "black" else f' fill="{colour}"'
     return f'<text x="{x:g}" y="{y:g}"{where}{fill}>{escape(words, quote=False)}</text>'
 
 
 def curve(points: Points, colour: str = COLOURS[0]) -> str:
-    """A line from point to point, in pixels."""
+    """Return a line through *points*, in pixels."""
     places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
 def straight(start: tuple[float, float], end: tuple[float, float], colour: str = GREY, *, dashed: bool = False) -> str:
-    """A line between two points, in pixels."""
+    """Return a straight line, in pixels."""
     dashes = ' stroke-dasharray="4"' if dashed else ""
     return f'<path d="M{start[0]:.1f},{start[1]:.1f} L{end[0]:.1f},{end[1]:.1f}" stroke="{colour}"{dashes}/>'
 
 
 def ticks(highest: float) -> list[float]:
-    """Round numbers from nought to beyond *highest*."""
+    """Return round numbers from zero to beyond *highest*."""
     rough = max(highest, 1e-9) / TICKS
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
@@ -51,7 +51,7 @@ def ticks(highest: float) -> list[float]:
 
 
 def chart(series: Mapping[str, Points], across: str, up: str, size: tuple[float, float] = (720, 300)) -> str:
-    """A picture of several curves; *across* and *up* say what the axes count."""
+    """Return a picture of several curves; *across* and *up* name the axes."""
     width, height = size
     left, right, top, bottom = 70, 30, 22 + LINE * len(series), 50
     columns = ticks(max((x for points in series.values() for x, _ in points), default=1))
@@ -77,7 +77,7 @@ def chart(series: Mapping[str, Points], across: str, up: str, size: tuple[float,
 
 
 def shares(parts: Mapping[str, float], unit: str, width: float = 720) -> str:
-    """A picture of one bar, divided as *parts* are, and each of them named below it with its size."""
+    """Return a picture of one bar, divided into *parts* with names and sizes below."""
     left, top, high, row = 20, 20, 40, 20
     whole = sum(parts.values()) or 1.0
     drawn, x = [], float(left)

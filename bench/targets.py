@@ -1,7 +1,6 @@
 """Fill in the table of targets in docs/explanation/performance.md from the results of bench/run.py.
 
-A row whose case was not run, or not with this peer, keeps what stands there, as do those that are measured elsewhere
-and filled in by hand.
+A row keeps its text if its case or its peer was not run, or if it is measured elsewhere and filled in by hand.
 """
 
 import argparse
@@ -19,7 +18,7 @@ UNKNOWN = "not measured yet"
 
 
 class Target(NamedTuple):
-    """A row: what is to be reached, which case measures it, and how its figures say what is reached."""
+    """A row: the target, the case that measures it, and a function that reads the result from its figures."""
 
     figure: str
     target: str
@@ -28,12 +27,12 @@ class Target(NamedTuple):
 
 
 def good(figures: Figures, client: str) -> list[Figures]:
-    """Those runs of a client that count."""
+    """Return the valid runs of a client."""
     return [run for run in figures["runs"].get(client, ()) if not run["fault"]]
 
 
 def faster(figures: Figures, peer: str, per: str) -> str:
-    """How many times as many URLs per unit of *per* (cpu or wall) as *peer*, round by round."""
+    """Return how many times as many URLs per unit of *per* (cpu or wall) as *peer*, round by round."""
     pairs = zip(figures["runs"][OURS], figures["runs"].get(peer, ()), strict=False)
     counted = [(ours, theirs) for ours, theirs in pairs if not ours["fault"] and not theirs["fault"]]
     each = [ours["done"] / ours[per] / (theirs["done"] / theirs[per]) for ours, theirs in counted]
@@ -41,12 +40,12 @@ def faster(figures: Figures, peer: str, per: str) -> str:
 
 
 def memory(figures: Figures, client: str) -> str:
-    """The peak of memory."""
+    """Return the peak of memory."""
     return f"{middle([run['megabytes'] for run in good(figures, client)]):.0f} MB"
 
 
 def largest(figures: Figures) -> str:
-    """The name of the largest crawl of case memory."""
+    """Return the name of the largest crawl of the case memory."""
     return str(max(figures["runs"], key=int))
 
 
@@ -54,18 +53,18 @@ MANY = f"{OURS}, robots.txt after 0 s"
 
 
 def hosts(figures: Figures) -> str:
-    """How long ten thousand hosts took, with a quick robots.txt."""
+    """Return how long ten thousand hosts took, with a quick robots.txt."""
     run = figures["runs"][MANY][0]
     return "void" if run["fault"] else f"{run['wall']:.0f} s"
 
 
 def connection(figures: Figures) -> str:
-    """What a connection takes in memory."""
+    """Return the memory of one connection."""
     return f"{figures['kilobytes'][MANY]:.0f} KB"
 
 
 def by_hand(figures: Figures) -> str:
-    """What another program measures."""
+    """Mark a row that another program measures."""
     return UNKNOWN
 
 
@@ -128,7 +127,7 @@ TARGETS = (
 
 
 def filled(line: str, results: Path) -> str:
-    """A line of the document; a row of the table with what is known now."""
+    """Return a line of the document; a row of the table with its latest result."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     row = next((each for each in TARGETS if each.figure == cells[0]), None)
     source = results / f"{row.case}.json" if row else Path()
@@ -140,12 +139,12 @@ def filled(line: str, results: Path) -> str:
 
 
 def written(cells: tuple[str, ...]) -> str:
-    """A row of a table."""
+    """Return a row of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
-    """Fill the table in."""
+    """Fill in the table."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--results", type=Path, default=ROOT / "build/bench", help="(%(default)s)")
     arguments.add_argument(

@@ -1,8 +1,8 @@
 """A made site for benchmarks, the same on each run: `python bench/testsite.py --pages 5000 FOLDER`.
 
-Pages of some 12 KiB with some thirty links in all spellings, pictures that many pages share, style sheets that import
-and name others, scripts. 5,000 pages make 5,338 URLs. `make` returns the path of each URL that a complete crawl
-fetches; robots.txt is not there and does not count.
+It has pages of some 12 KiB with some thirty links in all spellings, pictures that many pages share, style sheets that
+import and name others, and scripts. 5,000 pages make 5,338 URLs. `make` returns the path of each URL that a complete
+crawl fetches; robots.txt does not exist and does not count.
 """
 
 import argparse
@@ -14,14 +14,14 @@ PICTURES, BACKDROPS, STYLES, IMPORTED, SCRIPTS = 300, 20, 10, 3, 5
 KINDS = {"jpg": b"\xff\xd8\xff\xe0", "png": b"\x89PNG\r\n\x1a\n", "gif": b"GIF89a", "webp": b"RIFF"}
 SYLLABLES = [first + vowel + last for first in "bcdfghklmnprstvz" for vowel in "aeiou" for last in ("", "n", "r", "s")]
 FOREIGN = ["naïve", "café", "Übung", "данные", "資料"]  # words that are not ASCII
-WORDS, TEXT = 6000, 50_000  # different ones, and as they are drawn from
+WORDS, TEXT = 6000, 50_000  # different ones, and the length of the text they are drawn from
 PARAGRAPHS, WORDS_EACH = 15, 86
 NAVIGATION = 8  # links above the text
-CHILDREN = 8  # pages that a page leads to first, so that each page is found
+CHILDREN = 8  # first links of a page, so that each page is found
 
 
 class Site:
-    """What is being written below a folder, and what has been named by a page so far."""
+    """A site that is written below a folder, and the paths that its pages name."""
 
     def __init__(self, folder: Path, pages: int) -> None:
         self.folder, self.rng = folder, random.Random(5)
@@ -36,29 +36,29 @@ class Site:
         self.named = set(self.pages)
 
     def words(self, count: int) -> list[str]:
-        """So many words."""
+        """Return so many words."""
         return self.rng.choices(self.text, k=count)
 
     def write(self, path: str, data: bytes) -> None:
-        """A file of the site."""
+        """Write a file of the site."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
 
     def name(self, path: str) -> str:
-        """*path*, which the page or style sheet at hand needs, and which a crawl therefore fetches."""
+        """Return *path* and count it as needed by the current page or style sheet, so a crawl fetches it."""
         self.named.add(path)
         return path
 
     def link(self, number: int, target: int) -> str:
-        """A reference from one page to another, in one of the usual spellings."""
+        """Return a reference from one page to another in one of the usual spellings."""
         here, there = self.pages[number], self.pages[target]
         relative = relpath(there, here.rpartition("/")[0] or ".")
         spelling = "/" if target == 0 else relative if self.rng.random() < 0.5 else f"/{there}"
         return spelling + (f"#s{self.rng.randint(1, 5)}" if self.rng.random() < 0.1 else "")
 
     def elsewhere(self) -> str:
-        """A reference to something that is out of scope, or is no URL of its own."""
+        """Return a reference that is out of scope or not a URL."""
         foreign = (
             f"http://ext{self.rng.randint(1, 40)}.example.org/{self.words(1)[0]}?id={self.rng.randint(1, 99)}&amp;x=1"
         )
@@ -66,7 +66,7 @@ class Site:
         return self.rng.choices((foreign, *others), weights=(60, 25, 10, 5))[0]
 
     def references(self, number: int) -> list[str]:
-        """All references of a page, in the order in which they stand."""
+        """Return all references of a page in their order."""
         count, pages = self.rng.randint(26, 34), len(self.pages)
         targets = [child for child in range(CHILDREN * number + 1, CHILDREN * (number + 1) + 1) if child < pages]
         targets += [self.rng.randrange(pages) for _ in range(round(count * 0.7) - len(targets))]
@@ -76,7 +76,7 @@ class Site:
         return found
 
     def paragraph(self, references: list[str]) -> str:
-        """Text in which the *references* stand somewhere."""
+        """Return text with the *references* in it."""
         words = self.words(WORDS_EACH)
         for form in self.rng.sample(("<em>{}</em>", "<b>{}</b>", "{},", "{}.", "{} &amp; co", "{}&nbsp;%"), k=3):
             where = self.rng.randrange(WORDS_EACH)
@@ -87,7 +87,7 @@ class Site:
         return f'<p class="text">{" ".join(words)}.</p>\n'
 
     def page(self, number: int) -> str:
-        """A page with navigation, three pictures and fifteen paragraphs."""
+        """Return a page with navigation, three pictures and fifteen paragraphs."""
         references = self.references(number)
         style = self.name(f"css/s{number % STYLES}.css")
         script = self.name(f"js/m{number % SCRIPTS}.js")
@@ -115,7 +115,7 @@ class Site:
         )
 
     def style(self, number: int) -> str:
-        """A style sheet that names two pictures; the last ones import another, which names one more."""
+        """Return a style sheet that names two pictures; the last ones import another, which names one more."""
         path = f"css/s{number}.css"
         rules = "".join(
             f".c{each}-{self.rng.choice(SYLLABLES)} {{ margin: {each}px; color: #{self.rng.randrange(1 << 24):06x} }}\n"
@@ -133,13 +133,13 @@ class Site:
         return (f'@import url("sub{number}.css");\n' if imported else "") + rules
 
     def script(self) -> str:
-        """A script that names nothing."""
+        """Return a script that names nothing."""
         names = self.rng.choices(SYLLABLES, k=self.rng.randint(100, 500))
         return "".join(f"function {name}{line}(a, b) {{ return a * {line} + b; }}\n" for line, name in enumerate(names))
 
 
 def make(folder: Path, pages: int) -> list[str]:
-    """Write the site below *folder*; the path of each URL that a complete crawl fetches, sorted."""
+    """Write the site below *folder*; return the path of each URL that a complete crawl fetches, sorted."""
     site = Site(folder, pages)
     for path in (*site.pictures, *site.backdrops):  # incompressible, as pictures are
         start = KINDS[path.rpartition(".")[2]]

@@ -1,8 +1,8 @@
 """Measure what the trap rules keep and cost: `python bench/traps.py [--write]`.
 
-Crawls each family of real sites and each trap of `fixtures/` without a network, by the rules of a real crawl, and
-prints tables. --write puts them into docs/explanation/scope-and-traps.md. --cost FOLDER measures the processor time
-for the text of one page, as the median and the least of nine rounds over the HTML files below FOLDER.
+It crawls each family of real sites and each trap of `fixtures/` without a network, by the rules of a real crawl, and
+prints tables. --write puts them into docs/explanation/scope-and-traps.md. --cost FOLDER measures the CPU time for the
+text of one page: median and minimum of nine rounds over the HTML files below FOLDER.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROUNDS = 9
 
 
 def rows() -> Iterator[str]:
-    """The table, in Markdown."""
+    """Return the table in Markdown."""
     yield "| real site | real pages | kept | requests |\n|---|---:|---:|---:|\n"
     for family in drilldown.families():
         simulation = Simulation(family.site).run()
@@ -40,7 +40,7 @@ def rows() -> Iterator[str]:
 
 
 def cost(folder: Path) -> str:
-    """Microseconds for each page below *folder*, and for each if it may have variants, which are remembered longer."""
+    """Return microseconds per page below *folder*, and for pages with possible variants, which are kept longer."""
     pages = [path.read_bytes() for path in sorted(folder.rglob("*.html"))[:MOST_PAGES]]
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(ROUNDS):
@@ -63,7 +63,7 @@ def _round(pages: list[bytes], *, varied: bool) -> float:
 
 
 def main() -> None:
-    """Print, or write, what was asked for."""
+    """Print or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--cost", type=Path, metavar="FOLDER")

@@ -1,10 +1,9 @@
-"""Where the processor time of one URL goes: `python bench/where.py [--pages 2000]`.
+"""Show where the CPU time of one URL goes: `python bench/where.py [--pages 2000]`.
 
-py-spy looks two hundred times a second at a crawl of the made site, or `--raw FILE` names what it wrote before
-(`--format raw`). Each sample counts for the part of the program whose function stands innermost, so that a library's
-time falls to whoever called it. The shares of all samples, times what a URL costs without anybody looking, are the
-microseconds of `where.json`. What runs outside of the interpreter without its lock (compressing, digests, the
-database) is in them.
+py-spy samples a crawl of the made site two hundred times a second. `--raw FILE` reads an earlier recording (`--format
+raw`). Each sample counts for the innermost function of the program, so a library's time counts for its caller. The
+shares of all samples, times the cost of a URL without profiling, are the microseconds in `where.json`. They include
+work outside the interpreter lock (compression, digests, the database).
 """
 
 import argparse
@@ -27,7 +26,7 @@ from plan import Plan, crawled
 from serving import files
 
 IMPORTS = "imports and start"
-PARTS = {  # by package, or by package and module; what libraries do counts for whoever called them
+PARTS = {  # by package, or by package and module; a library's time counts for its caller
     "fetch": ("fetch", "http"),
     "reading links": ("extract",),
     "judging links": ("policy",),
@@ -41,7 +40,7 @@ PARTS = {  # by package, or by package and module; what libraries do counts for 
     IMPORTS: ("crawl/build", "cli", "__main__", "config"),
 }
 PART_OF = {module: part for part, modules in PARTS.items() for module in modules}
-LIBRARIES = {"aiohttp": "fetch", "aiosqlite": "frontier", "sqlite3": "frontier"}  # called by nobody of ours
+LIBRARIES = {"aiohttp": "fetch", "aiosqlite": "frontier", "sqlite3": "frontier"}  # without a caller in the program
 LOOP = "event loop"
 REST = "the rest"
 ORDER = (*(part for part in PARTS if part != IMPORTS), LOOP, REST, IMPORTS)
@@ -54,7 +53,7 @@ WAITS = re.compile(
 
 
 def part(stack: str) -> str:
-    """The part of the program to which one sample belongs, from its frames, outermost first."""
+    """Return the part of the program for one sample, from its frames, outermost first."""
     if any(word in stack for word in IMPORTING):
         return IMPORTS
     inwards = stack.split(";")
@@ -70,13 +69,13 @@ def part(stack: str) -> str:
 
 
 def idle(stack: str) -> bool:
-    """Whether a thread only waited for its turn on the core, to look whether there is work."""
+    """Return True if a thread only waited for its turn on the core, to check for work."""
     innermost = FRAME.search(stack)
     return innermost is not None and WAITS.search(linecache.getline(innermost[1], int(innermost[2]))) is not None
 
 
 def grouped(lines: Iterable[str]) -> dict[str, float]:
-    """The share of each part in a profile of py-spy's raw format: frames joined by semicolons, and a number."""
+    """Return the share of each part in a profile of py-spy's raw format: frames joined by semicolons, and a number."""
     samples: Counter[str] = Counter()
     for line in lines:
         stack, _, count = line.rpartition(" ")
@@ -87,7 +86,7 @@ def grouped(lines: Iterable[str]) -> dict[str, float]:
 
 
 def profile(plan: Plan, rounds: int) -> tuple[list[str], float]:
-    """A profile of one crawl of the site, and the microseconds of CPU time that a URL takes where nobody looks."""
+    """Profile one crawl of the site; return it and the CPU microseconds of a URL without profiling."""
     www, paths = plan.site(plan.pages)
     ours, folder, raw = CLIENTS[OURS], plan.folder / "client", plan.folder / "raw.txt"
     with files(www, plan.folder / "nginx") as seed:
@@ -104,7 +103,7 @@ def profile(plan: Plan, rounds: int) -> tuple[list[str], float]:
 
 
 def main() -> None:
-    """Measure, print, and write the figures down."""
+    """Measure, print, and write the figures."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--pages", type=int, default=5000)
     arguments.add_argument("--rounds", type=int, default=1, help="without the profiler (%(default)s)")

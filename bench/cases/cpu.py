@@ -1,4 +1,4 @@
-"""URLs per CPU second on one core, memory, and the size of the archive, beside what gzip would make of it."""
+"""URLs per CPU second on one core, memory, and the size of the archive, compared with plain gzip."""
 
 import archives
 from clients import OURS, chosen
@@ -12,7 +12,7 @@ def measured(plan: Plan) -> dict[str, object]:
     www, paths = plan.site(plan.pages)
     with files(www, plan.folder / "nginx") as seed:
         runs = race(chosen(("wget", "scrapy", "httrack")), seed, paths, plan)
-    ours_last = archives.megabytes(plan.folder / "client")  # what ran last is still there
+    ours_last = archives.megabytes(plan.folder / "client")  # the files of the last run are still there
     size = ours_last / archives.by_gzip(plan.folder / "client")
     rows = []
     for name, each in runs.items():

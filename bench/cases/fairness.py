@@ -1,7 +1,7 @@
-"""One host with a million URLs and a thousand hosts with ten: when the small ones are done.
+"""One host with a million URLs and a thousand hosts with ten: the time until the small ones are done.
 
-Each host is asked once in so many seconds. A small host needs robots.txt and ten pages, so ten intervals at the least;
-the crawl is stopped some intervals after that, and the log tells when the last small host was done.
+Each host gets one request in so many seconds. A small host needs robots.txt and ten pages, so at least ten intervals.
+The crawl is stopped some intervals later, and its log tells when the last small host was done.
 """
 
 from dataclasses import replace
@@ -16,12 +16,12 @@ from serving import slow
 
 PAGES = 10
 MARGIN = 6  # intervals that the crawl may take longer
-LIMIT_REACHED = 5  # the exit code of a crawl that --max-time ended
+LIMIT_REACHED = 5  # exit code of a crawl that --max-time ended
 START = 5.0  # seconds for the first request, and for a thousand hosts' first answers
 
 
 def measured(plan: Plan) -> dict[str, object]:
-    """One crawl, and its log."""
+    """Run one crawl and read its log."""
     needed = PAGES * plan.interval
     folder = plan.folder / "client"
     allow_files(2000 + FILES * plan.crowd)
@@ -45,7 +45,7 @@ def measured(plan: Plan) -> dict[str, object]:
 
 
 def finished(log: Path, big: str) -> tuple[float, float, int]:
-    """When the first request of all began, when the last small page was there, and how many of them there are."""
+    """Return when the first request started, when the last small page came, and the number of small pages."""
     first, last, done = float("inf"), float("-inf"), 0
     for asked in requests(log):
         first = min(first, asked.since)

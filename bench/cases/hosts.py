@@ -1,8 +1,8 @@
-"""Ten thousand hosts, each with one page of 2 KB that comes after five seconds, all at once.
+"""Ten thousand hosts at once, each with one page of 2 KB that takes five seconds.
 
-Ours archives everything; beside it a thread for each host and a coroutine for each host on bare aiohttp, which store
-nothing. All ask for robots.txt first, which is answered at once, and in a second variant as late as the page. What a
-connection costs in memory is what a process of so many has at its peak beyond one of few.
+Ours archives everything. The peers store nothing: a thread for each host, and a coroutine for each host on bare
+aiohttp. All request robots.txt first. It is answered at once, and in a second variant as late as the page. The memory
+of a connection is the peak of a process with all of them minus that with few, for each.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from serving import slow
 from slowserver import MOST
 
 FEW = 20
-FILES = 3  # that a connection may need at the most
+FILES = 3  # that a connection may need at most
 
 
 def seeds(count: int, port: int) -> list[str]:
-    """One page on each of so many hosts, which are all this machine."""
+    """Return one page on each of so many hosts, which are all this machine."""
     return [
         f"http://127.{1 + number // 62500}.{number // 250 % 250}.{1 + number % 250}:{port}/" for number in range(count)
     ]
 
 
 def clients(at_once: int, listed: Path) -> dict[str, Sequence[str]]:
-    """The command of each client."""
+    """Return the command of each client."""
     options = (
         "--seeds",
         str(listed),
@@ -48,7 +48,7 @@ def clients(at_once: int, listed: Path) -> dict[str, Sequence[str]]:
 
 
 def one(name: str, plan: Plan, count: int, port: int) -> tuple[Run, int]:
-    """One client on so many hosts, and how many connections it had at once."""
+    """Run one client on so many hosts; return the run and its most connections at once."""
     urls = seeds(count, port)
     listed, folder = plan.folder / "seeds.txt", plan.folder / "client"
     listed.write_text("\n".join(urls) + "\n")
@@ -64,13 +64,13 @@ def one(name: str, plan: Plan, count: int, port: int) -> tuple[Run, int]:
 
 
 def most(port: int) -> int:
-    """The connections that were open at once since this was asked last."""
+    """Return the most connections at once since the last call."""
     with urlopen(f"http://127.0.0.1:{port}{MOST}") as answer:
         return int(answer.read())
 
 
 def measured(plan: Plan) -> dict[str, object]:
-    """Each client on few hosts once, and on all of them with a quick robots.txt and with a slow one."""
+    """Run each client on few hosts once, then on all of them with a quick robots.txt and with a slow one."""
     files = allow_files(2000 + FILES * plan.hosts)
     names = ("threads", "bare aiohttp", OURS)
     runs: dict[str, list[Run]] = {}

@@ -1,9 +1,8 @@
-"""What a large file does to the small pages that are fetched beside it, on one host and one core.
+"""The effect of a large file on small pages of the same host, on one core.
 
-The server makes pages without end, each after 100 ms, and after a while names one file of 5 GB, which comes as fast as
-a line of a gigabit carries it and does not compress. The rate of the pages is counted from the moment in which it is
-asked for until it is settled, and before and after; the beginning, in which the number of connections grows, does not
-count.
+The server makes pages without end, each after 100 ms. After a while they name one file of 5 GB, which arrives as fast
+as a gigabit line carries it and does not compress. The rate of pages is measured before, during and after the
+download. The start, in which the number of connections grows, does not count.
 """
 
 import time
@@ -20,19 +19,19 @@ from serving import slow
 from slowserver import LARGE
 
 DELAY = 0.1
-PATIENCE = 10  # times as long as the line needs, then it is given up
-GROWS = 0.3  # of the time before the file, in which the crawl finds out what the host bears
+PATIENCE = 10  # times the time that the line needs; then the run is stopped
+GROWS = 0.3  # of the time before the file, in which the crawl finds the host's capacity
 
 
 class Settled:
-    """When the large file first stood in the log of the crawl, where a visit stands when it is settled."""
+    """The time at which the large file first appeared in the crawl log, which means it is settled."""
 
     def __init__(self, log: Path, more: float) -> None:
         self.log, self.more, self.seen = log, more, 0
         self.moment = 0.0
 
     def __call__(self, at: float) -> bool:
-        """Whether that is long enough ago."""
+        """Return True if that is long enough ago."""
         if not self.moment and self.log.exists():
             with self.log.open("rb") as file:
                 file.seek(max(0, self.seen - len(LARGE)))
@@ -43,7 +42,7 @@ class Settled:
 
 
 def measured(plan: Plan) -> dict[str, object]:
-    """One crawl, and its log."""
+    """Run one crawl and read its log."""
     folder = plan.folder / "client"
     log = folder / "out/logs/crawl.log"
     settled = Settled(log, plan.around)
@@ -75,13 +74,13 @@ def measured(plan: Plan) -> dict[str, object]:
 
 
 def rate(pages: list[float], *spans: tuple[float, float]) -> float:
-    """Pages in a second, of those asked for within these spans."""
+    """Return pages per second of those requested within these spans."""
     seconds = sum(max(0.0, until - since) for since, until in spans)
     return sum(since <= page < until for page in pages for since, until in spans) / (seconds or 1.0)
 
 
 def unfinished(folder: Path, plan: Plan) -> str:
-    """Why the large file does not count: it is not in the archive as a whole."""
+    """Return why the large file does not count: the archive does not hold it whole."""
     for record in (each for path in archives.warcs(folder) for each in archives.records(path)):
         if record.field(b"WARC-Type") == "response" and record.field(b"WARC-Target-URI").endswith(LARGE):
             body = record.length - record.begins.index(b"\r\n\r\n") - 4

@@ -1,7 +1,7 @@
-"""Wall time where each answer takes 100 ms, with 64 connections to one host: how well waiting is used.
+"""Wall time with answers of 100 ms and 64 connections to one host: how well a crawler uses waiting time.
 
-A peer with one connection would need minutes; it is stopped when its rate is known. Ours always does the whole site,
-start and end included.
+A peer with one connection would need minutes; it is stopped once its rate is known. Ours always crawls the whole
+site, start and end included.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from serving import slow
 
 
 def measured(plan: Plan) -> dict[str, object]:
-    """Crawl the site with each client in turn from a server that takes its time."""
+    """Crawl the site with each client in turn from a slow server."""
     www, paths = plan.site(plan.pages)
     folder = plan.folder / "client"
     with slow("--root", str(www), "--delay", str(plan.delay), "--robots-delay", str(plan.delay)) as port:

@@ -1,4 +1,4 @@
-"""Memory and rate over the size of the crawl: one crawl of the site, and one of a large one, looked at all the time."""
+"""Memory and rate over the size of the crawl: a crawl of the site and one of a large site, sampled all the time."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ POINTS, LEAST = 25, 200  # of each curve, and URLs between two of them: visits e
 
 
 def measured(plan: Plan) -> dict[str, object]:
-    """Crawl both sites, and put the course of memory beside the log of the crawl."""
+    """Crawl both sites and join the course of memory with the crawl log."""
     runs: dict[str, list[Run]] = {}
     curves, rows = {}, []
     for pages in (plan.pages, plan.many):
@@ -30,7 +30,7 @@ def measured(plan: Plan) -> dict[str, object]:
 
 
 def curve(run: Run, done: list[float]) -> list[tuple[int, float, float]]:
-    """So many URLs done; the URLs per CPU second since the point before; the megabytes at that moment."""
+    """Return the URLs done, the URLs per CPU second since the previous point, and the megabytes at each point."""
     points = []
     step = max(LEAST, len(done) // POINTS)
     before = between(run.course, done[0] - run.began) if done else None
@@ -43,7 +43,7 @@ def curve(run: Run, done: list[float]) -> list[tuple[int, float, float]]:
 
 
 def between(course: Sequence[Moment], at: float) -> Moment | None:
-    """What a look at this moment would have shown."""
+    """Return the interpolated sample at this moment."""
     place = bisect_left(course, at, key=lambda look: look.at)
     if not 0 < place < len(course):
         return None

@@ -1,4 +1,4 @@
-"""What it takes to start: `archiver --help`, from the first instruction to the last."""
+"""The cost of a start: `archiver --help` from the first instruction to the last."""
 
 import sys
 from functools import partial

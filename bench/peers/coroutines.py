@@ -1,6 +1,6 @@
-"""A coroutine for each host on bare aiohttp, and nothing stored: `python coroutines.py FILE`, a seed on each line.
+"""A coroutine for each host on bare aiohttp, which stores nothing: `python coroutines.py FILE`, a seed on each line.
 
-Asks each host for its robots.txt, then for the page. Prints how many pages were answered with 200.
+It requests each host's robots.txt, then the page, and prints how many pages were answered with 200.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ PATIENCE = aiohttp.ClientTimeout(60)
 
 
 async def fetched(session: aiohttp.ClientSession, seed: str) -> bool:
-    """Whether the page was answered."""
+    """Return True if the page was answered."""
     try:
         async with session.get(urljoin(seed, "/robots.txt")) as answer:
             await answer.read()
@@ -25,7 +25,7 @@ async def fetched(session: aiohttp.ClientSession, seed: str) -> bool:
 
 
 async def main(seeds: list[str]) -> None:
-    """All of them at once."""
+    """Fetch all of them at once."""
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=PATIENCE) as session:
         print(sum(await asyncio.gather(*(fetched(session, seed) for seed in seeds))))

@@ -1,8 +1,8 @@
-"""A crawl by Scrapy into a WARC file: `python spider.py SEED CONNECTIONS`, in the folder where it is to lie.
+"""A crawl with Scrapy into a WARC file: `python spider.py SEED CONNECTIONS`, in the folder for the file.
 
-All links and requisites on the seed's host, style sheets' too, robots.txt obeyed, the queue on disk (JOBDIR); warcio
-writes a request and a response record of each answer. What it stores is what Scrapy hands over: bodies without their
-transfer coding, headers put together anew.
+It follows all links and requisites on the seed's host, those of style sheets too, obeys robots.txt and keeps its
+queue on disk (JOBDIR). warcio writes a request and a response record for each answer. Scrapy hands over bodies
+without their transfer coding and rebuilds the headers, so that is what it stores.
 """
 
 import io
@@ -23,7 +23,7 @@ IN_CSS = re.compile(r"""url\(\s*['"]?([^'")]+)|@import\s+['"]([^'"]+)""")
 
 
 class Archive:
-    """The pipeline: each answer becomes two records."""
+    """A pipeline that turns each answer into two records."""
 
     def open_spider(self) -> None:
         self.file = Path("out.warc.gz").open("wb")  # noqa: SIM115 - closed with the spider
@@ -46,7 +46,7 @@ class Archive:
 
 
 def fields(headers: scrapy.http.Headers) -> list[tuple[str, str]]:
-    """Scrapy's headers as warcio takes them."""
+    """Return Scrapy's headers as warcio takes them."""
     return [(name.decode(), value.decode("latin-1")) for name, values in headers.items() for value in values]
 
 

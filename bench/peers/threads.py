@@ -1,6 +1,6 @@
-"""A thread for each host, and nothing stored: `python threads.py FILE`, a seed on each line.
+"""A thread for each host, which stores nothing: `python threads.py FILE`, a seed on each line.
 
-Asks each host for its robots.txt, then for the page. Prints how many pages were answered with 200.
+It requests each host's robots.txt, then the page, and prints how many pages were answered with 200.
 """
 
 import sys
@@ -13,7 +13,7 @@ PATIENCE = 60
 
 
 def fetched(seed: str) -> bool:
-    """Whether the page was answered."""
+    """Return True if the page was answered."""
     parts = urlsplit(seed)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
     try:
