@@ -1,4 +1,4 @@
-"""The command `archiver`: what a person types, what is said in return, and the exit code. No logic of the crawl."""
+"""The command line: one module per command, and what the commands share. No logic of the crawl is here."""
 
 import sys
 from typing import NoReturn
@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 
 def main() -> NoReturn:
-    """The command `archiver`, imported when it is called: Ctrl+C may come in the tenth of a second which that takes."""
+    """Run the command `archiver`. Importing it takes a tenth of a second, in which Ctrl+C must work too."""
     try:
         from archiver.cli import entry  # noqa: PLC0415 - see above
     except KeyboardInterrupt:

@@ -1,10 +1,11 @@
-"""The directory of a crawl as the commands find it: is it free, does it hold a crawl, who works in it.
+"""Checks of the argument DIR: whether it is free, holds a crawl, or is in use; and its settings file.
 
-Whatever is refused is refused before anything is written.
+A command calls them before it writes anything.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -15,7 +16,7 @@ from archiver.collection.dedup_sources import strangers
 from archiver.collection.earlier_crawls import files_of
 from archiver.collection.imports import imported_names
 from archiver.collection.layout import Layout
-from archiver.collection.lock import holder
+from archiver.collection.lock import Lock, holder
 from archiver.collection.records import ARCHIVE_ENDINGS, maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
@@ -23,14 +24,14 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
 from archiver.policy.limits import FREE, Allowance
-from archiver.storage import OPEN, open_file, storage, sync_folder
+from archiver.storage import DRAFT, OPEN, open_file, storage, sync_folder
 
-COLLECTIONS = Path("collections")  # where pywb, started in the same place, looks for them
-_MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file is some kilobytes, with very many seeds some megabytes
+COLLECTIONS = Path("collections")  # where pywb looks for collections
+MAX_SETTINGS = 16 * 1024 * 1024  # bytes; a settings file has some kilobytes, with very many seeds some megabytes
 
 
-def default_for(seed: str) -> Path:
-    """Return where a crawl goes by default: a pywb collection named after the host of its first seed.
+def default_directory(seed: str) -> Path:
+    """Return the default directory of a crawl: a pywb collection named after the host of its first seed.
 
     The name includes a port that is not the default one, because another port may be another site.
     """
@@ -39,125 +40,133 @@ def default_for(seed: str) -> Path:
 
 
 def check_free(directory: Path) -> None:
-    """Refuse a directory that a new crawl may not have."""
+    """Refuse a directory that a new crawl cannot use."""
     if not directory.exists():
         return
     if not directory.is_dir():
-        raise ConfigError(f"{directory} is not a directory; name another one with -o")
+        raise ConfigError(f"{directory} is not a directory; choose another one with -o")
     safe_paths.check_files(directory)
     check_idle(directory)
     if holds_crawl(directory):
         name = quote(str(directory))
         raise ConfigError(
-            f"{directory} already holds a crawl; go on with: archiver resume {name}; when it is done, crawl the site "
-            f"again with: archiver recrawl {name}; crawl into another directory with: -o DIR"
+            f"{directory} already holds a crawl; to continue it: archiver resume {name}; to crawl the site again: "
+            f"archiver recrawl {name}; to use another directory: -o DIR"
         )
     if not all(map(_is_leftover, directory.iterdir())):
-        raise ConfigError(f"{directory} holds something else; name an empty or a new directory with -o")
+        raise ConfigError(f"{directory} is not empty and holds no crawl; choose an empty or new directory with -o")
 
 
 _LEFTOVERS = frozenset(("archive", "indexes", "logs", "spool", "crawl.lock", "crawl.toml.tmp"))
 
 
 def _is_leftover(path: Path) -> bool:
-    """Whether *path* is what a crawl leaves that was cut off before it had written its settings."""
+    """Return whether *path* is left over from a crawl that was killed before it wrote its settings."""
     return path.name in _LEFTOVERS and (path.is_file() or not any(path.iterdir()))
 
 
 def holds_crawl(directory: Path) -> bool:
-    """Whether a crawl was begun in *directory*."""
+    """Return whether *directory* holds a crawl."""
     return Layout(directory).database.exists() or Layout(directory).settings.exists()
 
 
-def check_begun(directory: Path) -> None:
-    """Refuse a directory that holds no crawl of ours to go on with."""
+def check_resumable(directory: Path) -> None:
+    """Refuse a directory that holds no crawl to continue."""
     check_is_directory(directory)
     layout = Layout(directory)
     if not holds_crawl(directory):
         name = quote(str(directory))
         if any(layout.archive.glob("*.warc*")):
             raise ConfigError(
-                f"{directory} holds an archive, but no crawl; a crawl that lost its database is made anew by: archiver "
-                f"rebuild {name}; what others archived is taken for stored by: archiver crawl URL --dedup-from {name}"
+                f"{directory} holds an archive, but no crawl; to rebuild a lost database: archiver rebuild {name}; to "
+                f"crawl without storing again what it holds: archiver crawl URL --dedup-from {name}"
             )
-        raise ConfigError(f"{directory} holds no crawl; begin one with: archiver crawl URL -o {name}")
+        raise ConfigError(f"{directory} holds no crawl; to start one: archiver crawl URL -o {name}")
     if not layout.settings.exists():
         raise ConfigError(
-            f"{layout.settings} is missing; put it back, or make it anew from the WARC files: "
+            f"{layout.settings} is missing; restore it, or rebuild it from the WARC files: "
             f"archiver rebuild {quote(str(directory))}"
         )
     there = layout.database.exists()
     if not (there and totals.begun(directory)) and _has_files(layout):
         raise ArchiveError(
-            f"{layout.database} is {'empty' if there else 'missing'}, though there are WARC files; put it back from a "
-            f"copy, or make it anew: archiver rebuild {quote(str(directory))}"
+            f"{layout.database} is {'empty' if there else 'missing'}, but there are WARC files; restore it, "
+            f"or rebuild it: archiver rebuild {quote(str(directory))}"
         )
     check_idle(directory)
 
 
 def _has_files(layout: Layout) -> bool:
-    """Whether there are WARC files that belong to no earlier crawl, and were not imported."""
+    """Return whether there are WARC files that are not of an earlier crawl and were not imported."""
     others = files_of(layout) | imported_names(layout)
     return any(path.name.removesuffix(OPEN) not in others for path in maybe_ours(layout))
 
 
-def finish_turn(directory: Path) -> None:
-    """Where crawling again was cut off while the crawl before was set aside, do the rest of that."""
+def finish_switch_over(directory: Path) -> None:
+    """Finish setting the previous crawl aside, if a recrawl was killed while it did that."""
     safe_paths.check_files(directory)
     if Layout(directory).earlier.is_dir():
-        from archiver.crawl import switch_over  # noqa: PLC0415 - the network and the database; few collections need it
+        from archiver.crawl import switch_over  # noqa: PLC0415 - slow to import, and few collections need it
 
         switch_over.finish_turn(directory)
 
 
 def check_idle(directory: Path) -> None:
-    """Refuse a directory in which a process works now."""
+    """Refuse a directory that another process is using."""
     running = holder(directory)
     if running:
-        raise ConfigError(f"{directory}: {running} is working in it; stop that first")
+        raise ConfigError(f"{directory} is in use by {running}; stop that first")
+
+
+def check_has_archive(directory: Path) -> None:
+    """Refuse a directory without the folder of WARC files."""
+    if not Layout(directory).archive.is_dir():
+        raise ConfigError(f"{directory} holds no archive: it has no archive/ folder")
 
 
 def check_is_directory(directory: Path) -> None:
-    """Refuse what is not there, or is no directory."""
+    """Refuse a path that does not exist or is not a directory."""
     if not directory.exists():
-        raise ConfigError(f"{directory} does not exist{_meant(directory)}")
+        raise ConfigError(f"{directory} does not exist{_similar(directory)}")
     if not directory.is_dir():
         raise ConfigError(f"{directory} is not a directory{_hint(directory)}")
     safe_paths.check_files(directory)
 
 
-def _meant(directory: Path) -> str:
-    """The collection that was surely meant where *directory* has but its name, or is the address of its site."""
+def _similar(directory: Path) -> str:
+    """Return a hint if a collection has *directory* as its name, or as the URL of its site; "" otherwise."""
     first, *rest = directory.parts or ("",)
-    of_site = default_for(f"http://{rest[0]}/") if rest and first in ("http:", "https:") else None
-    of_host = default_for(f"http://{url.host(f'http://{rest[0]}/')}/") if of_site else None  # as older ones are called
+    of_site = default_directory(f"http://{rest[0]}/") if rest and first in ("http:", "https:") else None
+    of_host = (
+        default_directory(f"http://{url.host(f'http://{rest[0]}/')}/") if of_site else None
+    )  # as older collections are named
     for found in (of_site, of_host, COLLECTIONS / directory.name, Path(directory.name)):
         if found is not None and found not in (COLLECTIONS, directory) and holds_crawl(found):
-            return f"; there is {found}"
+            return f"; did you mean {found}?"
     return ""
 
 
 def _hint(file: Path) -> str:
-    """What to do with a *file* that was given in place of a collection."""
+    """Return a hint for a *file* that was given in place of a collection."""
     if not file.name.lower().endswith(ARCHIVE_ENDINGS):
         return ""
-    return f"; make a collection of it with: archiver import {quote(str(file))}"
+    return f"; to import it into a collection: archiver import {quote(str(file))}"
 
 
-def check_named_here(directory: Path, settings: Settings, given: Mapping[str, Any]) -> None:
-    """Refuse other archives that crawl.toml names, unless this user has named them for this collection."""
+def check_dedup_sources(directory: Path, settings: Settings, given: Mapping[str, Any]) -> None:
+    """Refuse other archives named in crawl.toml, unless this user has named them for this collection."""
     if "dedup_from" in given:
         return
     if unknown := strangers(Layout(directory), settings.dedup.dedup_from):
         shown = printable(" ".join(f"--dedup-from {quote(path)}" for path in unknown), 1000)
         raise ConfigError(
             f"{Layout(directory).settings}: dedup-from: you have not named {printable(unknown[0], 1000)} for this "
-            f"collection on this machine; if you trust both, give it again: {shown}; else take it out of the file"
+            f"collection on this machine; if you trust both, name it: {shown}; otherwise delete it from the file"
         )
 
 
 def dedup_from(directory: Path) -> list[Path]:
-    """Where payloads lie that the crawl in *directory* did not store again; raises `ConfigError`."""
+    """Return the archives that hold payloads which the crawl in *directory* did not store again."""
     settings = Layout(directory).settings
     if not settings.is_file():
         return []
@@ -165,7 +174,7 @@ def dedup_from(directory: Path) -> list[Path]:
 
 
 def make_directory(directory: Path) -> None:
-    """Make *directory* and those above it, so that a power cut cannot take them away again."""
+    """Make *directory* and its parents, durably: they are still there after a power cut."""
     try:
         with storage(directory):
             missing = [place for place in (directory, *directory.parents) if not place.exists()]
@@ -179,12 +188,12 @@ def make_directory(directory: Path) -> None:
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The values that a settings file gives."""
+    """Return the values in the settings file *path*."""
     return toml.parse(settings_text(path), str(path))
 
 
-def allowance(directory: Path) -> Allowance:
-    """What each host of the crawl in *directory* may be asked for; of settings that cannot be read others complain."""
+def host_allowance(directory: Path) -> Allowance:
+    """Return the limits per host of the crawl in *directory*; none if its settings cannot be read."""
     try:
         return Allowance.of(with_values(Settings(), read_settings(Layout(directory).settings)).limits)
     except ConfigError:
@@ -192,16 +201,52 @@ def allowance(directory: Path) -> Allowance:
 
 
 def settings_text(path: Path) -> str:
-    """What stands in a settings file."""
+    """Return the text of the settings file *path*."""
     try:
         with open_file(path) as file:
-            content = file.read(_MAX_SETTINGS + 1)
+            content = file.read(MAX_SETTINGS + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(content) > _MAX_SETTINGS:
-        raise ConfigError(f"{path}: longer than {_MAX_SETTINGS} bytes; this cannot be a settings file")
+    if len(content) > MAX_SETTINGS:
+        raise ConfigError(f"{path}: longer than {MAX_SETTINGS} bytes; this cannot be a settings file")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8, as TOML has to be") from None
+        raise ConfigError(f"{path}:{line}: not UTF-8; a TOML file must be") from None
+
+
+def check_changeable(directory: Path) -> Settings:
+    """Return the settings of the crawl in *directory*. Refuse a directory without a crawl that `add` can change."""
+    check_is_directory(directory)
+    layout = Layout(directory)
+    if not holds_crawl(directory):
+        raise ConfigError(totals.without_crawl(directory))
+    settings = with_values(Settings(), read_settings(layout.settings))
+    if not layout.database.exists() or not totals.begun(directory):
+        raise ConfigError(f"{directory}: the crawl has not started; run archiver resume first")
+    return settings
+
+
+@contextmanager
+def crawl_lock(directory: Path) -> Iterator[bool]:
+    """Lock the crawl in *directory*, unless it is running. Yields whether another process runs it."""
+    layout = Layout(directory)
+    try:
+        lock = Lock(layout.lock)
+    except ConfigError:
+        if layout.database.with_name(f"{layout.database.name}{DRAFT}").exists():
+            raise ConfigError(f"{layout.database} is being rebuilt; try again when that is done") from None
+        yield True
+        return
+    try:
+        yield False
+    finally:
+        lock.release()
+
+
+def resume_hint(count: int, *, running: bool) -> str:
+    """Return when *count* changes take effect, as the end of a message; "" if there are none."""
+    if not count:
+        return ""
+    return "; the running crawl starts on it within seconds" if running else "; to continue: archiver resume"

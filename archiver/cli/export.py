@@ -1,10 +1,13 @@
-"""`archiver export`: a collection as files with links that lead from one to the other."""
+"""`archiver export`: write a collection as files with links to each other."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+import click
 
 from archiver.cli.get import open_holdings
+from archiver.cli.options import check_host_names, define_command, directory_argument, host_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.dates import date_range
 from archiver.collection.layout import Layout
@@ -14,15 +17,15 @@ from archiver.humanize import volume
 from archiver.model import ExitCode
 from archiver.tools.export import ExportCounts, ExportedSite, ExportFolder, finish, is_unfinished, planned, write_export
 
-_TOLD = 20  # troubles
-_SEEDS = 1000
+MAX_PROBLEMS_SHOWN = 20
+MAX_SEEDS = 1000
 
-Missing = Literal["links", "live", "nothing"]  # what of that which is not held leads to the live web
+Missing = Literal["links", "live", "nothing"]  # which links to missing URLs lead to the live web
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What is exported, and where to."""
+    """The arguments of `archiver export`."""
 
     to: Path
     at: str | None
@@ -30,35 +33,35 @@ class ExportOptions:
     missing: Missing
 
 
-def export(directory: Path, wish: ExportOptions) -> ExitCode:
-    """Export what is in *directory* (or in that file) as *wish* says, and print where a browser begins."""
-    at = date_range(wish.at, "--at") if wish.at is not None else None
-    _check_free(wish.to)
-    with open_holdings(directory) as holdings, ProgressLine() as meter:
-        meter.show("looking through the index")
-        plan = planned(holdings, wish.host, at)
+def export(directory: Path, options: ExportOptions) -> ExitCode:
+    """Export the archive *directory* and print the path of its start page."""
+    at = date_range(options.at, "--at") if options.at is not None else None
+    _check_free(options.to)
+    with open_holdings(directory) as holdings, ProgressLine() as progress:
+        progress.show("reading the index")
+        plan = planned(holdings, options.host, at)
         site = ExportedSite(
             {file.url: file.path for file in plan.files},
             plan.redirects,
-            wish.missing != "nothing",
-            wish.missing == "live",
+            options.missing != "nothing",
+            options.missing == "live",
         )
         if not plan.files:
-            of = f" of {' or '.join(wish.host)}" if wish.host else ""
-            raise ConfigError(f"{directory} holds no page{of} that could be exported")
-        with ExportFolder(wish.to) as target:
-            tally = write_export(
+            of = f" of {' or '.join(options.host)}" if options.host else ""
+            raise ConfigError(f"{directory} holds no page{of} to export")
+        with ExportFolder(options.to) as target:
+            counts = write_export(
                 holdings,
                 plan,
                 target,
                 site,
-                lambda done: meter.show(f"{done} of {len(plan.files)} files"),
+                lambda done: progress.show(f"{done} of {len(plan.files)} files"),
             )
             finish(target, plan, _seeds(directory), site)
-    _tell(tally)
-    if not tally.files:
+    _print_counts(counts)
+    if not counts.files:
         raise ArchiveError(f"{directory}: none of the captures could be read")
-    result(str(wish.to / "index.html"))
+    result(str(options.to / "index.html"))
     return ExitCode.DONE
 
 
@@ -66,21 +69,61 @@ def _check_free(folder: Path) -> None:
     if folder.is_dir() and (is_unfinished(folder) or not any(folder.iterdir())):
         return
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"--to {folder} is a file; name a new or an empty folder")
+        raise ConfigError(f"--to {folder} is a file; give a new or empty folder")
     if folder.exists():
-        raise ConfigError(f"--to {folder} is there already, and not empty; name a new or an empty folder")
+        raise ConfigError(f"--to {folder} exists and is not empty; give a new or empty folder")
 
 
 def _seeds(directory: Path) -> list[str]:
     if not Layout(directory).database.is_file():
         return []
     with totals.open_totals(directory) as db:
-        return [seed.url for seed in totals.seeds(db)[:_SEEDS]]
+        return [seed.url for seed in totals.seeds(db)[:MAX_SEEDS]]
 
 
-def _tell(tally: ExportCounts) -> None:
-    for trouble in tally.troubles[:_TOLD]:
+def _print_counts(counts: ExportCounts) -> None:
+    for trouble in counts.troubles[:MAX_PROBLEMS_SHOWN]:
         say(f"archiver: {trouble}")
-    if len(tally.troubles) > _TOLD:
-        say(f"archiver: and {len(tally.troubles) - _TOLD} more such")
-    say(f"archiver: {tally.files} file{'s' * (tally.files != 1)}, {volume(tally.size)}")
+    if len(counts.troubles) > MAX_PROBLEMS_SHOWN:
+        say(f"archiver: and {len(counts.troubles) - MAX_PROBLEMS_SHOWN} more")
+    say(f"archiver: {counts.files} file{'s' * (counts.files != 1)}, {volume(counts.size)}")
+
+
+def _run(directory: Path, **chosen: Any) -> int:
+    return export(directory, ExportOptions(**chosen))
+
+
+COMMAND = define_command(
+    "export",
+    _run,
+    """Write an archive as files that a browser opens from disk.
+
+    Exports the newest capture of each URL (or the one closest to --at), with links between the files.
+    FOLDER/index.html links to the seeds. Links to pages that are not archived lead to the live web; missing images and
+    styles are left out. Scripts are not changed, so they may not find what they load. Writes only to FOLDER and
+    replaces no file. DIR may also be a WACZ or WARC file.
+    """,
+    [
+        directory_argument(),
+        click.Option(
+            ["--to"],
+            required=True,
+            type=click.Path(path_type=Path),
+            metavar="FOLDER",
+            help="Write to FOLDER, which must be new or empty.",
+        ),
+        click.Option(
+            ["--at"], metavar="DATE", help="Export the captures closest to DATE: 2026, 20261121, 2026-11-21T10:30."
+        ),
+        host_option(check=check_host_names),
+        click.Option(
+            ["--missing"],
+            type=click.Choice(["links", "live", "nothing"]),
+            default="links",
+            help="What is not archived: links lead to the live web (links); images and styles are loaded from it too "
+            "(live); neither (nothing). [default: links]",
+        ),
+    ],
+    ("archiver export collections/example.org --to site", "then open site/index.html"),
+    ("archiver export collections/example.org --to offline --at 2026-01 --missing nothing", "as it was then, offline"),
+)

@@ -1,4 +1,4 @@
-"""`archiver ls`: the captures of a collection, one on each line, as fast as the reader takes them."""
+"""`archiver ls`: list the captures of a collection, one per line."""
 
 import json
 import re
@@ -7,8 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from archiver.cli.get import open_holdings, readable, spelled
+import click
+
+from archiver.cli.get import iso_timestamp, open_holdings, parse_url
+from archiver.cli.options import (
+    EACH_LINE,
+    check_host_names,
+    define_command,
+    directory_argument,
+    host_option,
+    json_option,
+)
 from archiver.cli.terminal import results, say
 from archiver.collection.dates import date_range
 from archiver.collection.lookup import Holdings, names
@@ -18,15 +29,15 @@ from archiver.model import ExitCode
 from archiver.warc.cdxj import IndexEntry, is_revisit
 from archiver.warc.members import DamagedRecord
 
-LONGEST = 20_000  # characters of a URL
-_DOMAIN = re.compile(r"\*\.([^\s/*?#]+)(?:/\*?)?")  # as pywb has it: *.example.org
+MAX_URL = 20_000  # characters of a URL
+_DOMAIN = re.compile(r"\*\.([^\s/*?#]+)(?:/\*?)?")  # like in pywb: *.example.org
 _STATUS = re.compile(r"[1-9](?:[0-9]{2}|xx)|-", re.IGNORECASE | re.ASCII)
 _TYPE = re.compile(r"[^\s/]+/[^\s/]+|unk", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class LsQuery:
-    """Which captures, and how; what is empty does not choose."""
+    """The arguments of `archiver ls`; an empty one matches every capture."""
 
     url: str | None
     host: tuple[str, ...]
@@ -37,55 +48,55 @@ class LsQuery:
     as_json: bool
 
 
-def ls(directory: Path, wish: LsQuery) -> ExitCode:
-    """List the captures in *directory* that *wish* names."""
-    chosen = _Choice(wish)
+def ls(directory: Path, query: LsQuery) -> ExitCode:
+    """Print the captures in *directory* that match *query*."""
+    matches = _Filter(query)
     count = size = revisits = others = 0
     with open_holdings(directory) as holdings:
 
         def lines() -> Iterator[str]:
             nonlocal count, size, revisits, others
-            for entry in (each for each in _found(holdings, wish) if chosen(each, holdings)):
+            for entry in (each for each in _found(holdings, query) if matches(each, holdings)):
                 answer = entry.url.startswith(("http:", "https:"))
                 count += answer
                 others += not answer
                 size += entry.length
                 revisits += is_revisit(entry)
-                yield _json(entry) if wish.as_json else _line(entry)
+                yield _json(entry) if query.as_json else _line(entry)
 
         if not results(lines()):
             return ExitCode.DONE
-    told = f", {revisits} of them revisits" if revisits else ""
-    told += f", and {others} other record{'s' * (others != 1)}" if others else ""  # settings, logs, reports
-    say(f"archiver: {count} capture{'s' * (count != 1)}{told}, {volume(size)}")
+    notes = f", {revisits} of them revisits" if revisits else ""
+    notes += f", and {others} other record{'s' * (others != 1)}" if others else ""  # settings, logs, reports
+    say(f"archiver: {count} capture{'s' * (count != 1)}{notes}, {volume(size)}")
     return ExitCode.DONE
 
 
-def _found(holdings: Holdings, wish: LsQuery) -> Iterator[IndexEntry]:
-    if wish.url is None:
-        if wish.host:
-            return chain.from_iterable(map(holdings.of_host, sorted({host.lower() for host in wish.host})))
+def _found(holdings: Holdings, query: LsQuery) -> Iterator[IndexEntry]:
+    if query.url is None:
+        if query.host:
+            return chain.from_iterable(map(holdings.of_host, sorted({host.lower() for host in query.host})))
         return holdings.entries()
-    if domain := _DOMAIN.fullmatch(wish.url.strip()):
+    if domain := _DOMAIN.fullmatch(query.url.strip()):
         return holdings.of_domain(domain[1].lower())
-    if wish.url.endswith("*"):
-        return holdings.of_prefix(wish.url.strip().removesuffix("*"))
-    address, exact = spelled(wish.url)
+    if query.url.endswith("*"):
+        return holdings.of_prefix(query.url.strip().removesuffix("*"))
+    address, exact = parse_url(query.url)
     return holdings.of_url(address) if exact else holdings.of_key(address)
 
 
-class _Choice:
-    """Whether a capture is wanted."""
+class _Filter:
+    """Tests whether a capture matches a query."""
 
-    def __init__(self, wish: LsQuery) -> None:
-        self._hosts = frozenset(host.lower() for host in wish.host) if wish.url is not None else frozenset()
-        self._types = tuple(_refused(one, "--type", _TYPE, "text/html or image/*") for one in wish.types)
-        self._statuses = tuple(_refused(one, "--status", _STATUS, "404, or 2xx for a class") for one in wish.statuses)
-        self._first = date_range(wish.from_, "--from").first if wish.from_ is not None else ""
-        self._last = date_range(wish.to, "--to").last if wish.to is not None else "~"
+    def __init__(self, query: LsQuery) -> None:
+        self._hosts = frozenset(host.lower() for host in query.host) if query.url is not None else frozenset()
+        self._types = tuple(_checked(one, "--type", _TYPE, "text/html or image/*") for one in query.types)
+        self._statuses = tuple(_checked(one, "--status", _STATUS, "404, or 2xx for a class") for one in query.statuses)
+        self._first = date_range(query.from_, "--from").first if query.from_ is not None else ""
+        self._last = date_range(query.to, "--to").last if query.to is not None else "~"
 
     def __call__(self, entry: IndexEntry, holdings: Holdings) -> bool:
-        """Return whether *entry* is; a revisit has the type of what it revisits, too."""
+        """Return whether *entry* matches; a revisit also has the media type of the original capture."""
         if not self._first <= entry.timestamp[:14] <= self._last:
             return False
         if self._statuses and not any(_is_status(entry.status, one) for one in self._statuses):
@@ -98,16 +109,16 @@ class _Choice:
         return any(_is_type(entry.mime.lower(), one) for one in self._types)
 
     def _revisits(self, entry: IndexEntry, holdings: Holdings) -> bool:
-        """Return whether *entry* is a revisit of a capture with a wanted type; not where that is not held."""
+        """Return whether *entry* revisits a capture of a wanted type. False if that capture is not in the archive."""
         with suppress(ArchiveError, DamagedRecord, OSError):
             original = holdings.original(entry)
             return original is not None and self._has_type(original)
         return False
 
 
-def _refused(text: str, option: str, right: re.Pattern[str], words: str) -> str:
+def _checked(text: str, option: str, right: re.Pattern[str], words: str) -> str:
     if not right.fullmatch(text):
-        raise ConfigError(f"{option} {text!r} is none; right would be {words}")
+        raise ConfigError(f"{option} {text!r} is not valid; write it like {words}")
     return text.lower()
 
 
@@ -125,7 +136,7 @@ def _is_host(address: str, hosts: frozenset[str]) -> bool:
 
 def _line(entry: IndexEntry) -> str:
     mime, status = printable(entry.mime, 60), printable(entry.status, 3)
-    return f"{readable(entry.timestamp)} {status:>3} {mime:<24} {entry.length:>10} {printable(entry.url, LONGEST)}"
+    return f"{iso_timestamp(entry.timestamp)} {status:>3} {mime:<24} {entry.length:>10} {printable(entry.url, MAX_URL)}"
 
 
 def _json(entry: IndexEntry) -> str:
@@ -133,7 +144,7 @@ def _json(entry: IndexEntry) -> str:
         {
             "url": entry.url,
             "timestamp": entry.timestamp,
-            "date": readable(entry.timestamp),
+            "date": iso_timestamp(entry.timestamp),
             "status": int(entry.status) if entry.status.isdigit() else None,
             "type": None if entry.mime == "unk" or is_revisit(entry) else entry.mime,
             "revisit": is_revisit(entry),
@@ -144,3 +155,46 @@ def _json(entry: IndexEntry) -> str:
             "key": entry.key,
         }
     )
+
+
+def _run(directory: Path, **chosen: Any) -> int:
+    return ls(directory, LsQuery(**chosen))
+
+
+COMMAND = define_command(
+    "ls",
+    _run,
+    """List captures.
+
+    Prints date, status, media type, size and URL of each capture, sorted by index key and date: all captures, those of
+    one URL, of all URLs that start with PREFIX, or of DOMAIN and all hosts below it. The size is that of the record in
+    the WARC file; the type of a revisit is warc/revisit. Prints the number of captures to stderr. Reads only; works
+    while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
+    """,
+    [
+        directory_argument(),
+        click.Argument(["url"], required=False, metavar="[URL|PREFIX*|*.DOMAIN]"),
+        host_option(check=check_host_names),
+        click.Option(
+            ["--type", "types"],
+            multiple=True,
+            metavar="TYPE",
+            help="Only captures of this media type: text/html, image/*. A revisit counts as what it revisits. "
+            "Repeatable.",
+        ),
+        click.Option(
+            ["--status", "statuses"],
+            multiple=True,
+            metavar="N",
+            help="Only captures with this status: 404, or 2xx for a class. Repeatable.",
+        ),
+        click.Option(["--from", "from_"], metavar="DATE", help="Not before DATE: 2026, 20261121, 2026-11-21T10:30."),
+        click.Option(["--to"], metavar="DATE", help="Not after DATE; a year, month or day is included whole."),
+        json_option(EACH_LINE),
+    ],
+    ("archiver ls collections/example.org", "list everything"),
+    ("archiver ls collections/example.org 'https://example.org/blog/*' --type text/html", "the pages of one part"),
+    ("archiver ls collections/example.org https://example.org/", "the captures of one URL"),
+    ("archiver ls collections/example.org --json | jq -r .url", "use it in a script"),
+    ("archiver ls example.wacz", "list a package that you received"),
+)

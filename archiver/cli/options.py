@@ -1,25 +1,32 @@
-"""The options of the commands, made from the list of settings, and help that is grouped and carries examples.
+"""Options and arguments that commands share: settings as options, help in groups with examples, and lists of seeds."""
 
-What the definitions of all commands are made of.
-
-A definition is light: what a command does is imported when it is called, so that `archiver --help` answers at once.
-"""
-
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import Field
+from contextlib import suppress
+from dataclasses import Field, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from archiver.cli.terminal import say
 from archiver.config.option_types import BOOLEAN, OptionType
+from archiver.config.seeds import SeedSetting, lacks_scheme, listed, read_seed
 from archiver.config.settings import TITLES, every_setting, key_of
 from archiver.errors import ConfigError
+from archiver.humanize import count
 
 GENERAL = "General"
 HELP_WIDTH = 100
+EACH_LINE = "Print JSON, one object per line."  # help of --json for a list
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
+STDIN = "-"
+TOO_LONG_SHOWN = 10  # messages about seeds that are too long
+MAX_LIST = 256 * 1024 * 1024  # bytes: some millions of URLs; more is a mistake, such as a disk image
+
 Example = tuple[str, str]  # a command line, and what it does
+Check = Callable[[click.Context, click.Parameter, Any], Any]
 
 
 class SettingOption(click.Option):
@@ -33,7 +40,7 @@ class SettingOption(click.Option):
         else:
             super().__init__(
                 [f"--{key}"],
-                type=_reader(key, kind),
+                type=_parser(key, kind),
                 metavar=kind.metavar,
                 multiple=entry.metadata["many"],
                 help=text,
@@ -41,21 +48,21 @@ class SettingOption(click.Option):
         self.title = title
 
 
-def _reader(key: str, kind: OptionType) -> Callable[[str], Any]:
-    """Text to value; a bad one is refused in the same words as in crawl.toml."""
+def _parser(key: str, kind: OptionType) -> Callable[[str], Any]:
+    """Return a function from text to value; its errors have the same words as those of crawl.toml."""
 
-    def read(text: str) -> Any:
+    def parse(text: str) -> Any:
         try:
             return kind.parse(text)
         except ConfigError as error:
             raise ConfigError(f"--{key}: {error}") from None
 
-    return read
+    return parse
 
 
 def _default(entry: Field[Any]) -> str:
     if entry.metadata["many"]:
-        return " May be given more than once."
+        return " Repeatable."
     written = entry.metadata["kind"].write(entry.default)
     if entry.metadata["kind"] is BOOLEAN:
         written = "yes" if written else "no"
@@ -65,19 +72,19 @@ def _default(entry: Field[Any]) -> str:
 
 
 def setting_options() -> list[click.Parameter]:
-    """An option for every setting."""
+    """Return an option for every setting."""
     return [SettingOption(TITLES[name], entry) for name, entry in every_setting()]
 
 
 def given_settings(values: dict[str, Any]) -> dict[str, Any]:
-    """Of the options' *values* those that were given, whatever is meant by them: `--max-depth none` is None."""
+    """Return those of the options' *values* that were given, even if the value is None (`--max-depth none`)."""
     source = click.get_current_context().get_parameter_source
     known = (entry.name for _, entry in every_setting())
     return {name: values[name] for name in known if source(name) is not ParameterSource.DEFAULT}
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has its options in groups, and examples below them."""
+    """A command whose help shows options in groups, and examples below them."""
 
     def __init__(self, *arguments: Any, examples: Sequence[Example] = (), **others: Any) -> None:
         super().__init__(*arguments, **others)
@@ -91,7 +98,7 @@ class GroupedCommand(click.Command):
             if record is not None:
                 title = param.title if isinstance(param, SettingOption) else GENERAL
                 sections.setdefault(title, []).append(record)
-        for title in sorted(sections, key=_place):
+        for title in sorted(sections, key=[*TITLES.values(), GENERAL].index):
             with formatter.section(title):
                 formatter.write_dl(sections[title], col_max=34)
 
@@ -102,78 +109,157 @@ class GroupedCommand(click.Command):
 
 
 def write_examples(examples: Iterable[Example], formatter: click.HelpFormatter) -> None:
-    """A section of examples: each command line on its own, what it does below."""
+    """Write a section of examples: what each one does as a comment, then the command line."""
     with formatter.section("Examples"):
         for line, meaning in examples:
             formatter.write_text(f"# {meaning}")
             formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-def _place(title: str) -> int:
-    return [*TITLES.values(), GENERAL].index(title)
-
-
-EACH_LINE = "As JSON, an object on each line."  # the text for `json_option` of a list
-Check = Callable[[click.Context, click.Parameter, Any], Any]
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
-
-
-def command(name: str, callback: Any, text: str, params: list[click.Parameter], *examples: Example) -> click.Command:
-    """The command *name* with its help, whose first line stands in the list of commands too."""
-    short, _, _ = text.partition("\n")
+def define_command(
+    name: str, callback: Callable[..., int], text: str, params: list[click.Parameter], *examples: Example
+) -> GroupedCommand:
+    """Return the command *name* with its help *text* and *examples*."""
     return GroupedCommand(
-        name,
-        callback=callback,
-        help=text,
-        short_help=short,
-        params=params,
-        examples=examples,
-        context_settings=CONTEXT,
+        name, callback=callback, help=text, params=params, examples=examples, context_settings=CONTEXT
     )
 
 
-def directory() -> click.Argument:
-    """The argument DIR."""
+def directory_argument() -> click.Argument:
+    """Return the argument DIR."""
     return click.Argument(["directory"], metavar="DIR", type=click.Path(path_type=Path))
 
 
-def lists() -> click.Option:
-    """The option that names files of seeds."""
-    text = "Take seeds from a file, or stdin: on each line a URL and its own settings, if any; # begins a comment."
+def seed_lists_option() -> click.Option:
+    """Return the option that names files of seeds."""
+    text = (
+        "Read seeds from a file or stdin: one URL per line, optionally followed by its own settings. # starts a "
+        "comment. Repeatable."
+    )
     return click.Option(["--seeds"], multiple=True, metavar="FILE|-", help=text)
 
 
-def output(metavar: str, text: str, *also: str) -> click.Option:
-    """The option that names what is written."""
+def output_option(metavar: str, text: str, *also: str) -> click.Option:
+    """Return the option that names the file or directory to write."""
     return click.Option(["-o", "--output", *also], type=click.Path(path_type=Path), metavar=metavar, help=text)
 
 
-def json_option(text: str = "As JSON.") -> click.Option:
-    """The option for programs."""
-    return click.Option(["--json"], is_flag=True, help=text)
+def json_option(text: str = "Print JSON.") -> click.Option:
+    """Return the option for output in JSON."""
+    return click.Option(["--json", "as_json"], is_flag=True, help=text)
 
 
 def host_option(*, several: bool = True, check: Check | None = None) -> click.Option:
-    """Return the option that names a host. *check* gets the value, as a callback of click."""
-    more = " May be given more than once." if several else ""
-    text = f"Only those of this host: example.org, example.org:8443.{more}"
+    """Return the option that names a host. click calls *check* with the value."""
+    more = " Repeatable." if several else ""
+    text = f"Only URLs of this host: example.org, example.org:8443.{more}"
     return click.Option(["--host"], multiple=several, metavar="HOST", callback=check, help=text)
 
 
-def last_status() -> click.Option:
+def check_host_names(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the hosts *given*. Raises `ConfigError` if one cannot be a host."""
+    for host in given:
+        if not host.strip() or "/" in host:
+            raise ConfigError(f"--host {host!r} is not a host; write it like example.org or example.org:8443")
+    return given
+
+
+def last_status_option() -> click.Option:
     """Return the option that names statuses of the last answer."""
-    text = "Only those whose last answer had this status: 404, 4xx for a class, or several: 404,5xx."
-    return click.Option(["--status"], multiple=True, metavar="N", help=text)
+    text = "Only URLs whose last answer had this status: 404, 4xx for a class, or several: 404,5xx. Repeatable."
+    return click.Option(["--status", "statuses"], multiple=True, metavar="N", help=text)
 
 
-def voices() -> list[click.Parameter]:
-    """The options that make a crawl say more, or less."""
+def verbosity_options() -> list[click.Parameter]:
+    """Return the options for more or less output during a crawl."""
     return [
-        click.Option(["-v", "--verbose"], count=True, help="Say more: each host; twice: everything."),
-        click.Option(["-q", "--quiet"], count=True, help="Say only how it ended; twice: nothing but errors."),
+        click.Option(["-v", "--verbose"], count=True, help="Print a line for each URL; twice: debug lines too."),
+        click.Option(["-q", "--quiet"], count=True, help="Print only how the crawl ended; twice: only errors."),
     ]
 
 
 def verbosity(values: dict[str, Any]) -> int:
-    """How much is to be said: 0 as a rule, more or less as the options say."""
+    """Return how much to print: 0 by default, more with -v, less with -q."""
     return int(values["verbose"] - values["quiet"])
+
+
+@dataclass(frozen=True, slots=True)
+class SeedList:
+    """Canonical seeds, each once, in the order given, and the per-seed settings."""
+
+    urls: tuple[str, ...]
+    own: tuple[SeedSetting, ...]
+
+
+def read_seeds(urls: Sequence[str], lists: Sequence[str], configured: tuple[str, ...]) -> SeedList:
+    """Return the seeds of the command line and of *lists*; those *configured* in the settings file if there are none.
+
+    The settings file also holds the per-seed settings of its seeds, so they are not returned with them.
+    """
+    found: dict[str, None] = {}
+    own: dict[str, SeedSetting] = {}
+    for address, settings in (*map(_seed_argument, urls), *(one for name in lists for one in _seeds_in(name))):
+        found[address] = None
+        if settings is not None and own.setdefault(address, settings) != settings:
+            raise ConfigError(f"{address}: given twice with different settings; give all of them once")
+    if found:
+        return SeedList(tuple(found), tuple(own.values()))
+    if configured:
+        return SeedList(configured, ())
+    raise ConfigError("no URL: give one or more, or --seeds FILE; for example: archiver crawl https://example.org/")
+
+
+def combine_seed_settings(known: Iterable[SeedSetting], new: Iterable[SeedSetting]) -> tuple[SeedSetting, ...]:
+    """Return *known* and *new* together; a new entry replaces a known one for the same seed."""
+    return tuple({one.url: one for one in (*known, *new)}.values())
+
+
+def _seeds_in(name: str) -> list[tuple[str, SeedSetting | None]]:
+    label = "stdin" if name == STDIN else name
+    found = list(listed(_read_list(name), label))
+    seeds = [each for each in found if each[1]]
+    too_long = [message for message, address, _ in found if not address]
+    for message in too_long[:TOO_LONG_SHOWN]:
+        say(f"archiver: skipped: {message}")
+    if len(too_long) > TOO_LONG_SHOWN:
+        say(f"archiver: skipped: {len(too_long) - TOO_LONG_SHOWN} more seeds of {label} that are too long")
+    if not seeds:
+        raise ConfigError(f"{label}: no URL found; write one per line")
+    without = sum(lacks_scheme(text) for text, _, _ in seeds)
+    if without:
+        say(f"archiver: {label}: {count(without, 'URL')} without a scheme, taken as http://")
+    return [(address, own) for _, address, own in seeds]
+
+
+def _seed_argument(text: str) -> tuple[str, SeedSetting | None]:
+    if lacks_scheme(text) and _is_file(text):
+        raise ConfigError(f"{text!r} is a file; if it lists seeds: --seeds {text}")
+    address, own = read_seed(text)
+    if lacks_scheme(text):
+        say(f"archiver: {text} has no scheme; taken as {address}")
+    return address, own
+
+
+def _is_file(text: str) -> bool:
+    with suppress(OSError):  # a URL may be longer than a path may be
+        return Path(text).is_file()
+    return False
+
+
+def _read_list(name: str) -> str:
+    try:
+        if name == STDIN:
+            content = sys.stdin.buffer.read(MAX_LIST + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(MAX_LIST + 1)
+    except OSError as error:
+        raise ConfigError(f"--seeds {name}: cannot be read: {error.strerror or error}") from None
+    if len(content) > MAX_LIST:
+        raise ConfigError(f"--seeds {name}: longer than {MAX_LIST} bytes; this cannot be a list of URLs")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        label = "stdin" if name == STDIN else name
+        raise ConfigError(f"{label}:{line}: not UTF-8; write one URL per line") from None

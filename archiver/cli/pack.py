@@ -1,13 +1,17 @@
-"""`archiver pack`: a collection as a WACZ file, or as several."""
+"""`archiver pack`: pack a collection into one or more WACZ files."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import Any
+
+import click
 
 from archiver import __version__, humanize
-from archiver.cli import directory as place
+from archiver.cli.directory import check_idle, check_is_directory, dedup_from, read_settings
+from archiver.cli.options import define_command, directory_argument, output_option
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
 from archiver.config.option_types import SIZE
@@ -30,13 +34,13 @@ from archiver.tools.wacz import (
 )
 
 SUFFIX = ".wacz"
-_SHOWN = 200  # characters of a name
-_LONGEST = 1000  # characters of a path
+MAX_NAME = 200  # characters of a name
+MAX_PATH = 1000  # characters of a path
 
 
 @dataclass(frozen=True, slots=True)
 class PackArguments:
-    """The options as they were given."""
+    """The arguments of `archiver pack`."""
 
     output: Path | None = None
     title: str | None = None
@@ -48,49 +52,49 @@ class PackArguments:
     force: bool = False
 
 
-def pack_collection(directory: Path, asked: PackArguments) -> ExitCode:
-    """Pack the collection in *directory*, and print the names of the files."""
-    place.check_is_directory(directory)
-    output = _output(directory, asked.output)
-    split = _split(asked.split)
-    place.check_idle(directory)
+def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
+    """Pack the collection in *directory* and print the names of the files."""
+    check_is_directory(directory)
+    output = _output(directory, arguments.output)
+    split = _split(arguments.split)
+    check_idle(directory)
     software = f"archiver/{__version__}"
-    signer = Signer(software, asked.key) if asked.sign or asked.key else None
+    signer = Signer(software, arguments.key) if arguments.sign or arguments.key else None
     stock = take_stock(directory)
-    wish = PackOptions(
+    options = PackOptions(
         output=output,
         software=software,
         created=second(time.time()),
-        title=asked.title or _name(directory),
-        description=asked.description,
-        text=asked.text,
+        title=arguments.title or _name(directory),
+        description=arguments.description,
+        text=arguments.text,
         split=split,
         sign=signer,
     )
-    if not asked.force:
-        refuse_existing(wish, stock)
-    with ProgressLine() as meter:
-        made = pack(wish, stock, ReaderProcess(), lambda progress: meter.show(_standing(progress)))
-    _tell(directory, stock, made, split)
-    if (foreign := foreign_part(wish, made)) is not None:
-        say(f"{foreign}: is no part of this package, but of one that was made before; take it away")
+    if not arguments.force:
+        refuse_existing(options, stock)
+    with ProgressLine() as progress_line:
+        made = pack(options, stock, ReaderProcess(), lambda progress: progress_line.show(_progress_text(progress)))
+    _print_summary(directory, stock, made, split)
+    if (foreign := foreign_part(options, made)) is not None:
+        say(f"{foreign}: left over from an earlier package with more parts; delete it")
     result("\n".join(str(path) for path in [*(each.path for each in made), *_description(output, made)]))
     return ExitCode.DONE
 
 
 def _name(directory: Path) -> str:
-    return printable(directory.resolve().name, _SHOWN) or "archive"
+    return printable(directory.resolve().name, MAX_NAME) or "archive"
 
 
 def _output(directory: Path, given: Path | None) -> Path:
-    """The file that is to be made: where we are, unless it is told; but not in the collection itself."""
+    """Return the file to write: by default in the current directory, but never inside the collection."""
     whole = directory.resolve()
     name = f"{whole.name or 'archive'}{SUFFIX}"
     if given is None:
         return whole.parent / name if Path.cwd().is_relative_to(whole) else Path(name)
     output = given / name if given.is_dir() else given
     if output.suffix != SUFFIX:
-        raise ConfigError(f"-o {given}: the name of a WACZ file ends with {SUFFIX}")
+        raise ConfigError(f"-o {given}: the name of a WACZ file must end with {SUFFIX}")
     if not output.parent.is_dir():
         raise ConfigError(f"-o {given}: there is no directory {output.parent}")
     return output
@@ -104,7 +108,7 @@ def _split(given: str | None) -> int | None:
     except ConfigError as error:
         raise ConfigError(f"--split: {error}") from None
     if not size:
-        raise ConfigError("--split: 0: nothing is so small; give the largest size that a package may have (10G)")
+        raise ConfigError("--split: 0 is too small; give the largest size of a package, for example 10G")
     return size
 
 
@@ -112,65 +116,111 @@ def _description(output: Path, made: Sequence[PackResult]) -> list[Path]:
     return [output.with_suffix(".json")] if len(made) > 1 else []
 
 
-def _standing(progress: PackProgress) -> str:
+def _progress_text(progress: PackProgress) -> str:
     if progress.listing:
-        return f"packing: the index and the lists of pages, after file {progress.file} of {progress.files}"
+        return f"packing: index and page lists, after file {progress.file} of {progress.files}"
     share = progress.done / progress.total if progress.total else 1.0
     return f"packing: {share:.0%} of {volume(progress.total)}, file {progress.file} of {progress.files}"
 
 
-def _tell(directory: Path, stock: PackContents, made: Sequence[PackResult], split: int | None) -> None:
-    """What a person should know of it."""
+def _print_summary(directory: Path, stock: PackContents, made: Sequence[PackResult], split: int | None) -> None:
+    """Print what was packed, and what the user should know about it."""
     for name, why in stock.left_out:
-        say(f"{directory / 'archive' / printable(name, _SHOWN)}: left out, because {why}")
+        say(f"{directory / 'archive' / printable(name, MAX_NAME)}: left out: {why}")
     for each in made:
         for damage in each.damage:
             say(f"{damage}; its bytes are packed as they are")
         if each.damage:
-            say(f"all that is damaged is named by: archiver verify {directory}")
+            say(f"to list all damage: archiver verify {directory}")
         if each.without_text:
-            say(f"{each.path}: there was no room for the text of pages; listed without it: {each.without_text}")
+            say(f"{each.path}: {humanize.count(each.without_text, 'page')} listed without text, for lack of space")
         if split is not None and each.size > split:
-            why = ", because a WARC file is never cut" if each.warcs == 1 else ""
-            say(f"{each.path}: {volume(each.size)}, more than --split{why}")
-    _tell_of_secrets(directory)
-    _tell_of_others(directory, stock)
+            why = ", because a WARC file is never split" if each.warcs == 1 else ""
+            say(f"{each.path}: {volume(each.size)}, larger than --split{why}")
+    _warn_about_secrets(directory)
+    _warn_about_other_archives(directory, stock)
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
     listed = f"{humanize.count(captures, 'record')} in the index, {humanize.count(pages, 'page')}"
     say(f"packed: {humanize.count(files, 'WARC file')}, {listed}, {volume(size)}")
 
 
-def _tell_of_secrets(directory: Path) -> None:
-    """Say that the requests of the crawl have secret headers; everything else is without them."""
+def _warn_about_secrets(directory: Path) -> None:
+    """Warn if the request records hold secret headers; all other parts of the package are free of them."""
     path = Layout(directory).settings
     try:
-        settings = with_values(Settings(), place.read_settings(path)) if path.is_file() else Settings()
-    except ConfigError:  # of settings that cannot be read others complain
+        settings = with_values(Settings(), read_settings(path)) if path.is_file() else Settings()
+    except ConfigError:  # reported elsewhere
         return
     if has_secrets(settings):
-        say("the request records hold secret headers as they were sent; hand the package on only to who may know them")
+        say("the request records hold secret headers; share the package only with people who may see them")
 
 
-def _tell_of_others(directory: Path, stock: PackContents) -> None:
-    """What a package by itself cannot show, for it lies in other archives (`--dedup-from`)."""
+def _warn_about_other_archives(directory: Path, stock: PackContents) -> None:
+    """Warn about payloads that the package cannot show because other archives hold them (`--dedup-from`)."""
     if not any(warc.revisits for warc in stock.warcs):
         return
     held = {warc.path.name for warc in stock.warcs}
     try:
-        others = [str(path) for path in place.dedup_from(directory) if not _is_held(path, held)]
+        others = [str(path) for path in dedup_from(directory) if not _is_held(path, held)]
     except ConfigError as error:
-        say(f"whether payloads lie elsewhere is not known: {error}")
+        say(f"cannot tell if other archives hold payloads of this one: {error}")
         return
     if others:
         say(
-            f"payloads that are not stored twice lie in {printable(' and '.join(others), _LONGEST)}, and the package "
-            "cannot show them; pack one collection of all, which this makes: "
-            f"archiver import {printable(' '.join(map(quote, [*others, str(directory)])), _LONGEST)} -o ALL"
+            f"the package cannot show payloads that only {printable(' and '.join(others), MAX_PATH)} holds; to pack "
+            "all of them, first make one collection: "
+            f"archiver import {printable(' '.join(map(quote, [*others, str(directory)])), MAX_PATH)} -o ALL"
         )
 
 
 def _is_held(other: Path, held: set[str]) -> bool:
-    """Whether the collection *other* was brought into that which has the WARC files *held*."""
+    """Return whether the WARC files of the collection *other* are all among the files *held*."""
     names = {path.name for path in Layout(other).archive.glob("*.warc*")}
     return bool(names) and names <= held
+
+
+def _run(directory: Path, **chosen: Any) -> int:
+    return pack_collection(directory, PackArguments(**chosen))
+
+
+COMMAND = define_command(
+    "pack",
+    _run,
+    """Pack a collection into a WACZ file.
+
+    The package opens in replayweb.page. It holds the WARC files unchanged, their index, a list of pages with titles and
+    text, and the logs. By default it is named after DIR and written to the current directory (beside DIR if that is
+    DIR). The file appears when it is complete, and its name is printed. Writes nothing to DIR. The crawl must not be
+    running.
+    """,
+    [
+        directory_argument(),
+        output_option("FILE.wacz", "Write to this file, or into this directory."),
+        click.Option(["--title"], metavar="TEXT", help="Title of the collection. [default: the name of DIR]"),
+        click.Option(["--description"], default="", metavar="TEXT", help="Description of the collection, in Markdown."),
+        click.Option(
+            ["--text/--no-text"],
+            default=True,
+            help="Include the text of pages, so that they can be searched. [default: yes]",
+        ),
+        click.Option(
+            ["--split"],
+            metavar="BYTES",
+            help="Make packages of at most this size (10G): FILE-001.wacz and so on, and FILE.json, which opens them "
+            "as one. A WARC file is never split. If all fits into one package, only that is made.",
+        ),
+        click.Option(["--sign"], is_flag=True, help="Sign the package with a new key, which is not kept."),
+        click.Option(
+            ["--key"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Sign the package with the private key in FILE (P-384, PEM). If FILE does not exist, a key is made.",
+        ),
+        click.Option(["--force"], is_flag=True, help="Replace existing files."),
+    ],
+    ("archiver pack collections/example.org", "make example.org.wacz"),
+    ("archiver pack collections/example.org -o /srv/waczs/ --title 'Example, 2026'", "choose the place and the title"),
+    ("archiver pack collections/example.org --split 10G", "make packages of at most 10 GB"),
+    ("archiver pack collections/example.org --key library.pem", "sign it as the owner of this key"),
+)

@@ -1,7 +1,7 @@
-"""A running crawl on the screen: a live panel on a terminal, a plain line now and then in a pipe, or nothing.
+"""Show a running crawl: a live panel on a terminal, a plain line now and then in a pipe, or nothing.
 
-It only looks: it takes a snapshot when it wants one. A screen that is gone (a closed terminal, a broken pipe)
-ends the showing, never the crawl. Every name shown is made harmless first.
+Displays take snapshots and change nothing. If the screen is gone (a closed terminal, a broken pipe), the display ends
+and the crawl goes on. Names from the network are made safe for a terminal first.
 """
 
 import asyncio
@@ -15,51 +15,51 @@ from archiver.humanize import duration, printable, volume
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-FIRST_LINE = 2.0  # seconds after which a person wants to see that something happens
-LINE_EVERY = 10.0  # seconds: six lines a minute fill no log
-PANEL_EVERY = 0.25  # seconds
-LINES_LOOK = 0.5  # seconds between looks for a change of state that is worth a line
+FIRST_LINE = 2.0  # seconds; then a user wants to see that something happens
+LINE_EVERY = 10.0  # seconds; six lines a minute do not flood a log
+PANEL_PERIOD = 0.25  # seconds between two snapshots
+LINES_PERIOD = 0.5  # seconds between two snapshots, to notice a change of state
 HOST_WIDTH = 48
 
 
 class Display(Protocol):
     """One way to show a crawl."""
 
-    period: float  # seconds between two looks
+    period: float  # seconds between two snapshots
 
     def show(self, snapshot: Snapshot) -> None:
-        """Show the crawl as it is now."""
+        """Show the current state of the crawl."""
 
     def close(self, snapshot: Snapshot) -> None:
-        """Show it for the last time and leave the screen tidy."""
+        """Show the last state, or clear the display."""
 
 
 @asynccontextmanager
-async def followed(look: Callable[[], Snapshot], face: Display | None) -> AsyncIterator[None]:
-    """Show what *look* returns on *face* while the block runs; without a face, nothing."""
-    if face is None:
+async def follow(snapshot: Callable[[], Snapshot], display: Display | None) -> AsyncIterator[None]:
+    """Show on *display*, if there is one, what *snapshot* returns, while the block runs."""
+    if display is None:
         yield
         return
-    showing = asyncio.create_task(_show(look, face), name="progress")
+    showing = asyncio.create_task(_show(snapshot, display), name="progress")
     try:
         yield
     finally:
         showing.cancel()
         with suppress(asyncio.CancelledError):
             await showing
-        with suppress(OSError, ValueError):  # the screen is gone; ValueError is Python's word for a closed file
-            face.close(look())
+        with suppress(OSError, ValueError):  # the screen is gone; a closed file raises ValueError
+            display.close(snapshot())
 
 
-async def _show(look: Callable[[], Snapshot], face: Display) -> None:
+async def _show(snapshot: Callable[[], Snapshot], display: Display) -> None:
     with suppress(OSError, ValueError):
         while True:
-            face.show(look())
-            await asyncio.sleep(face.period)
+            display.show(snapshot())
+            await asyncio.sleep(display.period)
 
 
-def face_for(stream: TextIO, verbosity: int) -> Display | None:
-    """The face that fits *stream* and what the user asked for: -1 and less show nothing, 1 and more show hosts."""
+def display_for(stream: TextIO, verbosity: int) -> Display | None:
+    """Return the display for *stream*: none if *verbosity* is negative, with hosts if it is positive."""
     if verbosity < 0:
         return None
     if stream.isatty():
@@ -68,9 +68,9 @@ def face_for(stream: TextIO, verbosity: int) -> Display | None:
 
 
 class ProgressLines:
-    """A line first after `FIRST_LINE`, then every `LINE_EVERY` seconds, and when the state changes."""
+    """Prints a line after `FIRST_LINE` seconds, then every `LINE_EVERY` seconds, and when the state changes."""
 
-    period = LINES_LOOK
+    period = LINES_PERIOD
 
     def __init__(self, stream: TextIO, *, hosts: bool) -> None:
         self._stream = stream
@@ -79,8 +79,8 @@ class ProgressLines:
         self._state = ""
 
     def show(self, snapshot: Snapshot) -> None:
-        """Write a line if one is due."""
-        state = "crawling" if snapshot.state == "waiting" else snapshot.state  # a slow crawl goes to and fro
+        """Print a line if one is due."""
+        state = "crawling" if snapshot.state == "waiting" else snapshot.state  # a slow crawl alternates between the two
         changed = self._state not in {"", state}
         self._state = state
         if not changed and snapshot.elapsed < self._due:
@@ -89,24 +89,24 @@ class ProgressLines:
         self._write(snapshot)
 
     def close(self, snapshot: Snapshot) -> None:
-        """Nothing: the summary that follows says it all."""
+        """Print nothing: the summary follows."""
 
     def _write(self, snapshot: Snapshot) -> None:
         lines = [line(snapshot)]
         if self._hosts:
-            lines += [f"  {host_words(host)}" for host in snapshot.hosts]
+            lines += [f"  {host_line(host)}" for host in snapshot.hosts]
         self._stream.write("\n".join(lines) + "\n")
         self._stream.flush()
 
 
 def line(snapshot: Snapshot) -> str:
-    """The crawl in one line."""
+    """Return the state of the crawl in one line."""
     parts = [
         f"{snapshot.state} {duration(snapshot.elapsed)}",
         f"{snapshot.done} done",
         f"{snapshot.waiting} waiting",
         f"{snapshot.failed} failed",
-        f"{snapshot.unwritten} left to write" if snapshot.state == "writing" else f"{snapshot.active} active",
+        f"{snapshot.unwritten} to write" if snapshot.state == "writing" else f"{snapshot.active} active",
         f"{snapshot.rate:.1f}/s",
         volume(snapshot.received),
     ]
@@ -115,13 +115,13 @@ def line(snapshot: Snapshot) -> str:
     return " · ".join(parts)
 
 
-def host_words(host: HostLine) -> str:
-    """A host in one line: its numbers, and what it waits for."""
-    return f"{printable(host.key, HOST_WIDTH)}: {host.done} done, {host.waiting} waiting, {pause_words(host)}"
+def host_line(host: HostLine) -> str:
+    """Return a host in one line: its counts, and what it waits for."""
+    return f"{printable(host.key, HOST_WIDTH)}: {host.done} done, {host.waiting} waiting, {host_state(host)}"
 
 
-def pause_words(host: HostLine) -> str:
-    """What a host does now, or what it waits for and how long."""
+def host_state(host: HostLine) -> str:
+    """Return what a host does now, or what it waits for and how long."""
     active = f"{host.active} active" if host.active else ""
     pause = f" in {duration(host.wait)}" if host.wait > 0 else ""
     wait = f"{host.why}{pause}" if host.why and (pause or not active) else f"next{pause}" if pause else ""
@@ -129,12 +129,12 @@ def pause_words(host: HostLine) -> str:
 
 
 class LivePanel:
-    """A live panel that is drawn again in its place."""
+    """Draws a live panel and redraws it in place."""
 
-    period = PANEL_EVERY
+    period = PANEL_PERIOD
 
     def __init__(self, stream: TextIO, console: "Console | None" = None) -> None:
-        from rich.console import Console  # noqa: PLC0415 - slow to import, and needed on a terminal only
+        from rich.console import Console  # noqa: PLC0415 - slow to import; only a terminal needs it
         from rich.live import Live  # noqa: PLC0415
 
         self._live = Live(
@@ -142,25 +142,25 @@ class LivePanel:
             auto_refresh=False,
             transient=True,
         )
-        self._begun = False
+        self._started = False
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw the panel."""
-        if not self._begun:
+        if not self._started:
             self._live.start()
-            self._begun = True
-        self._live.update(picture(snapshot), refresh=True)
+            self._started = True
+        self._live.update(panel(snapshot), refresh=True)
 
     def close(self, snapshot: Snapshot) -> None:
-        """Take the panel away; the summary comes in its place."""
+        """Remove the panel; the summary follows."""
         del snapshot
-        if self._begun:
+        if self._started:
             self._live.stop()
 
 
-def picture(snapshot: Snapshot) -> "Group":
-    """The panel's content: the crawl in a line, a row for each busy host, and what is waited for."""
-    from rich.console import Group  # noqa: PLC0415 - slow to import, and needed on a terminal only
+def panel(snapshot: Snapshot) -> "Group":
+    """Return the content of the panel: the crawl in one line, and a row for each active host."""
+    from rich.console import Group  # noqa: PLC0415 - slow to import; only a terminal needs it
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415 - plain text: nothing in a name is markup
 
@@ -170,6 +170,6 @@ def picture(snapshot: Snapshot) -> "Group":
     hosts.add_column("waiting", justify="right", no_wrap=True)
     hosts.add_column("now", no_wrap=True)
     for host in snapshot.hosts:
-        words = Text(pause_words(host), style="" if host.active else "dim")
+        words = Text(host_state(host), style="" if host.active else "dim")
         hosts.add_row(Text(printable(host.key, HOST_WIDTH)), f"{host.done}", f"{host.waiting}", words)
     return Group(Text(line(snapshot), style="bold"), *([hosts] if snapshot.hosts else []))

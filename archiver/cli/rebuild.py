@@ -1,10 +1,11 @@
-"""`archiver rebuild`: a new crawl.db from the WARC files, and crawl.toml too where it is gone."""
+"""`archiver rebuild`: rebuild crawl.db from the WARC files, and crawl.toml if it is missing."""
 
 import asyncio
 from pathlib import Path
 from shlex import quote
 
-from archiver.cli import directory as place
+from archiver.cli.directory import check_has_archive, check_idle, check_is_directory, finish_switch_over, read_settings
+from archiver.cli.options import define_command, directory_argument
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
 from archiver.config import toml
@@ -14,44 +15,59 @@ from archiver.model import ExitCode
 
 
 def rebuild(directory: Path) -> ExitCode:
-    """Make the database of *directory* anew."""
-    place.check_is_directory(directory)
+    """Rebuild the database of *directory*."""
+    check_is_directory(directory)
     layout = Layout(directory)
-    if not layout.archive.is_dir():
-        raise ConfigError(f"{directory} holds no crawl: there is no archive/ in it")
-    place.check_idle(directory)
-    place.finish_turn(directory)
-    from archiver.crawl.build import rebuilt  # noqa: PLC0415 - the network and the database; bad input is refused without
+    check_has_archive(directory)
+    check_idle(directory)
+    finish_switch_over(directory)
+    from archiver.crawl.build import rebuilt  # noqa: PLC0415 - slow to import; bad input is refused without it
 
     settings, text = _settings(directory)
-    with ProgressLine() as meter:
+    with ProgressLine() as progress:
         done = asyncio.run(
             rebuilt(
                 directory,
                 settings,
-                lambda number, files, visits: meter.show(f"reading: file {number} of {files}, {visits} visits so far"),
+                lambda number, files, visits: progress.show(
+                    f"reading: file {number} of {files}, {visits} visits so far"
+                ),
                 text,
             )
         )
     if text:
-        say(f"{layout.settings} was missing; it was written anew from the WARC files")
+        say(f"{layout.settings} was missing and is rebuilt from the WARC files")
     for name in done.mended:
-        say(f"{layout.archive / name}: what is damaged was taken out and is kept in {layout.damaged}")
+        say(f"{layout.archive / name}: damaged parts were moved to {layout.damaged}")
     for name in done.foreign:
-        say(f"{layout.archive / name}: not written by archiver; it was left as it is")
-    result(f"{done.visits} visits in {done.files} WARC files; go on with: archiver resume {quote(str(directory))}")
+        say(f"{layout.archive / name}: not written by archiver; left unchanged")
+    result(f"{done.visits} visits in {done.files} WARC files; to continue: archiver resume {quote(str(directory))}")
     return ExitCode.DONE
 
 
 def _settings(directory: Path) -> tuple[Settings, str]:
-    """Those in crawl.toml; where it is missing, as the newest WARC file tells them, and the text of a new one."""
+    """Return the settings of crawl.toml and ""; without one, those in the newest WARC file and a text for it."""
     from archiver.crawl.recovery.rebuild import own_files, settings_text  # noqa: PLC0415 - as above
 
     layout = Layout(directory)
     if layout.settings.exists():
-        return with_values(Settings(), place.read_settings(layout.settings)), ""
+        return with_values(Settings(), read_settings(layout.settings)), ""
     text = settings_text(own_files(layout))
     if not text:
-        raise ConfigError(f"{layout.settings} is missing, and no WARC file tells its seeds; write it anew")
+        raise ConfigError(f"{layout.settings} is missing, and no WARC file holds the seeds; write a new one")
     settings = with_values(Settings(), toml.parse(text, "the settings in the WARC files"))
     return settings, toml.render(settings)
+
+
+COMMAND = define_command(
+    "rebuild",
+    rebuild,
+    """Rebuild a lost or damaged crawl.db from the WARC files.
+
+    Recovers every visit that is complete in a WARC file; archiver resume then continues the crawl and fetches damaged
+    captures again. Deletes nothing: the old database and damaged parts of WARC files are kept in DIR/damaged. Also
+    rebuilds the index, and crawl.toml if it is missing.
+    """,
+    [directory_argument()],
+    ("archiver rebuild collections/example.org", "then: archiver resume collections/example.org"),
+)

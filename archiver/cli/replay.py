@@ -1,4 +1,4 @@
-"""`archiver replay`: serve collections and say where each seed can be seen."""
+"""`archiver replay`: serve archives with pywb and print the address of each seed."""
 
 import signal
 import threading
@@ -9,8 +9,11 @@ from itertools import islice
 from pathlib import Path
 from shlex import quote
 
-from archiver.cli import directory as place
-from archiver.cli.get import open_holdings as holdings_of
+import click
+
+from archiver.cli.directory import check_has_archive, check_is_directory, dedup_from
+from archiver.cli.get import open_holdings
+from archiver.cli.options import define_command
 from archiver.cli.terminal import complain, result, say
 from archiver.collection.dedup_sources import strangers
 from archiver.collection.layout import Layout
@@ -23,47 +26,47 @@ from archiver.tools.ingest.view import laid_open
 from archiver.tools.replay import ReplaySource, Served
 
 SEEDS_SHOWN = 20
-_LONGEST = 1000  # characters of a path
-_LOOKED_AT = 20_000  # captures of which the first pages are taken where no seeds are known
+MAX_PATH = 1000  # characters of a path
+MAX_CAPTURES = 20_000  # captures among which the first pages are looked for if there are no seeds
 
 
 def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode:
-    """Serve the archives at *paths* until it is stopped, in the browser too where that is to be *opened*.
+    """Serve the archives at *paths* until Ctrl+C; *opened*: open the first seed in a browser.
 
-    An archive is a collection in a directory, a package, or a WARC file.
+    An archive is a collection in a directory, a WACZ package, or a WARC file.
     """
     directories = [path for path in paths if not path.is_file()]
     for directory in directories:
-        place.check_is_directory(directory)
+        check_is_directory(directory)
         _check_replayable(directory)
     replay.check_installed()
-    _end_in_order()
-    others = list(_referred_to(directories))
+    _exit_cleanly_on_hangup()
+    referred = list(_referred_to(directories))
     with ExitStack() as stack:
-        shelves = [_shelf(path, stack) for path in paths]
-        shelves += [replay.FolderSource(other, originals_only=True) for other in others]
-        seeds = starts(paths)
+        sources = [_source(path, stack) for path in paths]
+        sources += [replay.FolderSource(other, originals_only=True) for other in referred]
+        seeds = start_urls(paths)
 
         def started(served: Served) -> None:
             result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
-            say(f"archiver: serving {' and '.join(map(str, paths))} at {served.root} until Ctrl+C")
-            for other in others:
-                say(f"archiver: and {printable(str(other), _LONGEST)}, where payloads lie that are not stored twice")
+            say(f"archiver: serving {' and '.join(map(str, paths))} at {served.root}; press Ctrl+C to stop")
+            for other in referred:
+                say(f"archiver: also serving {printable(str(other), MAX_PATH)}, which holds payloads of revisits")
             if opened:
                 _open(served.page(seeds[0]) if seeds else served.root)
 
-        replay.serve(shelves, replay.collection_name(paths[0]), port, started)
+        replay.serve(sources, replay.collection_name(paths[0]), port, started)
     return ExitCode.DONE
 
 
-def _end_in_order() -> None:
-    """A terminal that is closed ends it as Ctrl+C does, so that temporary files are removed."""
+def _exit_cleanly_on_hangup() -> None:
+    """Make a closed terminal end the process like Ctrl+C does, so that temporary files are removed."""
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
-def _shelf(path: Path, stack: ExitStack) -> ReplaySource:
-    """What is served of the archive at *path*, as long as *stack* is open."""
+def _source(path: Path, stack: ExitStack) -> ReplaySource:
+    """Return the archive at *path* for replay; it can be used while *stack* is open."""
     if not path.is_file():
         return replay.FolderSource(path)
     found = stack.enter_context(laid_open(path, lambda text: say(f"archiver: {text}")))
@@ -71,47 +74,46 @@ def _shelf(path: Path, stack: ExitStack) -> ReplaySource:
 
 
 def _check_replayable(directory: Path) -> None:
-    """Refuse a directory without the folders that hold an archive and its index."""
+    """Refuse a directory without an archive or without an index."""
+    check_has_archive(directory)
     layout = Layout(directory)
-    if not layout.archive.is_dir():
-        raise ConfigError(f"{directory} holds no archive to replay: there is no {layout.archive.name}/ in it")
     if not layout.indexes.is_dir():
-        raise ConfigError(f"{directory} holds no index; make it with: archiver index {quote(str(directory))}")
+        raise ConfigError(f"{directory} holds no index; to build it: archiver index {quote(str(directory))}")
 
 
-def starts(paths: Sequence[Path]) -> list[str]:
-    """Return where a person begins, some of each archive: none is left out because another has many."""
+def start_urls(paths: Sequence[Path]) -> list[str]:
+    """Return the URLs to print: some seeds of each archive, so that a large list leaves none out."""
     each = max(SEEDS_SHOWN // len(paths), 1)
     return list(dict.fromkeys(seed for path in paths for seed in _seeds(path)[:each]))
 
 
 def _referred_to(directories: Sequence[Path]) -> Iterator[Path]:
-    """The collections that hold payloads of *directories* (`--dedup-from`), and those that hold payloads of these."""
+    """Yield the collections that hold payloads of *directories* (`--dedup-from`), and in turn those of these."""
     every = [directory.resolve() for directory in directories]
-    for directory in every:  # which grows meanwhile
-        for path in _dedup_from(directory):
+    for directory in every:  # grows in the loop
+        for path in _other_archives(directory):
             if path not in every and Layout(path).archive.is_dir() and Layout(path).indexes.is_dir():
                 every.append(path)
                 yield path
 
 
-def _dedup_from(directory: Path) -> list[Path]:
+def _other_archives(directory: Path) -> list[Path]:
     try:
-        found = place.dedup_from(directory)
+        found = dedup_from(directory)
     except ConfigError as error:
-        complain(f"whether payloads lie elsewhere is not known: {error}")
+        complain(f"cannot tell if other archives hold payloads of this one: {error}")
         return []
     unknown = strangers(Layout(directory), map(str, found))
     for path in unknown:
         complain(
-            f"{printable(path, _LONGEST)} is not shown: {Layout(directory).settings} says that payloads lie there, and "
-            "it was not named for this collection on this machine; name it yourself if you trust both"
+            f"not serving {printable(path, MAX_PATH)}: {Layout(directory).settings} says that it holds payloads, but "
+            "you have not named it for this collection on this machine; add it to the command if you trust both"
         )
     return [path for path in found if str(path) not in unknown]
 
 
 def _seeds(directory: Path) -> list[str]:
-    """The first seeds; where only the archive was kept, the first pages."""
+    """Return the first seeds; without a crawl.db, the first pages."""
     if directory.is_file() or not Layout(directory).database.is_file():
         return list(_pages(directory))
     with totals.open_totals(directory) as db:
@@ -119,27 +121,54 @@ def _seeds(directory: Path) -> list[str]:
 
 
 def _pages(directory: Path) -> Iterator[str]:
-    """The shortest URLs of pages among the first captures of the index."""
+    """Yield the shortest URLs of pages among the first captures of the index."""
     try:
-        with holdings_of(directory) as holdings:
-            looked = islice(holdings.entries(), _LOOKED_AT)
+        with open_holdings(directory) as holdings:
+            looked = islice(holdings.entries(), MAX_CAPTURES)
             pages = dict.fromkeys(entry.url for entry in looked if entry.mime == "text/html" and entry.status == "200")
-    except (ArchiveError, ConfigError) as error:  # pywb may read it still
+    except (ArchiveError, ConfigError) as error:  # pywb may still be able to read it
         complain(str(error))
         return
     yield from sorted(pages, key=lambda page: (page.count("/"), len(page), page))[:SEEDS_SHOWN]
 
 
 def _open(address: str) -> None:
-    """Open *address* in the browser; only a word is said where there is none."""
+    """Open *address* in the browser, or print a message if there is none."""
     try:
         browser = webbrowser.get()
     except webbrowser.Error:
-        complain(f"there is no browser to open; the address is {address}")
+        complain(f"no browser found; open {address} yourself")
         return
 
     def open_it() -> None:
         if not browser.open(address):
-            complain(f"the browser cannot be opened; the address is {address}")
+            complain(f"the browser did not start; open {address} yourself")
 
-    threading.Thread(target=open_it, daemon=True).start()  # some wait for their browser to end
+    threading.Thread(target=open_it, daemon=True).start()  # some calls return only when the browser is closed
+
+
+COMMAND = define_command(
+    "replay",
+    serve,
+    """Serve archives with pywb on this machine.
+
+    Prints the address of each seed; of an archive without crawl.db, the first pages. Each DIR is a collection, even one
+    whose crawl is running; each FILE is a WACZ or WARC file. Several are served as one, so that a revisit in one finds
+    its payload in another. Press Ctrl+C to stop. Needs pywb: in the checkout, pip install '.[replay]'.
+    """,
+    [
+        click.Argument(["paths"], nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)),
+        click.Option(
+            ["--port"],
+            type=click.IntRange(0, 65535),
+            default=8080,
+            metavar="N",
+            help="Listen on port N; 0 picks a free one. [default: 8080]",
+        ),
+        click.Option(["--open", "opened"], is_flag=True, help="Open the first seed in the browser."),
+    ],
+    ("archiver replay collections/example.org", "serve at http://127.0.0.1:8080/"),
+    ("archiver replay collections/example.org --port 0 --open", "serve at a free port and open the browser"),
+    ("archiver replay example.wacz", "serve a package that you received"),
+    ("archiver replay collections/new collections/old", "serve a crawl with the earlier one that it refers to"),
+)

@@ -1,84 +1,79 @@
-"""`archiver retry` and `archiver add`: what a person changes in a crawl, be it stopped or running.
+"""`archiver retry`: queue URLs of a crawl again, whether it is stopped or running.
 
-A stopped crawl is locked meanwhile. A running one is told by the database itself: it looks every second whether
-somebody has written. crawl.toml is read and replaced while the database is held, so no two changes of it cross.
+A stopped crawl is locked meanwhile. A running one looks every second whether another process has changed its database.
 """
 
 import asyncio
 import sqlite3
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from archiver import humanize
-from archiver.cli import directory as place
-from archiver.cli.explain import meant, spelled, tell_scheme, with_other_scheme
-from archiver.cli.seeds import SeedList, gathered, together
+from archiver.cli.directory import check_changeable, crawl_lock, resume_hint
+from archiver.cli.explain import canonical_url, find_in_crawl, say_if_without_scheme, with_other_scheme
+from archiver.cli.options import define_command, directory_argument, host_option, last_status_option
 from archiver.cli.terminal import result
-from archiver.cli.urls import spans
+from archiver.cli.urls import status_ranges
 from archiver.collection.layout import Layout
-from archiver.collection.lock import Lock
-from archiver.config import toml
-from archiver.config.settings import Settings, with_values
-from archiver.crawl.build import put_settings
-from archiver.crawl.dispatcher import GRACE
-from archiver.errors import ConfigError
+from archiver.config.settings import Settings
+from archiver.errors import ConfigError, Failure
 from archiver.frontier import held, totals, url_lookup
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.humanize import printable
 from archiver.model import ExitCode, State
-from archiver.storage import DRAFT
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
-    """Which URLs to try again, as it was typed."""
+class RetryRequest:
+    """The arguments of `archiver retry`."""
 
     urls: tuple[str, ...]
     hosts: tuple[str, ...]
     statuses: tuple[str, ...]
     failures: tuple[str, ...]
-    blocked: bool  # those whose last answer was a challenge or block page
+    blocked: bool  # only URLs whose last answer was a challenge or block page
 
 
-def retry(directory: Path, wish: Retry) -> ExitCode:
-    """Make URLs of the crawl in *directory* due again."""
-    statuses = tuple(spans(wish.statuses))
-    for text in wish.urls:
-        spelled(text)  # what is no URL is refused before anything else is looked at
-    settings = _check(directory)
-    wanted = Selection(_known(directory, wish.urls, settings), wish.hosts, statuses, wish.failures, wish.blocked)
-    _check_hosts(directory, wanted.hosts)
-    with _held(directory) as running:
-        count = asyncio.run(_again(directory, wanted))
-    result(f"{humanize.count(count, 'URL')} due again{_next(count, running=running)}")
+def retry(directory: Path, request: RetryRequest) -> ExitCode:
+    """Queue the URLs of *request* again."""
+    statuses = tuple(status_ranges(request.statuses))
+    for text in request.urls:
+        canonical_url(text)  # refuse what is not a URL before anything else
+    settings = check_changeable(directory)
+    urls = _known(directory, request.urls, settings)
+    _check_hosts(directory, request.hosts)
+    selection = Selection(urls, request.hosts, statuses, request.failures, request.blocked)
+    with crawl_lock(directory) as running:
+        count = asyncio.run(_queue_again(directory, selection))
+    result(f"{humanize.count(count, 'URL')} queued again{resume_hint(count, running=running)}")
     return ExitCode.DONE
 
 
 def retry_held(directory: Path, wanted: Sequence[str]) -> ExitCode:
-    """Make held URLs due, those that *wanted* means, or all; and allow their patterns another budget."""
-    settings = _check(directory)
+    """Queue the held URLs that *wanted* names, or all; give their patterns another budget."""
+    settings = check_changeable(directory)
     with totals.open_totals(directory) as db:
-        there = held.held_patterns(db)
-        meant_by = [text if "*" in text or "://" not in text else _spelled_or_given(text) for text in wanted]
-        chosen = held.chosen(there, (*wanted, *meant_by))
-        single = [] if chosen else [text for text in meant_by if _is_held(db, text)]
+        patterns = held.held_patterns(db)
+        spellings = [text if "*" in text or "://" not in text else _canonical_or_same(text) for text in wanted]
+        chosen = held.chosen(patterns, (*wanted, *spellings))
+        single = [] if chosen else [text for text in spellings if _is_held(db, text)]
     if wanted and not (chosen or single):
-        named = "; held are " + ", ".join(each.pattern for each in there[:5]) if there else "; nothing is held"
-        raise ConfigError(f"--held: nothing that is held is called {printable(wanted[0])}{printable(named, 1000)}")
-    with _held(directory) as running:
-        count = asyncio.run(_again(directory, Selection(tuple(single)))) if single else 0
-        count += asyncio.run(_released(directory, chosen, settings.traps.trap_budget))
-    result(f"{humanize.count(count, 'URL')} released{_next(count, running=running)}")
+        known = "; held are " + ", ".join(each.pattern for each in patterns[:5]) if patterns else "; nothing is held"
+        raise ConfigError(f"--held: no held URL or pattern is named {printable(wanted[0])}{printable(known, 1000)}")
+    with crawl_lock(directory) as running:
+        count = asyncio.run(_queue_again(directory, Selection(tuple(single)))) if single else 0
+        count += asyncio.run(_release(directory, chosen, settings.traps.trap_budget))
+    result(f"{humanize.count(count, 'URL')} released{resume_hint(count, running=running)}")
     return ExitCode.DONE
 
 
-def _spelled_or_given(text: str) -> str:
+def _canonical_or_same(text: str) -> str:
     try:
-        return spelled(text)
+        return canonical_url(text)
     except ConfigError:  # a pattern need not be a URL
         return text
 
@@ -88,7 +83,7 @@ def _is_held(db: sqlite3.Connection, address: str) -> bool:
     return row is not None and row.state is State.HELD
 
 
-async def _released(directory: Path, chosen: Sequence[held.HeldPattern], budget: int) -> int:
+async def _release(directory: Path, chosen: Sequence[held.HeldPattern], budget: int) -> int:
     frontier = await SqliteFrontier.open(Layout(directory).database)
     try:
         return sum([await frontier.release(each, budget) for each in chosen])
@@ -96,116 +91,81 @@ async def _released(directory: Path, chosen: Sequence[held.HeldPattern], budget:
         await frontier.close()
 
 
-def add(directory: Path, urls: Sequence[str], lists: Sequence[str]) -> ExitCode:
-    """Add seeds to the crawl in *directory*."""
-    if not urls and not lists:
-        raise ConfigError(
-            "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
-        )
-    given = gathered(urls, lists, ())
-    _check(directory)
-    with _held(directory) as running:
-        count, changed = asyncio.run(_added(directory, given, running=running))
-    known = f"; {len(given.urls) - count} already there" if count < len(given.urls) else ""
-    if changed:
-        known += f", {changed} of them with other settings from the next archiver resume on"
-    result(f"{humanize.count(count, 'seed')} added{known}{_next(count, running=running)}")
-    return ExitCode.DONE
-
-
-def _check(directory: Path) -> Settings:
-    """Refuse what holds no crawl that could be changed; the settings of the one that there is."""
-    place.check_is_directory(directory)
-    layout = Layout(directory)
-    if not place.holds_crawl(directory):
-        raise ConfigError(totals.without_crawl(directory))
-    settings = with_values(Settings(), place.read_settings(layout.settings))
-    if not layout.database.exists() or not totals.begun(directory):
-        raise ConfigError(
-            f"{directory}: its crawl has not begun; archiver resume begins it, and then it can be changed"
-        )
-    return settings
+async def _queue_again(directory: Path, selection: Selection) -> int:
+    frontier = await SqliteFrontier.open(Layout(directory).database)
+    try:
+        return await frontier.again(selection)
+    finally:
+        await frontier.close()
 
 
 def _known(directory: Path, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:
-    """*urls* in the spelling of the crawl; refuses those that it does not know: nothing would be done."""
+    """Return *urls* in the spelling of the crawl. Raises `ConfigError` if it does not know one of them."""
     with totals.open_totals(directory) as db:
-        found = [meant(db, text, settings) for text in urls]
+        found = [find_in_crawl(db, text, settings) for text in urls]
         for address in found:
             if url_lookup.known(db, address) is None:
                 other = with_other_scheme(db, address, settings)
-                right = (
-                    f"{other} is in it"
+                hint = (
+                    f"it has {other}"
                     if other and url_lookup.known(db, other)
-                    else "archiver explain says why, archiver add makes it a seed"
+                    else "archiver explain says why; archiver add makes it a seed"
                 )
-                raise ConfigError(f"{address} is not in the crawl, so it cannot be tried again; {right}")
+                raise ConfigError(f"{address} is not in the crawl, so it cannot be tried again; {hint}")
     for text, address in zip(urls, found, strict=True):
-        tell_scheme(text, address)
+        say_if_without_scheme(text, address)
     return tuple(dict.fromkeys(found))
 
 
 def _check_hosts(directory: Path, hosts: Sequence[str]) -> None:
-    """Refuse names that the crawl does not know, as above."""
+    """Refuse hosts that the crawl does not know."""
     with totals.open_totals(directory) as db:
         for host in hosts:
             if not url_lookup.keys(db, host):
-                raise ConfigError(f"--host {host}: the crawl knows no such host; right would be a name as example.org")
+                raise ConfigError(f"--host {host}: not a host of this crawl; write it like example.org")
 
 
-@contextmanager
-def _held(directory: Path) -> Iterator[bool]:
-    """The crawl is ours, or another process works in it: whether one does."""
-    layout = Layout(directory)
-    try:
-        lock = Lock(layout.lock)
-    except ConfigError:
-        if layout.database.with_name(f"{layout.database.name}{DRAFT}").exists():
-            raise ConfigError(f"{layout.database} is being made anew; call again when that is done") from None
-        yield True
-        return
-    try:
-        yield False
-    finally:
-        lock.release()
+def _run(directory: Path, urls: tuple[str, ...], *, blocked: bool, held: bool, **chosen: tuple[str, ...]) -> int:
+    if held:
+        if blocked or any(chosen.values()):
+            raise ConfigError("--held cannot be used with --host, --status, --failure or --blocked")
+        return retry_held(directory, urls)
+    return retry(directory, RetryRequest(urls, chosen["host"], chosen["statuses"], chosen["failure"], blocked))
 
 
-async def _again(directory: Path, wanted: Selection) -> int:
-    frontier = await SqliteFrontier.open(Layout(directory).database)
-    try:
-        return await frontier.again(wanted)
-    finally:
-        await frontier.close()
+COMMAND = define_command(
+    "retry",
+    _run,
+    """Queue failed URLs again.
 
+    Queues all URLs that failed or were excluded; with --status or --blocked also archived ones with such an answer; or
+    exactly the URLs given. If a robots.txt was the reason, it is requested again first. Retries count from zero. A
+    running crawl starts on them within seconds; otherwise archiver resume does. Prints the number of URLs.
 
-async def _added(directory: Path, given: SeedList, *, running: bool) -> tuple[int, int]:
-    """How many seeds are new, and how many that are not have other settings now.
-
-    crawl.toml first: what it names is never forgotten, whatever happens before the database has it.
-    """
-    layout = Layout(directory)
-    frontier = await SqliteFrontier.open(layout.database)
-    try:
-        async with frontier.alone():
-            settings = with_values(Settings(), place.read_settings(layout.settings))
-            changed = _with_seeds(settings, given)
-            if changed != settings:
-                put_settings(layout, toml.render(changed))
-        now = time.time()
-        there = set(settings.seeds)
-        others = sum(one.url in there and one not in settings.scope.seed_setting for one in given.own)
-        return await frontier.add_seeds(given.urls, now + GRACE if running else now), others
-    finally:
-        await frontier.close()
-
-
-def _with_seeds(settings: Settings, given: SeedList) -> Settings:
-    own = together(settings.scope.seed_setting, given.own)
-    seeds = tuple(dict.fromkeys((*settings.seeds, *given.urls)))
-    return replace(settings, seeds=seeds, scope=replace(settings.scope, seed_setting=own))
-
-
-def _next(count: int, *, running: bool) -> str:
-    if not count:
-        return ""
-    return "; the crawl, which is running, takes it up within seconds" if running else "; go on with archiver resume"
+    With --held: queues URLs that were held as a suspected trap: all, or those of a PATTERN that archiver status shows.
+    Each pattern gets another budget. The pages that link to the URLs are not fetched again.
+    """,
+    [
+        directory_argument(),
+        click.Argument(["urls"], nargs=-1, metavar="[URL|PATTERN]..."),
+        click.Option(
+            ["--held"], is_flag=True, help="Queue URLs held as a suspected trap: those of the PATTERNs given, or all."
+        ),
+        host_option(),
+        last_status_option(),
+        click.Option(
+            ["--failure"],
+            multiple=True,
+            type=click.Choice([failure.value for failure in Failure]),
+            help="Only URLs that failed in this way. Repeatable.",
+        ),
+        click.Option(["--blocked"], is_flag=True, help="Only URLs whose last answer was a challenge or block page."),
+    ],
+    ("archiver retry collections/example.org", "all that failed or were excluded"),
+    ("archiver retry collections/example.org --status 5xx,429", "URLs that the server was too busy to answer"),
+    ("archiver retry collections/example.org --blocked", "URLs that the site refused to show"),
+    ("archiver retry collections/example.org --host img.example.org --failure timeout", "one host that was down"),
+    ("archiver retry collections/example.org https://example.org/a", "this URL, even if it is archived"),
+    ("archiver retry collections/example.org --held", "all that was held as a suspected trap"),
+    ("archiver retry collections/example.org --held 'https://example.org/item/N'", "held URLs of this pattern"),
+)

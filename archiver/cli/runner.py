@@ -1,14 +1,11 @@
-"""A crawl in the hands of a person: the event loop, the signals, and the screen.
+"""Run a crawl: the event loop, the signals, the display, and the limit of open files.
 
-The first signal lets requests in flight finish, the second cuts them, the third ends the process at once. All
-of it holds from before the crawl is opened until its reports are written; a signal that comes early is passed on later.
-
-How many files and sockets a crawl may hold open, and what concurrency that allows.
-
-The reserve is what may be open at once besides requests, at the worst; it is made of the bounds that hold elsewhere.
+The first signal lets requests in flight finish, the second cuts them, the third ends the process at once. This holds
+from before the crawl is opened until its reports are written; a signal that comes early is passed on later.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -17,8 +14,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from archiver.cli import garbage
-from archiver.cli.progress import Display, followed
+from archiver.cli.progress import Display, follow
 from archiver.cli.terminal import complain
 from archiver.collection.index import MERGE_WIDTH
 from archiver.crawl.commit import ROOM, ROOM_LARGE
@@ -28,7 +24,7 @@ from archiver.fetch.spool import IN_MEMORY
 from archiver.model import ExitCode
 
 THIRD = 3
-LOOKUPS = "128"  # threads of uvloop, half of which look names up; with its own 4 a slow name server holds up all
+UV_THREADS = "128"  # half of uvloop's threads resolve names; with the default of 4 a slow name server delays all
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -37,24 +33,24 @@ class RunEnd(Protocol):
 
     @property
     def code(self) -> ExitCode:
-        """What the shell is told."""
+        """The exit code."""
 
     @property
     def reason(self) -> str:
-        """The same for a person."""
+        """The reason in words."""
 
 
-class RunOptions(Protocol):
-    """What this floor asks of a crawl."""
+class RunningCrawl(Protocol):
+    """A crawl that can be run and stopped."""
 
     async def run(self) -> RunEnd:
         """Crawl until it ends."""
 
     def snapshot(self) -> Snapshot:
-        """The crawl as it is now."""
+        """Return the current state of the crawl."""
 
     def drain(self) -> None:
-        """Start no new request; those in flight finish."""
+        """Start no new request; let those in flight finish."""
 
     def cut(self) -> None:
         """Cut requests in flight."""
@@ -65,24 +61,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run ended and what it had done."""
+    """How a run ended, and its last snapshot."""
 
     ended: RunEnd
     last: Snapshot
 
 
 class StopSignals:
-    """Counts the signals and passes each on as what it means."""
+    """Counts the signals: the first drains the crawl, the second cuts requests, the third ends the process."""
 
-    def __init__(self, patience: float, leave: Callable[[int], object] = os._exit) -> None:
-        self._patience = patience
-        self._leave = leave
+    def __init__(self, drain_timeout: float, exit_process: Callable[[int], object] = os._exit) -> None:
+        self._drain_timeout = drain_timeout
+        self._exit = exit_process
         self._count = 0
         self._closed = False
         self._first = asyncio.Event()
         self._second = asyncio.Event()
 
-    async def stop(self, crawl: RunOptions) -> None:
+    async def stop(self, crawl: RunningCrawl) -> None:
         """Drain *crawl* after the first signal, cut it after the second; signals that came before count too."""
         await self._first.wait()
         crawl.drain()
@@ -90,52 +86,54 @@ class StopSignals:
         crawl.cut()
 
     def close(self) -> None:
-        """The crawl has ended and only its reports are left to write; a third signal still ends the process."""
+        """Note that the crawl has ended and only its reports remain. A third signal still ends the process."""
         self._closed = True
 
     def signalled(self) -> None:
-        """One more signal came."""
+        """Act on one more signal."""
         self._count += 1
         if self._closed and self._count < THIRD:
-            complain("the crawl has ended; its reports are being written")
+            complain("the crawl has ended; writing its reports")
         elif self._count == 1:
-            complain(f"stopping: requests in flight may finish, for at most {self._patience:g} s; once more cuts them")
+            complain(
+                f"stopping: waiting up to {self._drain_timeout:g} s for requests in flight; Ctrl+C again cuts them"
+            )
             self._first.set()
         elif self._count == 2:
-            complain("stopping: requests in flight are cut; once more ends the process at once")
+            complain("stopping: cutting requests in flight; Ctrl+C again ends the process at once")
             self._second.set()
         else:
             complain("ended at once; archiver resume recovers what was written")
-            self._leave(int(ExitCode.STOPPED))
+            self._exit(int(ExitCode.STOPPED))
 
 
 def run_crawl(
-    opening: AbstractAsyncContextManager[RunOptions],
-    face: Display | None,
-    patience: float,
+    opening: AbstractAsyncContextManager[RunningCrawl],
+    display: Display | None,
+    drain_timeout: float,
     afterwards: Callable[[RunResult], T],
 ) -> T:
-    """Run the crawl that *opening* opens, on the fastest event loop there is, then *afterwards* with its outcome."""
+    """Run the crawl that *opening* opens, on uvloop if there is one, and return *afterwards* of its result."""
 
-    async def attended(stop: StopSignals) -> T:
-        with _listening(stop):
-            outcome = await _attended(opening, face, stop)
+    async def run_and_finish(stop: StopSignals) -> T:
+        with _handle_signals(stop):
+            outcome = await _run(opening, display, stop)
             stop.close()
             return await asyncio.to_thread(afterwards, outcome)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(attended(StopSignals(patience)))
+        return runner.run(run_and_finish(StopSignals(drain_timeout)))
 
 
-async def _attended(
-    opening: AbstractAsyncContextManager[RunOptions], face: Display | None, stop: StopSignals
+async def _run(
+    opening: AbstractAsyncContextManager[RunningCrawl], display: Display | None, stop: StopSignals
 ) -> RunResult:
     async with opening as crawl:
-        garbage.spare_what_is_there()
+        gc.freeze()  # what exists now lives until the end; the collector need not look at it again
         stopping = asyncio.create_task(stop.stop(crawl))
         await asyncio.sleep(0)  # a signal that came before takes effect first
         try:
-            async with followed(crawl.snapshot, face):
+            async with follow(crawl.snapshot, display):
                 ended = await crawl.run()
         finally:
             stopping.cancel()
@@ -144,26 +142,26 @@ async def _attended(
 
 
 @contextmanager
-def _listening(stop: StopSignals) -> Iterator[None]:
+def _handle_signals(stop: StopSignals) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    heard = [number for number in SIGNALS if not _kept_away(number)]
+    numbers = [number for number in SIGNALS if not _is_ignored(number)]
     try:
-        for number in heard:
+        for number in numbers:
             loop.add_signal_handler(number, stop.signalled)
     except NotImplementedError:  # Windows
-        for number in heard:
+        for number in numbers:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.signalled))
         yield
         return
     try:
         yield
     finally:
-        for number in heard:
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 
-def _kept_away(number: signal.Signals) -> bool:
-    """Whether `nohup` started us: then a terminal that is closed is to end nothing."""
+def _is_ignored(number: signal.Signals) -> bool:
+    """Return whether the process ignores a closed terminal because `nohup` started it."""
     return number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN
 
 
@@ -172,33 +170,35 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         import uvloop  # noqa: PLC0415 - not on every system
     except ImportError:
         return None
-    os.environ.setdefault("UV_THREADPOOL_SIZE", LOOKUPS)
+    os.environ.setdefault("UV_THREADPOOL_SIZE", UV_THREADS)
     return uvloop.new_event_loop
 
 
-EACH = 3  # of a request: its socket, its spool file, and a connection that waits for the next one …
-MOST_BESIDE = MOST_IDLE  # … of which there are never more; nor of spool files but for as many large answers at once …
-BESIDE = 2  # … whose files are refused before they take what the archive needs (`fetch.spool`)
-STANDING = 32  # streams, event loop, lock, two database connections, two WARCs, crawl.log, and what libraries keep
-RESERVE = STANDING + (MERGE_WIDTH + 1) + (ROOM // IN_MEMORY + ROOM_LARGE)  # the last: spooled, waiting for the archive
-MOST = 1 << 20  # more would be of no use; some systems allow a thousand million
+FILES_PER_REQUEST = 3  # a socket, a spool file, and an idle connection
+MAX_EXTRA = MOST_IDLE  # idle connections, and spool files of large answers; `fetch.spool` refuses further ones
+EXTRA_PER_REQUEST = 2  # those two
+BASE_FILES = 32  # streams, event loop, lock, two database connections, two WARCs, crawl.log, and those of libraries
+RESERVE = BASE_FILES + (MERGE_WIDTH + 1) + (ROOM // IN_MEMORY + ROOM_LARGE)  # last: spooled, waiting for the writer
+MAX_LIMIT = 1 << 20  # a higher limit has no use; some systems allow a thousand million
 
 
-def needed(concurrency: int) -> int:
-    """Open files that *concurrency* requests at once may need."""
-    return RESERVE + concurrency + BESIDE * min(concurrency, MOST_BESIDE)
+def open_files_needed(concurrency: int) -> int:
+    """Return how many open files *concurrency* requests at once may need."""
+    return RESERVE + concurrency + EXTRA_PER_REQUEST * min(concurrency, MAX_EXTRA)
 
 
-def fitting(limit: int | None, concurrency: int) -> int:
-    """The concurrency up to *concurrency* for which *limit* open files are enough, but at least 1."""
+def fitting_concurrency(limit: int | None, concurrency: int) -> int:
+    """Return the highest concurrency up to *concurrency* for which *limit* open files suffice, but at least 1."""
     if limit is None:
         return concurrency
     left = limit - RESERVE
-    return max(1, min(concurrency, max(min(left // EACH, MOST_BESIDE), left - BESIDE * MOST_BESIDE)))
+    return max(
+        1, min(concurrency, max(min(left // FILES_PER_REQUEST, MAX_EXTRA), left - EXTRA_PER_REQUEST * MAX_EXTRA))
+    )
 
 
-def raised(concurrency: int) -> int | None:
-    """The limit of this process, raised as far as it may be; None where there is none."""
+def raise_open_files_limit(concurrency: int) -> int | None:
+    """Raise the limit of open files as far as allowed and return it; None if there is no limit."""
     if sys.platform == "win32":
         return None
     import resource  # noqa: PLC0415 - not on Windows
@@ -206,10 +206,10 @@ def raised(concurrency: int) -> int | None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return None
-    bound = MOST if hard == resource.RLIM_INFINITY else hard
-    for wanted in (min(bound, MOST), min(bound, needed(concurrency))):
+    bound = MAX_LIMIT if hard == resource.RLIM_INFINITY else hard
+    for wanted in (min(bound, MAX_LIMIT), min(bound, open_files_needed(concurrency))):
         if wanted > soft:
-            with suppress(OSError, ValueError):  # macOS has one more bound, which it does not tell
+            with suppress(OSError, ValueError):  # macOS has another limit, which it does not report
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
                 return wanted
     return soft

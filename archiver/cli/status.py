@@ -1,4 +1,4 @@
-"""`archiver status`: how a crawl stands, also while it runs, in words or as JSON."""
+"""`archiver status`: the progress of a crawl, as text or JSON, even while it runs."""
 
 import json
 import shutil
@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
 
-from archiver.cli import directory as place
+from archiver.cli.directory import check_is_directory, host_allowance
+from archiver.cli.options import define_command, directory_argument, json_option
 from archiver.cli.terminal import WIDTH, colours, result
 from archiver.collection import lock
 from archiver.collection.earlier_crawls import rounds, stamp_of
@@ -48,8 +49,8 @@ class CrawlStatus:
 
 
 def status(directory: Path, *, as_json: bool) -> ExitCode:
-    """Show how the crawl in *directory* stands."""
-    place.check_is_directory(directory)
+    """Print the progress of the crawl in *directory*."""
+    check_is_directory(directory)
     now = time.time()
     holder = lock.holder(directory)
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
@@ -60,7 +61,7 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
             holder,
             found if holder else replace(found, ending=verdict.ending(found.verdict.run)),
             totals.recent_rate(db, now),
-            tuple(totals.hosts(db, now, shown, allowance=place.allowance(directory))),
+            tuple(totals.hosts(db, now, shown, allowance=host_allowance(directory))),
             tuple(map(stamp_of, rounds(Layout(directory)))),
         )
     result(_json(standing, directory) if as_json else "\n".join(_lines(standing, _view(directory, holder))))
@@ -106,3 +107,16 @@ def _json(standing: CrawlStatus, directory: Path) -> str:
         },
         indent=2,
     )
+
+
+COMMAND = define_command(
+    "status",
+    status,
+    """Show the progress of a crawl.
+
+    Prints counts, the rate, the result of each seed, and what each host waits for. Works while the crawl runs.
+    """,
+    [directory_argument(), json_option()],
+    ("archiver status collections/example.org", "print it as text"),
+    ("archiver status collections/example.org --json | jq .totals.waiting", "use it in a script"),
+)

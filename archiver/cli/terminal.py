@@ -1,8 +1,6 @@
-"""Where words go: results to stdout, so that they can be piped; everything else to stderr.
+"""Write to stdout and stderr: results to stdout, so that they can be piped; everything else to stderr.
 
-A closed terminal or a broken pipe only ends the talking; a result that cannot be written otherwise is an error.
-
-How far a long reading is, on a terminal; nothing in a pipe.
+A closed terminal or broken pipe ends the output without an error. Any other failure to write a result is an error.
 """
 
 import math
@@ -17,34 +15,34 @@ from typing import Self, TextIO
 from archiver.errors import ArchiveError
 from archiver.humanize import printable
 
-WIDTH = 100  # columns where there is no terminal
-_HELD_BACK = 0.1  # seconds for which a result may wait for more of them
-_LONGEST = 2000  # characters of a message, which is one line whatever is in it
+WIDTH = 100  # columns if stdout or stderr is not a terminal
+FLUSH_INTERVAL = 0.1  # seconds; results are flushed together
+MAX_MESSAGE = 2000  # characters
 _SECRETS = re.compile(r"(?<=//)[^/?#\"'\s]*@|(?<![\w@])[^/@:\"'\s\\]+:[^/@\"'\s\\]+@")
 
 
 def say(message: str) -> None:
-    """One line for a person."""
-    _write_error(printable(without_secrets(" ".join(message.splitlines())), _LONGEST))
+    """Print *message* on one line of stderr."""
+    _write_error(printable(without_secrets(" ".join(message.splitlines())), MAX_MESSAGE))
 
 
 def complain(message: str) -> None:
-    """One line that says what is wrong."""
+    """Print a warning or an error on one line of stderr."""
     say(f"archiver: {message}")
 
 
 def without_secrets(text: str) -> str:
-    """*text* without the names and passwords in front of hosts: `https://user:word@host/` has them."""
+    """Return *text* without user names and passwords in URLs, as in `https://user:password@host/`."""
     return _SECRETS.sub("…@", text)
 
 
 def show(lines: list[str]) -> None:
-    """Lines for a person; the names in them are harmless already."""
+    """Print *lines* to stderr; names in them must be safe for a terminal already."""
     _write_error("\n".join(lines))
 
 
 def width() -> int:
-    """Return the columns of the terminal on stderr, 100 where there is none."""
+    """Return the columns of the terminal on stderr; 100 if it is not a terminal."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH
     except (OSError, ValueError):
@@ -52,37 +50,37 @@ def width() -> int:
 
 
 def colours(stream: TextIO) -> bool:
-    """Whether *stream* is a terminal that shows colours, and its owner wants any (NO_COLOR)."""
+    """Return whether to use colours on *stream*: it is a terminal that has them, and NO_COLOR is not set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def result(text: str) -> None:
-    """What was asked for."""
+    """Print *text* to stdout."""
     results([text.removesuffix("\n")])
 
 
 def results(lines: Iterable[str]) -> bool:
-    """What was asked for, a line soon after it is there; whether all was read, or whoever reads had seen enough."""
+    """Print *lines* to stdout, each soon after it is ready. Returns False if the reader closed the pipe."""
     flushed = -math.inf
     for line in lines:
-        if not written(sys.stdout.write, f"{line}\n"):
+        if not try_write(sys.stdout.write, f"{line}\n"):
             return False
-        if (now := time.monotonic()) - flushed > _HELD_BACK:
-            if not written(sys.stdout.flush):
+        if (now := time.monotonic()) - flushed > FLUSH_INTERVAL:
+            if not try_write(sys.stdout.flush):
                 return False
             flushed = now
-    return written(sys.stdout.flush)
+    return try_write(sys.stdout.flush)
 
 
-def written(write: Callable[..., object], *what: object) -> bool:
-    """Whether *write*, which writes *what* to stdout, did; False when whoever reads has seen enough.
+def try_write(write: Callable[..., object], *what: object) -> bool:
+    """Call *write* with *what* and return whether it succeeded; False if the reader closed the pipe.
 
-    Raises `ArchiveError` where stdout cannot be written, as on a full disk.
+    Raises `ArchiveError` if stdout cannot be written, for example on a full disk.
     """
     try:
         write(*what)
     except OSError as error:
-        # Python flushes stdout once more at its end, which must not fail again.
+        # Python flushes stdout again when it exits; that must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise ArchiveError(f"stdout cannot be written: {error.strerror or error}") from None
@@ -96,11 +94,11 @@ def _write_error(text: str) -> None:
         sys.stderr.flush()
 
 
-_ERASE = "\r\x1b[K"  # to the start of the line, which is cleared
+_ERASE = "\r\x1b[K"  # carriage return, erase line
 
 
 class ProgressLine:
-    """One line, which is gone at the end."""
+    """A progress line on a terminal, erased at the end. In a pipe it prints nothing."""
 
     def __init__(self) -> None:
         self._shown = False
@@ -113,7 +111,7 @@ class ProgressLine:
             self._write(_ERASE)
 
     def show(self, text: str) -> None:
-        """Show *text* in the place of what was shown before."""
+        """Show *text* in place of the previous text."""
         if sys.stderr.isatty():
             self._shown = True
             self._write(f"{_ERASE}{text}")

@@ -1,4 +1,4 @@
-"""`archiver urls`: the URLs of a crawl, one on each line, as fast as the reader takes them, also while it runs."""
+"""`archiver urls`: list the URLs of a crawl, one per line, even while it runs."""
 
 import json
 import re
@@ -11,9 +11,19 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from archiver.cli import directory as place
-from archiver.cli import explain_text
-from archiver.cli.explain_text import REFUSED
+import click
+
+from archiver.cli.directory import check_is_directory, host_allowance
+from archiver.cli.explain import text as explain_text
+from archiver.cli.explain.text import REFUSED
+from archiver.cli.options import (
+    EACH_LINE,
+    define_command,
+    directory_argument,
+    host_option,
+    json_option,
+    last_status_option,
+)
 from archiver.cli.terminal import results
 from archiver.errors import ConfigError
 from archiver.frontier import totals, url_lookup
@@ -31,48 +41,50 @@ _STATUS = re.compile(r"([1-9])(?:xx|([0-9]{2}))", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class UrlsQuery:
-    """Which URLs, and how."""
+    """The arguments of `archiver urls`."""
 
-    states: tuple[str, ...]  # none: all that the frontier holds
+    states: tuple[str, ...]  # empty: all but refused
     statuses: tuple[str, ...]  # of the last answer: 404, 4xx
-    missing: bool  # only requisites of archived pages that are not there
-    blocked: bool  # only those whose last answer is a challenge or block page
+    missing: bool  # only requisites of archived pages that are not archived
+    blocked: bool  # only URLs whose last answer is a challenge or block page
     host: str | None
     why: bool
     as_json: bool
     limit: int | None
 
 
-def urls(directory: Path, wish: UrlsQuery) -> ExitCode:
-    """List the URLs of the crawl in *directory* that *wish* names."""
-    place.check_is_directory(directory)
+def urls(directory: Path, query: UrlsQuery) -> ExitCode:
+    """Print the URLs of the crawl in *directory* that match *query*."""
+    check_is_directory(directory)
     now = time.time()
-    which = UrlFilter(tuple(_states(wish)), tuple(spans(wish.statuses)), wish.missing, wish.blocked)
+    which = UrlFilter(tuple(_states(query)), tuple(status_ranges(query.statuses)), query.missing, query.blocked)
     with totals.open_totals(directory) as db:
-        hosts = url_lookup.keys(db, wish.host) if wish.host is not None else None
+        hosts = url_lookup.keys(db, query.host) if query.host is not None else None
         if hosts == []:
             raise ConfigError(
-                f"--host {wish.host}: the crawl knows no such host; right would be a name as example.org, with a port "
-                "where it is an odd one, or with the scheme before it"
+                f"--host {query.host}: not a host of this crawl; write it like example.org, example.org:8443 or "
+                "http://example.org"
             )
-        found = islice(_found(db, wish.states, which, hosts), wish.limit)
-        reason = partial(_reason, now=now, allowance=place.allowance(directory))
-        results(_json(one, reason(one)) if wish.as_json else _line(one, reason if wish.why else None) for one in found)
+        found = islice(_found(db, query.states, which, hosts), query.limit)
+        reason = partial(_reason, now=now, allowance=host_allowance(directory))
+        results(
+            _json(one, reason(one)) if query.as_json else _line(one, reason if query.why else None) for one in found
+        )
     return ExitCode.DONE
 
 
-def spans(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield the statuses that *texts* mean, first and last: `404`, `5xx` for all of a class, `404,5xx` for both."""
+def status_ranges(texts: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last status of each range in *texts*: `404`, `5xx`, or `404,5xx` for both."""
     for text in (part.strip() for each in texts for part in each.split(",")):
         found = _STATUS.fullmatch(text)
         if found is None:
-            raise ConfigError(f"--status: {text!r} is no status; right would be 404, or 5xx for all that begin with 5")
+            raise ConfigError(f"--status: {text!r} is not a status; write 404, or 5xx for 500 to 599")
         first = int(found[1]) * 100
         yield (first, first + 99) if found[2] is None else (first + int(found[2]),) * 2
 
 
-def _states(wish: UrlsQuery) -> Iterator[State]:
-    for state in wish.states or State:
+def _states(query: UrlsQuery) -> Iterator[State]:
+    for state in query.states or State:
         if state != REFUSED:
             yield State(state)
 
@@ -93,17 +105,17 @@ def _line(one: UrlRow | RefusedLink, reason: Callable[[UrlRow | RefusedLink], st
 
 def _reason(one: UrlRow | RefusedLink, *, now: float, allowance: Allowance) -> str:
     if isinstance(one, RefusedLink):
-        return f"{REFUSED}: {one.rule}" + (f", as a link of {one.via}" if one.via else "")
+        return f"{REFUSED}: {one.rule}" + (f", linked from {one.via}" if one.via else "")
     reason = explain_text.why(one, now, allowance)
     return f"{one.state.value}: {reason}" if reason else one.state.value
 
 
 def _json(one: UrlRow | RefusedLink, reason: str) -> str:
-    told: dict[str, Any]
+    fields: dict[str, Any]
     if isinstance(one, RefusedLink):
-        told = {"url": one.url, "state": REFUSED, "rule": one.rule, "via": one.via}
+        fields = {"url": one.url, "state": REFUSED, "rule": one.rule, "via": one.via}
     else:
-        told = {
+        fields = {
             "url": one.url,
             "state": one.state.value,
             **explain_text.tried(one),
@@ -112,4 +124,43 @@ def _json(one: UrlRow | RefusedLink, reason: str) -> str:
             "hops": one.path,
             "depth": one.depth,
         }
-    return json.dumps({**told, "reason": reason})
+    return json.dumps({**fields, "reason": reason})
+
+
+def _run(directory: Path, **chosen: Any) -> int:
+    return urls(directory, UrlsQuery(**chosen))
+
+
+COMMAND = define_command(
+    "urls",
+    _run,
+    """List the URLs of a crawl.
+
+    Prints one URL per line, in the order of discovery; with --host, sorted by URL. Refused URLs are links outside of
+    the scope; a sample of them is kept, a thousand per rule and host. Works while the crawl runs.
+    """,
+    [
+        directory_argument(),
+        click.Option(
+            ["--state", "states"],
+            multiple=True,
+            type=click.Choice(["waiting", "archived", "failed", "excluded", "held", "refused"]),
+            help="Only URLs in this state. Repeatable. Default: all but refused.",
+        ),
+        last_status_option(),
+        click.Option(
+            ["--missing"],
+            is_flag=True,
+            help="Only images, styles and scripts that archived pages need but that are not archived.",
+        ),
+        click.Option(["--blocked"], is_flag=True, help="Only URLs whose last answer is a challenge or block page."),
+        host_option(several=False),
+        click.Option(["--why"], is_flag=True, help="Add a tab, the state and its reason to each line."),
+        json_option(EACH_LINE),
+        click.Option(["--limit"], type=click.IntRange(0), metavar="N", help="Print at most N URLs."),
+    ],
+    ("archiver urls collections/example.org --state failed --why", "what failed, and why"),
+    ("archiver urls collections/example.org --status 4xx,5xx --why", "what answered with an error"),
+    ("archiver urls collections/example.org --state waiting --host example.org | head", "what comes next"),
+    ("archiver urls collections/example.org --json | jq -r 'select(.depth == 1) | .url'", "use it in a script"),
+)

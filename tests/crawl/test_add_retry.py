@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from archiver.cli import add, retry, verify
 from archiver.cli import directory as place
-from archiver.cli import retry, verify
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.crawl import build
@@ -74,7 +74,7 @@ async def held(directory: Path, wanted: Settings, gate: Gate) -> AsyncIterator["
 
 def retried(directory: Path, *urls: str, host: tuple[str, ...] = (), **chosen: tuple[str, ...]) -> None:
     """`archiver retry`."""
-    wish = retry.Retry(urls, host, chosen.get("status", ()), chosen.get("failure", ()), blocked=False)
+    wish = retry.RetryRequest(urls, host, chosen.get("status", ()), chosen.get("failure", ()), blocked=False)
     retry.retry(directory, wish)
 
 
@@ -100,11 +100,11 @@ def test_failures_are_due_again_and_their_tries_begin_anew(tmp_path: Path, capsy
             server.url("/private"): "excluded",
         }
         retried(tmp_path)
-        assert capsys.readouterr().out.startswith("2 URLs due again")
+        assert capsys.readouterr().out.startswith("2 URLs queued again")
         retried(tmp_path, status=("404", "5xx"))
-        assert capsys.readouterr().out.startswith("2 URLs due again")
+        assert capsys.readouterr().out.startswith("2 URLs queued again")
         retried(tmp_path, status=("404",))
-        assert capsys.readouterr().out == "0 URLs due again\n"
+        assert capsys.readouterr().out == "0 URLs queued again\n"
         routes |= {"/private": ok("open now"), "/dead": ok("alive")}
         assert resumed(tmp_path).code is ExitCode.DONE
     assert set(states(tmp_path).values()) == {"archived"}
@@ -229,7 +229,7 @@ def test_a_running_crawl_takes_up_further_seeds_and_its_scope_grows(tmp_path: Pa
 
     async def act(server: RawServer) -> None:
         async with held(tmp_path, settings(server.url()), gate) as running:
-            await asyncio.to_thread(retry.add, tmp_path, [server.url("/", FOREIGN)], NOTHING)
+            await asyncio.to_thread(add.add, tmp_path, [server.url("/", FOREIGN)], NOTHING)
             await came.reached()
             assert not running.done()
         assert running.result().code is ExitCode.DONE
@@ -255,8 +255,8 @@ def test_seeds_for_a_stopped_crawl(tmp_path: Path, capsys: pytest.CaptureFixture
         crawl(tmp_path, settings(server.url()))
         assert frame in states(tmp_path)
         assert server.url("/behind", FOREIGN) not in states(tmp_path)
-        retry.add(tmp_path, [server.url(), frame, server.url("/", "127.0.0.4")], NOTHING)
-        assert capsys.readouterr().out.startswith("2 seeds added; 1 already there")
+        add.add(tmp_path, [server.url(), frame, server.url("/", "127.0.0.4")], NOTHING)
+        assert capsys.readouterr().out.startswith("2 seeds added; 1 known already")
         assert resumed(tmp_path).code is ExitCode.DONE
         assert states(tmp_path)[server.url("/behind", FOREIGN)] == "archived"
         assert server.url("/", "127.0.0.4") in states(tmp_path)
@@ -270,8 +270,7 @@ def test_no_change_of_the_settings_is_lost(tmp_path: Path) -> None:
     async def act(wanted: Settings) -> None:
         async with held(tmp_path, wanted, gate):
             adding = (
-                asyncio.to_thread(retry.add, tmp_path, [f"http://127.0.0.1:9/{number}"], NOTHING)
-                for number in range(12)
+                asyncio.to_thread(add.add, tmp_path, [f"http://127.0.0.1:9/{number}"], NOTHING) for number in range(12)
             )
             await asyncio.gather(*adding)
             gate.open()
@@ -290,7 +289,7 @@ def test_a_crawl_does_not_begin_with_settings_that_have_changed_since(tmp_path: 
         wanted = settings(server.url())
         crawl(tmp_path, wanted)
         read = (tmp_path / "crawl.toml").read_text()
-        retry.add(tmp_path, [server.url("/new")], NOTHING)
+        add.add(tmp_path, [server.url("/new")], NOTHING)
 
         async def begin() -> None:
             async with build.open_crawl(tmp_path, wanted, resume=True, text=toml.render(wanted), read=read):

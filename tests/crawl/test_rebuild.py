@@ -190,7 +190,7 @@ def test_a_missing_index_is_named_and_made_anew(tmp_path: Path, forks: Forks) ->
         (("nothing",), "nothing does not exist"),
         (("file",), "file is not a directory"),
         (("empty",), "there is no archive/ in it"),
-        (("bare",), "crawl.toml is missing, and no WARC file tells its seeds"),
+        (("bare",), "crawl.toml is missing, and no WARC file holds the seeds"),
     ],
 )
 def test_what_cannot_be_rebuilt(tmp_path: Path, forks: Forks, arguments: tuple[str, ...], said: str) -> None:

@@ -425,11 +425,11 @@ def test_other_seeds_and_refusals(tmp_path: Path, forks: Forks, small: tuple[Raw
     finally:
         lock.release()
     assert refused.code == ExitCode.USAGE
-    assert "is working in it" in refused.said
+    assert "is in use by" in refused.said
     assert not (directory / "crawls").exists()
     ran = forks.run("crawl", "--since", "c", server.url("/b"), "--max-urls", "0", *OPTIONS[:-1], cwd=tmp_path)
     done(ran)
-    assert "1 URLs still waited in the crawl before" in ran.said
+    assert "the previous crawl ends with 1 URLs still queued" in ran.said
     assert changes(directory, server) == {"new": {"/b", "/behind"}, "unchanged": {"/a"}}
     assert server.url("/a") not in (directory / "crawl.toml").read_text()
 

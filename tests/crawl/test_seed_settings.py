@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from archiver.cli import add
 from archiver.cli import directory as place
-from archiver.cli import retry
 from archiver.cli.entry import run as carried_out
 from archiver.config import toml
 from archiver.config.seeds import read_seed
@@ -107,7 +107,7 @@ def test_seeds_with_settings_for_a_crawl_that_runs(tmp_path: Path) -> None:
         async with build.open_crawl(tmp_path, wanted, resume=False, text=toml.render(wanted)) as lifetime:
             running = asyncio.create_task(lifetime.run())
             await gate.arrived.reached()
-            await asyncio.to_thread(retry.add, tmp_path, [line], ())
+            await asyncio.to_thread(add.add, tmp_path, [line], ())
             await came.reached()
             assert not running.done()
             gate.open()
@@ -130,10 +130,10 @@ def test_seeds_with_settings_for_a_crawl_that_has_stopped(tmp_path: Path, capsys
         crawl(tmp_path / "c", settings(blog, seed_setting=(read_seed(f"{blog} scope=page")[1],)))
         assert carried_out(["add", str(tmp_path / "c"), f"{blog} scope=prefix", f"{news} scope=page"]) == ExitCode.DONE
         said = capsys.readouterr().out
-        assert "1 seed added; 1 already there, 1 of them with other settings from the next archiver resume on" in said
+        assert "1 seed added; 1 known already, 1 of them with new settings from the next archiver resume on" in said
         assert own(tmp_path / "c") == [f"{blog} scope=prefix", f"{news} scope=page"]
         assert carried_out(["add", str(tmp_path / "c"), f"{news} scope=page"]) == ExitCode.DONE
-        assert capsys.readouterr().out == "0 seeds added; 1 already there\n"
+        assert capsys.readouterr().out == "0 seeds added; 1 known already\n"
         crawl(tmp_path / "c", with_values(Settings(), place.read_settings(tmp_path / "c/crawl.toml")), resume=True)
         assert states(tmp_path / "c")[server.url("/blog/4")] == "archived"
         assert server.url("/news/2") not in states(tmp_path / "c")

@@ -187,9 +187,11 @@ def test_few_open_files(tmp_path: Path, server: RawServer) -> None:
     with running("crawl", server.url(), "-o", "c", *FAST, *NO_FLOOR, cwd=tmp_path, before=few) as process:
         code, err = ended(process)
     assert code == ExitCode.DONE, err
-    fits = runner.fitting(260, 32)
+    fits = runner.fitting_concurrency(260, 32)
     assert 1 < fits < 32
-    assert f"260 open files are allowed (ulimit -n), so --concurrency is {fits} in this run, not 32" in complaint(err)
+    assert f"260 open files are allowed (ulimit -n), so this run uses --concurrency {fits} instead of 32" in complaint(
+        err
+    )
     assert "concurrency = 32" in (tmp_path / "c/crawl.toml").read_text()
     soft = ("bash", "-c", 'ulimit -Sn 100; exec "$@"', "bash")
     with running("crawl", server.url(), "-o", "d", *FAST, *NO_FLOOR, cwd=tmp_path, before=soft) as process:

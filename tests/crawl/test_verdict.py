@@ -118,7 +118,7 @@ def test_what_is_no_status_is_refused(tmp_path: Path, text: str) -> None:
         crawl(tmp_path, server.url())
     ran = archiver("urls", str(tmp_path), "--status", text, cwd=tmp_path)
     assert ran.returncode == ExitCode.USAGE
-    assert "is no status; right would be 404, or 5xx" in ran.stderr
+    assert "is not a status; write 404, or 5xx" in ran.stderr
 
 
 def test_why_a_run_ended_is_kept(tmp_path: Path) -> None:

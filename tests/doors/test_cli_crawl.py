@@ -50,8 +50,8 @@ def test_whole_crawl(server: RawServer, tmp_path: Path) -> None:
     assert archiver("verify", str(directory), cwd=tmp_path).returncode == ExitCode.DONE
     again = archiver("crawl", server.url(), cwd=tmp_path)
     assert again.returncode == ExitCode.USAGE
-    assert f"already holds a crawl; go on with: archiver resume {name}" in again.stderr
-    assert f"crawl the site again with: archiver recrawl {name}" in again.stderr
+    assert f"already holds a crawl; to continue it: archiver resume {name}" in again.stderr
+    assert f"to crawl the site again: archiver recrawl {name}" in again.stderr
     assert "another directory with: -o DIR" in again.stderr
     indexed = (directory / "indexes" / "index.cdxj").read_bytes()
     assert archiver("index", str(directory), cwd=tmp_path).returncode == ExitCode.DONE

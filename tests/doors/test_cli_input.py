@@ -78,8 +78,8 @@ CASES = {
     "line break": (["crawl", "http://a\nhttp://b"], "a space or a control character"),
     "file as seed": (["crawl", "list.txt"], "--seeds list.txt"),
     "list with a bad line": (["crawl", "--seeds", "list.txt"], "list.txt:4: 'htp://x'"),
-    "list without URLs": (["crawl", "--seeds", "empty.txt"], "empty.txt: there is no URL in it"),
-    "list on stdin without URLs": (["crawl", "--seeds", "-"], "stdin: there is no URL in it"),
+    "list without URLs": (["crawl", "--seeds", "empty.txt"], "empty.txt: no URL found"),
+    "list on stdin without URLs": (["crawl", "--seeds", "-"], "stdin: no URL found"),
     "list that is not there": (["crawl", "--seeds", "nothing.txt"], "nothing.txt: cannot be read: No such file"),
     "list that is a directory": (["crawl", "--seeds", "other"], "other: cannot be read: Is a directory"),
     "list that is no text": (["crawl", "--seeds", "binary"], "binary:2: not UTF-8"),
@@ -97,10 +97,13 @@ CASES = {
     "unknown command": (["craw", SEED], "craw"),
     "output is a file": (["crawl", SEED, "-o", "list.txt"], "list.txt is not a directory"),
     "output below a file": (["crawl", SEED, "-o", "list.txt/x"], "a part of its path is not a directory"),
-    "output holds something else": (["crawl", SEED, "-o", "other"], "other holds something else"),
-    "output holds a crawl": (["crawl", SEED, "-o", "begun"], "already holds a crawl; go on with: archiver resume b"),
+    "output holds something else": (["crawl", SEED, "-o", "other"], "other is not empty and holds no crawl"),
+    "output holds a crawl": (
+        ["crawl", SEED, "-o", "begun"],
+        "already holds a crawl; to continue it: archiver resume b",
+    ),
     "output holds a newer crawl": (["crawl", SEED, "-o", "newer"], "already holds a crawl"),
-    "resume nothing": (["resume", "vacant"], "vacant holds no crawl; begin one with: archiver crawl URL -o vacant"),
+    "resume nothing": (["resume", "vacant"], "vacant holds no crawl; to start one: archiver crawl URL -o vacant"),
     "resume something else": (["resume", "other"], "other holds no crawl"),
     "resume what is not there": (["resume", "nowhere"], "nowhere does not exist"),
     "resume a file": (["resume", "list.txt"], "list.txt is not a directory"),
@@ -109,12 +112,15 @@ CASES = {
     "resume with a newer schema": (["resume", "newer"], f"schema version 99, this archiver knows up to {VERSION}"),
     "resume with bad settings": (["resume", "wrong"], "crawl.toml:2: rate: 'fast' is not"),
     "resume with a bad option": (["resume", "begun", "--rate", "x"], "--rate: 'x' is not"),
-    "resume without seeds": (["resume", "seedless"], "seeds: there is none"),
+    "resume without seeds": (["resume", "seedless"], "crawl.toml: no seeds; add"),
     "status of nothing": (["status", "vacant"], "vacant holds no crawl"),
     "status without a database": (["status", "lost"], "where it was lost, archiver rebuild lost makes it anew"),
     "status of what is not there": (["status", "nowhere"], "nowhere does not exist"),
-    "status of a name": (["status", "example.org"], "example.org does not exist; there is collections/example.org"),
-    "resume of a site": (["resume", "http://example.org/"], "does not exist; there is collections/example.org"),
+    "status of a name": (
+        ["status", "example.org"],
+        "example.org does not exist; did you mean collections/example.org?",
+    ),
+    "resume of a site": (["resume", "http://example.org/"], "does not exist; did you mean collections/example.org?"),
     "status of what has no crawl": (["status", "foreign"], "foreign holds an archive, but no crawl"),
     "ls of a part": (["ls", "foreign/archive"], "there is no archive/ in it; it is a part of the collection foreign"),
     "explain what has no crawl": (["explain", "foreign", SEED], "foreign holds an archive, but no crawl"),
@@ -122,13 +128,13 @@ CASES = {
     "a longer URL than a path may be": (["crawl", f"example.org/{'x' * 300} y"], "'y' behind the URL is no setting"),
     "export into a file": (["export", "foreign", "--to", "list.txt"], "--to list.txt is a file"),
     "status of a newer schema": (["status", "newer", "--json"], "schema version 99"),
-    "index of nothing": (["index", "vacant"], "vacant holds no crawl"),
+    "index of nothing": (["index", "vacant"], "vacant holds no archive"),
     "index of what is not there": (["index", "nowhere"], "nowhere does not exist"),
     "replay of what is not there": (["replay", "nowhere"], "nowhere does not exist"),
     "replay of a broken package": (["replay", "p.wacz"], "p.wacz: it begins as a ZIP file, but cannot be read as one"),
-    "pack of a WARC file": (["pack", "p.warc.gz"], "make a collection of it with: archiver import p.warc.gz"),
-    "pack of nothing": (["pack"], "Missing argument 'DIR'; how it is called is told by: archiver pack --help"),
-    "replay of nothing": (["replay", "vacant"], "holds no archive to replay"),
+    "pack of a WARC file": (["pack", "p.warc.gz"], "to import it into a collection: archiver import p.warc.gz"),
+    "pack of nothing": (["pack"], "Missing argument 'DIR'. Try 'archiver pack --help'."),
+    "replay of nothing": (["replay", "vacant"], "holds no archive: it has no archive/ folder"),
     "replay at a bad port": (["replay", "vacant", "--port", "70000"], "70000"),
     "verify what is not there": (["verify", "nowhere"], "nowhere"),
     "verify without a path": (["verify"], "DIR|FILE"),
@@ -162,7 +168,7 @@ def test_lost_database(here: Path, forks: Forks) -> None:
     (here / "begun" / "archive" / "a.warc.gz").write_bytes(b"")
     ran = forks.archiver("resume", "begun", cwd=here)
     assert ran.returncode == ExitCode.STORAGE
-    assert "crawl.db is missing, though there are WARC files" in ran.stderr
+    assert "crawl.db is missing, but there are WARC files" in ran.stderr
 
 
 def test_empty_database_is_a_crawl_that_has_not_begun(here: Path, forks: Forks) -> None:

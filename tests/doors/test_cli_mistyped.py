@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli import suggest
-from archiver.cli.entry import archiver as program
+from archiver.cli import entry
 from archiver.cli.terminal import without_secrets
 from archiver.config.option_types import RATE, SECONDS, SECONDS_OR_NONE
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures.command import archiver
+from fixtures.definitions import COMMANDS
 
-CRAWL = [name for param in program.commands["crawl"].params for name in param.opts]
+CRAWL = [name for param in COMMANDS["crawl"].params for name in param.opts]
 
 
 @pytest.mark.parametrize(
@@ -55,15 +55,15 @@ CRAWL = [name for param in program.commands["crawl"].params for name in param.op
     ],
 )
 def test_options_of_others(typed: str, ours: str) -> None:
-    told = suggest.option(typed, CRAWL)
+    told = entry.unknown_option(typed, CRAWL)
     assert told.startswith(f"there is no option {typed}; ")
     assert told.rstrip("?").endswith(f" {ours}")
 
 
 def test_each_name_of_others_leads_to_an_option() -> None:
-    known = {name for command in program.commands.values() for param in command.params for name in param.opts}
+    known = {name for command in COMMANDS.values() for param in command.params for name in param.opts}
     known.add("--extra-hops")  # which not every version has; the next of its names stands behind it
-    for meant in suggest._ELSEWHERE.values():
+    for meant in entry.OTHER_OPTIONS.values():
         assert isinstance(meant, str) or {f"--{ours}" for ours in meant} <= known
 
 
@@ -79,8 +79,8 @@ def test_each_name_of_others_leads_to_an_option() -> None:
         (["serve", "x"], "did you mean replay?"),
         (["continue", "x"], "did you mean resume?"),
         (["xyzzy"], "archiver --help lists the commands"),
-        (["crawl", "--level", "3", "https://example.org/"], "here it is --max-depth"),
-        (["crawl", "-r", "https://example.org/"], "a crawl does that by itself"),
+        (["crawl", "--level", "3", "https://example.org/"], "use --max-depth"),
+        (["crawl", "-r", "https://example.org/"], "not needed: every crawl does that"),
         (["crawl", "--xyzzy", "https://example.org/"], "there is no option --xyzzy"),
     ],
 )

@@ -79,7 +79,7 @@ def test_serves_and_ends(collection: Path, number: signal.Signals) -> None:
     assert process.returncode == ExitCode.DONE
     assert out == ""
     assert err.count("\n") == 1, err
-    assert "until Ctrl+C" in err
+    assert "press Ctrl+C to stop" in err
     assert sorted(collection.rglob("*")) == before
 
 

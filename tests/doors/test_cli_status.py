@@ -63,7 +63,7 @@ def test_who_works_in_it(crawl: Path) -> None:
         assert json.loads(ran.stdout)["state"] == "running"
         assert json.loads(ran.stdout)["running"] == {"pid": os.getpid(), "host": socket.gethostname()}
         assert f"running (process {os.getpid()} on " in archiver("status", "crawl", cwd=crawl.parent).stdout
-        with pytest.raises(ConfigError, match=f"process {os.getpid()} on .* is working in it"):
+        with pytest.raises(ConfigError, match=f"process {os.getpid()} on .*; stop that first"):
             place.check_idle(crawl)
     finally:
         lock.release()
@@ -94,4 +94,4 @@ def test_a_reader_that_has_seen_enough(crawl: Path) -> None:
     ],
 )
 def test_where_a_crawl_goes(seed: str, directory: str) -> None:
-    assert place.default_for(seed) == Path(directory)
+    assert place.default_directory(seed) == Path(directory)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archiver.cli.crawl import warning
+from archiver.cli.start import contact_warning
 from archiver.config.settings import FetchSettings, Settings
 
 AWAY = ("https://example.org/",)
@@ -16,13 +16,13 @@ AWAY = ("https://example.org/",)
     ],
 )
 def test_near_hosts_need_no_contact(seeds: tuple[str, ...]) -> None:
-    assert warning(Settings(seeds=seeds)) == ""
-    assert "example.org" in warning(Settings(seeds=(*seeds, *AWAY)))
+    assert contact_warning(Settings(seeds=seeds)) == ""
+    assert "example.org" in contact_warning(Settings(seeds=(*seeds, *AWAY)))
 
 
 @pytest.mark.parametrize("seed", ["http://93.184.216.34/", "http://[2606:2800::1]/", *AWAY])
 def test_others_do_and_the_line_says_how(seed: str) -> None:
-    assert "--contact" in warning(Settings(seeds=(seed,)))
+    assert "--contact" in contact_warning(Settings(seeds=(seed,)))
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_others_do_and_the_line_says_how(seed: str) -> None:
     ],
 )
 def test_any_contact_will_do(fetch: FetchSettings) -> None:
-    assert warning(Settings(seeds=AWAY, fetch=fetch)) == ""
+    assert contact_warning(Settings(seeds=AWAY, fetch=fetch)) == ""

@@ -14,8 +14,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from archiver import url
 from archiver.cli import explain as explaining
-from archiver.cli import explain_text
 from archiver.cli.entry import run as carried_out
+from archiver.cli.explain import text as explain_text
 from archiver.config import toml
 from archiver.frontier import totals
 from archiver.frontier.database import script
@@ -184,7 +184,7 @@ def test_a_refusal_that_is_not_in_the_sample(crawled: Crawled) -> None:
 def test_any_spelling_of_a_url(crawled: Crawled, spelling: str, path: str) -> None:
     port = crawled.home.rpartition(":")[2]
     with totals.open_totals(crawled.directory) as db:
-        assert explaining.meant(db, spelling.format(port=port), crawled.settings) == f"{crawled.home}{path}"
+        assert explaining.find_in_crawl(db, spelling.format(port=port), crawled.settings) == f"{crawled.home}{path}"
 
 
 def test_the_other_scheme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,10 +202,10 @@ def test_the_other_scheme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert err == "archiver: http://a.example/ is not in the crawl, but https://a.example/ is\n"
     assert carried_out(["retry", str(tmp_path), "http://a.example/"]) == ExitCode.USAGE
     out, err = capsys.readouterr()
-    assert "https://a.example/ is in it" in err
+    assert "it has https://a.example/" in err
     assert err.count("\n") == 1
     assert carried_out(["retry", str(tmp_path), "a.example/#top"]) == ExitCode.DONE
-    assert capsys.readouterr().out.startswith("1 URL due again")
+    assert capsys.readouterr().out.startswith("1 URL queued again")
 
 
 def test_what_the_crawl_has_learned_and_where_it_may_not_go(crawled: Crawled) -> None:
@@ -276,11 +276,11 @@ def test_the_command(crawled: Crawled, said: Said) -> None:
         (("explain", "{crawl}", "http://"), "no host"),
         (("explain", "{crawl}"), "Missing argument"),
         (("explain", "{crawl}/archive", "http://a.example/"), "holds no crawl"),
-        (("urls", "{crawl}", "--host", "nobody.example"), "knows no such host"),
+        (("urls", "{crawl}", "--host", "nobody.example"), "not a host of this crawl"),
         (("urls", "{crawl}", "--state", "done"), "waiting"),
         (("retry", "{crawl}", "--status", "9000"), "5xx"),
         (("retry", "{crawl}", "--failure", "bad"), "timeout"),
-        (("retry", "{crawl}", "--host", "nobody.example"), "knows no such host"),
+        (("retry", "{crawl}", "--host", "nobody.example"), "not a host of this crawl"),
         (("retry", "{crawl}", "http://never.example/"), "is not in the crawl"),
         (("add", "{crawl}"), "no URL"),
         (("add", "{crawl}", "ftp://a.example/"), "is not crawled"),

@@ -195,7 +195,7 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = str(Held(tmp_path / "c").add(URL, b"x", head("404 No")).write())
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
-    for to, words in (("full", "is there already, and not empty"), ("new", "holds no page that could be exported")):
+    for to, words in (("full", "exists and is not empty"), ("new", "holds no page to export")):
         assert run(["export", directory, "--to", str(tmp_path / to)]) == ExitCode.USAGE
         assert words in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

@@ -78,7 +78,7 @@ def test_get_says_what_it_took_instead(get: Get) -> None:
     """The same key with another scheme, and with www, as pywb would show it."""
     code, out, err = get("get", "http://www.example.org/lost")
     assert (code, out) == (ExitCode.DONE, b"gone")
-    assert err == "archiver: http://www.example.org/lost is not held, but http://example.org/lost is, and is printed\n"
+    assert err == "archiver: there is no capture of http://www.example.org/lost; printing http://example.org/lost\n"
 
 
 def test_what_is_no_answer_to_a_get_is_found_too(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -95,7 +95,7 @@ def test_what_is_no_answer_to_a_get_is_found_too(tmp_path: Path, capfdbinary: py
     assert run(["ls", directory, "http://example.org/a"]) == ExitCode.DONE
     assert capfdbinary.readouterr().out.count(b"\n") == 2
     assert run(["get", directory, "http://example.org/from"]) == ExitCode.USAGE
-    assert b"near it: http://example.org/form http://example.org/a" in capfdbinary.readouterr().err
+    assert b"similar: http://example.org/form http://example.org/a" in capfdbinary.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["get", "ls", "verify"])
@@ -121,17 +121,17 @@ def test_get_into_a_file(get: Get, tmp_path: Path) -> None:
     assert get("get", "example.org", "-o", str(tmp_path / "page")) == (ExitCode.DONE, b"", "")
     assert (tmp_path / "page").read_bytes() == PAGE
     code, _, err = get("get", "example.org", "-o", str(tmp_path))
-    assert (code, err) == (ExitCode.USAGE, f"archiver: {tmp_path} is a directory; name a file with -o\n")
+    assert (code, err) == (ExitCode.USAGE, f"archiver: -o {tmp_path} is a directory; give the name of a file\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["https://example.org/a.png"], ExitCode.USAGE, "near it: http://example.org/a.png?x=1"),
+        (["https://example.org/a.png"], ExitCode.USAGE, "similar: http://example.org/a.png?x=1"),
         (["https://example.net/"], ExitCode.USAGE, "holds no capture of https://example.net/"),
         (["http://"], ExitCode.USAGE, "holds no capture of http://"),
         (["example.org", "--at", "then"], ExitCode.USAGE, "--at 'then' is no date; right would be 2026"),
-        (["http://example.org/again"], ExitCode.STORAGE, "it lies in another collection"),
+        (["http://example.org/again"], ExitCode.STORAGE, "is in another collection"),
     ],
 )
 def test_get_refuses(get: Get, arguments: list[str], code: int, words: str) -> None:
@@ -202,7 +202,7 @@ def test_an_index_that_cannot_be_read(
         assert name in said
         assert said.count("\n") == 1
     assert run(["index", "c"]) == ExitCode.DONE
-    assert (f"{name} lies there too" in capfdbinary.readouterr().err.decode()) == bool(name)
+    assert (f"pywb also reads {name}" in capfdbinary.readouterr().err.decode()) == bool(name)
     (tmp_path / "c/indexes" / (name or "x.cdx")).unlink(missing_ok=True)
     assert run(["ls", "c"]) == ExitCode.DONE
     (tmp_path / "some.wacz").touch()
@@ -336,9 +336,9 @@ def test_ls_is_for_people_and_programs(get: Get) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--status", "20"], "--status '20' is none; right would be 404, or 2xx for a class"),
-        (["--type", "html"], "--type 'html' is none; right would be text/html or image/*"),
-        (["--host", "http://example.org/"], "--host 'http://example.org/' is none; right would be example.org"),
+        (["--status", "20"], "--status '20' is not valid; write it like 404, or 2xx for a class"),
+        (["--type", "html"], "--type 'html' is not valid; write it like text/html or image/*"),
+        (["--host", "http://example.org/"], "--host 'http://example.org/' is not a host; write it like example.org"),
         (["--to", "later"], "--to 'later' is no date"),
     ],
 )
@@ -388,4 +388,4 @@ def test_the_page_of_a_folder_comes_first(tmp_path: Path, name: str, capfdbinary
     held.write()
     for address in (f"{ROOT}dir/", f"{ROOT}dir"):
         assert run(["get", str(tmp_path / "c"), address]) == ExitCode.USAGE
-        assert f"near it: {ROOT}dir/{name} " in capfdbinary.readouterr()[1].decode() + " "
+        assert f"similar: {ROOT}dir/{name} " in capfdbinary.readouterr()[1].decode() + " "

@@ -137,7 +137,7 @@ def test_what_is_there_is_known_by_its_bytes_and_never_overwritten(
         "a.warc.gz": sha256(warc(1)),
         f"A-{sha256(warc(2))[:8]}.warc.gz": sha256(warc(2)),
     }
-    assert "same.warc.gz: is there already, as a.warc.gz" in capsys.readouterr().out
+    assert "same.warc.gz: already imported as a.warc.gz" in capsys.readouterr().out
     assert len(index(Path("c"))) == 2
     wacz(here / "p.wacz", {"archive/x.warc.gz": warc(3), "archive/sub/x.warc.gz": warc(3)})
     assert bring("p.wacz", "-o", "c") == ExitCode.DONE

@@ -92,7 +92,7 @@ def test_records_get_a_place_of_their_own_and_stay_as_they_are(here: Path, capsy
         assert bring(name) == ExitCode.DONE
         made = Path(name).with_suffix(".gz").name
         out = capsys.readouterr().out
-        assert out == f"archive/{made}: 4 records of {name}, which is kept as imports/originals/{name}\n"
+        assert out == f"archive/{made}: 4 records of {name}; the original is kept as imports/originals/{name}\n"
         path = here / "c" / "archive" / made
         assert gzip.decompress(path.read_bytes()) == WHOLE
         with path.open("rb") as file:
@@ -100,7 +100,7 @@ def test_records_get_a_place_of_their_own_and_stay_as_they_are(here: Path, capsy
         assert (here / "c" / "imports" / "originals" / name).read_bytes() == make()
         assert len((here / "c" / "indexes" / "index.cdxj").read_text().splitlines()) == 2
         assert bring(name) == ExitCode.DONE
-        assert f"{name}: is there already, as {made}" in capsys.readouterr().out
+        assert f"{name}: already imported as {made}" in capsys.readouterr().out
         assert verified([here / "c"]).ok
     assert len(imported_files(Layout(here / "c"))) == 1
     (here / "c" / "imports" / "originals" / "packed.warc.zst").write_bytes(b"x")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from archiver.cli.progress import LivePanel, ProgressLines, face_for, followed, line, pause_words, picture
+from archiver.cli.progress import LivePanel, ProgressLines, display_for, follow, host_state, line, panel
 from archiver.crawl.stats import HostLine, Snapshot
 
 HOST = HostLine("https://example.org", waiting=4, active=1, done=7, wait=0.2, why="rate")
@@ -29,7 +29,7 @@ HOSTILE = "https://x/\x1b[2J\r\n[bold]\u202e"
 def test_line() -> None:
     assert line(NOW) == "crawling 12.3 s · 7 done · 4 waiting · 1 failed · 1 active · 3.2/s · 123.5 kB"
     writing = line(replace(NOW, state="writing", active=0, unwritten=12))
-    assert writing == "writing 12.3 s · 7 done · 4 waiting · 1 failed · 12 left to write · 3.2/s · 123.5 kB"
+    assert writing == "writing 12.3 s · 7 done · 4 waiting · 1 failed · 12 to write · 3.2/s · 123.5 kB"
     assert line(replace(NOW, waiting_for="robots.txt of http://x")).endswith(" · waiting for robots.txt of http://x")
 
 
@@ -44,7 +44,7 @@ def test_line() -> None:
     ],
 )
 def test_what_a_host_waits_for(host: HostLine, words: str) -> None:
-    assert pause_words(host) == words
+    assert host_state(host) == words
 
 
 def test_lines_come_now_and_then() -> None:
@@ -84,8 +84,8 @@ def test_a_slow_crawl_that_waits_between_requests_is_no_change() -> None:
 
 
 def test_which_face() -> None:
-    assert face_for(io.StringIO(), -1) is None
-    assert isinstance(face_for(io.StringIO(), 0), ProgressLines)
+    assert display_for(io.StringIO(), -1) is None
+    assert isinstance(display_for(io.StringIO(), 0), ProgressLines)
 
 
 def test_nothing_hostile_reaches_the_screen() -> None:
@@ -94,7 +94,7 @@ def test_nothing_hostile_reaches_the_screen() -> None:
     face = ProgressLines(stream, hosts=True)
     face.show(replace(hostile, elapsed=60))
     screen = io.StringIO()
-    Console(file=screen, force_terminal=True, width=200).print(picture(hostile))
+    Console(file=screen, force_terminal=True, width=200).print(panel(hostile))
     for shown in (stream.getvalue(), screen.getvalue()):
         assert "\x1b[2J" not in shown
         assert "\r" not in shown
@@ -124,7 +124,7 @@ class Gone(io.StringIO):
 
 def test_a_screen_that_is_gone_does_not_end_the_crawl() -> None:
     async def crawl() -> str:
-        async with followed(lambda: replace(NOW, elapsed=60.0), ProgressLines(Gone(), hosts=True)):
+        async with follow(lambda: replace(NOW, elapsed=60.0), ProgressLines(Gone(), hosts=True)):
             await asyncio.sleep(0)
             return "went on"
 
@@ -133,7 +133,7 @@ def test_a_screen_that_is_gone_does_not_end_the_crawl() -> None:
 
 def test_the_crawls_own_error_comes_through() -> None:
     async def crawl() -> None:
-        async with followed(lambda: NOW, ProgressLines(io.StringIO(), hosts=False)):
+        async with follow(lambda: NOW, ProgressLines(io.StringIO(), hosts=False)):
             raise LookupError
 
     with pytest.raises(LookupError):
@@ -158,7 +158,7 @@ def test_it_is_shown_while_the_crawl_runs() -> None:
     face = Watching()
 
     async def crawl() -> None:
-        async with followed(lambda: NOW, face):
+        async with follow(lambda: NOW, face):
             await seen.wait()
 
     asyncio.run(crawl())

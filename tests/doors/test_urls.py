@@ -49,7 +49,7 @@ def test_lists(crawled: Crawled, listed: Listed) -> None:
 def test_reasons_and_json(crawled: Crawled, listed: Listed) -> None:
     reasons = dict(line.split("\t") for line in listed("--why", "--state", "failed", "--state", "refused"))
     assert reasons[f"{crawled.home}/dead"].startswith("failed: disconnect")
-    assert reasons[f"{crawled.home}/d"] == f"refused: max-depth: 3, as a link of {crawled.home}/c"
+    assert reasons[f"{crawled.home}/d"] == f"refused: max-depth: 3, linked from {crawled.home}/c"
     told = [json.loads(line) for line in listed("--json")]
     statuses = {one["url"]: one["status"] for one in told}
     assert statuses[f"{crawled.home}/busy"] == 503

@@ -11,7 +11,6 @@ from types import ModuleType
 import click
 import pytest
 
-from archiver.cli.entry import archiver
 from archiver.cli.options import SettingOption
 from archiver.collection.layout import Layout
 from archiver.config.settings import every_setting, key_of
@@ -22,6 +21,7 @@ from archiver.tools.report import changes, heritrix, report, verdict
 from archiver.tools.report.files import TABLES
 from archiver.warc.records import VisitMetadata
 from fixtures import reference
+from fixtures.definitions import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -51,7 +51,7 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 def test_every_command_and_option_is_there() -> None:
     text = (REFERENCE / "commands.md").read_text("utf-8")
     settings = (REFERENCE / "settings.md").read_text("utf-8")
-    for name, command in archiver.commands.items():
+    for name, command in COMMANDS.items():
         assert f"## archiver {name}\n" in text
         chapter = text.partition(f"## archiver {name}\n")[2].partition("\n## ")[0]
         for param in command.params:
@@ -60,7 +60,7 @@ def test_every_command_and_option_is_there() -> None:
 
 
 def test_every_command_and_option_has_help_and_examples() -> None:
-    for name, command in archiver.commands.items():
+    for name, command in COMMANDS.items():
         assert command.help, name
         assert getattr(command, "examples", ()), name
         for param in command.params:
@@ -69,7 +69,7 @@ def test_every_command_and_option_has_help_and_examples() -> None:
 
 
 def test_every_example_is_a_command_that_is_understood() -> None:
-    for command in archiver.commands.values():
+    for command in COMMANDS.values():
         for line, _ in getattr(command, "examples", ()):
             assert list(_commands_in(line))
             for words in _commands_in(line):
@@ -93,8 +93,8 @@ def _commands_in(line: str) -> Iterator[list[str]]:
 def _parse(words: list[str]) -> None:
     """Fail unless archiver understands *words*."""
     _, name, *rest = words
-    assert name in archiver.commands, words
-    archiver.commands[name].make_context(name, rest)
+    assert name in COMMANDS, words
+    COMMANDS[name].make_context(name, rest)
 
 
 def _shown() -> Iterator[tuple[str, str, bool]]:
@@ -126,7 +126,7 @@ def test_every_command_shown_in_a_document_is_understood() -> None:
 def test_every_option_named_in_a_how_to_page_exists() -> None:
     """In tables for users of other tools, the last cell of a row is ours."""
     known: set[str] = set()
-    for command in archiver.commands.values():
+    for command in COMMANDS.values():
         for param in command.params:
             known.update(param.opts, param.secondary_opts)
     for page in (ROOT / "README.md", *DOCS.glob("guide/*.md"), *DOCS.glob("how-to/*.md")):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli.entry import archiver
 from archiver.warc.reader import read_records
 from fixtures import reference
+from fixtures.definitions import COMMANDS
 from fixtures.forks import Forks
 from fixtures.pages import GUIDE, OTHERS, ExampleSite, Reader, Step, examples, steps
 
@@ -69,7 +69,7 @@ def test_the_commands_of_a_page_work(
 
 
 @pytest.mark.replay
-@pytest.mark.parametrize("name", archiver.commands)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_examples_of_a_command_work(
     name: str, prepared: tuple[Path, ExampleSite], tmp_path: Path, forks: Forks
 ) -> None:
@@ -81,7 +81,7 @@ def test_the_examples_of_a_command_work(
     if name != "crawl":
         shutil.copytree(tmp_path / "DIR", collection)
     reader = Reader(tmp_path, site, forks)
-    for step in examples(name, archiver.commands[name]):
+    for step in examples(name, COMMANDS[name]):
         if name == "crawl" and "--since" not in step.line:
             shutil.rmtree(collection, ignore_errors=True)
         for package in tmp_path.glob("localhost_*.wacz"):

@@ -30,6 +30,7 @@ from archiver.tools.report import changes, report  # noqa: E402
 from archiver.tools.report.files import TABLES  # noqa: E402
 from archiver.tools.verify.findings import CODES  # noqa: E402
 from fixtures import reference  # noqa: E402
+from fixtures.definitions import COMMANDS  # noqa: E402
 
 DOCS = ROOT / "docs" / "reference"
 
@@ -47,8 +48,8 @@ def commands_page() -> str:
         "",
         *_help(archiver, "archiver"),
     ]
-    for name in archiver.list_commands(click.Context(archiver)):
-        lines += ["", f"## archiver {name}", "", *_help(_without_settings(archiver.commands[name]), f"archiver {name}")]
+    for name, command in COMMANDS.items():
+        lines += ["", f"## archiver {name}", "", *_help(_without_settings(command), f"archiver {name}")]
     return "\n".join(lines) + "\n"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from archiver import url
-from archiver.cli.explain_text import RuleDecision, RuleVerdict
+from archiver.cli.explain.text import RuleDecision, RuleVerdict
 from archiver.config.scope_settings import ScopeSettings
 from archiver.config.settings import Settings
 from archiver.crawl.rules import registered_domains, terms_of

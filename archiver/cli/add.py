@@ -1,0 +1,94 @@
+"""`archiver add`: add seeds to a crawl, whether it is stopped or running.
+
+crawl.toml is read and replaced while the database is locked, so two changes cannot overwrite each other.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from archiver import humanize
+from archiver.cli.directory import check_changeable, crawl_lock, read_settings, resume_hint
+from archiver.cli.options import (
+    SeedList,
+    combine_seed_settings,
+    define_command,
+    directory_argument,
+    read_seeds,
+    seed_lists_option,
+)
+from archiver.cli.terminal import result
+from archiver.collection.layout import Layout
+from archiver.config import toml
+from archiver.config.settings import Settings, with_values
+from archiver.crawl.build import put_settings
+from archiver.crawl.dispatcher import GRACE
+from archiver.errors import ConfigError
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import ExitCode
+
+
+def add(directory: Path, urls: Sequence[str], seeds: Sequence[str]) -> ExitCode:
+    """Add *urls*, and the URLs in the lists *seeds*, to the crawl in *directory*."""
+    if not urls and not seeds:
+        raise ConfigError(
+            "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
+        )
+    given = read_seeds(urls, seeds, ())
+    check_changeable(directory)
+    with crawl_lock(directory) as running:
+        count, changed = asyncio.run(_add(directory, given, running=running))
+    known = f"; {len(given.urls) - count} known already" if count < len(given.urls) else ""
+    if changed:
+        known += f", {changed} of them with new settings from the next archiver resume on"
+    result(f"{humanize.count(count, 'seed')} added{known}{resume_hint(count, running=running)}")
+    return ExitCode.DONE
+
+
+async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int, int]:
+    """Return the number of new seeds, and of known seeds whose settings have changed.
+
+    Writes crawl.toml first: a crash before the database is written cannot lose a seed.
+    """
+    layout = Layout(directory)
+    frontier = await SqliteFrontier.open(layout.database)
+    try:
+        async with frontier.alone():
+            settings = with_values(Settings(), read_settings(layout.settings))
+            new = _with_seeds(settings, given)
+            if new != settings:
+                put_settings(layout, toml.render(new))
+        now = time.time()
+        known = set(settings.seeds)
+        changed = sum(one.url in known and one not in settings.scope.seed_setting for one in given.own)
+        return await frontier.add_seeds(given.urls, now + GRACE if running else now), changed
+    finally:
+        await frontier.close()
+
+
+def _with_seeds(settings: Settings, given: SeedList) -> Settings:
+    own = combine_seed_settings(settings.scope.seed_setting, given.own)
+    seeds = tuple(dict.fromkeys((*settings.seeds, *given.urls)))
+    return replace(settings, seeds=seeds, scope=replace(settings.scope, seed_setting=own))
+
+
+COMMAND = define_command(
+    "add",
+    add,
+    """Add seeds to a crawl.
+
+    The seeds are written to DIR/crawl.toml, and the scope grows with them. A running crawl starts on them within
+    seconds; otherwise archiver resume does. A URL that the crawl knows, but not as a seed, is fetched again.
+    """,
+    [
+        directory_argument(),
+        click.Argument(["urls"], nargs=-1, metavar="[URL]..."),
+        seed_lists_option(),
+    ],
+    ("archiver add collections/example.org https://blog.example.org/", "add a site to the same archive"),
+    ("archiver add collections/example.org --seeds more.txt", "add the seeds in a file"),
+)

@@ -1,0 +1,202 @@
+"""`archiver explain`: everything that a crawl knows about one URL, even while it runs.
+
+This module collects the facts, `rules` finds the rule that took or refused the URL, `text` formats the answer. The
+element and attribute of a link are not in the database; they are read from the metadata record of the linking page.
+They are left out if that record cannot be read: the WARC file was moved, is damaged, or comes from another crawl.
+"""
+
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from archiver import url
+from archiver.cli.directory import check_is_directory, holds_crawl, read_settings
+from archiver.cli.explain import text as explain_text
+from archiver.cli.explain.rules import LearnedState, RuleJudge
+from archiver.cli.explain.text import Explanation
+from archiver.cli.options import define_command, directory_argument, json_option
+from archiver.cli.terminal import result, say
+from archiver.collection import lock
+from archiver.collection.layout import Layout
+from archiver.collection.records import open_warc
+from archiver.config import query_params
+from archiver.config.seeds import seed
+from archiver.config.settings import Settings, with_values
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import totals, url_lookup
+from archiver.model import ExitCode, Link, Links, State
+from archiver.policy.traps import MOST_PATTERNS
+from archiver.storage import is_bare
+from archiver.warc.members import DamagedRecord
+from archiver.warc.reader import read_records
+from archiver.warc.records import VisitMetadata
+
+MAX_METADATA = 64 << 20  # bytes of a metadata record: 50,000 links of more than a thousand characters
+MAX_RECORDS = 8  # of a visit with its metadata record, and some of other visits when two writers wrote in turn
+_HTTP = re.compile(r"\s*https?://[^/\\?#\s]", re.IGNORECASE)
+
+
+def explain(directory: Path, url: str, *, as_json: bool) -> ExitCode:
+    """Print everything that the crawl in *directory* knows about *url*."""
+    check_is_directory(directory)
+    canonical_url(url)  # refuse what is not a URL before anything else
+    layout = Layout(directory)
+    if not holds_crawl(directory):
+        raise ConfigError(totals.without_crawl(directory))
+    settings = with_values(Settings(), read_settings(layout.settings))
+    if not settings.seeds:
+        raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
+    running = lock.holder(directory) is not None
+    with totals.open_totals(directory) as db:
+        address = find_in_crawl(db, url, settings)
+        say_if_without_scheme(url, address)
+        if other := "" if _known(db, address, settings) else with_other_scheme(db, address, settings):
+            say(f"archiver: {address} is not in the crawl, but {other} is")
+        found = explanation(db, address, settings, time.time(), running=running)
+        found = replace(found, place=_place(db, layout, found))
+    result(json.dumps(explain_text.as_json(found), indent=2) if as_json else "\n".join(explain_text.lines(found)))
+    return ExitCode.DONE
+
+
+def explanation(db: sqlite3.Connection, address: str, settings: Settings, now: float, *, running: bool) -> Explanation:
+    """Return what the crawl behind *db* knows about *address*, which has the spelling of the crawl."""
+    moved = url_lookup.moved(db) if settings.scope.redirects == "seeds" else ()
+    judge = RuleJudge(settings, LearnedState(moved, url_lookup.learned(db, MOST_PATTERNS)), now)
+    host = url_lookup.host(db, url.origin(address))
+    delay = judge.delay(host) if host is not None and settings.politeness.robots == "obey" else 0.0
+    common = partial(
+        Explanation, address, now, running=running, settings=settings, host=host, pace=judge.pace(address), delay=delay
+    )
+    row = url_lookup.known(db, address)
+    if row is None:
+        refused = url_lookup.refused(db, address)
+        above = url_lookup.known(db, refused.via) if refused is not None and refused.via else None
+        steps, cut = url_lookup.way(db, above) if above is not None else ([], False)
+        untold = tuple(url_lookup.refused_without_trace(db, url.origin(address)))
+        verdict = judge.of_unknown(address, host)
+        return common(verdict, refused=refused, untold=untold, way=tuple(steps), way_cut=cut)
+    steps, cut = url_lookup.way(db, row)
+    return common(
+        judge.of_known(row, host),
+        row=row,
+        way=tuple(steps),
+        way_cut=cut,
+        captures=tuple(url_lookup.captures(db, row)),
+        ahead=url_lookup.ahead(db, row) if row.state is State.WAITING else 0,
+    )
+
+
+def canonical_url(text: str) -> str:
+    """Return the URL *text* in canonical form: without fragment, user name and dot segments."""
+    address = url.canonical(text.strip()) if _HTTP.match(text) else None
+    return address or seed(text)
+
+
+def find_in_crawl(db: sqlite3.Connection, text: str, settings: Settings) -> str:
+    """Return the URL of the crawl that *text* means; if it knows none, the URL that it would request.
+
+    Without a scheme, that is the one of http and https that the crawl knows.
+    """
+    first = canonical_url(text)
+    found = _known(db, first, settings)
+    if not found and not _HTTP.match(text):
+        found = with_other_scheme(db, first, settings)
+    return found or _respelling(settings)(first)
+
+
+def with_other_scheme(db: sqlite3.Connection, address: str, settings: Settings) -> str:
+    """Return *address* with https for http, or the reverse, if the crawl knows it; "" otherwise."""
+    scheme, _, rest = address.partition(":")
+    return _known(db, f"{'http' if scheme == 'https' else 'https'}:{rest}", settings)
+
+
+def say_if_without_scheme(text: str, address: str) -> None:
+    """Print that *text* was taken as *address* if it has no scheme."""
+    if not _HTTP.match(text):
+        say(f"archiver: {text} has no scheme; taken as {address}")
+
+
+def _respelling(settings: Settings) -> query_params.Respelling:
+    return query_params.Respelling(settings.scope.query, settings.scope.drop_query)
+
+
+def _known(db: sqlite3.Connection, address: str, settings: Settings) -> str:
+    """Return *address* in the spelling of the crawl; "" if the crawl does not know it."""
+    for one in dict.fromkeys((address, _respelling(settings)(address))):
+        if one in settings.seeds or url_lookup.known(db, one) is not None or url_lookup.refused(db, one) is not None:
+            return one
+    return ""
+
+
+def _place(db: sqlite3.Connection, layout: Layout, found: Explanation) -> str:
+    """Return element and attribute of the link to the URL in the page that led to it."""
+    respelled = _respelling(found.settings)
+    steps = found.way
+    if found.row is None:
+        return _context(db, layout, steps[-1].url, lambda link: respelled(link.url) == found.url) if steps else ""
+    if len(steps) < 2:
+        return ""
+    hop, names = steps[-1].hop, found.url
+    return _context(
+        db, layout, steps[-2].url, lambda link: link.hop is hop and names in (link.url, respelled(link.url))
+    )
+
+
+def _context(db: sqlite3.Connection, layout: Layout, page: str, matches: Callable[[Link], bool]) -> str:
+    """Return element and attribute of the first link on *page* that *matches*; "" if there is none."""
+    row = url_lookup.known(db, page)
+    for capture in url_lookup.captures(db, row) if row is not None else ():
+        for link in _links(layout.archive, capture.file, capture.offset).links:
+            if matches(link):
+                return link.context
+    return ""
+
+
+def _links(folder: Path, name: str, offset: int, *, follow: bool = True) -> Links:
+    """Return the links of the visit whose response is at *offset* of the WARC *name*.
+
+    For a 304 answer these are the links of the stored page that has not changed, if *follow* is true.
+    """
+    with suppress(ArchiveError, OSError, DamagedRecord, ValueError), open_warc(folder, name)[1] as file:
+        target = ""
+        for record in islice(read_records(file, offset), MAX_RECORDS):
+            metadata = VisitMetadata.of_revisit(record) if not target else None
+            target = target or record.first("WARC-Record-ID") or ""
+            if metadata is None and record.type == "metadata" and (record.size or 0) <= MAX_METADATA:
+                block = b"".join(record.pieces())
+                if target in (record.first("WARC-Refers-To"), record.first("WARC-Concurrent-To")):
+                    metadata = VisitMetadata.read(block)
+            if metadata is not None:
+                if metadata.links_of is None:
+                    return metadata.links
+                stored, place = metadata.links_of
+                return _links(folder, stored, place, follow=False) if follow and is_bare(stored) else Links()
+    return Links()
+
+
+COMMAND = define_command(
+    "explain",
+    explain,
+    """Explain what happened to a URL and why.
+
+    Shows its state, the rule of crawl.toml that took or refused it, the path from the seed, its tries and answers,
+    where its captures are, when it is due, and what its host waits for. A URL that the crawl does not know is judged as
+    if the page of a seed linked to it. Reads only; works while the crawl runs.
+    """,
+    [
+        directory_argument(),
+        click.Argument(["url"], metavar="URL"),
+        json_option(),
+    ],
+    ("archiver explain collections/example.org https://example.org/a", "why is it in the archive, or why not?"),
+    ("archiver explain collections/example.org https://example.org/a --json | jq .rule", "print the rule only"),
+)

@@ -1,0 +1,91 @@
+"""`archiver import`: copy archives into a collection."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+
+import click
+
+from archiver import humanize
+from archiver.cli.directory import COLLECTIONS, make_directory
+from archiver.cli.options import define_command, output_option
+from archiver.cli.terminal import ProgressLine, complain, results, say
+from archiver.cli.verify import fault_line
+from archiver.collection import safe_paths
+from archiver.errors import ConfigError
+from archiver.humanize import printable
+from archiver.model import ExitCode
+from archiver.tools import ingest
+
+FAULTS_SHOWN = 20  # verify prints all
+MAX_PATH = 1000  # characters of a path
+
+
+def import_archives(files: Sequence[Path], output: Path | None, *, strict: bool, convert: bool) -> ExitCode:
+    """Import *files* and print the result for each."""
+    directory = output or COLLECTIONS / ingest.collection_name(files[0])
+    _check_collection(directory)
+    found = ingest.find_archives(files)
+    make_directory(directory)
+    with ProgressLine() as progress:
+        outcome = ingest.bring(found, directory, strict=strict, convert=convert, tell=progress.show)
+    faults = [fault for fault in outcome.faults if fault.severity.value == "fault"]
+    for line in (*outcome.signatures, *outcome.doubts[:FAULTS_SHOWN], *map(fault_line, faults[:FAULTS_SHOWN])):
+        say(line)
+    if len(outcome.doubts) > FAULTS_SHOWN or len(faults) > FAULTS_SHOWN:
+        say("there are more faults; to list all: archiver verify FILE...")
+    if outcome.refused:
+        complain("nothing was imported: there are faults, and --strict was given")
+        return ExitCode.FAULTS
+    results(_line(each) for each in outcome.files)
+    say(f"to view it: archiver replay {quote(str(directory))}")
+    return ExitCode.FAULTS if outcome.faulty else ExitCode.DONE
+
+
+def _check_collection(directory: Path) -> None:
+    """Refuse a directory that is not a collection."""
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise ConfigError(f"{directory} is not a directory; choose another one with -o")
+    safe_paths.check_files(directory)
+    if any(directory.iterdir()) and not (directory / "archive").is_dir():
+        raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
+
+
+def _line(each: ingest.ImportedSource) -> str:
+    label = printable(each.label, MAX_PATH)
+    if each.known:
+        return f"{label}: already imported as {printable(each.name, MAX_PATH)}"
+    line = f"archive/{each.name}: {humanize.count(each.records, 'record')} of {label}"
+    return f"{line}; the original is kept as {each.original}" if each.original else line
+
+
+COMMAND = define_command(
+    "import",
+    import_archives,
+    """Import WARC, ARC and WACZ files into a collection.
+
+    Accepts files, folders and other collections. Copies each file byte for byte into DIR/archive, checks it like
+    archiver verify, and adds it to the index, so that archiver replay DIR shows it. Overwrites nothing and skips files
+    that DIR holds already. Damaged files are imported as they are and reported, and the exit code is 7. If the import
+    is interrupted, run the same command again.
+    """,
+    [
+        click.Argument(["files"], nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)),
+        output_option(
+            "DIR", "Import into this collection, new or existing. Default: collections/ and the name of FILE.", "--into"
+        ),
+        click.Option(["--strict"], is_flag=True, help="Import nothing if there is any fault."),
+        click.Option(
+            ["--convert/--no-convert", "--recompress/--no-recompress", "convert"],
+            default=True,
+            show_default=True,
+            help="Convert files that cannot be replayed (records that share a gzip member, .warc.zst, ARC) to WARC. "
+            "Keeps the bytes of each record, and the original in DIR/imports/originals.",
+        ),
+    ],
+    ("archiver import crawl.wacz", "import a package into collections/crawl"),
+    ("archiver import old/*.warc.gz -o collections/example.org", "import files into your own collection"),
+    ("archiver import --strict ~/collections/other -o all", "import a collection, but only if it has no fault"),
+)

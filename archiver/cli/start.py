@@ -1,0 +1,217 @@
+"""What `crawl`, `resume` and `recrawl` share: check the settings, run the crawl, write its reports, say how it ended.
+
+Everything is checked before anything is written.
+"""
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from archiver import url
+from archiver.cli import runner
+from archiver.cli.directory import read_settings
+from archiver.cli.options import combine_seed_settings, read_seeds
+from archiver.cli.progress import display_for
+from archiver.cli.runner import RunResult, run_crawl
+from archiver.cli.terminal import colours, complain, say, show, width
+from archiver.collection.dedup_sources import indexes_of
+from archiver.collection.disk_space import DiskSpace
+from archiver.collection.layout import Layout
+from archiver.config.seeds import unknown
+from archiver.config.settings import Settings, with_values
+from archiver.errors import ArchiveError, ConfigError
+from archiver.frontier import totals
+from archiver.humanize import printable
+from archiver.model import ExitCode
+from archiver.tools.report import files, summary, verdict
+from archiver.tools.report.summary import FinishedRun, Summary
+from archiver.tools.report.verdict import FindingStyle
+
+QUIET = -1  # print the end of the run only
+SILENT = -2  # print errors only
+LOCAL_DOMAINS = (
+    "localhost",
+    "local",
+    "lan",
+    "internal",
+    "home.arpa",
+    "test",
+    "invalid",
+    "example",
+)  # RFC 6761, 6762, 8375
+LONGEST_ADDRESS = 4000  # characters of a path or a file: URL that is printed
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRequest:
+    """The arguments of `archiver crawl`."""
+
+    urls: tuple[str, ...]
+    lists: tuple[str, ...]  # files of seeds
+    output: Path | None
+    config: Path | None
+    given: dict[str, Any]  # settings
+    verbosity: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingCrawl:
+    """What the directory holds already, and what to write to its crawl.toml."""
+
+    resume: bool  # there is a database to continue with
+    text: str = ""  # the new crawl.toml; "": leave it as it is
+    read: str = ""  # crawl.toml when the settings were read from it; "": it was not read
+
+
+def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
+    """Return the settings of a new crawl: those of *request*, and those of *before* for all that it does not set."""
+    values = {**before, **(read_settings(request.config) if request.config else {}), **request.given}
+    given = read_seeds(request.urls, request.lists, values.get("seeds", ()))
+    dropped = set(values.get("seeds", ())) - set(given.urls)  # seeds of the file; they are not crawled
+    kept = (one for one in values.get("seed_setting", ()) if one.url not in dropped)
+    own = combine_seed_settings(kept, given.own)
+    settings = with_values(Settings(), {**values, "seeds": given.urls, "seed_setting": own})
+    check_seed_settings(settings, "")
+    return settings
+
+
+def check_seed_settings(settings: Settings, where: str) -> None:
+    """Refuse settings for a URL that is not a seed: they would have no effect, without any warning."""
+    if wrong := unknown(settings.seeds, settings.scope.seed_setting):
+        raise ConfigError(where + wrong)
+
+
+def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
+    """Return *settings* with absolute paths of the other archives. Raises `ConfigError` if one cannot be used."""
+    others = tuple(str(Path(path).absolute()) for path in settings.dedup.dedup_from)
+    if settings.dedup.dedup == "on":
+        indexes_of(others, directory)
+    return with_values(settings, {"dedup_from": others})
+
+
+def check_disk_space(directory: Path, settings: Settings) -> None:
+    """Refuse to start a crawl that would stop at once because the disk is full."""
+    shortage = DiskSpace(Layout(directory), settings.limits.min_free_disk).shortage()
+    if shortage:
+        raise ArchiveError(shortage)
+
+
+def run_and_report(directory: Path, settings: Settings, verbosity: int, existing: ExistingCrawl) -> ExitCode:
+    """Run the crawl in *directory* until it ends, write its reports, and print how it ended."""
+    from archiver.crawl.build import open_crawl  # noqa: PLC0415 - slow to import; bad input is refused without it
+
+    if verbosity > 0:
+        logging.basicConfig(level=logging.INFO if verbosity == 1 else logging.DEBUG, format="%(name)s: %(message)s")
+    if verbosity > QUIET:
+        say(f"archiver: {'continuing' if existing.resume else 'archiving into'} {directory}")
+    if verbosity > SILENT and (warning := contact_warning(settings)):
+        complain(warning)
+    settings = _within_open_files(settings)
+    return run_crawl(
+        open_crawl(directory, settings, resume=existing.resume, text=existing.text, read=existing.read),
+        display_for(sys.stderr, verbosity),
+        settings.limits.drain_timeout,
+        partial(_finish, directory, settings, verbosity),
+    )
+
+
+def contact_warning(settings: Settings) -> str:
+    """Return a warning if a public site is crawled without a contact; "" otherwise."""
+    fetch = settings.fetch
+    given = " ".join((fetch.user_agent, *fetch.header))
+    if fetch.contact or "@" in given or "://" in given:
+        return ""
+    public = next((url.host(seed) for seed in settings.seeds if not _is_local(url.host(seed))), None)
+    if public is None:
+        return ""
+    return (
+        f"the owner of {public} cannot tell who is crawling; give a URL or mail address where they can reach you: "
+        "--contact you@example.org"
+    )
+
+
+def _is_local(host: str) -> bool:
+    """Return whether *host* is this machine or in a private network."""
+    try:
+        return not ip_address(host.strip("[]")).is_global
+    except ValueError:
+        labels = host.rstrip(".")
+        return "." not in labels or labels.endswith(tuple(f".{name}" for name in LOCAL_DOMAINS))
+
+
+def _within_open_files(settings: Settings) -> Settings:
+    """Return *settings* with no more concurrency than this process may have open files and sockets for."""
+    limit = runner.raise_open_files_limit(settings.limits.concurrency)
+    fits = runner.fitting_concurrency(limit, settings.limits.concurrency)
+    if fits == settings.limits.concurrency:
+        return settings
+    complain(
+        f"only {limit} open files are allowed (ulimit -n), so this run uses --concurrency {fits} instead of "
+        f"{settings.limits.concurrency}, which needs {runner.open_files_needed(settings.limits.concurrency)}"
+    )
+    return with_values(settings, {"concurrency": fits})
+
+
+def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResult) -> ExitCode:
+    """Write the reports of a run that has ended, and print how it ended."""
+    last, ended = outcome.last, outcome.ended
+    if ended.code is ExitCode.STORAGE:
+        complain(ended.reason)
+    with totals.open_totals(directory) as db:
+        found = summary.gathered(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
+        found = files.write_reports(directory, db, found, time.time())
+    try:
+        if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
+            _write_metadata_warc(directory, settings)
+    finally:  # print how it ended even if the metadata WARC cannot be written
+        if verbosity > SILENT:
+            show(list(_closing_lines(directory, ended.code, last.visits, found)))
+    strictly = settings.limits.strict and ended.code is ExitCode.DONE and found.verdict.trouble
+    return ExitCode.TROUBLE if strictly else ended.code
+
+
+def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary) -> Iterator[str]:
+    """Yield the summary, where the report is, the verdict, and what to do next."""
+    view = FindingStyle(
+        quote(printable(str(directory), LONGEST_ADDRESS)), width(), without=("waiting",), colours=colours(sys.stderr)
+    )
+    yield from summary.facts(found)
+    page = (Layout(directory).reports / files.PAGE).absolute().as_uri()
+    yield f"{'report':<9} {printable(page, LONGEST_ADDRESS)}"
+    yield from verdict.lines(found.verdict, view)
+    steps = [*NEXT_STEPS.get(code, ())]
+    if code is ExitCode.DONE and not visits:
+        steps.insert(0, CRAWL_AGAIN)
+    if found.totals.waiting and not (code is ExitCode.DONE and found.verdict.paused):
+        steps.insert(0, (verdict.go_on(found.verdict.run), f"continue: {found.totals.waiting} URLs are queued"))
+    for number, (command, meaning) in enumerate(steps):
+        yield verdict.command(command, meaning, view, "next" if number == 0 else "")
+
+
+def _write_metadata_warc(directory: Path, settings: Settings) -> None:
+    """Store settings, log and reports in a WARC file."""
+    from archiver.crawl.metadata_warc import stored  # noqa: PLC0415 - as for `open_crawl`
+
+    try:
+        asyncio.run(stored(directory, settings))
+    except ConfigError as error:  # another process has resumed the crawl already
+        complain(f"settings, log and reports will be stored at the end of the next run: {error}")
+
+
+CRAWL_AGAIN = "archiver recrawl DIR", "nothing was left to do; crawl the site again"
+LOOK = (("archiver replay DIR", "view the archive in a browser"), ("archiver verify DIR", "check all files"))
+NEXT_STEPS = {
+    ExitCode.DONE: LOOK,
+    ExitCode.STOPPED: LOOK,
+    ExitCode.LIMIT: LOOK,
+    ExitCode.STORAGE: (("archiver resume DIR", "continue when there is room"), *LOOK),
+    ExitCode.NO_SEED: (("archiver status DIR", "see the result of each seed"),),
+}
