@@ -29,8 +29,8 @@ from archiver.tools.wacz import (
     Signer,
     foreign_part,
     pack,
+    read_contents,
     refuse_existing,
-    take_stock,
 )
 
 SUFFIX = ".wacz"
@@ -60,7 +60,7 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     check_idle(directory)
     software = f"archiver/{__version__}"
     signer = Signer(software, arguments.key) if arguments.sign or arguments.key else None
-    stock = take_stock(directory)
+    contents = read_contents(directory)
     options = PackOptions(
         output=output,
         software=software,
@@ -72,10 +72,10 @@ def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
         sign=signer,
     )
     if not arguments.force:
-        refuse_existing(options, stock)
+        refuse_existing(options, contents)
     with ProgressLine() as progress_line:
-        made = pack(options, stock, ReaderProcess(), lambda progress: progress_line.show(_progress_text(progress)))
-    _print_summary(directory, stock, made, split)
+        made = pack(options, contents, ReaderProcess(), lambda progress: progress_line.show(_progress_text(progress)))
+    _print_summary(directory, contents, made, split)
     if (foreign := foreign_part(options, made)) is not None:
         say(f"{foreign}: left over from an earlier package with more parts; delete it")
     result("\n".join(str(path) for path in [*(each.path for each in made), *_description(output, made)]))
@@ -123,9 +123,9 @@ def _progress_text(progress: PackProgress) -> str:
     return f"packing: {share:.0%} of {volume(progress.total)}, file {progress.file} of {progress.files}"
 
 
-def _print_summary(directory: Path, stock: PackContents, made: Sequence[PackResult], split: int | None) -> None:
+def _print_summary(directory: Path, contents: PackContents, made: Sequence[PackResult], split: int | None) -> None:
     """Print what was packed, and what the user should know about it."""
-    for name, why in stock.left_out:
+    for name, why in contents.left_out:
         say(f"{directory / 'archive' / printable(name, MAX_NAME)}: left out: {why}")
     for each in made:
         for damage in each.damage:
@@ -138,7 +138,7 @@ def _print_summary(directory: Path, stock: PackContents, made: Sequence[PackResu
             why = ", because a WARC file is never split" if each.warcs == 1 else ""
             say(f"{each.path}: {volume(each.size)}, larger than --split{why}")
     _warn_about_secrets(directory)
-    _warn_about_other_archives(directory, stock)
+    _warn_about_other_archives(directory, contents)
     captures, pages = (sum(each.captures for each in made), sum(each.seeds + each.pages for each in made))
     files, size = sum(each.warcs for each in made), sum(each.size for each in made)
     listed = f"{humanize.count(captures, 'record')} in the index, {humanize.count(pages, 'page')}"
@@ -156,11 +156,11 @@ def _warn_about_secrets(directory: Path) -> None:
         say("the request records hold secret headers; share the package only with people who may see them")
 
 
-def _warn_about_other_archives(directory: Path, stock: PackContents) -> None:
+def _warn_about_other_archives(directory: Path, contents: PackContents) -> None:
     """Warn about payloads that the package cannot show because other archives hold them (`--dedup-from`)."""
-    if not any(warc.revisits for warc in stock.warcs):
+    if not any(warc.revisits for warc in contents.warcs):
         return
-    held = {warc.path.name for warc in stock.warcs}
+    held = {warc.path.name for warc in contents.warcs}
     try:
         others = [str(path) for path in dedup_from(directory) if not _is_held(path, held)]
     except ConfigError as error:

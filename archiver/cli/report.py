@@ -17,7 +17,7 @@ from archiver.frontier import totals
 from archiver.model import ExitCode
 from archiver.storage import replace_file
 from archiver.tools.report import files, html, summary, verdict
-from archiver.tools.report import report as whole
+from archiver.tools.report.report import report_lines
 from archiver.tools.report.summary import Summary
 
 
@@ -26,16 +26,16 @@ def report(directory: Path, form: str, output: Path | None) -> ExitCode:
     check_is_directory(directory)
     holder = lock.holder(directory)
     with totals.open_totals(directory) as db:
-        found = summary.gathered(db)
-        told = files.gathered(directory, db, replace(found, ending=_state(found, holder)), time.time())
+        found = summary.read_summary(db)
+        told = files.read_report(directory, db, replace(found, ending=_state(found, holder)), time.time())
     pieces: Iterable[str]
     match form:
         case "json":
             pieces = [files.as_json(told), "\n"]
         case "html":
-            pieces = html.pieces(told)
+            pieces = html.render(told)
         case _:
-            pieces = (f"{line}\n" for line in whole.lines(told))
+            pieces = (f"{line}\n" for line in report_lines(told))
     if output is None:
         results("".join(pieces).removesuffix("\n").split("\n"))
     else:

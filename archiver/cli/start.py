@@ -166,7 +166,7 @@ def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunRes
     if ended.code is ExitCode.STORAGE:
         complain(ended.reason)
     with totals.open_totals(directory) as db:
-        found = summary.gathered(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
+        found = summary.read_summary(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
         found = files.write_reports(directory, db, found, time.time())
     try:
         if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
@@ -191,7 +191,9 @@ def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary)
     if code is ExitCode.DONE and not visits:
         steps.insert(0, CRAWL_AGAIN)
     if found.totals.waiting and not (code is ExitCode.DONE and found.verdict.paused):
-        steps.insert(0, (verdict.go_on(found.verdict.run), f"continue: {found.totals.waiting} URLs are queued"))
+        steps.insert(
+            0, (verdict.resume_command(found.verdict.run), f"continue: {found.totals.waiting} URLs are queued")
+        )
     for number, (command, meaning) in enumerate(steps):
         yield verdict.command(command, meaning, view, "next" if number == 0 else "")
 

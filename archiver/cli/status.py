@@ -55,7 +55,7 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
     holder = lock.holder(directory)
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
     with totals.open_totals(directory) as db:
-        found = summary.gathered(db)
+        found = summary.read_summary(db)
         standing = CrawlStatus(
             now,
             holder,

@@ -54,9 +54,9 @@ def test_a_site_that_challenges_every_link(tmp_path: Path) -> None:
         assert ran.returncode == ExitCode.TROUBLE, ran.stderr
         assert len(asked) < 50
         words = " ".join(ran.stderr.split())
-        assert f"blocked {server.url().rstrip('/')} began to refuse us at " in words
+        assert f"blocked {server.url().rstrip('/')} started to block us at " in words
         assert " UTC after 1 page (403 on " in words
-        assert "Cloudflare); it is paused, and " in words
+        assert "Cloudflare); it is paused with " in words
         assert "archiver retry o --blocked && archiver resume o --rate 1/5" in ran.stderr
         log = (tmp_path / "o" / "logs" / "crawl.log").read_text()
         assert log.count(" blocked:Cloudflare") == sum(name in names for name in asked)
@@ -132,7 +132,7 @@ def test_a_site_that_wants_fewer_requests(
         (tmp_path / "crawl.toml").write_text(toml.render(settings(server.url())))
         status = " ".join(archiver("status", str(tmp_path), cwd=tmp_path).stdout.split())
         assert "after 20 pages (429 on " in status
-        assert re.search(r"it is paused, and \d+ URLs wait", status)
+        assert re.search(r"it is paused with \d+ URLs waiting", status)
         assert "--blocked && archiver resume " in status
         before = len(server.log.targets())
         assert crawl(tmp_path, server.url(), resume=True).reason.startswith("blocked: ")

@@ -187,7 +187,7 @@ def test_the_report_names_exactly_what_changed(tmp_path: Path, forks: Forks) -> 
         done(again)
         assert changes(directory, server) == CHANGES
         counts = json.loads((directory / "reports" / "summary.json").read_text())["changes"]
-        assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "unasked": 0}
+        assert counts == {**{word: len(urls) for word, urls in CHANGES.items()}, "unvisited": 0}
         said = "2 new, 4 changed, 1 moved, 2 gone, 15 unchanged, 3 failed, 1 excluded"
         assert said in again.said
         assert said in (directory / "reports" / "summary.txt").read_text()
@@ -367,7 +367,7 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     shutil.copytree(small[1], directory)
     stopped = forks.run("recrawl", "c", "--max-urls", "2", *OPTIONS, cwd=tmp_path)
     assert stopped.code == ExitCode.LIMIT, stopped.said
-    assert changes(directory, small[0])["unasked"]
+    assert changes(directory, small[0])["unvisited"]
     index = directory / "indexes" / "index.cdxj"
     before = index.read_text()
     index.unlink()

@@ -129,7 +129,7 @@ def test_a_help_system_of_scripts_is_archived_whole(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT count(*) > 60 FROM urls WHERE state = 'excluded'") == [(1,)]
     said = archiver("status", str(tmp_path), cwd=tmp_path).stdout
     assert re.search("601 pages: 601 ok", said), said
-    assert re.search(r"6\d URLs that only scripts name left out, such as \S+/wrong/\d+\.png", said), said
+    assert re.search(r"6\d URLs named only in scripts were skipped, such as \S+/wrong/\d+\.png", said), said
     assert "next to no links" not in said
 
 

@@ -50,7 +50,7 @@ def test_as_json(crawl: Path) -> None:
     assert told["running"] is None
     assert told["totals"]["waiting"] == 4
     assert told["failures"] == {"dns": 1, "robots": 1, "timeout": 1}
-    assert [seed["trouble"] for seed in told["seeds"]][2] == "failed: dns: no such host"
+    assert [seed["problem"] for seed in told["seeds"]][2] == "failed: dns: no such host"
     assert {host["key"]: host["why"] for host in told["hosts"]}["https://later.example"] == "retry"
 
 

@@ -18,7 +18,7 @@ from archiver.collection.lock import Lock
 from archiver.model import ExitCode
 from archiver.tools.ingest.names import collection_name, file_name, safe
 from archiver.tools.verify import verify as verified
-from archiver.tools.wacz import take_stock
+from archiver.tools.wacz import read_contents
 from archiver.warc.cdxj import lookup_key
 from archiver.warc.writer import member as own_member
 from fixtures.forks import Forks
@@ -446,7 +446,7 @@ def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks
     assert [entry["url"][-1] for entry in index(tmp_path / "c")] in (["1"], ["1", "2", "3", "4"])
     report = verified([tmp_path / "c"])
     assert report.ok, report.faults
-    packed, left = take_stock(tmp_path / "c").warcs, unlisted(tmp_path / "c") & named.keys()
+    packed, left = read_contents(tmp_path / "c").warcs, unlisted(tmp_path / "c") & named.keys()
     assert {each.path.name for each in packed} == named.keys() - left
     assert bool(left) == ("import-unfinished" in report.counts)
     again = forks.run("import", "p.wacz", "a.warc.gz", "-o", "c", cwd=tmp_path)

@@ -29,7 +29,7 @@ from archiver.model import ExitCode
 from archiver.tools.ingest.streams import ZstdStream
 from archiver.tools.verify import verify as verified
 from archiver.tools.wacz import Signer
-from archiver.tools.wacz.signature import SignatureStatus, judge
+from archiver.tools.wacz.signature import SignatureStatus, check_signature
 from archiver.warc import arc
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import read_records
@@ -302,12 +302,12 @@ def test_signatures_of_packages(here: Path, capsys: pytest.CaptureFixture[str]) 
 def test_what_a_signature_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
     digest = f"sha256:{hashlib.sha256(b'').hexdigest()}"
     good = dict(Signer("x")(digest, ""))
-    assert judge(good, digest).worth is SignatureStatus.VALID
+    assert check_signature(good, digest).status is SignatureStatus.VALID
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     der = key.sign(digest.encode(), ec.ECDSA(hashes.SHA256()))
     of_der = good | {"publicKey": b64encode(public).decode(), "signature": b64encode(der).decode()}
-    assert judge(of_der, digest).worth is SignatureStatus.VALID
+    assert check_signature(of_der, digest).status is SignatureStatus.VALID
     bad: list[object] = [
         *(None, [], {}, "x"),
         *(
@@ -318,7 +318,7 @@ def test_what_a_signature_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
         {name: value for name, value in good.items() if name != "publicKey"} | {"domainCert": "-----BEGIN"},
     ]
     for each in bad:
-        assert judge(each, digest).worth is SignatureStatus.NOT_VALID, each
-    assert judge(good, f"sha256:{'0' * 64}").worth is SignatureStatus.NOT_VALID
+        assert check_signature(each, digest).status is SignatureStatus.NOT_VALID, each
+    assert check_signature(good, f"sha256:{'0' * 64}").status is SignatureStatus.NOT_VALID
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    assert str(judge(good, digest)).endswith("install it, in the checkout, with: pip install '.[sign]'")
+    assert str(check_signature(good, digest)).endswith("install it in the checkout with: pip install '.[sign]'")

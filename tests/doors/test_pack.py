@@ -19,7 +19,7 @@ from archiver.collection.lock import Lock
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ArchiveError
 from archiver.model import ExitCode
-from archiver.tools.wacz import PackOptions, pack, take_stock
+from archiver.tools.wacz import PackOptions, pack, read_contents
 from fixtures.handmade import member, record
 from fixtures.lifetimes import crawl
 from fixtures.packs import HTML, collection, described, index, looked_up, members, notes, pages, response, valid
@@ -113,7 +113,7 @@ def test_what_is_a_page(tmp_path: Path) -> None:
     parts = []
     for number, (name, (path, mime, body, _)) in enumerate(FOUND.items(), 1):
         parts += [response(f"{SITE}/{name}", body, number=number, head=mime), notes(path, number)]
-    stock = take_stock(collection(tmp_path / "c", parts))
+    stock = read_contents(collection(tmp_path / "c", parts))
     (made,) = pack(wish(tmp_path / "c.wacz"), stock, ReaderProcess())
     wanted = {kind: {name for name, row in FOUND.items() if row[3] == kind} for kind in ("seed", "page")}
     assert {row["url"].rpartition("/")[2] for row in pages(made.path)} == wanted["seed"]
@@ -126,7 +126,7 @@ def test_archives_of_others(tmp_path: Path) -> None:
     gone = response(f"{SITE}/gone", b"<p>a", number=4, status=404)
     parts = [response(f"{SITE}/a", b"<title>1", number=1), response(f"{SITE}/b.css", b"", number=2, head="text/css")]
     parts += [response(f"{SITE}/c", b"<title>2", number=3), gone, response("http://other.example", b"<p>", number=5)]
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)), ReaderProcess())
+    (made,) = pack(wish(tmp_path / "c.wacz"), read_contents(collection(tmp_path / "c", parts)), ReaderProcess())
     assert [row["url"] for row in pages(made.path)] == [f"{SITE}/a", "http://other.example"]
     assert [row["url"] for row in pages(made.path, "extraPages")] == [f"{SITE}/c"]
     assert valid(made.path)
@@ -143,7 +143,7 @@ def test_html_resources_are_pages(tmp_path: Path) -> None:
         file(3, f"{SITE}/c.txt", "text/plain", text),
         file(4, "metadata://example.org/d", "text/html", text),
     ]
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)), ReaderProcess())
+    (made,) = pack(wish(tmp_path / "c.wacz"), read_contents(collection(tmp_path / "c", parts)), ReaderProcess())
     assert valid(made.path)
     (row,) = pages(made.path)
     assert (row["url"], row["title"], row["seed"], made.pages) == (f"{SITE}/a.html", "Grüße", True, 0)
@@ -167,7 +167,7 @@ def test_titles_and_texts(tmp_path: Path) -> None:
         member(record("revisit", again, ("WARC-Target-URI", f"{SITE}/again"), digest, number=205)),
         member(record("revisit", b"HTTP/1.1 304 X\r\n\r\n", ("WARC-Target-URI", f"{SITE}/304"), digest, number=206)),
     ]
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", parts)), ReaderProcess())
+    (made,) = pack(wish(tmp_path / "c.wacz"), read_contents(collection(tmp_path / "c", parts)), ReaderProcess())
     assert valid(made.path)
     found = {row["url"].rpartition("/")[2]: row for row in [*pages(made.path), *pages(made.path, "extraPages")]}
     assert "title" not in found["none"]
@@ -176,14 +176,14 @@ def test_titles_and_texts(tmp_path: Path) -> None:
     assert (found["coded"]["title"], found["marked"]["title"], found["again"]["title"]) == ("packed", "é", "7")
     assert len(found["bomb"]["text"]) == 102_400
     assert "304" not in found
-    (bare,) = pack(wish(tmp_path / "bare.wacz", text=False), take_stock(tmp_path / "c"), ReaderProcess())
+    (bare,) = pack(wish(tmp_path / "bare.wacz", text=False), read_contents(tmp_path / "c"), ReaderProcess())
     rows = [*pages(bare.path), *pages(bare.path, "extraPages")]
     assert rows
     assert not any("text" in row for row in rows)
 
 
 def test_the_same_bytes_each_time(tmp_path: Path) -> None:
-    stock = take_stock(collection(tmp_path / "c", [response(f"{SITE}/", b"<title>a"), notes("")]))
+    stock = read_contents(collection(tmp_path / "c", [response(f"{SITE}/", b"<title>a"), notes("")]))
     packs = [
         pack(wish(tmp_path / f"{number}.wacz"), stock, ReaderProcess())[0].path.read_bytes() for number in range(2)
     ]
@@ -191,7 +191,7 @@ def test_the_same_bytes_each_time(tmp_path: Path) -> None:
 
 
 def test_nothing_captured(tmp_path: Path) -> None:
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(collection(tmp_path / "c", [])), ReaderProcess())
+    (made,) = pack(wish(tmp_path / "c.wacz"), read_contents(collection(tmp_path / "c", [])), ReaderProcess())
     assert valid(made.path)
     assert (made.captures, made.seeds, index(made.path), pages(made.path)) == (0, 0, [], [])
 
@@ -210,11 +210,11 @@ def test_where_it_goes(tmp_path: Path, packed: Callable[..., list[str]], monkeyp
 
 
 def test_a_collection_that_changes_meanwhile(tmp_path: Path) -> None:
-    stock = take_stock(collection(tmp_path / "c", [response(f"{SITE}/")]))
+    stock = read_contents(collection(tmp_path / "c", [response(f"{SITE}/")]))
     lines = (tmp_path / "c/indexes/index.cdxj").read_bytes()
     for path, data in ((stock.indexes[0], b""), (stock.warcs[0].path, b"x")):
         path.write_bytes(data)
-        with pytest.raises(ArchiveError, match="it has changed while it was packed"):
+        with pytest.raises(ArchiveError, match="it changed while it was packed"):
             pack(wish(tmp_path / "c.wacz"), stock, ReaderProcess())
         assert [each.name for each in tmp_path.iterdir()] == ["c"]
         stock.indexes[0].write_bytes(lines)
@@ -226,7 +226,7 @@ def test_logs_of_earlier_crawls(tmp_path: Path) -> None:
         (directory / place).mkdir(parents=True)
         (directory / place / "crawl.log").write_text(place)
         (directory / place).with_name("crawl.db").touch()  # without one it would be no crawl
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory), ReaderProcess())
+    (made,) = pack(wish(tmp_path / "c.wacz"), read_contents(directory), ReaderProcess())
     assert valid(made.path)
     assert {name: data for name, data in members(made.path).items() if name.startswith("logs/")} == {
         "logs/crawl.log": b"logs",
@@ -251,7 +251,7 @@ def test_a_large_index_is_searched_as_a_small_one(tmp_path: Path) -> None:
     )
     (directory / "indexes/index.cdxj").write_text("".join(lines[::2]))
     (directory / "indexes/run-x.cdxj").write_text("".join([*lines[1::2], *lines[-1:]]))
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory), ReaderProcess())
+    (made,) = pack(wish(tmp_path / "c.wacz"), read_contents(directory), ReaderProcess())
     assert valid(made.path)
     held = members(made.path)
     assert "indexes/index.cdx" not in held
@@ -396,7 +396,7 @@ def test_uncompressed_files_and_names_of_all_kinds(tmp_path: Path) -> None:
     for name in ("My File(1) ü.warc", "my file[1] ü.warc"):
         (directory / "archive" / name).write_bytes(plain)
     assert run(("index", str(directory))) == ExitCode.DONE
-    (made,) = pack(wish(tmp_path / "c.wacz"), take_stock(directory), ReaderProcess())
+    (made,) = pack(wish(tmp_path / "c.wacz"), read_contents(directory), ReaderProcess())
     assert valid(made.path)
     assert members(made.path)["archive/My File(1) ü.warc"] == plain
     with ZipFile(made.path) as package:
@@ -404,24 +404,24 @@ def test_uncompressed_files_and_names_of_all_kinds(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {  # what is done to the collection; what the line must say
-    "no archive": (lambda c: (c / "archive").rename(c / "x"), "there is no archive/ in it"),
-    "no WARC": (lambda c: (c / "archive/hand-00000.warc.gz").unlink(), "there is nothing to pack"),
+    "no archive": (lambda c: (c / "archive").rename(c / "x"), "it has no archive/"),
+    "no WARC": (lambda c: (c / "archive/hand-00000.warc.gz").unlink(), "has no WARC file to pack"),
     "no index": (lambda c: (c / "indexes/index.cdxj").unlink(), "make it with: archiver index c"),
-    "cut off": (lambda c: (c / "archive/b.warc.gz.open").touch(), "archiver resume c, or have it finished"),
+    "cut off": (lambda c: (c / "archive/b.warc.gz.open").touch(), "archiver resume c, or close the file"),
     "unlisted": (
         lambda c: (c / "archive/b.warc.gz").write_bytes(response(f"{SITE}/b")),
-        "b.warc.gz: the index lists nothing of what is in it; make it anew with: archiver index c",
+        "b.warc.gz: the index has none of its records; rebuild it with: archiver index c",
     ),
     "unknown": (
         lambda c: (c / "archive/hand-00000.warc.gz").rename(c / "archive/b.warc.gz"),
-        "names 'hand-00000.warc.gz', and there is no such WARC file",
+        "names 'hand-00000.warc.gz', which is missing",
     ),
-    "garbage": (lambda c: (c / "indexes/x.cdxj").write_text("zz nonsense\n"), "a line that is none of CDXJ"),
+    "garbage": (lambda c: (c / "indexes/x.cdxj").write_text("zz nonsense\n"), "a line that is not CDXJ"),
     "unsorted": (
         lambda c: (c / "indexes/index.cdxj").write_bytes(
             b"z" + (c / "indexes/index.cdxj").read_bytes() + (c / "indexes/index.cdxj").read_bytes()
         ),
-        "is not sorted; make it anew",
+        "is not sorted; rebuild it",
     ),
     "endless line": (lambda c: (c / "indexes/x.cdxj").write_bytes(b"z" * (1 << 20)), "has a line of more than"),
 }
@@ -444,12 +444,12 @@ def test_what_is_asked_for_in_vain(
     monkeypatch.chdir(tmp_path)
     directory = collection(tmp_path / "c", [response(f"{SITE}/")])
     (tmp_path / "c.wacz").write_text("precious")
-    assert "c.wacz is there already; name another one with -o, or replace it with --force" in refusal(capsys, "c")
+    assert "c.wacz already exists; choose another name with -o, or replace it with --force" in refusal(capsys, "c")
     assert "ends with .wacz" in refusal(capsys, "c", "-o", "c.zip")
     assert "there is no directory x" in refusal(capsys, "c", "-o", "x/c.wacz")
     assert "--split: 0: nothing is so small" in refusal(capsys, "c", "-o", "d.wacz", "--split", "0")
     assert "--split: " in refusal(capsys, "c", "-o", "d.wacz", "--split", "much")
-    assert "not a private key of the curve P-384" in refusal(capsys, "c", "-o", "d.wacz", "--key", "c.wacz")
+    assert "not a PEM private key of curve P-384" in refusal(capsys, "c", "-o", "d.wacz", "--key", "c.wacz")
     assert "x does not exist" in refusal(capsys, "x")
     lock = Lock(directory / "crawl.lock")
     try:

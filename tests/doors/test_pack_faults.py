@@ -13,7 +13,7 @@ import pytest
 from archiver.cli.entry import run
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.model import ExitCode
-from archiver.tools.wacz import PackOptions, pack, take_stock
+from archiver.tools.wacz import PackOptions, pack, read_contents
 from fixtures.command import ROOT, environment
 from fixtures.forks import Forks
 from fixtures.packs import collection, described, members, notes, response, valid
@@ -109,5 +109,5 @@ def test_an_interruption_leaves_nothing(place: Path, tmp_path: Path) -> None:
 
     wish = PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title")
     with pytest.raises(KeyboardInterrupt):
-        pack(wish, take_stock(place / "c"), ReaderProcess(), interrupt)
+        pack(wish, read_contents(place / "c"), ReaderProcess(), interrupt)
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ import pytest
 
 from archiver.collection.reindex import rebuild
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.tools.wacz import PackOptions, pack, take_stock
+from archiver.tools.wacz import PackOptions, pack, read_contents
 from fixtures.packs import index, members, pages, valid
 
 pytestmark = pytest.mark.suites
@@ -24,7 +24,7 @@ def test_all_of_them_in_one_package(suites: Path, tmp_path: Path) -> None:
     lines = rebuild(tmp_path / "c")
     (made,) = pack(
         PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "Of others"),
-        take_stock(tmp_path / "c"),
+        read_contents(tmp_path / "c"),
         ReaderProcess(),
     )
     assert valid(made.path)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.tools.wacz import PackOptions, pack, take_stock
-from archiver.tools.wacz import index as moments
+from archiver.tools.wacz import PackOptions, pack, read_contents
+from archiver.tools.wacz import index as package_index
 from fixtures.handmade import member, record
 from fixtures.packs import collection, index, looked_up, members, response, valid
 
@@ -24,7 +24,7 @@ def revisit(url: str, date: str, number: int) -> bytes:
 
 
 def packed(tmp_path: Path, *files: list[bytes]) -> Path:
-    stock = take_stock(collection(tmp_path / "c", *files))
+    stock = read_contents(collection(tmp_path / "c", *files))
     (made,) = pack(
         PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), stock, ReaderProcess()
     )
@@ -72,11 +72,11 @@ def test_what_cannot_be_told_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.
     lines = (made / "indexes" / "index.cdxj").read_bytes().splitlines(keepends=True)
     away = [line.replace(b'"offset": "', b'"offset": "99') for line in lines]
     folder = made / "archive"
-    assert b" 20260102030405500 " in next(moments.with_moments(lines, folder, {name}))
-    assert list(moments.with_moments(lines, folder, {"another"})) == lines
-    assert list(moments.with_moments(away, folder, {name})) == away
-    monkeypatch.setattr(moments, "MOST", 1)
-    assert list(moments.with_moments(lines, folder, {name})) == lines
+    assert b" 20260102030405500 " in next(package_index.with_milliseconds(lines, folder, {name}))
+    assert list(package_index.with_milliseconds(lines, folder, {"another"})) == lines
+    assert list(package_index.with_milliseconds(away, folder, {name})) == away
+    monkeypatch.setattr(package_index, "MAX_CAPTURES", 1)
+    assert list(package_index.with_milliseconds(lines, folder, {name})) == lines
 
 
 def test_blocks_begin_with_the_lines_that_they_hold(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_blocks_begin_with_the_lines_that_they_hold(tmp_path: Path) -> None:
     (made / "indexes" / "index.cdxj").write_bytes(b"".join(sorted([*others, line, again])))
     (package,) = pack(
         PackOptions(tmp_path / "c.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"),
-        take_stock(made),
+        read_contents(made),
         ReaderProcess(),
     )
     found = looked_up(members(package.path), b"org,example)/many")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.tools.wacz import PackOptions, pack, take_stock
+from archiver.tools.wacz import PackOptions, pack, read_contents
 from fixtures.handmade import member, record, sha256
 from fixtures.packs import collection, notes, response
 from fixtures.replaying import plain_wayback
@@ -29,7 +29,7 @@ def test_pywb_unpacks_and_replays_it(tmp_path: Path) -> None:
         files.append(
             [response(changed, body, named, number=number) if body else unmodified(changed, named, dates["2026-01"])]
         )
-    stock = take_stock(collection(tmp_path / "made", *files))
+    stock = read_contents(collection(tmp_path / "made", *files))
     (made,) = pack(
         PackOptions(tmp_path / "made.wacz", "archiver/0", "2026-01-02T03:04:05Z", "A title"), stock, ReaderProcess()
     )

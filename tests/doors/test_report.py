@@ -70,7 +70,7 @@ def test_recent_rate(db: sqlite3.Connection) -> None:
 
 
 def test_seeds(db: sqlite3.Connection) -> None:
-    assert [(seed.url, seed.followed, verdict.seed_trouble(seed)) for seed in totals.seeds(db)] == [
+    assert [(seed.url, seed.followed, verdict.seed_problem(seed)) for seed in totals.seeds(db)] == [
         ("https://a.example/", 8, ""),
         ("https://b.example/", 0, "redirects out of scope, to https://c.example/ (host)"),
         ("https://gone.example/", 0, "failed: dns: no such host"),
@@ -81,9 +81,8 @@ def test_a_seed_that_leads_out_of_scope_is_named() -> None:
     seed = totals.SeedAccount(
         "https://a.example/", "archived", 302, "", "redirects to https://b.example/, which is outside the scope", 2
     )
-    assert verdict.seed_trouble(seed) == (
-        "redirects to https://b.example/, which is outside the scope; "
-        "of its links only those into the scope are followed"
+    assert verdict.seed_problem(seed) == (
+        "redirects to https://b.example/, which is outside the scope; only its in-scope links are followed"
     )
 
 
@@ -95,7 +94,7 @@ def test_counts(db: sqlite3.Connection) -> None:
 
 
 def test_files(crawl: Path, db: sqlite3.Connection) -> None:
-    found = summary.gathered(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
+    found = summary.read_summary(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
     files.write_reports(crawl, db, found, NOW)
     folder = crawl / "reports"
     assert sorted(path.name for path in folder.iterdir()) == sorted(
@@ -128,27 +127,27 @@ def test_files_are_replaced_whole(crawl: Path, db: sqlite3.Connection) -> None:
     folder.mkdir()
     (folder / "summary.txt").write_text("old")
     (folder / "summary.txt.tmp").write_text("left by a crash")
-    files.write_reports(crawl, db, summary.gathered(db), NOW)
+    files.write_reports(crawl, db, summary.read_summary(db), NOW)
     assert (folder / "summary.txt").read_text().startswith("URLs      3 archived")
     assert not list(folder.glob("*.tmp"))
 
 
 def test_summary_in_words(db: sqlite3.Connection) -> None:
-    assert list(summary.lines(summary.gathered(db, "a limit was reached", FinishedRun(90.0, 180, 2400)))) == [
+    assert list(summary.lines(summary.read_summary(db, "a limit was reached", FinishedRun(90.0, 180, 2400)))) == [
         "ended     a limit was reached",
         "URLs      3 archived, 2 failed, 1 excluded, 4 waiting, 1 held",
         "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
-        "          not stored twice: 1 payload of 50 B",
+        "          deduplicated: 1 payload of 50 B",
         "this run  180 visits in 1:30, 2.0/s, 2.4 kB",
-        "verdict   4 pages: 1 ok, 1 redirect, 1 not found (404), 1 no answer (dns)",
-        "          archiver urls DIR --status 4xx,5xx --why   # which, and why",
-        "          1 image, style or script: 1 no answer (timeout); missing: https://a.example/y (timeout)",
-        "          archiver urls DIR --missing --why   # all that is missing",
+        "verdict   4 pages: 1 ok, 1 redirect, 1 not found (404), 1 no response (dns)",
+        "          archiver urls DIR --status 4xx,5xx --why   # which URLs, and why",
+        "          1 image, style or script: 1 no response (timeout); missing: https://a.example/y (timeout)",
+        "          archiver urls DIR --missing --why   # all missing ones",
         "seeds     https://gone.example/ failed: dns: no such host",
-        "          archiver retry DIR https://gone.example/ && archiver resume DIR   # try again",
+        "          archiver retry DIR https://gone.example/ && archiver resume DIR   # retry",
         "          https://b.example/ redirects out of scope, to https://c.example/ (host)",
         "robots    1 URL is forbidden by robots.txt, such as https://a.example/z",
-        "          archiver urls DIR --state excluded --why   # which, and by which rule",
+        "          archiver urls DIR --state excluded --why   # which URLs, and by which rule",
         "held      1 URL is held: https://a.example/day/N looks endless (trap-budget: 500), such as",
         "          https://a.example/day/9",
         "          archiver retry DIR --held https://a.example/day/N && archiver resume DIR   # fetch them",
@@ -186,6 +185,6 @@ def test_large_crawl_is_quick(tmp_path: Path) -> None:
         db.executemany("INSERT INTO seeds VALUES (?, ?)", ((n, n) for n in range(1, 1001)))
     begun = time.process_time()
     with totals.open_totals(tmp_path) as opened:
-        assert summary.gathered(opened).totals.waiting == 100_000
+        assert summary.read_summary(opened).totals.waiting == 100_000
         assert len(list(totals.hosts(opened, NOW))) == 2000
     assert time.process_time() - begun < 20  # under a second; one look at all URLs for each host would take minutes

@@ -16,10 +16,8 @@ from archiver.frontier import database, figures
 from archiver.frontier import totals as account
 from archiver.frontier.figures import TimeSlices
 from archiver.humanize import volume
-from archiver.tools.report import files, html, plots, summary
-from archiver.tools.report import report as whole
-from archiver.tools.report import svg as drawing
-from archiver.tools.report.report import CrawlReport, ReportTable
+from archiver.tools.report import files, html, plots, summary, svg
+from archiver.tools.report.report import CrawlReport, ReportTable, report_lines
 from archiver.tools.report.summary import FinishedRun
 from fixtures import crawls
 
@@ -52,12 +50,12 @@ def empty(directory: Path) -> Iterator[sqlite3.Connection]:
 
 def report(directory: Path, ending: str = "", run: FinishedRun | None = None) -> CrawlReport:
     with account.open_totals(directory) as db:
-        return files.gathered(directory, db, summary.gathered(db, ending, run), NOW)
+        return files.read_report(directory, db, summary.read_summary(db, ending, run), NOW)
 
 
 def parsed(told: CrawlReport) -> etree._Element:
     """The page, which is well-formed to the letter."""
-    text = "".join(html.pieces(told))
+    text = "".join(html.render(told))
     assert text.startswith("<!DOCTYPE html>\n")
     return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False, no_network=True))
 
@@ -78,7 +76,7 @@ def test_text_json_and_page_agree(tmp_path: Path) -> None:
         render(with_values(Settings(), {"seeds": ("https://a.example/",), "max_depth": 3, "description": EVIL[:40]}))
     )
     told = report(tmp_path, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
-    root, text = parsed(told), "\n".join(whole.lines(told))
+    root, text = parsed(told), "\n".join(report_lines(told))
     data = json.loads(files.as_json(told))
     totals = account.Totals(**{**data["totals"], "first": 0.0, "last": 0.0})
     cards = {words(card.find("span")): words(card.find("b")) for card in root.iterfind(".//ul[@class='cards']/li")}
@@ -89,18 +87,18 @@ def test_text_json_and_page_agree(tmp_path: Path) -> None:
     assert f"{totals.captures} captures of {cards['received']}" in text
     assert data["settings"] == {"max-depth": "3", "description": EVIL[:40]}
     assert "max-depth = 3" in text
-    assert next(words(each) for each in root.findall(".//section[@id='asked']//dd")) == "https://a.example/"
+    assert next(words(each) for each in root.findall(".//section[@id='inputs']//dd")) == "https://a.example/"
     for name, table in data["tables"].items():
         assert table["left_out"] == 0
         assert cells(root, name) == [[str(cell) for cell in row] for row in table["rows"]]
         for row in table["rows"] if name != "verdict" else ():  # in words it is wrapped, and stands before all else
             assert re.search(r" +".join(re.escape(str(cell)) for cell in row if cell != ""), text)
-    assert sum(sum(column) for column in data["course"]["statuses"].values()) == totals.captures + totals.failed
-    assert sum(data["course"]["received"]) == totals.received
-    assert sum(kind["received"] for kind in data["course"]["kinds"]) == totals.received
-    assert sum(host["captures"] for host in data["course"]["hosts"]) == totals.captures
-    assert sum(data["course"]["response_times"].values()) == totals.captures
-    assert sum(sum(states.values()) for states in data["course"]["depths"].values()) == 11
+    assert sum(sum(column) for column in data["time_series"]["statuses"].values()) == totals.captures + totals.failed
+    assert sum(data["time_series"]["received"]) == totals.received
+    assert sum(kind["received"] for kind in data["time_series"]["media_types"]) == totals.received
+    assert sum(host["captures"] for host in data["time_series"]["hosts"]) == totals.captures
+    assert sum(data["time_series"]["response_times"].values()) == totals.captures
+    assert sum(sum(states.values()) for states in data["time_series"]["depths"].values()) == 11
 
 
 def test_what_is_told_of_the_odd_ones(tmp_path: Path) -> None:
@@ -148,7 +146,7 @@ def test_heritrix_reports(tmp_path: Path) -> None:
     """Column for column: names, order, and the space at the end of a line of hosts."""
     crawls.finished(tmp_path, NOW)
     with account.open_totals(tmp_path) as db:
-        files.write_reports(tmp_path, db, summary.gathered(db), NOW)
+        files.write_reports(tmp_path, db, summary.read_summary(db), NOW)
     told = {path.name: path.read_text() for path in (tmp_path / "reports").glob("*-report.txt")}
     assert told["hosts-report.txt"].splitlines()[:3] == [
         HOSTS,
@@ -203,8 +201,8 @@ def test_a_crawl_of_nothing(tmp_path: Path, captures: int) -> None:
         True,
         *([True, True] * captures),
     ]
-    assert json.loads(files.as_json(told))["course"]["slices"] == captures
-    assert "0 failed" in "\n".join(whole.lines(told))
+    assert json.loads(files.as_json(told))["time_series"]["slices"] == captures
+    assert "0 failed" in "\n".join(report_lines(told))
 
 
 def test_nothing_from_outside_is_obeyed(tmp_path: Path) -> None:
@@ -222,7 +220,7 @@ def test_nothing_from_outside_is_obeyed(tmp_path: Path) -> None:
     (folder / "crawl.toml").write_text(render(with_values(Settings(), {"description": named})))
     told = report(folder, f"because {EVIL}")
     tables = (*told.tables, ReportTable(f"new-{EVIL}", (EVIL, "b"), ((EVIL[:-4], 1),), 2))
-    root = parsed(CrawlReport(told.directory, NOW, told.summary, 1, told.asked, told.course, tables))
+    root = parsed(CrawlReport(told.directory, NOW, told.summary, 1, told.inputs, told.time_series, tables))
     assert {element.tag for element in root.iter()} <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "b", "span", "ul", "li", "i", "nav"),
         *("a", "div", "section", "dl", "dt", "dd", "figure", "figcaption", "footer", "script"),
@@ -233,9 +231,9 @@ def test_nothing_from_outside_is_obeyed(tmp_path: Path) -> None:
     for element in root.iter():
         assert not [name for name in element.attrib if name.startswith("on") or name in ("style", "src", "srcset")]
         assert element.get("href", "#").startswith("#")
-    text = "".join(html.pieces(told))
+    text = "".join(html.render(told))
     assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg\")[^<]*\"", text.partition("<body>")[0])
-    assert words(root.find(".//section[@id='asked']")).count("<script>alert(1)</script>") == 1
+    assert words(root.find(".//section[@id='inputs']")).count("<script>alert(1)</script>") == 1
 
 
 def test_what_is_long_is_cut(tmp_path: Path) -> None:
@@ -250,15 +248,15 @@ def test_what_is_long_is_cut(tmp_path: Path) -> None:
             ((n, f"https://a.example/{n}{'x' * 5000}", "failed", "E", "E", 0, 1, 0, "dns", "") for n in range(2, 2002)),
         )
     told = report(tmp_path)
-    text = "".join(html.pieces(told))
+    text = "".join(html.render(told))
     assert len(text) < 500_000
     root = parsed(told)
     assert len(cells(root, "failures")) == html.ROWS
-    assert "1,800 more rows are left out here; reports/failures.tsv has them all." in words(root)
+    assert "1,800 more rows are in reports/failures.tsv." in words(root)
     data = json.loads(files.as_json(told))
     assert (len(data["tables"]["failures"]["rows"]), data["tables"]["failures"]["left_out"]) == (1000, 1000)
     assert "2988 other hosts" in text
-    assert "  and 1980 more" in list(whole.lines(told))
+    assert "  and 1980 more" in list(report_lines(told))
 
 
 @pytest.mark.parametrize(
@@ -284,22 +282,22 @@ def test_a_pause_is_seen(tmp_path: Path) -> None:
             CAPTURE,
             ((1, int((NOW + n) * 1e6), 200, "text/html", 1, n, 100, 0.1, "", "") for n in moments),
         )
-    drawn = report(tmp_path).course
+    drawn = report(tmp_path).time_series
     assert drawn.pauses == ((3, 27),)
     assert drawn.statuses["2xx"] == [int(n in moments) for n in range(32)]
-    svg = next(plot.svg for plot in plots.drawn(drawn) if plot.title == "Status by time")
-    assert "nothing for 27.0 s" in svg
+    svg = next(plot.svg for plot in plots.draw_plots(drawn) if plot.title == "Responses over time")
+    assert "idle for 27.0 s" in svg
 
 
 @pytest.mark.parametrize(
     ("highest", "last"), [(0, 1e-9), (1, 1), (3.4, 4), (99, 100), (100, 100), (101, 150), (12_345, 15_000)]
 )
 def test_ticks(highest: float, last: float) -> None:
-    found = drawing.ticks(highest)
+    found = svg.ticks(highest)
     assert found[0] == 0
     assert found[-1] == pytest.approx(last)
     assert 2 <= len(found) <= 6
-    assert drawing.ticks(min(highest, 2), whole=True) == [0, 1, 2][: 2 + (highest > 1)]
+    assert svg.ticks(min(highest, 2), whole=True) == [0, 1, 2][: 2 + (highest > 1)]
 
 
 def test_a_database_of_an_older_program(tmp_path: Path) -> None:
@@ -316,11 +314,11 @@ def test_a_database_of_an_older_program(tmp_path: Path) -> None:
             db.execute(f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
     told = report(tmp_path)
     assert {table.name: table.rows for table in told.tables}["revisits"] == ()
-    assert told.course.hosts[0][:4] == ("https://a.example", 2, 2300, 2)
+    assert told.time_series.hosts[0][:4] == ("https://a.example", 2, 2300, 2)
     with account.open_totals(tmp_path) as opened:
         first = next(figures.hosts(opened))
     assert (first.key, first.archived, first.failed, first.robots) == ("https://a.example", 2, 2, 1)
-    assert tuple(told.course.statuses) == plots.CLASSES
+    assert tuple(told.time_series.statuses) == plots.CLASSES
 
 
 def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
@@ -330,7 +328,7 @@ def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
     writer.execute("UPDATE urls SET state = 'archived' WHERE id = 10")
     writer.commit()
     with account.open_totals(tmp_path) as db:
-        assert files.gathered(tmp_path, db, summary.gathered(db), NOW).summary.totals.archived == 4
+        assert files.read_report(tmp_path, db, summary.read_summary(db), NOW).summary.totals.archived == 4
         writer.execute("UPDATE urls SET state = 'waiting' WHERE id = 10")
         writer.commit()
     writer.close()

@@ -29,7 +29,7 @@ from archiver.model import Claim, Exchange, Hop, Link, Links, Peer
 from archiver.policy.scope import Scope
 from archiver.storage import OPEN
 from archiver.tools.verify import verify as verified
-from archiver.tools.wacz import PackOptions, pack, take_stock
+from archiver.tools.wacz import PackOptions, pack, read_contents
 from archiver.warc.records import RecordIds
 from archiver.warc.warcinfo import membership, written_by_archiver
 from fixtures.waiting import waiting
@@ -232,7 +232,7 @@ def test_a_package_lists_no_page_out_of_a_body(wreck: Layout, tmp_path: Path) ->
     wish = PackOptions(
         tmp_path / "made.wacz", "archiver", "2026-01-01T00:00:00Z", "title", "", text=True, split=None, sign=None
     )
-    pack(wish, take_stock(wreck.directory), ReaderProcess(), lambda _: None)
+    pack(wish, read_contents(wreck.directory), ReaderProcess(), lambda _: None)
     with zipfile.ZipFile(wish.output) as package:
         listed = b"".join(package.read(name) for name in package.namelist() if name.startswith("pages/"))
     assert SEED.encode() in listed

@@ -18,7 +18,7 @@ from archiver.crawl.reader_process import MARK, NEAR, Mark, ReaderProcess, suspe
 from archiver.extract import Document
 from archiver.extract.exchange import UNREAD
 from archiver.model import Links
-from archiver.tools.wacz.pages import Finder
+from archiver.tools.wacz.pages import PageFinder
 from archiver.warc.reader import Record, scan
 from fixtures import quadratic
 from fixtures.handmade import record
@@ -133,7 +133,7 @@ def test_pack_lists_a_page_that_takes_too_long_without_its_text(caplog: pytest.L
     """The reader of titles and texts is killed, and the page and those behind it are listed."""
     costly = b"<title>Costly</title>" + b"<b><i><p>words</b>" * 100_000
     reader = ReaderProcess(seconds=0.001 - len(costly) / 1e6)
-    finder = Finder(text=True, reader=reader)
+    finder = PageFinder(text=True, reader=reader)
     bodies = {"http://e.org/costly": costly, "http://e.org/": b"<title>Plain</title>plain words"}
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
     whole = b"".join(
@@ -141,15 +141,15 @@ def test_pack_lists_a_page_that_takes_too_long_without_its_text(caplog: pytest.L
         for number, (address, body) in enumerate(bodies.items())
     )
     try:
-        found = [found for item in scan(io.BytesIO(whole)) if isinstance(item, Record) for found in finder.take(item)]
-        found += finder.rest()
+        found = [found for item in scan(io.BytesIO(whole)) if isinstance(item, Record) for found in finder.add(item)]
+        found += finder.finish()
     finally:
         finder.close()
     assert [(each.url, each.title, each.text) for each in found] == [
         ("http://e.org/costly", "", ""),
         ("http://e.org/", "Plain", "plain words"),
     ]
-    assert "the title and the text of http://e.org/costly are not read: it took more than" in caplog.text
+    assert "cannot read title and text of http://e.org/costly: it took more than" in caplog.text
 
 
 def test_a_suspected_document_is_read_in_the_process_however_small(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def directory_page() -> str:
 
 def reports_page() -> str:
     """Return the reports, their columns, and the fields of crawl.log."""
-    heads = {name: head for name, (head, _) in TABLES.items()} | {"changes": changes.HEAD}
+    heads = {name: head for name, (head, _) in TABLES.items()} | {"changes": changes.COLUMNS}
     tables = [(f"`{name}.tsv`", ", ".join(map(str, heads[name])), report.TITLES[name][1]) for name in heads]
     failures = [(f"`{each.value}`", str(each.heritrix_code), reference.FAILURES[each]) for each in Failure]
     return _page(
@@ -167,7 +167,7 @@ def reports_page() -> str:
         "",
         "The last lines of a run say how complete the archive is, and which command to run next:",
         "",
-        *_definitions("about", reference.VERDICT),
+        *_definitions("topic", reference.VERDICT),
         "",
         "robots.txt and its redirects do not count as URLs of the site, nor for `--max-urls`.",
         "",
@@ -180,7 +180,7 @@ def reports_page() -> str:
         "",
         "## Changes",
         "",
-        "The values of `what` in `changes.tsv`. Earlier errors that may pass do not count: the newest capture with a",
+        "The values of `change` in `changes.tsv`. Earlier errors that may pass do not count: the newest capture with a",
         "status below 400, 404 or 410 is compared.",
         "",
         *_definitions("what", reference.CHANGES),

@@ -246,7 +246,7 @@ class _Import:
         """What became of checking those that no doubt speaks of."""
         packages = dict.fromkeys(source.package for source in self._found if source.package is not None)
         signed = ((package.path, package.signature) for package in packages if package.signature is not None)
-        return tuple(f"{path}: {found}" for path, found in signed if found.worth is not SignatureStatus.NOT_VALID)
+        return tuple(f"{path}: {found}" for path, found in signed if found.status is not SignatureStatus.NOT_VALID)
 
     def _named(self, drafts: Sequence[_Draft]) -> None:
         """Every draft gets its name, after imports.json tells of it."""

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, cast
 
 from archiver.errors import ConfigError
-from archiver.tools.wacz.signature import SignatureCheck, SignatureStatus, judge
+from archiver.tools.wacz.signature import SignatureCheck, SignatureStatus, check_signature
 
 LIST = "datapackage.json"
 DIGEST = "datapackage-digest.json"
@@ -269,8 +269,8 @@ def _digest(text: bytes, said: dict[str, Any]) -> tuple[list[str], SignatureChec
             doubts.append(f"{LIST} is not what {DIGEST} says: its {state.name} is {state.hexdigest()}")
     if said.get("signedData") is None:
         return doubts, None
-    signature = judge(said["signedData"], f"sha256:{hashlib.sha256(text).hexdigest()}")
-    if signature.worth is SignatureStatus.NOT_VALID:
+    signature = check_signature(said["signedData"], f"sha256:{hashlib.sha256(text).hexdigest()}")
+    if signature.status is SignatureStatus.NOT_VALID:
         doubts.append(str(signature))
     return doubts, signature
 

@@ -51,7 +51,7 @@ def check_installed() -> None:
     """Refuse where pywb is not there, with the command that installs it."""
     if find_spec("pywb") is None:
         raise ConfigError(
-            "replay needs pywb, which is not installed; install it, in the checkout, with: pip install '.[replay]'"
+            "replay needs pywb, which is not installed; install it in the checkout with: pip install '.[replay]'"
         )
 
 

@@ -1,12 +1,11 @@
-"""The files under `reports/`: everything as text, as JSON and as one page, a table for each question, and Heritrix's.
+"""The files under `reports/`: text, JSON, an HTML page, one table per question, and Heritrix's reports.
 
-Each is replaced whole, so a crash leaves the last one. Tables are written row by row: there may be many rows.
-A tab or a line break in a name is escaped, so that a row stays a row. `gathered` makes the same report without a file.
+Each file is replaced as a whole, so after a crash the previous one remains. Tables are written row by row, because they
+may be long. Tabs and line breaks in names are escaped. `read_report` builds the same report without files.
 
-Pages that answered 4xx or 5xx, each with the pages that link to it.
-
-crawl.db keeps the page that named a URL first. The others are in the metadata records of the pages, so the first
-`PAGES_READ` pages are looked through; what lies beyond, or cannot be read, costs nothing but completeness.
+The broken pages are those that answered 4xx or 5xx, each with the pages that link to it. crawl.db keeps only the first
+link to a URL. The others are in the metadata records of the pages, so the first `PAGES_READ` pages are searched. Links
+on other pages, or in unreadable records, are missing from the table.
 """
 
 import json
@@ -27,41 +26,50 @@ from archiver.humanize import printable
 from archiver.model import Hop
 from archiver.storage import replace_file, storage, sync_folder
 from archiver.tools.report import changes, heritrix, html, summary, verdict
-from archiver.tools.report import report as whole
-from archiver.tools.report.report import CrawlReport, FirstRows, Part, Row, Tables
+from archiver.tools.report.report import (
+    CrawlReport,
+    FirstRows,
+    Part,
+    Row,
+    Tables,
+    build_report,
+    read_tables,
+    report_json,
+    report_lines,
+)
 from archiver.tools.report.summary import Summary, iso
 from archiver.warc.members import DamagedRecord
 from archiver.warc.records import VisitMetadata
 
-HEAD = ("url", "status", "linked_from")
+BROKEN_PAGES_COLUMNS = ("url", "status", "linked_from")
 PAGES_READ = 5000  # about a second
-MOST = 10_000  # broken pages for which more than the first link is looked for
-LINKS_KEPT = 10  # for each broken page
+MAX_SEARCHED = 10_000  # broken pages for which more links are searched
+LINKS_KEPT = 10  # per broken page
 LARGEST = 8 << 20  # bytes of a metadata record
 
-_ELSEWHERE = b"\r\noutlinksOf: "  # of a page that came again as it was
+_UNCHANGED = b"\r\noutlinksOf: "  # of a page whose content did not change
 _LINK = re.compile(rb"^outlink: (\S+) L ", re.MULTILINE)
 
 
-def rows(db: sqlite3.Connection, directory: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield (URL, status, a page that links to it) of the crawl in *directory*, in order of discovery."""
+def broken_page_rows(db: sqlite3.Connection, directory: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield (URL, status, linking page) for the crawl in *directory*, in order of discovery."""
     found = figures.broken_pages(db)
     statuses: dict[str, int] = {}
     linked: dict[str, list[str]] = {}
     for url, status, via in found:
         statuses[url], linked[url] = status, [via]
-        if len(linked) == MOST:
+        if len(linked) == MAX_SEARCHED:
             break
     if linked:
-        _look_through(db, Layout(directory).archive, linked)
+        _find_links(db, Layout(directory).archive, linked)
     for url, pages in linked.items():
         for page in pages:
             yield url, statuses[url], page
     yield from found
 
 
-def _look_through(db: sqlite3.Connection, folder: Path, linked: dict[str, list[str]]) -> None:
-    """Add to *linked* the pages that link to its URLs."""
+def _find_links(db: sqlite3.Connection, folder: Path, linked: dict[str, list[str]]) -> None:
+    """Add the linking pages to *linked*."""
     for page, name, offset in figures.pages_stored(db, PAGES_READ):
         for target in _targets(folder, name, offset):
             pages = linked.get(target)
@@ -70,68 +78,71 @@ def _look_through(db: sqlite3.Connection, folder: Path, linked: dict[str, list[s
 
 
 def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
-    """Yield the links in the metadata record at *offset* of the WARC *name*; none where it cannot be read."""
+    """Yield the links in the metadata record at *offset* of the WARC *name*; none if it cannot be read."""
     with suppress(ArchiveError, DamagedRecord, OSError, ValueError), record_at(folder, name, offset) as record:
         if record.type == "metadata" and (record.size or 0) <= LARGEST:
             block = b"".join(record.pieces())
             yield from (found[1].decode() for found in _LINK.finditer(block))
-            links_of = VisitMetadata.read(block).links_of if _ELSEWHERE in block else None
+            links_of = VisitMetadata.read(block).links_of if _UNCHANGED in block else None
             links = links_at(folder, *links_of) if links_of is not None else None
             yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)
 
 
 PAGE = "report.html"
 SLOWEST = 50  # hosts
-_WIDTH = 20_000  # characters of a cell: the longest URL is shorter
+_WIDTH = 20_000  # characters per cell; longer than the longest URL
 
 
 def write_reports(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Summary:
-    """Write every report of the crawl in *directory*, whose database is *db*; what was *found*, and what changed."""
+    """Write all reports of the crawl in *directory*, with database *db*. Return *found* with the changes added."""
     folder = Layout(directory).reports
     with storage(folder):
         folder.mkdir(exist_ok=True)
         sync_folder(directory)
     tables = []
-    with _every(directory, db, found) as (parts, compared):
+    with _open_tables(directory, db, found) as (parts, compared):
         for name, head, rows in parts:
             beginning = FirstRows(name, head)
-            _put(folder / f"{name}.tsv", _table(head, beginning.watched(rows)))
+            _write(folder / f"{name}.tsv", _table(head, beginning.watch(rows)))
             tables.append(beginning.table())
     found = _with_changes(found, compared)
-    shown = _impersonal(found, directory)
-    _put(folder / "summary.txt", (f"{line}\n" for line in summary.lines(shown)))
-    _put(folder / "summary.json", [json.dumps(summary.as_json(shown), indent=2, ensure_ascii=False), "\n"])
-    report = whole.gathered(directory, db, shown, tables, now)
-    _put(folder / "report.txt", (f"{line}\n" for line in whole.lines(report)))
-    _put(folder / "report.json", [as_json(report), "\n"])
-    _put(folder / PAGE, html.pieces(report))
+    shown = _without_paths(found, directory)
+    _write(folder / "summary.txt", (f"{line}\n" for line in summary.lines(shown)))
+    _write(folder / "summary.json", [json.dumps(summary.as_json(shown), indent=2, ensure_ascii=False), "\n"])
+    report = build_report(directory, db, shown, tables, now)
+    _write(folder / "report.txt", (f"{line}\n" for line in report_lines(report)))
+    _write(folder / "report.json", [as_json(report), "\n"])
+    _write(folder / PAGE, html.render(report))
     for name, lines in heritrix.reports(directory.absolute().name, db, shown):
-        _put(folder / name, lines)
+        _write(folder / name, lines)
     return found
 
 
-def gathered(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> CrawlReport:
-    """The report of the crawl in *directory*, whose database is *db*; nothing is written."""
-    with _every(directory, db, found) as (parts, compared):
-        tables = list(whole.tables(parts))
-    return whole.gathered(directory, db, _impersonal(_with_changes(found, compared), directory), tables, now)
+def read_report(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> CrawlReport:
+    """Return the report of the crawl in *directory*, with database *db*, without writing files."""
+    with _open_tables(directory, db, found) as (parts, compared):
+        tables = list(read_tables(parts))
+    return build_report(directory, db, _without_paths(_with_changes(found, compared), directory), tables, now)
 
 
 def as_json(report: CrawlReport) -> str:
-    """*report* as a file of JSON has it."""
-    return json.dumps(whole.as_json(report), indent=2, ensure_ascii=False)
+    """Return *report* as formatted JSON."""
+    return json.dumps(report_json(report), indent=2, ensure_ascii=False)
 
 
 @contextmanager
-def _every(
+def _open_tables(
     directory: Path, db: sqlite3.Connection, found: Summary
 ) -> Iterator[tuple[Iterable[Part], changes.ChangeReport | None]]:
-    """Every table, and the comparison with earlier crawls, which is known when its table was read; None without any."""
+    """Yield all tables, and the comparison with earlier crawls (None if there are none).
+
+    The comparison is complete when its table has been read.
+    """
     parts: list[Part] = [(name, head, rows(db, found)) for name, (head, rows) in TABLES.items()]
     with remembered(Layout(directory)) as memory:
         compared = None if memory is None else changes.ChangeReport(db, memory)
         if compared is not None:
-            parts.append(("changes", changes.HEAD, compared.rows()))
+            parts.append(("changes", changes.COLUMNS, compared.rows()))
         yield parts, compared
 
 
@@ -141,15 +152,15 @@ def _with_changes(found: Summary, compared: changes.ChangeReport | None) -> Summ
     return replace(found, changes={what.value: compared.counts[what] for what in changes.UrlChange})
 
 
-def _impersonal(found: Summary, directory: Path) -> Summary:
-    """Return *found* without the paths of this machine: why a run ended may name a file in *directory*."""
+def _without_paths(found: Summary, directory: Path) -> Summary:
+    """Return *found* without this machine's paths: the ending may name a file in *directory*."""
     ending = found.ending
     for path in (directory.absolute(), directory.resolve()):
         ending = ending.replace(str(path), path.name)
     return replace(found, ending=ending)
 
 
-def _put(path: Path, text: Iterable[str]) -> None:
+def _write(path: Path, text: Iterable[str]) -> None:
     replace_file(path, lambda file: file.writelines(piece.encode() for piece in text))
 
 
@@ -179,17 +190,17 @@ def _lost(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
 
 def _seeds(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
     for seed in found.seeds:
-        yield seed.url, seed.state, seed.status or "", seed.followed, verdict.seed_trouble(seed)
+        yield seed.url, seed.state, seed.status or "", seed.followed, verdict.seed_problem(seed)
 
 
 def _verdict(_db: sqlite3.Connection, found: Summary) -> Iterator[Row]:
     for finding in found.verdict.findings:
-        yield finding.about, finding.words, finding.command
+        yield finding.topic, finding.message, finding.command
 
 
 def _broken(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
     (path,) = db.execute("SELECT file FROM pragma_database_list WHERE name = 'main'").fetchone()
-    yield from rows(db, Path(path).parent)
+    yield from broken_page_rows(db, Path(path).parent)
 
 
 def _held(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
@@ -198,18 +209,18 @@ def _held(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
 
 
 TABLES: Tables = {
-    "verdict": (("about", "what", "go_on_with"), _verdict),
-    "seeds": (("seed", "state", "status", "urls_behind", "trouble"), _seeds),
+    "verdict": (("topic", "message", "next_command"), _verdict),
+    "seeds": (("seed", "state", "status", "urls_found", "problem"), _seeds),
     "hosts": (("host", "archived", "failed", "excluded", "waiting", "captures", "bytes", "revisits"), _hosts),
     "status-codes": (("status", "captures"), lambda db, _found: totals.statuses(db)),
     "media-types": (("media_type", "captures", "bytes"), lambda db, _found: figures.media_types(db)),
     "failure-reasons": (("reason", "urls"), lambda _db, found: found.failures),
     "failures": (("url", "reason", "note", "via"), _lost),
-    "broken-pages": (HEAD, _broken),
+    "broken-pages": (BROKEN_PAGES_COLUMNS, _broken),
     "missing-requisites": (("url", "reason", "page"), lambda db, _found: figures.missing_requisites(db)),
-    "truncated": (("url", "status", "bytes", "ended_by", "date"), _truncated),
-    "slowest-hosts": (("host", "seconds_per_answer", "captures", "seconds"), _slowest),
-    "revisits": (("why", "captures", "received_bytes", "saved_bytes"), lambda db, _found: figures.revisits(db)),
+    "truncated": (("url", "status", "bytes", "reason", "date"), _truncated),
+    "slowest-hosts": (("host", "mean_seconds", "captures", "total_seconds"), _slowest),
+    "revisits": (("profile", "captures", "received_bytes", "saved_bytes"), lambda db, _found: figures.revisits(db)),
     "held": (("pattern", "rule", "urls", "further_links", "example"), _held),
     "refusals": (("rule", "links"), lambda db, _found: totals.refusals(db)),
 }

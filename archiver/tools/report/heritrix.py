@@ -1,7 +1,7 @@
-"""Heritrix's own report files, column for column, for tools that read them.
+"""Heritrix's report files, column for column, for tools that read them.
 
-Where Heritrix counts URIs by the thread that finished them, these count what crawl.db holds. Names are made one word:
-fields are parted by single spaces. The bytes are those received.
+Heritrix counts URIs by the thread that finished them; here the numbers come from crawl.db. Spaces in names are escaped,
+because spaces separate the columns. Bytes are bytes received.
 """
 
 import re
@@ -16,16 +16,16 @@ from archiver.frontier.figures import SeedFigures
 from archiver.humanize import printable
 from archiver.tools.report.summary import Summary
 
-RUNTIME_EXCEPTION = -5  # for a word that this version does not know
+RUNTIME_EXCEPTION = -5  # for a failure that this version does not know
 _WIDTH = 20_000
 _TARGET = re.compile(r"redirects to (\S+)")
 _MOVED = (301, 302, 303, 307, 308)
 
-Report = tuple[str, Iterable[str]]  # name of the file, its lines
+Report = tuple[str, Iterable[str]]  # file name and lines
 
 
 def reports(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[Report]:
-    """Each file of the crawl called *name*: what it is called, and its text in pieces."""
+    """Yield the name and the text of each file for the crawl called *name*."""
     yield "hosts-report.txt", _hosts(db)
     yield "responsecode-report.txt", _codes(db)
     yield "mimetype-report.txt", _types(db)
@@ -33,7 +33,7 @@ def reports(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[Repor
     yield "crawl-report.txt", _crawl(name, db, found)
 
 
-def _word(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(r"\s+", "%20", printable(text, _WIDTH).strip()) or "unknown"
 
 
@@ -43,11 +43,11 @@ def _hosts(db: sqlite3.Connection) -> Iterator[str]:
         "[#dup-by-hash-bytes] [#not-modified-urls] [#not-modified-bytes]\n"
     )
     for host in figures.named_hosts(db):
-        again = (host.identical, host.identical_bytes, host.unmodified, host.unmodified_bytes)
+        repeated = (host.identical, host.identical_bytes, host.unmodified, host.unmodified_bytes)
         novel = host.captures - host.identical - host.unmodified
         novel_bytes = host.received - host.identical_bytes - host.unmodified_bytes
-        counts = (host.robots, host.waiting, novel, novel_bytes, *again)
-        yield f"{host.captures} {host.received} {_word(host.key)} {' '.join(map(str, counts))} \n"
+        counts = (host.robots, host.waiting, novel, novel_bytes, *repeated)
+        yield f"{host.captures} {host.received} {_escape(host.key)} {' '.join(map(str, counts))} \n"
 
 
 def _codes(db: sqlite3.Connection) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _codes(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def code(state: str, failure: str, status: int) -> int:
-    """The status by which Heritrix knows what became of a URL."""
+    """Return Heritrix's status for the result of a URL."""
     if state == "waiting":
         return 0
     if state == "excluded" and failure == Failure.ROBOTS:
@@ -75,35 +75,35 @@ def code(state: str, failure: str, status: int) -> int:
 def _types(db: sqlite3.Connection) -> Iterator[str]:
     yield "[#urls] [#bytes] [mime-types]\n"
     for mime, captures, received in figures.media_types(db):
-        yield f"{captures} {received} {_word(mime)}\n"
+        yield f"{captures} {received} {_escape(mime)}\n"
 
 
 def _seeds(db: sqlite3.Connection) -> Iterator[str]:
-    """Seeds that were not crawled come first, then the highest status, as Heritrix sorts them."""
+    """Yield the seeds in Heritrix's order: those not crawled first, then by descending status."""
     yield "[code] [status] [seed] [redirect]\n"
-    told = [(code(seed.state, seed.failure, seed.status), seed) for seed in figures.seeds(db)]
-    for status, seed in sorted(told, key=lambda pair: (pair[0] > 0, -pair[0])):
+    coded = [(code(seed.state, seed.failure, seed.status), seed) for seed in figures.seeds(db)]
+    for status, seed in sorted(coded, key=lambda pair: (pair[0] > 0, -pair[0])):
         moved = _moved(seed) if status in _MOVED else ""
-        yield f"{status} {'CRAWLED' if status > 0 else 'NOTCRAWLED'} {_word(seed.url)}{' ' if moved else ''}{moved}\n"
+        yield f"{status} {'CRAWLED' if status > 0 else 'NOTCRAWLED'} {_escape(seed.url)}{' ' if moved else ''}{moved}\n"
 
 
 def _moved(seed: SeedFigures) -> str:
-    """Where a seed's redirect led; its note tells of what was known already, or was not taken."""
-    told = _TARGET.search(seed.note)
-    target = seed.moved or (told[1].rstrip(",;") if told else "")
-    return _word(target) if target else ""
+    """Return the target of a seed's redirect; the note has those that were known or not followed."""
+    noted = _TARGET.search(seed.note)
+    target = seed.moved or (noted[1].rstrip(",;") if noted else "")
+    return _escape(target) if target else ""
 
 
 def _crawl(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[str]:
     totals = found.totals
     seconds = totals.last - totals.first
-    again = {why: (captures, received) for why, captures, received, _ in figures.revisits(db)}
-    same, kept = again.get("identical-payload-digest", (0, 0)), again.get("server-not-modified", (0, 0))
+    revisits = {profile: (captures, received) for profile, captures, received, _ in figures.revisits(db)}
+    same, kept = revisits.get("identical-payload-digest", (0, 0)), revisits.get("server-not-modified", (0, 0))
     crawled = sum(code(seed.state, seed.failure, seed.status) > 0 for seed in figures.seeds(db))
     lines = (
-        f"crawl name: {_word(name)}",
+        f"crawl name: {_escape(name)}",
         f"crawl status: {'Finished - Ended by operator' if totals.waiting else 'Finished'}",
-        f"duration: {_conventional(seconds)}",
+        f"duration: {_format_duration(seconds)}",
         "",
         f"seeds crawled: {crawled}",
         f"seeds uncrawled: {len(found.seeds) - crawled}",
@@ -130,19 +130,19 @@ def _crawl(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[str]:
     yield from (f"{line}\n" for line in lines)
 
 
-def _conventional(seconds: float) -> str:
-    """`1d2h3m4s5ms`, from the largest unit that there is."""
+def _format_duration(seconds: float) -> str:
+    """Format *seconds* as `1d2h3m4s5ms`, from the largest unit needed."""
     left = round(seconds * 1000)
-    told: list[str] = []
+    parts: list[str] = []
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
         count, left = divmod(left, size)
-        if count or told or unit == "ms":
-            told.append(f"{count}{unit}")
-    return "".join(told)
+        if count or parts or unit == "ms":
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
 
 
 def _size(count: int) -> str:
-    """`1299 (1.3 KiB)`."""
+    """Format *count* as `1299 (1.3 KiB)`."""
     amount, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if amount < 1024:

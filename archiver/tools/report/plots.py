@@ -1,6 +1,6 @@
-"""The course of a crawl as the plots show it, in values small enough for a page, however long the crawl was.
+"""The plots of a report: their data, titles and units.
 
-The plots of a report: which there are, what they show, and in which units. Pure.
+The data are small enough for a page, however long the crawl was.
 """
 
 import sqlite3
@@ -14,18 +14,18 @@ from archiver.frontier import figures
 from archiver.frontier.figures import DEEPEST, SPEEDS, STATES, TimeSlices
 from archiver.frontier.totals import Totals
 from archiver.humanize import duration, printable, volume
-from archiver.tools.report import svg as drawing
+from archiver.tools.report import svg
 from archiver.tools.report.svg import PlotBar, Series
 
-HOSTS = 12  # named in the plot; the others are one bar
-SHORTEST_PAUSE = 3  # slices without an answer that are shown as a pause
-NO_ANSWER = "no answer"
-CLASSES = ("2xx", "3xx", "4xx", "5xx", "other", NO_ANSWER)
+HOSTS = 12  # shown by name; the others share one bar
+SHORTEST_PAUSE = 3  # empty slices in a row that are shown as a pause
+NO_RESPONSE = "no response"
+CLASSES = ("2xx", "3xx", "4xx", "5xx", "other", NO_RESPONSE)
 _NAMES = {2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx", 0: "other"}
 
 
 class MediaShare(NamedTuple):
-    """What came of one kind of media types."""
+    """The captures of one group of media types."""
 
     name: str
     captures: int
@@ -33,31 +33,31 @@ class MediaShare(NamedTuple):
 
 
 class HostShare(NamedTuple):
-    """What came of one host."""
+    """The captures of one host."""
 
     host: str
     captures: int
     received: int
     failed: int
-    several: bool  # all hosts that are not named
+    other: bool  # all other hosts together
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSeries:
-    """Everything that is plotted."""
+    """The data of all plots."""
 
     span: TimeSlices
-    statuses: dict[str, list[int]]  # class → for each slice; captures, and URLs of which no answer came
-    received: list[int]  # for each slice
-    pauses: tuple[tuple[int, int], ...]  # (first slice, slices) in which nothing came
+    statuses: dict[str, list[int]]  # status class → captures per slice; also URLs without a response
+    received: list[int]  # bytes per slice
+    pauses: tuple[tuple[int, int], ...]  # (first slice, number of slices) without captures
     kinds: tuple[MediaShare, ...]  # most bytes first
     hosts: tuple[HostShare, ...]  # most bytes first; the last may be all others
-    speeds: tuple[tuple[str, int], ...]  # (how long, captures)
+    speeds: tuple[tuple[str, int], ...]  # (response time, captures)
     depths: tuple[tuple[str, dict[str, int]], ...]  # (depth, state → URLs)
 
 
-def gathered(db: sqlite3.Connection, totals: Totals) -> TimeSeries:
-    """The course of the crawl behind *db*."""
+def read_time_series(db: sqlite3.Connection, totals: Totals) -> TimeSeries:
+    """Read the time series of the crawl in *db*."""
     span = TimeSlices.of(totals)
     statuses = {name: [0] * span.slices for name in CLASSES}
     received = [0] * span.slices
@@ -67,7 +67,7 @@ def gathered(db: sqlite3.Connection, totals: Totals) -> TimeSeries:
         received[each.slice] += each.received
         speeds[each.speed] += each.captures
     for place, urls in figures.failed(db, span) if span.slices else ():
-        statuses[NO_ANSWER][min(max(place, 0), span.slices - 1)] += urls
+        statuses[NO_RESPONSE][min(max(place, 0), span.slices - 1)] += urls
     return TimeSeries(
         span,
         statuses,
@@ -100,7 +100,7 @@ def _hosts(db: sqlite3.Connection) -> tuple[HostShare, ...]:
             row.captures,
             row.received,
             row.failed,
-            several=not row.key,
+            other=not row.key,
         )
         for row in rows
     )
@@ -119,7 +119,7 @@ def _seconds(bound: float) -> str:
 
 _SPEED_NAMES = (*(f"≤ {_seconds(bound)}" for bound in SPEEDS), f"> {_seconds(SPEEDS[-1])}")
 
-MARKS = 5  # of the axis of time, at most
+MARKS = 5  # of the time axis, at most
 _MARK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
 _DAY = 86_400
 _UNITS = ((1, "second"), (60, "minute"), (3600, "hour"), (_DAY, "day"))
@@ -127,59 +127,55 @@ _UNITS = ((1, "second"), (60, "minute"), (3600, "hour"), (_DAY, "day"))
 
 @dataclass(frozen=True, slots=True)
 class ReportPlot:
-    """A plot with what a person must know to read it."""
+    """A plot with its title, note and legend."""
 
     title: str
     note: str
     svg: str
-    legend: tuple[tuple[str, str], ...] = ()  # (class of the colour, what it stands for)
+    legend: tuple[tuple[str, str], ...] = ()  # (CSS class, name)
 
 
-def drawn(course: TimeSeries) -> Iterator[ReportPlot]:
-    """Every plot of which there is something to show."""
-    if course.span.slices:
-        yield _by_time(course)
-        yield _received(course)
-        yield ReportPlot("Bytes by type", "What was received, and in how many captures.", _kinds(course))
-    if course.hosts:
+def draw_plots(data: TimeSeries) -> Iterator[ReportPlot]:
+    """Yield each plot that has data."""
+    if data.span.slices:
+        yield _by_time(data)
+        yield _received(data)
+        yield ReportPlot("Bytes by media type", "Bytes received and number of captures per media type.", _kinds(data))
+    if data.hosts:
+        yield ReportPlot("Hosts", "Bytes received, captures and failed URLs per host.", _host_plot(data))
+    if data.span.slices:
         yield ReportPlot(
-            "Hosts", "What was received, in how many captures, and how many URLs failed.", _host_plot(course)
+            "Response times", "Captures by the time from the request to the end of the response.", _speeds(data)
         )
-    if course.span.slices:
-        yield ReportPlot(
-            "Response times", "Captures by the time from the request to the end of the answer.", _speeds(course)
-        )
-    if course.depths:
-        yield _depth_plot(course)
+    if data.depths:
+        yield _depth_plot(data)
 
 
-def _by_time(course: TimeSeries) -> ReportPlot:
-    per, unit = _unit([sum(each) for each in zip(*course.statuses.values(), strict=True)], course.span.step)
-    there = [(f"k{place}", name) for place, name in enumerate(CLASSES) if any(course.statuses[name])]
-    series = [(colour, [value * per for value in course.statuses[name]]) for colour, name in there]
-    title = "Status by time"
-    note = f"Captures a {unit} by response code, and URLs of which no answer came. {_scale(course.span)}"
-    return ReportPlot(title, note, _timed(title, course, series, _number), tuple(there))
+def _by_time(data: TimeSeries) -> ReportPlot:
+    per, unit = _unit([sum(each) for each in zip(*data.statuses.values(), strict=True)], data.span.step)
+    there = [(f"k{place}", name) for place, name in enumerate(CLASSES) if any(data.statuses[name])]
+    series = [(colour, [value * per for value in data.statuses[name]]) for colour, name in there]
+    title = "Responses over time"
+    note = f"Captures per {unit} by status class, and URLs without a response. {_scale(data.span)}"
+    return ReportPlot(title, note, _timed(title, data, series, _number), tuple(there))
 
 
-def _received(course: TimeSeries) -> ReportPlot:
-    title = "Rate"
-    series = [("k0", [value / course.span.step for value in course.received])]
-    note = f"Bytes received a second. {_scale(course.span)}"
-    return ReportPlot(
-        title, note, _timed(title, course, series, lambda value: volume(round(value)).replace(".0 ", " "))
-    )
+def _received(data: TimeSeries) -> ReportPlot:
+    title = "Transfer rate"
+    series = [("k0", [value / data.span.step for value in data.received])]
+    note = f"Bytes received per second. {_scale(data.span)}"
+    return ReportPlot(title, note, _timed(title, data, series, lambda value: volume(round(value)).replace(".0 ", " ")))
 
 
-def _timed(title: str, course: TimeSeries, series: Sequence[Series], written: Callable[[float], str]) -> str:
-    step = course.span.step
-    pauses = [(first, length, f"nothing for {duration(length * step)}") for first, length in course.pauses]
-    return drawing.columns(title, series, list(marks(course.span)), written, pauses)
+def _timed(title: str, data: TimeSeries, series: Sequence[Series], written: Callable[[float], str]) -> str:
+    step = data.span.step
+    pauses = [(first, length, f"idle for {duration(length * step)}") for first, length in data.pauses]
+    return svg.columns(title, series, list(marks(data.span)), written, pauses)
 
 
 def _scale(span: TimeSlices) -> str:
     day = datetime.fromtimestamp(span.begins, UTC)
-    return f"Each column is {_length(span.step)}, from {day:%Y-%m-%d %H:%M:%S} UTC."
+    return f"Each column is {_length(span.step)}, starting at {day:%Y-%m-%d %H:%M:%S} UTC."
 
 
 def _length(seconds: int) -> str:
@@ -188,14 +184,14 @@ def _length(seconds: int) -> str:
 
 
 def _unit(counts: Sequence[int], step: int) -> tuple[float, str]:
-    """By what a count of a slice is to be multiplied, and the unit of time for which it stands then."""
+    """Return the factor for the count of one slice, and the unit of time that it gives."""
     fastest = max(counts, default=0) / step
     size, unit = next(((size, unit) for size, unit in _UNITS if fastest * size >= 1), _UNITS[-1])
     return size / step, unit
 
 
 def marks(span: TimeSlices) -> Iterator[tuple[float, str]]:
-    """(place among the slices, time of the day or date): some round moments."""
+    """Yield (position among the slices, time of day or date) for a few round times."""
     length = span.step * span.slices
     days = max(1, -(-length // (_DAY * MARKS)))
     every = next((step for step in _MARK_STEPS if length // step < MARKS), days * _DAY)
@@ -217,42 +213,40 @@ def _number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _kinds(course: TimeSeries) -> str:
-    return drawing.bars(
-        "Bytes by type",
-        [PlotBar(each.name, each.received, _came(each.captures, each.received)) for each in course.kinds],
+def _kinds(data: TimeSeries) -> str:
+    return svg.bars(
+        "Bytes by media type",
+        [PlotBar(each.name, each.received, _came(each.captures, each.received)) for each in data.kinds],
     )
 
 
-def _host_plot(course: TimeSeries) -> str:
+def _host_plot(data: TimeSeries) -> str:
     rows = [
         PlotBar(
             each.host,
-            None if each.several else each.received,
+            None if each.other else each.received,
             _came(each.captures, each.received) + (f" · {each.failed:,} failed" if each.failed else ""),
         )
-        for each in course.hosts
+        for each in data.hosts
     ]
-    return drawing.bars("Hosts", rows)
+    return svg.bars("Hosts", rows)
 
 
 def _came(captures: int, received: int) -> str:
     return f"{volume(received)} · {captures:,} {humanize.plural(captures, 'capture')}"
 
 
-def _speeds(course: TimeSeries) -> str:
-    last = max((place for place, (_, count) in enumerate(course.speeds) if count), default=0)
-    return drawing.bars(
-        "Response times", [PlotBar(name, count, f"{count:,}") for name, count in course.speeds[: last + 1]]
-    )
+def _speeds(data: TimeSeries) -> str:
+    last = max((place for place, (_, count) in enumerate(data.speeds) if count), default=0)
+    return svg.bars("Response times", [PlotBar(name, count, f"{count:,}") for name, count in data.speeds[: last + 1]])
 
 
-def _depth_plot(course: TimeSeries) -> ReportPlot:
-    there = [(f"k{place}", name) for place, name in _STATE_COLOURS if any(states[name] for _, states in course.depths)]
-    series = [(colour, [states[name] for _, states in course.depths]) for colour, name in there]
-    places = [(place + 0.5, depth) for place, (depth, _) in enumerate(course.depths)]
-    svg = drawing.columns("Depth", series, places, _number)
-    return ReportPlot("Depth", "URLs by the number of links from a seed, and what became of them.", svg, tuple(there))
+def _depth_plot(data: TimeSeries) -> ReportPlot:
+    there = [(f"k{place}", name) for place, name in _STATE_COLOURS if any(states[name] for _, states in data.depths)]
+    series = [(colour, [states[name] for _, states in data.depths]) for colour, name in there]
+    places = [(place + 0.5, depth) for place, (depth, _) in enumerate(data.depths)]
+    drawn = svg.columns("Depth", series, places, _number)
+    return ReportPlot("Depth", "URLs by number of links from a seed, and by state.", drawn, tuple(there))
 
 
 _STATE_COLOURS = tuple(zip((0, 3, 2, 5, 4), STATES, strict=True))

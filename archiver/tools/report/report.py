@@ -1,8 +1,7 @@
-"""The whole report in one value, from which text, JSON and the page are made, so that they cannot disagree.
+"""The report as one value. Text, JSON and the HTML page are made from it, so they cannot disagree.
 
-Everything in it is bounded: of each table the first rows, each cell cut to a length, and how many rows were left out.
-
-What a crawl was asked for: its seeds, and the settings that are not the defaults. Read from crawl.toml.
+Everything in it is bounded: the first rows of each table with the number of rows left out, and cells cut to a length.
+It includes the crawl's inputs from crawl.toml: the seeds and the non-default settings.
 """
 
 import re
@@ -25,50 +24,50 @@ from archiver.tools.report import plots, summary, verdict
 from archiver.tools.report.plots import TimeSeries
 from archiver.tools.report.summary import Summary, iso
 
-MAX_SEEDS = 20  # named; the table of seeds has them all
+MAX_SEEDS = 20  # shown; the table of seeds has all
 _LONGEST = 16 * 1024 * 1024  # bytes of a settings file
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlInputs:
-    """What was asked for."""
+    """The seeds and settings of a crawl."""
 
     seeds: tuple[str, ...] = ()  # the first of them
     more_seeds: int = 0
-    settings: tuple[tuple[str, str], ...] = ()  # (key, value), as crawl.toml has them, where they are not the default
-    trouble: str = ""  # why nothing is known
+    settings: tuple[tuple[str, str], ...] = ()  # (key, value) as in crawl.toml, non-default only
+    problem: str = ""  # why they are not known
 
 
 def read_inputs(directory: Path) -> CrawlInputs:
-    """What the crawl in *directory* was asked for."""
+    """Return the seeds and settings of the crawl in *directory*."""
     path = Layout(directory).settings
     try:
         with open_file(path) as file:
             text = file.read(_LONGEST).decode()
-        return _asked(without_secrets(with_values(Settings(), toml.parse(text, path.name))))
+        return _inputs(without_secrets(with_values(Settings(), toml.parse(text, path.name))))
     except (OSError, UnicodeDecodeError):
-        return CrawlInputs(trouble=f"{path.name} cannot be read")
+        return CrawlInputs(problem=f"{path.name} cannot be read")
     except ConfigError as error:
-        return CrawlInputs(trouble=str(error))
+        return CrawlInputs(problem=str(error))
 
 
-def _asked(settings: Settings) -> CrawlInputs:
+def _inputs(settings: Settings) -> CrawlInputs:
     defaults = Settings()
-    differing: list[tuple[str, str]] = []
+    changed: list[tuple[str, str]] = []
     for part, entry in every_setting():
         value = getattr(getattr(settings, part), entry.name)
         if value != getattr(getattr(defaults, part), entry.name):
             kind = entry.metadata["kind"]
             written = [kind.write(one) for one in value] if entry.metadata["many"] else [kind.write(value)]
-            if entry.name == "dedup_from":  # nothing of this machine
+            if entry.name == "dedup_from":  # without this machine's paths
                 written = [Path(path).name for path in map(str, written)]
-            differing.append((key_of(entry), ", ".join(map(str, written))))
-    return CrawlInputs(settings.seeds[:MAX_SEEDS], max(0, len(settings.seeds) - MAX_SEEDS), tuple(differing))
+            changed.append((key_of(entry), ", ".join(map(str, written))))
+    return CrawlInputs(settings.seeds[:MAX_SEEDS], max(0, len(settings.seeds) - MAX_SEEDS), tuple(changed))
 
 
-ROWS = 1000  # of each table
-WIDTH = 2000  # characters of a cell
-TEXT_WIDTH = 100  # of one in words
+ROWS = 1000  # per table
+WIDTH = 2000  # characters per cell
+TEXT_WIDTH = 100  # characters per cell in text
 SEEDS = 1000  # in JSON
 
 _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
@@ -76,9 +75,9 @@ _NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 Cell = str | int | float
 Row = tuple[object, ...]
 Tables = dict[str, tuple[Row, Callable[[sqlite3.Connection, Summary], Iterable[Row]]]]  # name → names of columns, rows
-Part = tuple[str, Row, Iterable[Row]]  # name, names of columns, and the rows of one crawl, to be read once
+Part = tuple[str, Row, Iterable[Row]]  # name, column names, and rows to read once
 
-TITLES = {  # heading of a table, and what it shows
+TITLES = {  # title and note of each table
     "verdict": ("Verdict", "How complete the archive is, and which command to run next."),
     "seeds": ("Seeds", "Each seed: its state and status, the number of URLs found from it, and what went wrong."),
     "hosts": ("Hosts", "URLs by state, captures and bytes received per host, most captures first."),
@@ -92,7 +91,7 @@ TITLES = {  # heading of a table, and what it shows
     "broken-pages": ("Broken pages", "Pages that answered 4xx or 5xx, and up to 10 pages that link to each."),
     "missing-requisites": (
         "Missing requisites",
-        "Images, styles, scripts and frames that an archived page needs and the archive lacks.",
+        "Images, styles, scripts and frames that archived pages need and the archive lacks.",
     ),
     "truncated": ("Truncated captures", "Incomplete captures, with the reason from WARC-Truncated."),
     "slowest-hosts": ("Slowest hosts", "The 50 hosts with the slowest responses on average."),
@@ -108,7 +107,7 @@ TITLES = {  # heading of a table, and what it shows
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table, or the beginning of one."""
+    """A table, or its first rows."""
 
     name: str
     head: tuple[str, ...]
@@ -117,48 +116,48 @@ class ReportTable:
 
     @property
     def title(self) -> str:
-        """What a person reads above it."""
+        """The title above the table."""
         return TITLES[self.name][0] if self.name in TITLES else self.name.replace("-", " ").capitalize()
 
     @property
     def note(self) -> str:
-        """What it is about."""
+        """The sentence that explains the table."""
         return TITLES[self.name][1] if self.name in TITLES else ""
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlReport:
-    """A crawl, as a person wants to know it."""
+    """The report of a crawl."""
 
-    directory: str  # its name only: nothing of this machine
+    directory: str  # the name only, without this machine's path
     written: float  # seconds since the epoch
     summary: Summary
     hosts: int
-    asked: CrawlInputs
-    course: TimeSeries
+    inputs: CrawlInputs
+    time_series: TimeSeries
     tables: tuple[ReportTable, ...]
 
 
-def gathered(
+def build_report(
     directory: Path, db: sqlite3.Connection, found: Summary, tables: Iterable[ReportTable], now: float
 ) -> CrawlReport:
-    """The report of the crawl in *directory*, whose *tables* are there already."""
+    """Return the report of the crawl in *directory*, with *tables* that were read already."""
     name = printable(directory.resolve().name, WIDTH)
-    drawn = plots.gathered(db, found.totals)
-    return CrawlReport(name, now, found, figures.host_count(db), read_inputs(directory), drawn, tuple(tables))
+    series = plots.read_time_series(db, found.totals)
+    return CrawlReport(name, now, found, figures.host_count(db), read_inputs(directory), series, tuple(tables))
 
 
-def tables(parts: Iterable[Part]) -> Iterator[ReportTable]:
-    """The beginning of each table of *parts*."""
+def read_tables(parts: Iterable[Part]) -> Iterator[ReportTable]:
+    """Yield the first rows of each table."""
     for name, head, rows in parts:
-        beginning = FirstRows(name, head)
-        for _ in beginning.watched(rows):
+        first_rows = FirstRows(name, head)
+        for _ in first_rows.watch(rows):
             pass
-        yield beginning.table()
+        yield first_rows.table()
 
 
 class FirstRows:
-    """Keeps the first rows of a table while all of them pass."""
+    """Keeps the first rows of a table while all rows pass."""
 
     def __init__(self, name: str, head: Row) -> None:
         self._name = name
@@ -166,8 +165,8 @@ class FirstRows:
         self._kept: list[tuple[Cell, ...]] = []
         self._passed = 0
 
-    def watched(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """*rows*, unchanged."""
+    def watch(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield *rows* unchanged."""
         for row in rows:
             if self._passed < ROWS:
                 self._kept.append(tuple(map(_cell, row)))
@@ -175,7 +174,7 @@ class FirstRows:
             yield row
 
     def table(self) -> ReportTable:
-        """What was kept."""
+        """Return the rows kept."""
         return ReportTable(self._name, tuple(map(str, self._head)), tuple(self._kept), self._passed - len(self._kept))
 
 
@@ -184,51 +183,51 @@ def _cell(value: object) -> Cell:
 
 
 def is_number(cell: Cell) -> bool:
-    """Whether *cell* may stand in a column of numbers; an empty one may."""
+    """Return whether *cell* may be in a column of numbers; an empty one may."""
     return not isinstance(cell, str) or not cell or _NUMBER.fullmatch(cell) is not None
 
 
-def as_json(whole: CrawlReport) -> dict[str, Any]:
-    """The report as JSON has it."""
-    told = summary.as_json(whole.summary)
-    left_out = max(0, len(told["seeds"]) - SEEDS)
-    drawn, span = whole.course, whole.course.span
+def report_json(report: CrawlReport) -> dict[str, Any]:
+    """Return the report as JSON data."""
+    summary_json = summary.as_json(report.summary)
+    left_out = max(0, len(summary_json["seeds"]) - SEEDS)
+    series, span = report.time_series, report.time_series.span
     return {
-        "directory": whole.directory,
-        "written": iso(whole.written),
-        **told,
-        "seeds": told["seeds"][:SEEDS],
+        "directory": report.directory,
+        "written": iso(report.written),
+        **summary_json,
+        "seeds": summary_json["seeds"][:SEEDS],
         "seeds_left_out": left_out,
-        "hosts": whole.hosts,
-        "settings": dict(whole.asked.settings),
-        "course": {
-            "begins": iso(span.begins),
-            "seconds_of_a_slice": span.step,
+        "hosts": report.hosts,
+        "settings": dict(report.inputs.settings),
+        "time_series": {
+            "start": iso(span.begins),
+            "slice_seconds": span.step,
             "slices": span.slices,
-            "statuses": drawn.statuses,
-            "received": drawn.received,
-            "pauses": [{"slice": first, "slices": length} for first, length in drawn.pauses],
-            "kinds": [each._asdict() for each in drawn.kinds],
-            "hosts": [each._asdict() for each in drawn.hosts],
-            "response_times": dict(drawn.speeds),
-            "depths": dict(drawn.depths),
+            "statuses": series.statuses,
+            "received": series.received,
+            "pauses": [{"slice": first, "slices": length} for first, length in series.pauses],
+            "media_types": [each._asdict() for each in series.kinds],
+            "hosts": [each._asdict() for each in series.hosts],
+            "response_times": dict(series.speeds),
+            "depths": dict(series.depths),
         },
         "tables": {
-            table.name: {key: value for key, value in asdict(table).items() if key != "name"} for table in whole.tables
+            table.name: {key: value for key, value in asdict(table).items() if key != "name"} for table in report.tables
         },
     }
 
 
-def lines(whole: CrawlReport, most: int = 20) -> Iterator[str]:
-    """The report in words: of each table the first *most* rows."""
-    yield from verdict.lines(whole.summary.verdict)
-    yield from summary.facts(whole.summary)
-    for key, value in whole.asked.settings:
+def report_lines(report: CrawlReport, most: int = 20) -> Iterator[str]:
+    """Yield the report as text, with the first *most* rows of each table."""
+    yield from verdict.lines(report.summary.verdict)
+    yield from summary.facts(report.summary)
+    for key, value in report.inputs.settings:
         yield f"{'setting':<9} {key} = {printable(value)}"
-    if whole.asked.trouble:
-        yield f"{'settings':<9} {printable(whole.asked.trouble)}"
-    for table in whole.tables:
-        if table.rows and table.name != "verdict":  # told above, in whole lines
+    if report.inputs.problem:
+        yield f"{'settings':<9} {printable(report.inputs.problem)}"
+    for table in report.tables:
+        if table.rows and table.name != "verdict":  # already shown as complete lines
             yield from ("", f"{table.title}. {table.note}".strip())
             yield from _aligned(table, most)
 

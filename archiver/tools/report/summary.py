@@ -1,4 +1,4 @@
-"""The whole crawl in one value, and the same in words and as JSON."""
+"""The summary of a crawl as one value, as text and as JSON."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from archiver import humanize
-from archiver.frontier import totals as account
+from archiver.frontier import totals as frontier_totals
 from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, printable, volume
 from archiver.tools.report import verdict
-from archiver.tools.report.changes import words
+from archiver.tools.report.changes import format_counts
 from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What the run that has just ended did."""
+    """What the last run did."""
 
     elapsed: float
     visits: int
@@ -25,38 +25,39 @@ class FinishedRun:
 
     @property
     def rate(self) -> float:
-        """Visits a second."""
+        """Visits per second."""
         return self.visits / self.elapsed if self.elapsed > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a person wants to know when a crawl has ended."""
+    """The main facts about a crawl."""
 
     totals: Totals
     failures: tuple[tuple[str, int], ...]  # (reason, URLs)
     seeds: tuple[SeedAccount, ...]
     ending: str = ""  # why the run ended
     run: FinishedRun | None = None
-    changes: dict[str, int] | None = None  # since the earlier crawls of the collection, by `changes.What`
+    changes: dict[str, int] | None = None  # compared with the earlier crawls, by `UrlChange`
     verdict: Verdict = NO_VERDICT
 
 
-def gathered(db: sqlite3.Connection, ending: str = "", run: FinishedRun | None = None) -> Summary:
-    """The summary of the crawl behind *db*."""
-    seeds = tuple(account.seeds(db))
-    judged = verdict.gathered(db, seeds)
-    return Summary(account.totals(db), tuple(account.failures(db)), seeds, ending, run, verdict=judged)
+def read_summary(db: sqlite3.Connection, ending: str = "", run: FinishedRun | None = None) -> Summary:
+    """Read the summary of the crawl in *db*."""
+    seeds = tuple(frontier_totals.seeds(db))
+    crawl_verdict = verdict.read_verdict(db, seeds)
+    failures = tuple(frontier_totals.failures(db))
+    return Summary(frontier_totals.totals(db), failures, seeds, ending, run, verdict=crawl_verdict)
 
 
-def lines(summary: Summary, view: FindingStyle = PLAIN) -> Iterator[str]:
-    """The summary in words, aligned, with every name made harmless; the verdict comes last."""
+def lines(summary: Summary, style: FindingStyle = PLAIN) -> Iterator[str]:
+    """Yield the summary as aligned text that is safe for a terminal; the verdict comes last."""
     yield from facts(summary)
-    yield from verdict.lines(summary.verdict, view)
+    yield from verdict.lines(summary.verdict, style)
 
 
 def facts(summary: Summary) -> Iterator[str]:
-    """How it ended, and the numbers."""
+    """Yield the ending and the counts."""
     totals = summary.totals
     if summary.ending:
         yield _row("ended", printable(summary.ending))
@@ -71,7 +72,7 @@ def facts(summary: Summary) -> Iterator[str]:
         f"in {humanize.count(totals.warcs, 'WARC file')} of {volume(totals.stored)}",
     )
     if totals.revisits:
-        yield _row("", f"not stored twice: {humanize.count(totals.revisits, 'payload')} of {volume(totals.spared)}")
+        yield _row("", f"deduplicated: {humanize.count(totals.revisits, 'payload')} of {volume(totals.spared)}")
     if summary.run:
         run = summary.run
         yield _row(
@@ -80,11 +81,11 @@ def facts(summary: Summary) -> Iterator[str]:
             f"{run.rate:.1f}/s, {volume(run.received)}",
         )
     if summary.changes is not None:
-        yield _row("changes", f"{words(summary.changes)}; reports/changes.tsv names them")
+        yield _row("changes", f"{format_counts(summary.changes)}; listed in reports/changes.tsv")
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
-    """The summary as JSON has it."""
+    """Return the summary as JSON data."""
     run = summary.run
     return {
         "ended": summary.ending,
@@ -97,12 +98,12 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "run": {**asdict(run), "rate": round(run.rate, 3)} if run else None,
         "changes": summary.changes,
         "failures": dict(summary.failures),
-        "seeds": [{**asdict(seed), "trouble": verdict.seed_trouble(seed)} for seed in summary.seeds],
+        "seeds": [{**asdict(seed), "problem": verdict.seed_problem(seed)} for seed in summary.seeds],
     }
 
 
 def iso(seconds: float) -> str | None:
-    """A time in UTC as ISO 8601 has it; None for no time."""
+    """Format a time as ISO 8601 in UTC; None for 0."""
     if not seconds:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,7 @@
-"""Plots as SVG that stands in a page and takes its colours from it: stacked columns, and bars with words.
+"""Plots as SVG: stacked columns, and bars with text.
 
-Pure. A plot is drawn for the width of a telephone and scales. Every word is escaped here. Colours are classes, `k0` to
-`k5`, so that the page decides what they look like in the light and in the dark.
+Plots are drawn for the width of a phone and scale. All text is escaped here. Colours are the classes `k0` to `k5`, so
+that the page can choose them for light and dark.
 """
 
 import math
@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, LINE, LETTER = 480, 16, 8.0  # pixels; the last about, as large as a telephone shows it
-TICKS = 4  # of an axis, at most, but for the one at nought
+WIDTH, LINE, LETTER = 480, 16, 8.0  # pixels; the letter width is an estimate for phones
+TICKS = 4  # per axis, at most, besides the one at zero
 WIDEST = 72  # pixels of a column
 _LEFT, _RIGHT, _TOP, _BOTTOM, _HIGH = 58, 12, 12, 26, 190
 
@@ -19,15 +19,15 @@ Series = tuple[str, Sequence[float]]  # class of its colour, and a value for eac
 
 @dataclass(frozen=True, slots=True)
 class PlotBar:
-    """A bar with what is written above it."""
+    """A bar with the text above it."""
 
     name: str
-    size: float | None  # None: it is to have no bar, being no match for the others
+    size: float | None  # None: without a bar, because it is not comparable
     words: str
 
 
 def ticks(highest: float, *, whole: bool = False) -> list[float]:
-    """Round numbers from nought to *highest* or beyond, at least two; *whole* ones where half of a thing is none."""
+    """Return at least two round numbers from zero to *highest* or more; integers if *whole*."""
     highest = max(highest, 1.0 if whole else 1e-9)
     rough = max(highest / TICKS, 1.0 if whole else 0.0)
     unit = 10.0 ** math.floor(math.log10(rough))
@@ -42,9 +42,9 @@ def columns(
     written: Callable[[float], str],
     pauses: Sequence[tuple[int, int, str]] = (),
 ) -> str:
-    """Columns, of each of which *series* are parts; *marks* are (place among the columns, word) below them.
+    """Draw stacked columns. *marks* are (position among the columns, text) below them.
 
-    *pauses* are (first column, columns, word) where there is nothing; *written* says a value on the axis.
+    *pauses* are (first column, columns, text) without data; *written* formats a value of the axis.
     """
     count = max(len(values) for _, values in series)
     heights = [sum(each) for each in zip(*(values for _, values in series), strict=True)]
@@ -74,7 +74,7 @@ def _is_whole(value: float) -> bool:
 
 
 def _stacks(series: Sequence[Series], wide: float, highest: float) -> list[str]:
-    """The columns, one path for each colour."""
+    """Return one path per colour."""
     gap = min(1.0, wide / 6) if wide < 20 else max(wide / 6, wide - WIDEST)
     heights = [0.0] * max(len(values) for _, values in series)
     drawn = []
@@ -93,7 +93,7 @@ def _stacks(series: Sequence[Series], wide: float, highest: float) -> list[str]:
 
 
 def bars(title: str, rows: Sequence[PlotBar]) -> str:
-    """A bar for each of *rows*, its name and its words above it."""
+    """Draw a bar for each of *rows*, with its name and text above it."""
     most = max((row.size or 0 for row in rows), default=0) or 1
     high, parts = 30, []
     for place, row in enumerate(rows):
@@ -110,7 +110,7 @@ def bars(title: str, rows: Sequence[PlotBar]) -> str:
 
 
 def _cut(name: str, fits: int) -> str:
-    """*name*, without its middle where it is too long."""
+    """Shorten *name* in the middle if it is too long."""
     if len(name) <= fits:
         return name
     half = max(fits // 2, 2)

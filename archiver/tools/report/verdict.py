@@ -1,7 +1,7 @@
-"""The verdict: what became of a crawl, in a few lines that a person acts on. A value made of crawl.db alone.
+"""The verdict: the result of a crawl in a few lines, each with the next command. Read from crawl.db alone.
 
 The end of a run, `status` and `report` show the same value, so they cannot disagree. Each finding says what happened,
-to what, and which command goes on from there. Names from the network are made harmless when they become words.
+to what, and which command to run next. Names from the network are made harmless in messages.
 """
 
 import sqlite3
@@ -22,50 +22,50 @@ from archiver.frontier.totals import SeedAccount
 from archiver.humanize import printable
 from archiver.model import OUTSIDE
 
-LABEL = 10  # columns before the words
-NARROWEST = 40  # columns for the words
-WIDTH = 100  # columns where nothing else is known: files and pipes
+LABEL = 10  # columns before the message
+NARROWEST = 40  # columns for the message
+WIDTH = 100  # columns if unknown: files and pipes
 LONGEST_EXAMPLE = 60  # characters
-MAX_SEEDS = 5  # named; the table of seeds has them all
+MAX_SEEDS = 5  # shown; the table of seeds has all
 MAX_HOSTS, MAX_SCRIPTED = 5, 3
-MAX_HELD, MOST_HELD = 5, 1000  # patterns: in words, in JSON
+MAX_HELD, MOST_HELD = 5, 1000  # patterns in text, and in JSON
 MAX_AGAIN = 3  # seeds named in one command …
 LONGEST_AGAIN = 300  # … and their characters
-GENTLE = "--rate 1/5"  # one request in 5 seconds, for a site that refused us
+GENTLE = "--rate 1/5"  # one request per 5 seconds, for a site that blocked us
 
-BOLD, RED, CYAN, DIM = "1", "1;31", "36", "2"  # as terminals have them
+BOLD, RED, CYAN, DIM = "1", "1;31", "36", "2"  # ANSI codes
 _GOOD = range(200, 400)
 _NAMES = {401: "login required", 403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests"}
 
 
 @dataclass(frozen=True, slots=True)
 class StatusCounts:
-    """URLs of one kind, by what came of them."""
+    """The URLs of one kind, by their last response."""
 
-    by_status: tuple[tuple[int, int], ...] = ()  # (status of the last answer, URLs)
-    blocked: tuple[tuple[int, int], ...] = ()  # of these, challenge and block pages
+    by_status: tuple[tuple[int, int], ...] = ()  # (last status, URLs)
+    blocked: tuple[tuple[int, int], ...] = ()  # challenge and block pages among them
     unanswered: tuple[tuple[str, int], ...] = ()  # (failure, URLs)
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of URLs."""
         return sum(count for _, count in (*self.by_status, *self.unanswered))
 
     @property
     def bad(self) -> int:
-        """Those that gave no usable answer: errors, challenges, and no answer at all."""
+        """The number without a usable response: errors, challenges, and no response."""
         return self.total - sum(count for status, count in self._answered() if status < 400)
 
-    def words(self, noun: str, nouns: str) -> str:
-        """`554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
-        told = humanize.count(self.total, noun, nouns)
+    def format(self, noun: str, nouns: str) -> str:
+        """Format as `554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
+        total = humanize.count(self.total, noun, nouns)
         parts = [*self._answers()]
         if self.unanswered:
-            parts.append(f"{sum(count for _, count in self.unanswered)} no answer ({_listed(self.unanswered)})")
-        return f"{told}: {', '.join(parts)}" if parts else told
+            parts.append(f"{sum(count for _, count in self.unanswered)} no response ({_listed(self.unanswered)})")
+        return f"{total}: {', '.join(parts)}" if parts else total
 
     def _answered(self) -> list[tuple[int, int]]:
-        """The answers that are not known as challenges, by status."""
+        """The statuses of responses that are no known challenges."""
         blocked = dict(self.blocked)
         left = ((status, count - blocked.get(status, 0)) for status, count in self.by_status)
         return [(status, count) for status, count in left if count > 0]
@@ -82,11 +82,12 @@ class StatusCounts:
             count = sum(count for _, count in self.blocked)
             yield f"{humanize.count(count, 'challenge or block page')} ({_listed(self.blocked)})"
         for name, statuses in sorted(classes.items(), key=lambda item: (-item[1].total(), item[0])):
-            plural = "s" if name.endswith(("error", "answer")) and statuses.total() > 1 else ""
-            yield f"{statuses.total()} {name}{plural} ({_listed(sorted(statuses.items()))})"
+            ending = "s" if name.endswith("error") else "es" if name.endswith("status") else ""
+            noun = name + (ending if statuses.total() > 1 else "")
+            yield f"{statuses.total()} {noun} ({_listed(sorted(statuses.items()))})"
 
     def as_json(self) -> dict[str, Any]:
-        """The counts as JSON has them."""
+        """Return the counts as JSON data."""
         return {
             "total": self.total,
             "bad": self.bad,
@@ -101,52 +102,52 @@ NOTHING = StatusCounts()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a person should know, and the command that goes on from there."""
+    """One message for the user, and the command to run next."""
 
-    about: str
-    words: str
-    command: str = ""  # with DIR for the directory
-    meaning: str = ""  # of the command
-    trouble: bool = False  # `--strict` ends with code 8 because of it
+    topic: str
+    message: str
+    command: str = ""  # DIR is a placeholder for the directory
+    meaning: str = ""  # what the command does
+    trouble: bool = False  # `--strict` exits with code 8
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a crawl."""
+    """The result of a crawl."""
 
     pages: StatusCounts = NOTHING
     requisites: StatusCounts = NOTHING
     waiting: int = 0
     forbidden: int = 0  # by robots.txt
     forbidden_example: str = ""
-    seeds: tuple[SeedAccount, ...] = ()  # in trouble
-    astray: tuple[tuple[str, str, str], ...] = ()  # (seed, where it redirects to, why that is not usable)
+    seeds: tuple[SeedAccount, ...] = ()  # with problems
+    redirected: tuple[tuple[str, str, str], ...] = ()  # (seed, redirect target, why that is not usable)
     hosts: tuple[RefusingHost, ...] = ()
     missing: Examples = outcomes.NONE
-    left_out: Examples = outcomes.NONE  # guesses
-    scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts) that names next to no links
+    left_out: Examples = outcomes.NONE  # speculative URLs
+    scripted: tuple[tuple[str, int], ...] = ()  # (seed, scripts): seeds with hardly any links
     held: tuple[HeldPattern, ...] = ()
     run: RunRow | None = None  # the last one
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All that is to be said, the counts first."""
+        """All findings, counts first."""
         return tuple(_findings(self))
 
     @property
     def paused(self) -> bool:
-        """Whether URLs wait because a host refuses us; the finding about it says how to go on."""
+        """True if URLs wait because a host blocks us; the finding about it says what to do."""
         return any(host.paused for host in self.hosts)
 
     @property
     def trouble(self) -> bool:
-        """Whether `--strict` has something to complain about."""
+        """True if `--strict` exits with code 8."""
         return any(finding.trouble for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class FindingStyle:
-    """How findings are shown: what stands for DIR in commands, how many columns there are, and what is left out."""
+    """How to show findings: the text for DIR in commands, the width, and the topics left out."""
 
     directory: str = "DIR"
     width: int = WIDTH
@@ -158,8 +159,8 @@ PLAIN = FindingStyle()
 NO_VERDICT = Verdict()
 
 
-def gathered(db: sqlite3.Connection, seeds: Iterable[SeedAccount]) -> Verdict:
-    """Return the verdict on the crawl behind *db*, whose *seeds* are known already."""
+def read_verdict(db: sqlite3.Connection, seeds: Iterable[SeedAccount]) -> Verdict:
+    """Return the verdict on the crawl in *db*, with its *seeds*."""
     groups, blocked = list(outcomes.groups(db)), outcomes.blocked(db)
     forbidden = sum(each.urls for each in groups if each.failure == "robots" and each.state == "excluded")
     return Verdict(
@@ -168,8 +169,8 @@ def gathered(db: sqlite3.Connection, seeds: Iterable[SeedAccount]) -> Verdict:
         waiting=sum(each.urls for each in groups if each.state == "waiting" and each.kind != "rules"),
         forbidden=forbidden,
         forbidden_example=outcomes.example(db, "robots") if forbidden else "",
-        seeds=tuple(seed for seed in seeds if seed_trouble(seed)),
-        astray=tuple(outcomes.lost_redirects(db)),
+        seeds=tuple(seed for seed in seeds if seed_problem(seed)),
+        redirected=tuple(outcomes.lost_redirects(db)),
         hosts=tuple(outcomes.refusing(db)),
         missing=outcomes.missing(db),
         left_out=outcomes.left_out(db),
@@ -197,7 +198,7 @@ def _class(status: int) -> str:
         return "redirect"
     if status in _NAMES:
         return _NAMES[status]
-    return "client error" if 400 <= status < 500 else "server error" if 500 <= status < 600 else "odd answer"
+    return "client error" if 400 <= status < 500 else "server error" if 500 <= status < 600 else "unusual status"
 
 
 def _listed(counts: Iterable[tuple[object, int]]) -> str:
@@ -206,43 +207,45 @@ def _listed(counts: Iterable[tuple[object, int]]) -> str:
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:
     pages = verdict.pages
-    which = ("archiver urls DIR --status 4xx,5xx --why", "which, and why") if pages.bad else ("", "")
+    which = ("archiver urls DIR --status 4xx,5xx --why", "which URLs, and why") if pages.bad else ("", "")
     if pages.bad == sum(count for _, count in pages.blocked):  # the finding about its site says how to go on
         which = "", ""
     if pages.unanswered and pages.bad == sum(count for _, count in pages.unanswered):
-        which = "archiver retry DIR && archiver resume DIR", "try again what did not answer"
-    yield Finding("pages", pages.words("page", "pages"), *which, trouble=bool(pages.bad))
+        which = "archiver retry DIR && archiver resume DIR", "retry what did not respond"
+    yield Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
     yield from _requisites(verdict)
     yield from _seeds(verdict.seeds)
-    for seed, target, why in verdict.astray[:MAX_SEEDS]:
+    for seed, target, why in verdict.redirected[:MAX_SEEDS]:
         yield Finding("seeds", f"{printable(seed)} redirects to {printable(target)}: {printable(why)}", trouble=True)
     yield from _hosts(verdict)
     if verdict.forbidden:
         such = f", such as {short(verdict.forbidden_example)}"
         words = f"{humanize.count(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
-        yield Finding("robots", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
+        yield Finding("robots", words, "archiver urls DIR --state excluded --why", "which URLs, and by which rule")
     if verdict.left_out.count:
-        such = f"such as {short(verdict.left_out.first[0][0])}: most of those asked for before were not there"
-        words = f"{humanize.count(verdict.left_out.count, 'URL', 'URLs')} that only scripts name left out, {such}"
-        yield Finding("guesses", words, "archiver urls DIR --state excluded --why", "which, and by which rule")
+        such = f"such as {short(verdict.left_out.first[0][0])}, because most earlier ones did not exist"
+        one, several = "URL named only in scripts was", "URLs named only in scripts were"
+        words = f"{humanize.count(verdict.left_out.count, one, several)} skipped, {such}"
+        yield Finding("skipped", words, "archiver urls DIR --state excluded --why", "which URLs, and by which rule")
     for seed, scripts in verdict.scripted[:MAX_SCRIPTED]:
-        words = f"{printable(seed)} names {humanize.count(scripts, 'script', 'scripts')} and next to no links"
-        meaning = "see whether the archive shows what the site shows"
-        yield Finding("scripts", f"{words}; scripts may fill this site", "archiver replay DIR", meaning)
+        words = f"{printable(seed)} has {humanize.count(scripts, 'script')} and hardly any links"
+        meaning = "check that replay shows the whole site"
+        yield Finding("scripts", f"{words}; scripts may build its pages", "archiver replay DIR", meaning)
     yield from _held(verdict.held)
     if verdict.waiting and verdict.run is not None and verdict.run.ended and not verdict.paused:
-        yield Finding("waiting", humanize.count(verdict.waiting, "URL waits", "URLs wait"), go_on(verdict.run), "go on")
+        message = humanize.count(verdict.waiting, "URL is waiting", "URLs are waiting")
+        yield Finding("waiting", message, resume_command(verdict.run), "continue")
 
 
-def go_on(run: RunRow | None) -> str:
-    """Return the command that goes on after *run*; without the limit that ended it."""
+def resume_command(run: RunRow | None) -> str:
+    """Return the command that continues after *run*, without the limit that ended it."""
     limit = run.reason.split(" ", 1)[0] if run is not None else ""
     named = limit.startswith("--max-") and not limit.startswith("--max-time")
     return f"archiver resume DIR {limit} 0" if named else "archiver resume DIR"
 
 
 def ending(run: RunRow | None) -> str:
-    """Say why *run*, which is over, ended; empty where that is not known."""
+    """Return why the finished *run* ended; empty if unknown."""
     if run is None:
         return ""
     return run.reason if run.ended else "the process was killed or the machine stopped"
@@ -252,14 +255,14 @@ def _requisites(verdict: Verdict) -> Iterator[Finding]:
     counts, missing = verdict.requisites, verdict.missing
     if not counts.total and not missing.count:
         return
-    words = counts.words("image, style or script", "images, styles and scripts")
+    words = counts.format("image, style or script", "images, styles and scripts")
     if not missing.count:
         yield Finding("requisites", words)
         return
     url, why = missing.first[0]
     more = f" and {missing.count - 1} more" if missing.count > 1 else ""
     words += f"; missing: {short(url)} ({printable(why)}){more}"
-    yield Finding("requisites", words, "archiver urls DIR --missing --why", "all that is missing")
+    yield Finding("requisites", words, "archiver urls DIR --missing --why", "all missing ones")
 
 
 def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
@@ -270,10 +273,10 @@ def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
     for number, seed in enumerate(sorted(seeds, key=lambda seed: not seed_failed(seed))[:MAX_SEEDS], 1):
         last = number == min(len(failed), MAX_SEEDS)
         command = f"archiver retry DIR {again}".rstrip() + " && archiver resume DIR" if last else ""
-        words = f"{printable(seed.url)} {seed_trouble(seed)}"
-        yield Finding("seeds", words, command, "try again" if last else "", trouble=seed_failed(seed))
+        words = f"{printable(seed.url)} {seed_problem(seed)}"
+        yield Finding("seeds", words, command, "retry" if last else "", trouble=seed_failed(seed))
     if len(seeds) > MAX_SEEDS:
-        yield Finding("seeds", f"and {len(seeds) - MAX_SEEDS} more; reports/seeds.tsv has them all")
+        yield Finding("seeds", f"and {len(seeds) - MAX_SEEDS} more; reports/seeds.tsv lists all")
 
 
 def _hosts(verdict: Verdict) -> Iterator[Finding]:
@@ -281,48 +284,48 @@ def _hosts(verdict: Verdict) -> Iterator[Finding]:
         refused = _listed(host.statuses)
         by = f"; {printable(host.sign)}" if host.sign not in {"", UNMARKED} else ""
         share = f"({refused} on {host.refused} of the last {host.answers}{by})"
-        words = f"{printable(host.key)} began to refuse us at {datetime.fromtimestamp(host.since, UTC):%H:%M} UTC"
-        words += f" after {humanize.count(host.pages, 'page', 'pages')} {share}" if host.pages else f" at once {share}"
+        words = f"{printable(host.key)} started to block us at {datetime.fromtimestamp(host.since, UTC):%H:%M} UTC"
+        words += f" after {humanize.count(host.pages, 'page')} {share}" if host.pages else f" immediately {share}"
         command = f"archiver retry DIR --blocked && archiver resume DIR {GENTLE}"
         if host.paused:
-            words += f"; it is paused, and {humanize.count(host.waiting, 'URL waits', 'URLs wait')}"
-        yield Finding("blocked", words, command, "try again later, gently", trouble=True)
+            words += f"; it is paused with {humanize.count(host.waiting, 'URL')} waiting"
+        yield Finding("blocked", words, command, "retry later, slowly", trouble=True)
     if len(verdict.hosts) > MAX_HOSTS:
         yield Finding("blocked", f"and {len(verdict.hosts) - MAX_HOSTS} more hosts", trouble=True)
 
 
 def short(url: str) -> str:
-    """*url* as an example of many: its beginning and its end."""
+    """Shorten *url* in the middle."""
     whole = printable(url, 2 * len(url) + LONGEST_EXAMPLE)
     half = LONGEST_EXAMPLE // 2
     return whole if len(whole) <= LONGEST_EXAMPLE else f"{whole[: half - 1]}…{whole[-half:]}"
 
 
 def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
-    """Each pattern that looks endless, what waits behind it, and the command that fetches it."""
+    """Yield each pattern that looks endless, with its number of held URLs and the command that fetches them."""
     for each in patterns[:MAX_HELD]:
-        more = f" (and {humanize.count(each.beyond, 'link', 'links')} that are only counted)" if each.beyond else ""
+        more = f" (plus {humanize.count(each.beyond, 'link')} not queued)" if each.beyond else ""
         behind = humanize.count(each.urls, "URL is", "URLs are")
         words = f"{behind} held{more}: {short(each.pattern)} looks endless ({printable(each.rule)})"
         words += f", such as {short(each.example)}"
         yield Finding("held", words, f"{command_for(each)} && archiver resume DIR", "fetch them", trouble=True)
     if len(patterns) > MAX_HELD:
-        left = f"and {humanize.count(len(patterns) - MAX_HELD, 'more pattern', 'more patterns')}"
+        left = f"and {humanize.count(len(patterns) - MAX_HELD, 'more pattern')}"
         yield Finding("held", left, f"{command_for()} && archiver resume DIR", "fetch all", trouble=True)
 
 
 def seed_failed(seed: SeedAccount) -> bool:
-    """Whether *seed* gave no usable answer and no other try is under way."""
+    """Return whether *seed* has no usable response and no retry is due."""
     return seed.state in {"failed", "excluded"} or (seed.state == "archived" and not is_good(seed.status))
 
 
 def is_good(status: int) -> bool:
-    """Whether *status* is one of a usable answer; 0 is an answer without a status line."""
+    """Return whether *status* is usable; 0 is a response without a status line."""
     return status in _GOOD or status == 0
 
 
-def seed_trouble(seed: SeedAccount) -> str:
-    """What a person should know about a seed that did not bring what was hoped; empty where it did."""
+def seed_problem(seed: SeedAccount) -> str:
+    """Return what is wrong with a seed; empty if nothing is."""
     if seed.state == "failed":
         return f"failed: {_why(seed)}"
     if seed.state == "excluded":
@@ -330,64 +333,64 @@ def seed_trouble(seed: SeedAccount) -> str:
     if seed.refused:
         return f"redirects out of scope, to {printable(seed.refused)} ({printable(seed.rule)})"
     if seed.state == "archived" and seed.note.endswith(OUTSIDE):
-        return f"{printable(seed.note)}; of its links only those into the scope are followed"
+        return f"{printable(seed.note)}; only its in-scope links are followed"
     if seed.state == "archived" and not is_good(seed.status):
-        return f"answered with status {seed.status}"
+        return f"returned status {seed.status}"
     return ""
 
 
 def _why(seed: SeedAccount) -> str:
     reason = seed.failure or (f"status {seed.status}" if seed.status else "")
-    told = reason and seed.note.startswith(reason)  # a note may begin with the reason's own word
-    return printable(seed.note if told else ", ".join(filter(None, (reason, seed.note))))
+    repeated = reason and seed.note.startswith(reason)  # a note may begin with the reason's own word
+    return printable(seed.note if repeated else ", ".join(filter(None, (reason, seed.note))))
 
 
-def lines(verdict: Verdict, view: FindingStyle = PLAIN) -> Iterator[str]:
-    """The findings in words; a command stays on one line, so that it can be copied."""
+def lines(verdict: Verdict, style: FindingStyle = PLAIN) -> Iterator[str]:
+    """Yield the findings as text; each command is on one line, so that you can copy it."""
     before = ""
     for finding in verdict.findings:
-        if finding.about in view.without:
+        if finding.topic in style.without:
             continue
-        about = "verdict" if finding.about in {"pages", "requisites"} else finding.about
-        label = "" if about == before else about
-        before = about
+        topic = "verdict" if finding.topic in {"pages", "requisites"} else finding.topic
+        label = "" if topic == before else topic
+        before = topic
         for words in textwrap.wrap(
-            finding.words, max(view.width - LABEL, NARROWEST), break_long_words=False, break_on_hyphens=False
+            finding.message, max(style.width - LABEL, NARROWEST), break_long_words=False, break_on_hyphens=False
         ):
-            yield f"{_painted(f'{label:<{LABEL - 1}}', RED if finding.trouble else BOLD, view)} {words}"
+            yield f"{_colour(f'{label:<{LABEL - 1}}', RED if finding.trouble else BOLD, style)} {words}"
             label = ""
         if finding.command:
-            yield command(finding.command, finding.meaning, view)
+            yield command(finding.command, finding.meaning, style)
 
 
-def command(text: str, meaning: str, view: FindingStyle, label: str = "") -> str:
-    """The command *text*, and what it is for where there is room beside it."""
-    whole = " ".join(view.directory if word == "DIR" else word for word in text.split(" "))
+def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> str:
+    """Format the command *text*, with its meaning if there is room."""
+    whole = " ".join(style.directory if word == "DIR" else word for word in text.split(" "))
     beside = f"{whole}   # {meaning}"
-    note = beside[len(whole) :] if meaning and LABEL + len(beside) <= view.width else ""
-    about = _painted(f"{label:<{LABEL - 1}}", BOLD, view)
-    return f"{about} {_painted(whole, CYAN, view)}{_painted(note, DIM, view)}"
+    note = beside[len(whole) :] if meaning and LABEL + len(beside) <= style.width else ""
+    shown_label = _colour(f"{label:<{LABEL - 1}}", BOLD, style)
+    return f"{shown_label} {_colour(whole, CYAN, style)}{_colour(note, DIM, style)}"
 
 
-def _painted(text: str, colour: str, view: FindingStyle) -> str:
-    return f"\x1b[{colour}m{text}\x1b[0m" if view.colours and text.strip() else text
+def _colour(text: str, colour: str, style: FindingStyle) -> str:
+    return f"\x1b[{colour}m{text}\x1b[0m" if style.colours and text.strip() else text
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
-    """The verdict as JSON has it."""
+    """Return the verdict as JSON data."""
     return {
         "pages": verdict.pages.as_json(),
         "requisites": verdict.requisites.as_json(),
         "missing_requisites": verdict.missing.count,
         "forbidden_by_robots": verdict.forbidden,
-        "guesses_left_out": verdict.left_out.count,
+        "speculative_skipped": verdict.left_out.count,
         "waiting": verdict.waiting,
         "held": [{**asdict(each), "command": command_for(each)} for each in verdict.held[:MOST_HELD]],
         "trouble": verdict.trouble,
         "findings": [
             {
-                "about": each.about,
-                "words": each.words,
+                "topic": each.topic,
+                "message": each.message,
                 "command": each.command,
                 "trouble": each.trouble,
             }

@@ -1,7 +1,7 @@
-"""What there is to pack: finished WARC files, the lines that the index has for each, and logs.
+"""What can be packed: finished WARC files, their index lines, and logs.
 
-Everything that would make a package false is refused here, before a byte is written: a file that is not finished, an
-index that names what is not there or leaves out what is. Each refusal says what to do.
+Everything that would make a package wrong is refused here, before a byte is written: unfinished files, an index that
+names missing files, or one that lacks records. Each message says what to do.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,16 +19,16 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import OPEN, storage
 from archiver.tools.wacz.index import PackageIndex, WarcTotals
 
-NO_WARC = "it is no WARC file"
-ARRIVING = "its import was stopped, so not all of it is listed; the same import, once more, ends it"
+NO_WARC = "it is not a WARC file"
+UNFINISHED_IMPORT = "its import was interrupted, so the index lacks some of it; run the same import again"
 
-_IMPORTED = "imports"  # below it lies what else was in packages that were imported
+_IMPORTED = "imports"  # other files of imported packages are below it
 _LOGS = (".log", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
 class PackedWarc:
-    """One WARC file, and what the index says of it."""
+    """A WARC file, and its totals in the index."""
 
     path: Path
     size: int
@@ -38,52 +38,54 @@ class PackedWarc:
 
     @property
     def place(self) -> str:
-        """Where it lies in a package."""
+        """Its path in a package."""
         return f"archive/{self.path.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class PackContents:
-    """A collection as it is packed."""
+    """The parts of a collection that go into packages."""
 
     directory: Path
     warcs: tuple[PackedWarc, ...]  # by name
     indexes: tuple[Path, ...]
-    logs: tuple[tuple[str, Path], ...]  # the place in a package, and the file
-    left_out: tuple[tuple[str, str], ...] = ()  # names in archive/, and why each is
+    logs: tuple[tuple[str, Path], ...]  # path in the package, and file
+    left_out: tuple[tuple[str, str], ...] = ()  # names in archive/, and the reason for each
 
 
-def take_stock(directory: Path) -> PackContents:
-    """What can be packed of the collection in *directory*; `ConfigError` where it cannot be packed as it is."""
+def read_contents(directory: Path) -> PackContents:
+    """Return the parts of the collection in *directory*. Raises `ConfigError` if it cannot be packed as it is."""
     layout = Layout(directory)
-    anew = f"archiver index {quote(str(directory))}"
+    rebuild_index = f"archiver index {quote(str(directory))}"
     safe_paths.check_files(directory)
     if not layout.archive.is_dir():
-        raise ConfigError(f"{directory} holds no archive to pack: there is no archive/ in it")
+        raise ConfigError(f"{directory} has no archive to pack: it has no archive/")
     with storage(layout.archive):
         files = sorted(path for path in layout.archive.iterdir() if path.is_file())
     _refuse_unfinished(files, directory)
     paths = [path for path in files if path.name.endswith(WARC_ENDINGS)]
     if not paths:
-        raise ConfigError(f"{layout.archive} holds no WARC file: there is nothing to pack")
+        raise ConfigError(f"{layout.archive} has no WARC file to pack")
     for path in paths:
         _check_name(path)
     indexes = tuple(sorted(layout.indexes.glob("*.cdxj")))
     if not indexes:
-        raise ConfigError(f"{layout.indexes} holds no index of the archive; make it with: {anew}")
-    with PackageIndex(indexes, anew) as listing:
-        tallies = listing.tallies()
-    _refuse_strangers(tallies, {path.name for path in paths}, layout, anew)
-    arriving = _arriving(layout, tallies)
-    paths = [path for path in paths if path.name not in arriving]
+        raise ConfigError(f"{layout.indexes} has no index; make it with: {rebuild_index}")
+    with PackageIndex(indexes, rebuild_index) as index:
+        totals = index.totals()
+    _refuse_missing_files(totals, {path.name for path in paths}, layout, rebuild_index)
+    unfinished = _unfinished(layout, totals)
+    paths = [path for path in paths if path.name not in unfinished]
     if not paths:
-        raise ConfigError(f"{layout.archive} holds nothing but {min(arriving)}: {ARRIVING}")
+        raise ConfigError(f"{layout.archive} has only {min(unfinished)}: {UNFINISHED_IMPORT}")
     with storage(layout.archive):
-        warcs = tuple(_warc(path, tallies.get(path.name)) for path in paths)
+        warcs = tuple(_warc(path, totals.get(path.name)) for path in paths)
     for warc in warcs:
         if not warc.lines and _holds_captures(warc.path):
-            raise ConfigError(f"{warc.path}: the index lists nothing of what is in it; make it anew with: {anew}")
-    left_out = tuple((path.name, ARRIVING if path.name in arriving else NO_WARC) for path in files if path not in paths)
+            raise ConfigError(f"{warc.path}: the index has none of its records; rebuild it with: {rebuild_index}")
+    left_out = tuple(
+        (path.name, UNFINISHED_IMPORT if path.name in unfinished else NO_WARC) for path in files if path not in paths
+    )
     logs = dict(_logs(layout))
     logs |= dict(_logs_of_others(layout, logs))
     return PackContents(directory, warcs, indexes, tuple(logs.items()), left_out)
@@ -94,8 +96,8 @@ def _refuse_unfinished(files: Iterable[Path], directory: Path) -> None:
     if unfinished is not None:
         where = quote(str(directory))
         raise ConfigError(
-            f"{unfinished} is not finished: its crawl was cut off; go on with: archiver resume {where}, or have it "
-            f"finished as it is with: archiver rebuild {where}"
+            f"{unfinished} is not finished: its crawl was interrupted; continue it with: archiver resume {where}, or "
+            f"close the file with: archiver rebuild {where}"
         )
 
 
@@ -103,50 +105,50 @@ def _check_name(path: Path) -> None:
     try:
         path.name.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"{path}: its name is not UTF-8, as names in a WACZ file must be; give it another") from None
+        raise ConfigError(f"{path}: its name is not UTF-8, which WACZ requires; rename it") from None
     if not path.name.isprintable() or "\\" in path.name:
-        raise ConfigError(f"{path}: its name holds what names in a WACZ file may not; give it another")
+        raise ConfigError(f"{path}: its name has characters that WACZ does not allow; rename it")
 
 
-def _refuse_strangers(tallies: dict[str, WarcTotals], known: set[str], layout: Layout, anew: str) -> None:
-    strange = next((name for name in tallies if name not in known), None)
-    if strange is not None:
+def _refuse_missing_files(totals: dict[str, WarcTotals], known: set[str], layout: Layout, rebuild_index: str) -> None:
+    missing = next((name for name in totals if name not in known), None)
+    if missing is not None:
         raise ConfigError(
-            f"{layout.indexes} names {strange!r}, and there is no such WARC file in {layout.archive}; put it back, or "
-            f"make the index anew with: {anew}"
+            f"{layout.indexes} names {missing!r}, which is missing in {layout.archive}; restore it, or "
+            f"rebuild the index with: {rebuild_index}"
         )
 
 
-def _warc(path: Path, tally: WarcTotals | None) -> PackedWarc:
-    tally = tally or WarcTotals()
-    return PackedWarc(path, path.stat().st_size, tally.lines, tally.size, tally.revisits)
+def _warc(path: Path, total: WarcTotals | None) -> PackedWarc:
+    total = total or WarcTotals()
+    return PackedWarc(path, path.stat().st_size, total.lines, total.size, total.revisits)
 
 
 def _holds_captures(path: Path) -> bool:
-    """Whether an index made anew would list anything of it."""
+    """Return whether a new index would have a line for it."""
     with storage(path), path.open("rb") as file:
         return next(lines(file, path.name), None) is not None
 
 
-def _arriving(layout: Layout, tallies: dict[str, WarcTotals]) -> set[str]:
-    """The files whose import was stopped before the index listed all of them."""
+def _unfinished(layout: Layout, totals: dict[str, WarcTotals]) -> set[str]:
+    """Return the files whose import was interrupted before the index had all their records."""
     found: set[str] = set()
     try:
-        told = imported_files(layout)
-    except ArchiveError:  # `verify` tells of it
+        entries = imported_files(layout)
+    except ArchiveError:  # reported by `verify`
         return found
-    for each in told:
+    for each in entries:
         path = layout.archive / each.name
         if not each.indexed and path.is_file():
             with storage(path), path.open("rb") as file:
                 count = sum(1 for _ in lines(file, path.name))
-            if tallies.get(each.name, WarcTotals()).lines < count:
+            if totals.get(each.name, WarcTotals()).lines < count:
                 found.add(each.name)
     return found
 
 
 def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
-    """The logs of the crawl and of those before it, with names that stand in one folder."""
+    """Yield the logs of this crawl and of earlier ones, with names that are unique in one folder."""
     if layout.log.is_file():
         yield "logs/crawl.log", layout.log
     for earlier in reversed(rounds(layout)):
@@ -155,9 +157,9 @@ def _logs(layout: Layout) -> Iterable[tuple[str, Path]]:
 
 
 def _logs_of_others(layout: Layout, taken: Collection[str]) -> Iterable[tuple[str, Path]]:
-    """The logs of packages that were imported, with names that are not *taken*.
+    """Yield the logs of imported packages, with names that are not *taken*.
 
-    Only those that nobody takes for tables: a ragged JSON or CSV file would be a fault to the reference validator.
+    JSON and CSV files are left out: an irregular one would fail the reference validator.
     """
     names = {place.lower() for place in taken}
     for log in sorted((layout.directory / _IMPORTED).glob("*/logs/*")):

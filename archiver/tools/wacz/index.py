@@ -1,16 +1,14 @@
-"""The index of a collection, read in order from all its CDXJ files, and as a package has it.
+"""The index of a package, read in order from all CDXJ files of a collection.
 
-Few lines stand in a plain `index.cdx`, which replayweb.page loads whole. Many are a ZipNum index: `index.cdx.gz`, gzip
-members of some thousand lines, and `index.idx` with the first key of each, so that a look-up reads one or two of them.
-Nothing is kept in memory but a block. Readers look a key up (`holdings.lines`); here every line is read, and one
-that is false refuses the whole, for it would be handed on.
+A small index is a plain `index.cdx`, which replayweb.page loads as a whole. A large one is a ZipNum index:
+`index.cdx.gz` with gzip members of some thousand lines, and `index.idx` with the first key of each, so a look-up reads
+one or two members. One block is in memory at a time. All lines are checked, and a wrong one refuses the whole index,
+because the package would spread it.
 
-The milliseconds of captures, which the index of a collection leaves out, for the index of a package.
-
-replayweb.page looks for the capture that a revisit names at its exact date or after it. Where the index knows the
-second only, the capture itself seems to be before that date, and a later one of the same URL would be shown in its
-place: another version, or a revisit that was looked at before. So where there are several captures of a URL, the lines
-of those that are no revisits have the milliseconds of their records; CDXJ 0.1.0 allows both forms.
+Captures get milliseconds, which the index of a collection leaves out. replayweb.page looks for the capture that a
+revisit names at its exact date or later. With whole seconds the right capture seems to be earlier, and a later one of
+the same URL would be shown. So where a URL has several captures, the lines that are not revisits get the milliseconds
+of their records. CDXJ 0.1.0 allows both forms.
 """
 
 import heapq
@@ -32,19 +30,19 @@ from archiver.storage import storage
 from archiver.warc.cdxj import LONGEST_LINE, is_revisit, parse_line, timestamp14
 from archiver.warc.records import parse_date
 
-MOST = 10_000  # captures of one URL that are held in memory; the lines of one that has more stay as they are
+MAX_CAPTURES = 10_000  # captures of one URL in memory; with more, the lines stay as they are
 
 _REVISIT = re.compile(rb'"mime": ?"warc/revisit"')
 _SECOND = 14  # digits
 
 
-def with_moments(lines: Iterable[bytes], folder: Path, names: Collection[str]) -> Iterator[bytes]:
-    """The sorted *lines*, sorted still, those that name one of the WARC files *names* in *folder* with milliseconds."""
+def with_milliseconds(lines: Iterable[bytes], folder: Path, names: Collection[str]) -> Iterator[bytes]:
+    """Yield the sorted *lines*, with milliseconds for the WARC files *names* in *folder*; still sorted."""
     for _, group in groupby(lines, _key):
         of_key = iter(group)
-        held = list(islice(of_key, MOST + 1))
-        if 1 < len(held) <= MOST:
-            held = sorted(_exact(line, folder, names) if _is_stored(line) else line for line in held)
+        held = list(islice(of_key, MAX_CAPTURES + 1))
+        if 1 < len(held) <= MAX_CAPTURES:
+            held = sorted(_with_milliseconds(line, folder, names) if _is_stored(line) else line for line in held)
         yield from held
         yield from of_key
 
@@ -54,12 +52,12 @@ def _key(line: bytes) -> bytes:
 
 
 def _is_stored(line: bytes) -> bool:
-    """Whether *line* is that of a payload, and not of a revisit."""
+    """Return whether *line* is not a revisit."""
     return _REVISIT.search(line) is None
 
 
-def _exact(line: bytes, folder: Path, names: Collection[str]) -> bytes:
-    """*line* with milliseconds, if it has none and the record says them; what cannot be read stays as it is."""
+def _with_milliseconds(line: bytes, folder: Path, names: Collection[str]) -> bytes:
+    """Return *line* with milliseconds if the record has them; unreadable records leave it unchanged."""
     entry = parse_line(line)
     if entry is None or entry.filename not in names or len(entry.timestamp) != _SECOND:
         return line
@@ -75,33 +73,33 @@ def _exact(line: bytes, folder: Path, names: Collection[str]) -> bytes:
 
 
 BLOCK = 3000  # lines
-PLAIN = 10_000  # lines up to which an index is one plain file
+PLAIN = 10_000  # lines in the largest plain index
 INDEX, BLOCKS, KEYS = "indexes/index.cdx", "indexes/index.cdx.gz", "indexes/index.idx"
 
-_STRETCH = 4 * BLOCK  # lines of a block at most, where no good place to end it comes
-_HEADERS = (b"!", b" CDX ")  # how lines begin that are no entries
-_BEFORE_SLASH = re.compile(rb"[ -.]")  # characters that are sorted before it
+_LONGEST_BLOCK = 4 * BLOCK  # largest number of lines in a block without a good place to end
+_HEADERS = (b"!", b" CDX ")  # the starts of lines that are not entries
+_BEFORE_SLASH = re.compile(rb"[ -.]")  # characters that sort before it
 _FILENAME = re.compile(rb'"filename": ?"([^"\\]{1,500})"\}\s*\Z')
 
 
 @dataclass(slots=True)
 class WarcTotals:
-    """What an index has of one WARC file."""
+    """The totals of one WARC file in an index."""
 
     lines: int = 0
-    size: int = 0  # bytes of these lines
+    size: int = 0  # bytes of its lines
     revisits: int = 0
 
 
 class PackageIndex:
-    """The lines of all *paths* together, sorted, each once; read any number of times while it is open."""
+    """The merged lines of all *paths*, sorted and without repetition, while it is open."""
 
-    def __init__(self, paths: Sequence[Path], anew: str = "archiver index DIR") -> None:
+    def __init__(self, paths: Sequence[Path], rebuild_command: str = "archiver index DIR") -> None:
         self._paths = paths
-        self._anew = anew  # the command that makes the index anew
+        self._rebuild_command = rebuild_command  # the command that rebuilds the index
         self._stack = ExitStack()
         self._files: list[BinaryIO] = []
-        self.given = 0  # lines, by `of`
+        self.lines_returned = 0  # lines returned by `of`
 
     def __enter__(self) -> Self:
         for path in self._paths:
@@ -114,26 +112,26 @@ class PackageIndex:
     ) -> None:
         self._stack.close()
 
-    def tallies(self) -> dict[str, WarcTotals]:
-        """What there is of each WARC file, by its name. Every line is looked at: `ConfigError` where one is false."""
-        tallies: dict[str, WarcTotals] = {}
+    def totals(self) -> dict[str, WarcTotals]:
+        """Return the totals per WARC file. Checks every line and raises `ConfigError` for a wrong one."""
+        totals: dict[str, WarcTotals] = {}
         last = b""
         for line in self._lines():
             if line < last:
-                raise self._false("is not sorted")
+                raise self._error("is not sorted")
             last = line
             entry = parse_line(line)
             if entry is None:
-                raise self._false(f"has a line that is none of CDXJ: {line[:80]!r}")
-            tally = tallies.setdefault(entry.filename, WarcTotals())
-            tally.lines += 1
-            tally.size += len(line)
-            tally.revisits += is_revisit(entry)
-        return tallies
+                raise self._error(f"has a line that is not CDXJ: {line[:80]!r}")
+            total = totals.setdefault(entry.filename, WarcTotals())
+            total.lines += 1
+            total.size += len(line)
+            total.revisits += is_revisit(entry)
+        return totals
 
     def of(self, names: Collection[str], folder: Path | None = None) -> Iterator[bytes]:
-        """The lines that name one of the WARC files *names*; with *folder*, where those lie, with their moments."""
-        lines = self._lines() if folder is None else with_moments(self._lines(), folder, names)
+        """Yield the lines of the WARC files *names*; with *folder*, where they are, with milliseconds."""
+        lines = self._lines() if folder is None else with_milliseconds(self._lines(), folder, names)
         for line in lines:
             plain = _FILENAME.search(line)
             if plain:
@@ -142,11 +140,11 @@ class PackageIndex:
                 entry = parse_line(line)
                 name = entry.filename if entry is not None else ""
             if name in names:
-                self.given += 1
+                self.lines_returned += 1
                 yield line
 
     def _lines(self) -> Iterator[bytes]:
-        """Every entry once, whole, with a line end."""
+        """Yield each entry once, with a line end."""
         last = b""
         sources = [self._entries(path, file) for path, file in zip(self._paths, self._files, strict=True)]
         for line in heapq.merge(*sources):
@@ -159,30 +157,30 @@ class PackageIndex:
             file.seek(0)
             while line := file.readline(LONGEST_LINE):
                 if len(line) == LONGEST_LINE:
-                    raise self._false(f"has a line of more than {LONGEST_LINE} bytes")
+                    raise self._error(f"has a line of more than {LONGEST_LINE} bytes")
                 if line.strip() and not line.startswith(_HEADERS):
                     yield line.rstrip(b"\r\n") + b"\n"
 
-    def _false(self, what: str) -> ConfigError:
+    def _error(self, problem: str) -> ConfigError:
         folder = self._paths[0].parent
-        return ConfigError(f"the index in {folder} {what}; make it anew with: {self._anew}")
+        return ConfigError(f"the index in {folder} {problem}; rebuild it with: {self._rebuild_command}")
 
 
 class ZipNumBlocks:
-    """A ZipNum index on its way: *write* gets its compressed blocks, `keys` is what stands in the file of keys."""
+    """Writes a ZipNum index: *write* gets the compressed blocks, `keys` has the lines of the key file."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
         self._offset = 0
         self._held: list[bytes] = []
-        self._known: set[bytes] = set()  # keys of the block
+        self._known: set[bytes] = set()  # of the current block
         self.keys = [b'!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}\n']
 
-    def take(self, lines: Iterable[bytes]) -> None:
-        """Take all *lines*, which are sorted."""
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Add all *lines*, which are sorted."""
         for line in lines:
             key = line.partition(b" ")[0]
-            if len(self._held) >= BLOCK and (may_begin(self._known, key) or len(self._held) >= _STRETCH):
+            if len(self._held) >= BLOCK and (may_begin(self._known, key) or len(self._held) >= _LONGEST_BLOCK):
                 self._end()
             self._held.append(line)
             self._known.add(key)
@@ -201,9 +199,9 @@ class ZipNumBlocks:
 
 
 def may_begin(known: Collection[bytes], key: bytes) -> bool:
-    """Whether *key* may be the first of a block that follows one with the keys *known*.
+    """Return whether *key* may be the first of a block after one with the keys *known*.
 
-    replayweb.page looks for `/a/` with a slash at the end, where the key is `/a`, and then only in the block that
-    begins last before it: neither `/a` once more nor what stands between the two, `/a-b`, may begin a block.
+    replayweb.page looks up `/a/` with its slash, although the key is `/a`, and only in the last block that begins
+    before it. So neither another `/a` nor a key between the two, such as `/a-b`, may begin a block.
     """
     return key not in known and not any(key[: found.start()] in known for found in _BEFORE_SLASH.finditer(key))

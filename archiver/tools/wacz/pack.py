@@ -1,17 +1,12 @@
-"""A collection becomes one WACZ file, or several: one pass over each WARC file, in constant memory.
+"""Pack a collection into one WACZ file or several: one pass over each WARC file, in constant memory.
 
-A WARC file is copied as it is read: what the copy gets is read for its pages and hashed on the way. Packages are
-written as drafts and get their names when all of them are on disk: each appears whole or not at all. What fails takes
-its drafts with it; what is killed leaves drafts that the next one replaces.
+A WARC file is copied as it is read: its pages are found and its hash is computed on the way. Packages are written as
+drafts, which get their names when all of them are on disk, so each appears complete or not at all. A failed run removes
+its drafts; those of a killed run are replaced by the next.
 
-What goes into which package, where a collection is packed into several: by the sizes that are known beforehand.
-
-WARC files stay whole and in order. Pure.
-
-Packages that belong together: the JSON file by which replayweb.page opens them as one, and what each says of others.
-
-A page may have come again unchanged, and then only a revisit of it is stored; what it refers to can lie in another
-package. replayweb.page looks for it in those that a package names as required.
+With a size limit, WARC files are split between packages by their known sizes, in order and never cut. A JSON file opens
+the packages as one in replayweb.page. A revisit may refer to a record in another package, so each package names the
+others as required.
 """
 
 import json
@@ -26,29 +21,28 @@ from urllib.parse import quote
 from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import DRAFT, replace_file, storage, sync_folder
 from archiver.tools.wacz import index
-from archiver.tools.wacz import pages as rows
 from archiver.tools.wacz.contents import PackContents, PackedWarc
 from archiver.tools.wacz.index import PackageIndex, ZipNumBlocks
-from archiver.tools.wacz.pages import DocumentReader, Finder, PageLists, moment
+from archiver.tools.wacz.pages import EXTRA_PAGES_FILE, PAGES_FILE, DocumentReader, PageFinder, PageLists, format_date
 from archiver.tools.wacz.zip import PackageWriter, Sign, ZipMember
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
 from archiver.warc.warcinfo import ForgedRecords
 
-ROOM = 256 << 10  # bytes for what describes a package
-ROOM_EACH = 2 << 10  # and for each WARC file in it
-PAGES = 10  # a part of so many of a WARC file is left for its pages; most need a third of it
+ROOM = 256 << 10  # bytes for the description of a package
+ROOM_EACH = 2 << 10  # bytes per WARC file in it
+PAGES = 10  # a tenth of a WARC file's size is reserved for its pages; most need a third of that
 
 
-def shares(warcs: Sequence[PackedWarc], limit: int, beside: int) -> list[tuple[PackedWarc, ...]]:
-    """The WARC files of each package; only where one alone is too large a package is larger than *limit* bytes.
+def split_warcs(warcs: Sequence[PackedWarc], limit: int, beside: int) -> list[tuple[PackedWarc, ...]]:
+    """Return the WARC files per package. A package is larger than *limit* bytes only if it has one large WARC file.
 
-    *beside* is what else goes into the first one.
+    *beside* is the size of everything else in the first package.
     """
     found: list[list[PackedWarc]] = [[]]
     taken = beside
     for warc in warcs:
-        wanted = needed((warc,)) + warc.size // PAGES
+        wanted = size_of((warc,)) + warc.size // PAGES
         if found[-1] and ROOM + taken + wanted > limit:
             found.append([])
             taken = 0
@@ -57,23 +51,23 @@ def shares(warcs: Sequence[PackedWarc], limit: int, beside: int) -> list[tuple[P
     return [tuple(share) for share in found]
 
 
-def needed(warcs: Sequence[PackedWarc]) -> int:
-    """Bytes for *warcs* and their index; of a line of the index less than half is left when it is compressed."""
+def size_of(warcs: Sequence[PackedWarc]) -> int:
+    """Return the bytes for *warcs* and their index, which compresses to less than half."""
     return sum(warc.size + warc.line_bytes // 2 + ROOM_EACH for warc in warcs)
 
 
 @dataclass(frozen=True, slots=True)
 class PackagePart:
-    """One of the packages."""
+    """One of several packages."""
 
     name: str  # of its file
     digest: str  # of all its bytes
     size: int
 
 
-def described(parts: Sequence[PackagePart], title: str, created: str, software: str) -> bytes:
-    """The JSON file for *parts*, which lie beside it."""
-    said = {
+def describe_parts(parts: Sequence[PackagePart], title: str, created: str, software: str) -> bytes:
+    """Return the JSON file that describes *parts*, which are in the same folder."""
+    description = {
         "profile": "multi-wacz-package",
         "title": title,
         "created": created,
@@ -82,109 +76,109 @@ def described(parts: Sequence[PackagePart], title: str, created: str, software: 
             {"name": part.name, "path": quote(part.name), "hash": part.digest, "bytes": part.size} for part in parts
         ],
     }
-    return json.dumps(said, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+    return json.dumps(description, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def related(before: Sequence[PackagePart], names: Sequence[str], number: int) -> dict[str, Any]:
-    """What the package *number* of *names* says of the others; of those *before* it the hash is known."""
+def describe_relation(before: Sequence[PackagePart], names: Sequence[str], number: int) -> dict[str, Any]:
+    """Return what package *number* of *names* says about the others; the hashes of those *before* it are known."""
     others = [{"filename": part.name, "hash": part.digest} for part in before]
     others += [{"filename": name} for name in names[number + 1 :]]
     return {"relation": {"requires": others}}
 
 
-MOST_DAMAGE = 20  # places that are named; `verify` names them all
+MOST_DAMAGE = 20  # places reported; `verify` reports all
 
 _PIECE = 1 << 20
-_TELL = 1 << 20  # bytes between two signs of life
+_REPORT_STEP = 1 << 20  # bytes between two progress reports
 
 
 @dataclass(frozen=True, slots=True)
 class PackOptions:
-    """What is to be made of a collection."""
+    """The options of `pack`."""
 
-    output: Path  # NAME.wacz; of several packages: NAME-001.wacz …, and NAME.json
+    output: Path  # NAME.wacz; with several packages NAME-001.wacz … and NAME.json
     software: str
     created: str  # RFC 3339
     title: str
     description: str = ""
     text: bool = True
-    split: int | None = None  # bytes that a package may have
+    split: int | None = None  # maximum size of a package in bytes
     sign: Sign | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PackProgress:
-    """How far it is."""
+    """The progress of `pack`."""
 
     done: int  # bytes of WARC files
     total: int
-    file: int  # that is being packed
+    file: int  # number of the current file
     files: int
-    listing: bool = False  # whether the index and the lists of pages are written now
+    listing: bool = False  # writing the index and the page lists
 
 
 @dataclass(frozen=True, slots=True)
 class PackResult:
-    """One package that was made."""
+    """One package that was written."""
 
     path: Path
     size: int
     warcs: int
-    captures: int  # lines of its index
+    captures: int  # lines in its index
     seeds: int
-    pages: int  # besides the seeds
+    pages: int  # without the seeds
     without_text: int
-    damage: tuple[str, ...]  # what is not whole in its WARC files
+    damage: tuple[str, ...]  # incomplete records in its WARC files
 
 
-Tell = Callable[[PackProgress], None]
+Report = Callable[[PackProgress], None]
 
 
-def names(wish: PackOptions, stock: PackContents) -> list[Path]:
-    """What the packages will be called; where there are several, what describes them stands last."""
-    count = len(_shares(wish, stock))
+def output_paths(options: PackOptions, contents: PackContents) -> list[Path]:
+    """Return the paths of the packages; if there are several, the JSON file is last."""
+    count = len(_split(options, contents))
     if count == 1:
-        return [wish.output]
-    return [*(_part(wish, number) for number in range(1, count + 1)), wish.output.with_suffix(".json")]
+        return [options.output]
+    return [*(_part(options, number) for number in range(1, count + 1)), options.output.with_suffix(".json")]
 
 
-def _part(wish: PackOptions, number: int) -> Path:
-    return wish.output.with_name(f"{wish.output.stem}-{number:03}.wacz")
+def _part(options: PackOptions, number: int) -> Path:
+    return options.output.with_name(f"{options.output.stem}-{number:03}.wacz")
 
 
-def foreign_part(wish: PackOptions, made: Sequence[PackResult]) -> Path | None:
-    """What lies there under the name of a part more than those *made*, from a time when there were more."""
-    path = _part(wish, len(made) + 1 if len(made) > 1 else 1)
+def foreign_part(options: PackOptions, made: Sequence[PackResult]) -> Path | None:
+    """Return an existing file that looks like one part more than *made*, from an earlier run with more parts."""
+    path = _part(options, len(made) + 1 if len(made) > 1 else 1)
     return path if path.exists() else None
 
 
-def refuse_existing(wish: PackOptions, stock: PackContents) -> None:
-    """Refuse where a file that would be made is there already."""
-    there = next((path for path in names(wish, stock) if path.exists()), None)
+def refuse_existing(options: PackOptions, contents: PackContents) -> None:
+    """Raise `ConfigError` if an output file exists."""
+    there = next((path for path in output_paths(options, contents) if path.exists()), None)
     if there is not None:
-        raise ConfigError(f"{there} is there already; name another one with -o, or replace it with --force")
+        raise ConfigError(f"{there} already exists; choose another name with -o, or replace it with --force")
 
 
 def pack(
-    wish: PackOptions, stock: PackContents, reader: DocumentReader, tell: Tell = lambda _: None
+    options: PackOptions, contents: PackContents, reader: DocumentReader, report: Report = lambda _: None
 ) -> list[PackResult]:
     """Write the packages and return them. Existing files are replaced.
 
     *reader* reads the pages and is closed at the end. On failure it raises `ArchiveError` and leaves no files.
     """
-    shares, paths = _shares(wish, stock), names(wish, stock)
-    drafts = [path.with_name(path.name + DRAFT) for path in paths[: len(shares)]]
-    packing = _Packing(wish, stock, reader, tell)
+    warcs_of, paths = _split(options, contents), output_paths(options, contents)
+    drafts = [path.with_name(path.name + DRAFT) for path in paths[: len(warcs_of)]]
+    packing = _Packing(options, contents, reader, report)
     parts: list[PackagePart] = []
     made: list[PackResult] = []
     try:
-        for number, (share, draft, path) in enumerate(zip(shares, drafts, paths, strict=False)):
-            several = related(parts, [each.name for each in paths[:-1]], number) if len(shares) > 1 else {}
+        for number, (share, draft, path) in enumerate(zip(warcs_of, drafts, paths, strict=False)):
+            several = describe_relation(parts, [each.name for each in paths[:-1]], number) if len(warcs_of) > 1 else {}
             with storage(path, packing.left), draft.open("w+b") as file:
                 made.append(packing.package(file, share, path, several))
-            if len(shares) > 1:
+            if len(warcs_of) > 1:
                 parts.append(PackagePart(path.name, _digest(draft), made[-1].size))
-        if parts:  # a description speaks of packages that are there: an old one goes first, the new one comes last
+        if parts:  # the JSON names existing packages: remove the old one first, write the new one last
             with storage(paths[-1]):
                 paths[-1].unlink(missing_ok=True)
         for draft, path in zip(drafts, paths, strict=False):
@@ -199,20 +193,20 @@ def pack(
     finally:
         packing.close()
     if parts:
-        text = described(parts, wish.title, wish.created, wish.software)
+        text = describe_parts(parts, options.title, options.created, options.software)
         replace_file(paths[-1], lambda file: cast("None", file.write(text)))
     return made
 
 
-def _shares(wish: PackOptions, stock: PackContents) -> list[tuple[PackedWarc, ...]]:
-    if wish.split is None:
-        return [stock.warcs]
-    return shares(stock.warcs, wish.split, _beside(stock))
+def _split(options: PackOptions, contents: PackContents) -> list[tuple[PackedWarc, ...]]:
+    if options.split is None:
+        return [contents.warcs]
+    return split_warcs(contents.warcs, options.split, _beside(contents))
 
 
-def _beside(stock: PackContents) -> int:
-    """Bytes for the logs, of which less than half is left when they are compressed."""
-    return sum(path.stat().st_size for _, path in stock.logs) // 2
+def _beside(contents: PackContents) -> int:
+    """Return the bytes for the logs, which compress to less than half."""
+    return sum(path.stat().st_size for _, path in contents.logs) // 2
 
 
 def _digest(path: Path) -> str:
@@ -221,48 +215,48 @@ def _digest(path: Path) -> str:
 
 
 class _Packing:
-    """The packages of one collection on their way."""
+    """Writes the packages of one collection."""
 
-    def __init__(self, wish: PackOptions, stock: PackContents, reader: DocumentReader, tell: Tell) -> None:
-        self._wish = wish
-        self._stock = stock
-        self._tell = tell
-        self._finder = Finder(text=wish.text, reader=reader)
-        self._total = sum(warc.size for warc in stock.warcs)
+    def __init__(self, options: PackOptions, contents: PackContents, reader: DocumentReader, report: Report) -> None:
+        self._options = options
+        self._contents = contents
+        self._report = report
+        self._finder = PageFinder(text=options.text, reader=reader)
+        self._total = sum(warc.size for warc in contents.warcs)
         self._done = 0
-        self._told = 0
+        self._reported = 0
         self._file = 0
 
     def close(self) -> None:
-        """End what reads pages."""
+        """Close the page reader."""
         self._finder.close()
 
     def left(self) -> int:
-        """Bytes that are still to be written, at least."""
+        """Return the least number of bytes still to be written."""
         return self._total - self._done
 
     def package(self, draft: BinaryIO, warcs: Sequence[PackedWarc], path: Path, several: dict[str, Any]) -> PackResult:
-        """Write the package of *warcs*, whole and synced; its name will be *path*."""
-        wish = self._wish
-        first = warcs[0] == self._stock.warcs[0]
+        """Write and sync the package of *warcs*; it will be renamed to *path*."""
+        options = self._options
+        first = warcs[0] == self._contents.warcs[0]
         budget = None
-        if wish.split is not None and sum(warc.size for warc in warcs) < wish.split:  # else nothing is won without text
-            fixed = ROOM + needed(warcs) + (_beside(self._stock) if first else 0)
-            budget = max(0, wish.split - fixed)
+        if options.split is not None and sum(warc.size for warc in warcs) < options.split:  # else nothing is gained
+            fixed = ROOM + size_of(warcs) + (_beside(self._contents) if first else 0)
+            budget = max(0, options.split - fixed)
         damage: list[str] = []
-        with PageLists(path.parent, budget, text=wish.text) as found, ExitStack() as stack:
+        with PageLists(path.parent, budget, text=options.text) as found, ExitStack() as stack:
             package = PackageWriter(draft)
             stack.callback(package.abandon)
             for warc in warcs:
                 damage += self._warc(package, warc, found)
-            self._tell(PackProgress(self._done, self._total, self._file, len(self._stock.warcs), listing=True))
-            _index(package, warcs, self._stock)
-            package.add(rows.PAGES_FILE, found.seeds.pieces(), size=found.seeds.size)
+            self._report(PackProgress(self._done, self._total, self._file, len(self._contents.warcs), listing=True))
+            _index(package, warcs, self._contents)
+            package.add(PAGES_FILE, found.seeds.pieces(), size=found.seeds.size)
             if found.others.rows:
-                package.add(rows.EXTRA, found.others.pieces(), size=found.others.size)
-            for place, log in self._stock.logs if first else ():
+                package.add(EXTRA_PAGES_FILE, found.others.pieces(), size=found.others.size)
+            for place, log in self._contents.logs if first else ():
                 package.add(place, _pieces(log), size=log.stat().st_size)
-            package.finish({**self._said(found), **several}, wish.sign)
+            package.finish({**self._metadata(found), **several}, options.sign)
             return PackResult(
                 path=path,
                 size=draft.seek(0, 2),
@@ -274,18 +268,18 @@ class _Packing:
                 damage=tuple(damage),
             )
 
-    def _said(self, found: PageLists) -> dict[str, Any]:
-        wish, main = self._wish, found.main()
-        said: dict[str, Any] = {"title": wish.title}
-        if wish.description:
-            said["description"] = wish.description
-        said |= {"created": wish.created, "software": wish.software}
+    def _metadata(self, found: PageLists) -> dict[str, Any]:
+        options, main = self._options, found.main()
+        metadata: dict[str, Any] = {"title": options.title}
+        if options.description:
+            metadata["description"] = options.description
+        metadata |= {"created": options.created, "software": options.software}
         if main is not None:
-            said |= {"mainPageUrl": main[0], "mainPageDate": moment(main[1])}
-        return said
+            metadata |= {"mainPageUrl": main[0], "mainPageDate": format_date(main[1])}
+        return metadata
 
     def _warc(self, package: PackageWriter, warc: PackedWarc, found: PageLists) -> list[str]:
-        """Copy *warc* and add its pages to *found*; what is not whole in it."""
+        """Copy *warc*, add its pages to *found*, and return what is incomplete in it."""
         damage: list[str] = []
         self._file += 1
         before = self._done
@@ -293,7 +287,7 @@ class _Packing:
             file = warc.path.open("rb")
         with file, package.member(warc.place, warc.size, packed=False) as member:
             forged = ForgedRecords(file)
-            copied = _Copied(warc.path, file, member, lambda size: self._stand(before + size))
+            copied = _Copied(warc.path, file, member, lambda size: self._note_progress(before + size))
             for item in scan(cast("BinaryIO", copied)):
                 if forged.is_forged(item):
                     continue
@@ -302,45 +296,45 @@ class _Packing:
                     del damage[MOST_DAMAGE:]
                 else:
                     self._add(item, found)
-            for page in self._finder.rest():
+            for page in self._finder.finish():
                 found.add(page)
             copied.rest()
         if member.size != warc.size:
             raise _changed(warc.path)
         return damage
 
-    def _stand(self, done: int) -> None:
-        """So much is *done*; it is told now and then."""
+    def _note_progress(self, done: int) -> None:
+        """Note that *done* bytes are copied; report it now and then."""
         self._done = done
-        if done - self._told >= _TELL or done == self._total:
-            self._told = done
-            self._tell(PackProgress(done, self._total, self._file, len(self._stock.warcs)))
+        if done - self._reported >= _REPORT_STEP or done == self._total:
+            self._reported = done
+            self._report(PackProgress(done, self._total, self._file, len(self._contents.warcs)))
 
     def _add(self, record: Record, found: PageLists) -> None:
-        for page in self._finder.take(record):
+        for page in self._finder.add(record):
             found.add(page)
 
 
-def _index(package: PackageWriter, warcs: Sequence[PackedWarc], stock: PackContents) -> None:
-    """The index of *warcs*: plain where it is short, else in blocks."""
+def _index(package: PackageWriter, warcs: Sequence[PackedWarc], contents: PackContents) -> None:
+    """Write the index of *warcs*: one plain file if short, else in blocks."""
     lines = sum(warc.lines for warc in warcs)
     size = sum(warc.line_bytes for warc in warcs)
     known = {warc.path.name for warc in warcs}
-    folder = warcs[0].path.parent if any(warc.revisits for warc in stock.warcs) else None
-    with PackageIndex(stock.indexes) as whole:
+    folder = warcs[0].path.parent if any(warc.revisits for warc in contents.warcs) else None
+    with PackageIndex(contents.indexes) as lines_of:
         if lines <= index.PLAIN:
-            package.add(index.INDEX, whole.of(known, folder), size=size)
+            package.add(index.INDEX, lines_of.of(known, folder), size=size)
         else:
             with package.member(index.BLOCKS, size, packed=False) as member:
                 blocks = ZipNumBlocks(member.write)
-                blocks.take(whole.of(known, folder))
+                blocks.add(lines_of.of(known, folder))
             package.add(index.KEYS, blocks.keys)
-        if whole.given != lines:
-            raise _changed(stock.indexes[0].parent)
+        if lines_of.lines_returned != lines:
+            raise _changed(contents.indexes[0].parent)
 
 
 def _changed(path: Path) -> ArchiveError:
-    return ArchiveError(f"{path}: it has changed while it was packed; pack it again when nothing works in it")
+    return ArchiveError(f"{path}: it changed while it was packed; pack it again when nothing writes to it")
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -350,10 +344,10 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 class _Copied:
-    """A file that is copied as far as it was read, for who reads it forward and now and then again."""
+    """A file that is copied as far as it was read, for a reader that mostly reads forward."""
 
     def __init__(self, path: Path, file: BinaryIO, member: ZipMember, moved: Callable[[int], None]) -> None:
-        self._moved = moved  # is told how much was copied
+        self._moved = moved  # receives the number of bytes copied
         self._path = path
         self._file = file
         self._member = member
@@ -365,7 +359,7 @@ class _Copied:
         return self._at
 
     def read(self, size: int) -> bytes:
-        """The next *size* bytes; those that were not copied yet are."""
+        """Return the next *size* bytes, and copy those that were not copied yet."""
         if self._at > self._member.size:
             self._copy_to(self._at)
         with storage(self._path):
@@ -378,7 +372,7 @@ class _Copied:
         return data
 
     def rest(self) -> None:
-        """Copy what was not read."""
+        """Copy the rest of the file."""
         self.seek(self._member.size)
         while self.read(_PIECE):
             pass

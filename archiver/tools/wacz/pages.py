@@ -1,14 +1,12 @@
-"""Which records of a WARC file are pages that a person could open, and what a list of pages says of them.
+"""Find the pages in WARC files, and write the page lists of a package.
 
-The hop path in the metadata record of a capture tells a page from a part of one, and a seed from what was found. Where
-there is none, in archives of others, each HTML answer is a page, and each HTML resource, a file without an answer; the
-first one of each host is taken for a seed. Text is read from what is stored, decoded; bounded for each page. A record
-that is damaged is no page. What is remembered is bounded too.
-Large pages are read in a process of their own, which is ended when one takes too long.
+The hop path in the metadata record of a capture shows whether it is a page, and whether it is a seed. Archives of other
+tools have none: there each HTML response is a page, and so is each HTML resource; the first of each host counts as a
+seed. Title and text are read from the decoded payload, limited per page. A damaged record is not a page. Memory is
+limited too. Large pages are read in a separate process, which is killed if one takes too long.
 
-Lists of pages while they grow: compressed, in nameless files that are gone with the process, beside the package.
-
-A package can have one member written at a time, and the pages are found while the WARC files are.
+The lists grow in compressed, unnamed files next to the package, because a package is written one member at a time and
+the pages are found while the WARC files are copied.
 """
 
 import json
@@ -39,13 +37,13 @@ from archiver.warc.reader import Record
 from archiver.warc.records import parse_date, target_of
 from archiver.warc.resources import mime_of
 
-MOST_STORED = 4 << 20  # bytes of a stored answer of which text is read
-WAITING = 8  # captures whose metadata record may still come: it follows at once, but for what two writers mix
-REMEMBERED = 10_000  # titles by payload, for pages that came again unchanged; hosts; seeds
+MAX_STORED = 4 << 20  # bytes of a stored response from which text is read
+WAITING = 8  # captures that wait for their metadata record: it follows directly, unless two writers mix
+REMEMBERED = 10_000  # titles by payload, for revisits; hosts; seeds
 LONGEST_URL = 32 << 10
 
-_NOTES = 64 << 10  # bytes of a metadata record in which the hop path stands
-_NO_CONTENT = frozenset((204, 205, 206))  # a part is no page
+_NOTES = 64 << 10  # bytes of a metadata record that are searched for the hop path
+_NO_CONTENT = frozenset((204, 205, 206))  # a part is not a page
 _HOST = re.compile(r"(?i:https?)://[^/?#]*")
 _PATH = re.compile(rb"^hopsFromSeed:[ \t]*([^\s]{0,2000})[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 
@@ -78,67 +76,67 @@ class PageRow:
     seed: bool = False
 
     @property
-    def moment(self) -> str:
-        """Its date, as lists of pages have it (RFC 3339)."""
-        return moment(self.timestamp)
+    def date(self) -> str:
+        """Its date as in page lists (RFC 3339)."""
+        return format_date(self.timestamp)
 
     def row(self, *, text: bool = True) -> bytes:
-        """Its line in a list. ASCII: readers guess the charset, and some take more for a line end than there is."""
+        """Return its line in a list. ASCII, because some readers guess the encoding or split at unusual line ends."""
         name = sha256(f"{self.url} {self.timestamp}".encode("utf-8", "surrogatepass")).hexdigest()
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "id": f"page-{name[:20]}",
             "url": self.url,
-            "ts": self.moment,
+            "ts": self.date,
             "title": self.title or None,
         }
-        said |= {"mime": self.mime or None, "status": self.status or None, "seed": self.seed or None}
-        said |= {"text": self.text or None} if text else {}
-        return json.dumps({key: value for key, value in said.items() if value is not None}).encode() + b"\n"
+        fields |= {"mime": self.mime or None, "status": self.status or None, "seed": self.seed or None}
+        fields |= {"text": self.text or None} if text else {}
+        return json.dumps({key: value for key, value in fields.items() if value is not None}).encode() + b"\n"
 
 
-def moment(timestamp: int) -> str:
-    """RFC 3339, with milliseconds, from microseconds since the epoch."""
+def format_date(timestamp: int) -> str:
+    """Format microseconds since the epoch as RFC 3339 with milliseconds."""
     seconds, micros = divmod(timestamp, 1_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{micros // 1000:03}Z"
 
 
-class Finder:
-    """Finds the pages in one WARC file after the other; *text* says whether their text is wanted.
+class PageFinder:
+    """Finds the pages of one WARC file after another; *text* says whether their text is wanted.
 
-    No page takes longer than *reader* allows, whatever it holds. `close` ends the process of the reader.
+    *reader* limits the time per page. `close` closes the reader.
     """
 
     def __init__(self, *, text: bool, reader: DocumentReader) -> None:
-        self._prose = partial(page_title.read_page_text, text=text)
+        self._read_text = partial(page_title.read_page_text, text=text)
         self._reader = reader
         self._waiting: dict[str, PageRow] = {}
         self._titles: dict[str, str] = {}
         self._hosts: set[str] = set()
 
-    def take(self, record: Record) -> Iterator[PageRow]:
-        """The pages that are known for certain by now. Reads of the block of *record* what it needs."""
+    def add(self, record: Record) -> Iterator[PageRow]:
+        """Add *record* and yield the pages that are certain by now. Reads as much of its block as needed."""
         try:
             if record.type == "metadata":
-                yield from self._told(record)
+                yield from self._with_metadata(record)
                 return
             page = self._page(record)
-        except (DamagedRecord, ValueError):  # damaged, which the scan tells; or a date that is none
+        except (DamagedRecord, ValueError):  # damage is reported by the scan; or the date is invalid
             return
         if page is not None:
             self._waiting[record.first("WARC-Record-ID") or f"{len(self._waiting)} {record.offset}"] = page
             while len(self._waiting) > WAITING:
-                yield from self._untold(next(iter(self._waiting)))
+                yield from self._without_metadata(next(iter(self._waiting)))
 
     def close(self) -> None:
-        """End the process that reads large pages."""
+        """Close the reader."""
         self._reader.close()
 
-    def rest(self) -> Iterator[PageRow]:
-        """The pages of which no metadata record has come; the file is over."""
+    def finish(self) -> Iterator[PageRow]:
+        """Yield the remaining pages without a metadata record, at the end of a file."""
         while self._waiting:
-            yield from self._untold(next(iter(self._waiting)))
+            yield from self._without_metadata(next(iter(self._waiting)))
 
-    def _told(self, record: Record) -> Iterator[PageRow]:
+    def _with_metadata(self, record: Record) -> Iterator[PageRow]:
         named = (*record.all("WARC-Concurrent-To"), *record.all("WARC-Refers-To"))
         known = next((name for name in named if name in self._waiting), None)
         path = _PATH.search(beginning(record.pieces(), _NOTES)) if known is not None else None
@@ -148,7 +146,7 @@ class Finder:
             if not last or (page.html and last in (Hop.LINK, Hop.MANIFEST)):
                 yield replace(page, seed=not last)
 
-    def _untold(self, known: str) -> Iterator[PageRow]:
+    def _without_metadata(self, known: str) -> Iterator[PageRow]:
         page = self._waiting.pop(known)
         if page.html:
             host = _HOST.match(page.url)
@@ -158,7 +156,7 @@ class Finder:
             yield replace(page, seed=first)
 
     def _page(self, record: Record) -> PageRow | None:
-        """The page in *record*, or what is none but may be a seed; None where it is neither."""
+        """Return the page in *record*, or another capture that may be a seed, or None."""
         address = target_of(record)
         if not address.lower().startswith(("http://", "https://")) or len(address) > LONGEST_URL:
             return None
@@ -173,27 +171,27 @@ class Finder:
         page = _bare(record, address, framing)
         if page is None or not (page.html or not framing.media_type):
             return page
-        stored += beginning(record.pieces(), MOST_STORED)
+        stored += beginning(record.pieces(), MAX_STORED)
         exchange = stored_exchange(MemoryBlock(stored), framing)
         body, _ = payload(exchange, page_title.MOST_BYTES)
         return self._read(record, page, extract.Document(address, framing.media_type, charset(framing), body))
 
     def _resource(self, record: Record, address: str) -> PageRow | None:
-        said = record.first("Content-Type") or ""
-        mime = mime_of(said)
+        content_type = record.first("Content-Type") or ""
+        mime = mime_of(content_type)
         if mime not in PAGES:
             return None
         page = PageRow(address, parse_date(record.first("WARC-Date") or ""), 0, mime, html=True)
         body = beginning(record.pieces(), page_title.MOST_BYTES)
-        return self._read(record, page, extract.Document(address, mime, charset_of(said) or None, body))
+        return self._read(record, page, extract.Document(address, mime, charset_of(content_type) or None, body))
 
     def _read(self, record: Record, page: PageRow, document: extract.Document) -> PageRow:
-        """*page* with what its *document* says."""
+        """Return *page* with title and text of its *document*."""
         if document.media_type != "application/xhtml+xml" and not extract.is_page(document):
             return replace(page, html=False)
-        read, why = self._reader.apply(self._prose, document)
+        read, why = self._reader.apply(self._read_text, document)
         if read is None:
-            log.warning("the title and the text of %s are not read: %s", document.url, why or "a fault of archiver")
+            log.warning("cannot read title and text of %s: %s", document.url, why or "internal error")
             read = page_title.PageText("", "")
         digest = record.first("WARC-Payload-Digest")
         if digest and read.title and len(self._titles) < REMEMBERED:
@@ -212,17 +210,17 @@ def _bare(record: Record, address: str, framing: Framing) -> PageRow | None:
     return PageRow(address, date, framing.status, framing.media_type, framing.media_type in PAGES)
 
 
-PAGES_FILE, EXTRA = "pages/pages.jsonl", "pages/extraPages.jsonl"
+PAGES_FILE, EXTRA_PAGES_FILE = "pages/pages.jsonl", "pages/extraPages.jsonl"
 _PIECE = 1 << 16
 
 
-class _List:
+class _PageList:
     """One list."""
 
     def __init__(self, folder: Path, name: str, *, text: bool) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder, prefix=".archiver-")  # noqa: SIM115 - closed by `Rows`
-        self._packer = isal_zlib.compressobj(1)
-        self.packed = 0  # bytes; what a package makes of them, compressed harder, is smaller
+        self._file = tempfile.TemporaryFile(dir=folder, prefix=".archiver-")  # noqa: SIM115 - closed by `PageLists`
+        self._compressor = isal_zlib.compressobj(1)
+        self.packed = 0  # bytes; smaller in the package, which compresses harder
         self.size = 0
         self.rows = 0
         header = {"format": "json-pages-1.0", "id": name, **({"hasText": True} if text else {})}
@@ -234,37 +232,37 @@ class _List:
 
     def _write(self, line: bytes) -> None:
         self.size += len(line)
-        self._put(self._packer.compress(line))
+        self._put(self._compressor.compress(line))
 
     def _put(self, data: bytes) -> None:
         self.packed += len(data)
         self._file.write(data)
 
     def pieces(self) -> Iterator[bytes]:
-        """All lines; nothing can be added any more."""
-        self._put(self._packer.flush())
+        """Yield all lines; nothing can be added after this."""
+        self._put(self._compressor.flush())
         self._file.seek(0)
-        opener = isal_zlib.decompressobj()
+        decompressor = isal_zlib.decompressobj()
         while data := self._file.read(_PIECE):
             while data:
-                yield opener.decompress(data, _PIECE)
-                data = opener.unconsumed_tail
-        yield opener.flush()
+                yield decompressor.decompress(data, _PIECE)
+                data = decompressor.unconsumed_tail
+        yield decompressor.flush()
 
     def close(self) -> None:
-        with suppress(OSError):  # what could not be written then is not wanted any more
+        with suppress(OSError):  # the file is discarded anyway
             self._file.close()
 
 
 class PageLists:
-    """The lists of one package: seeds, and all other pages. Beyond *budget* bytes pages are listed without text."""
+    """The lists of one package: seeds and other pages. Beyond *budget* bytes pages are listed without text."""
 
     def __init__(self, folder: Path, budget: int | None, *, text: bool) -> None:
-        self.seeds = _List(folder, "pages", text=text)
-        self.others = _List(folder, "extra-pages", text=text)
-        self.without_text = 0  # pages for whose text there was no room
+        self.seeds = _PageList(folder, "pages", text=text)
+        self.others = _PageList(folder, "extra-pages", text=text)
+        self.without_text = 0  # pages without text for lack of space
         self._budget = budget
-        self._opened: dict[str, list[int]] = {}  # seeds by URL: the first and the last time
+        self._opened: dict[str, list[int]] = {}  # seeds by URL: first and last timestamp
 
     def __enter__(self) -> Self:
         return self
@@ -276,7 +274,7 @@ class PageLists:
         self.others.close()
 
     def add(self, page: PageRow) -> None:
-        """Take *page*."""
+        """Add *page*."""
         row = page.row()
         if self._budget is not None and page.text:
             taken = self.seeds.packed + self.others.packed
@@ -289,7 +287,7 @@ class PageLists:
             times[:] = min(times[0], page.timestamp), max(times[1], page.timestamp)
 
     def main(self) -> tuple[str, int] | None:
-        """The seed that was captured first, and when it was captured last."""
+        """Return the seed with the first capture, and the time of its last capture."""
         if not self._opened:
             return None
         address, times = min(self._opened.items(), key=lambda seed: (seed[1][0], seed[0]))

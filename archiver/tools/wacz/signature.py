@@ -1,12 +1,11 @@
-"""The anonymous signature of WACZ Signing and Verification 0.1: an ECDSA key vouches for the hash of datapackage.json.
+"""Anonymous signatures by WACZ Signing and Verification 0.1: an ECDSA key signs the hash of datapackage.json.
 
-It says that whoever has the key made the package, and that nothing in it was changed; who that is, others must know by
-the key. As replayweb.page checks it: curve P-384, SHA-256 over the text of the hash, r and s one after the other.
+A signature shows that the owner of the key made the package and that it is unchanged. Who owns the key is for others to
+know. The form is the one that replayweb.page checks: curve P-384, SHA-256 of the hash as text, r and s concatenated.
 
-What a package's signature is worth, as WACZ Signing and Verification 0.1 says how it is checked.
-
-An anonymous one is valid or not: the key stands beside it. Of one by the certificate of a domain it is checked that the
-certificate's key made it; whether the certificate and the time can be trusted is not. Never raises for what it reads.
+Checking: an anonymous signature is valid or not, because the key is in the package. For a signature with a domain
+certificate, only the match with the certificate's key is checked, not the trust in the certificate or the time. Never
+raises for the content of a package.
 """
 
 import os
@@ -27,19 +26,19 @@ _COORDINATE = 48  # bytes of a number of this curve
 
 
 class Signer:
-    """Signs with the key in the file *path*, made there where there is none; without a path, with a new key."""
+    """Signs with the key in the file *path*, which is created if missing; without *path*, with a new key."""
 
     def __init__(self, software: str, path: Path | None = None) -> None:
         if find_spec("cryptography") is None:
             raise ConfigError(
-                "signing needs cryptography, which is not installed; install it, in the checkout, with: "
+                "signing needs cryptography, which is not installed; install it in the checkout with: "
                 "pip install '.[sign]'"
             )
         self._software = software
-        self._key = _new() if path is None else _kept(path)
+        self._key = _new_key() if path is None else _load_key(path)
 
     def __call__(self, digest: str, created: str) -> Mapping[str, str]:
-        """The signed data for a package whose datapackage.json has this *digest*."""
+        """Return the signed data for a package whose datapackage.json has this *digest*."""
         from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - it is an extra
         from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - as above
 
@@ -57,20 +56,20 @@ class Signer:
         }
 
 
-def _new() -> Any:
+def _new_key() -> Any:
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - it is an extra
 
     return ec.generate_private_key(ec.SECP384R1())
 
 
-def _kept(path: Path) -> Any:
-    """The key in *path*; a new one is kept there for the next time, for its owner's eyes only."""
+def _load_key(path: Path) -> Any:
+    """Return the key in *path*. A new key is stored there, readable only by its owner."""
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - it is an extra
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - as above
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
 
     if not path.exists():
-        return _keep(path)
+        return _create_key(path)
     try:
         with path.open("rb") as file:
             key = serialization.load_pem_private_key(file.read(_LONGEST), None)
@@ -80,16 +79,16 @@ def _kept(path: Path) -> Any:
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP384R1):
         raise ConfigError(
-            f"{path}: not a private key of the curve P-384 as PEM, without a password; name a file that is not there, "
-            "and a key is made in it"
+            f"{path}: not a PEM private key of curve P-384 without password; name a file that does not exist, "
+            "and archiver creates a key in it"
         )
     return key
 
 
-def _keep(path: Path) -> Any:
+def _create_key(path: Path) -> Any:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - it is an extra
 
-    key = _new()
+    key = _new_key()
     text = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -111,58 +110,56 @@ def _keep(path: Path) -> Any:
     return key
 
 
-_LONGEST = 64 << 10  # characters of what a package holds for a key, a certificate, or a signature
+_LONGEST = 64 << 10  # characters of a key, certificate or signature in a package
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class SignatureStatus(Enum):
-    """What can be said of a signature."""
+    """The result of checking a signature."""
 
     VALID = "is valid"
     NOT_VALID = "is not valid"
-    UNKNOWN = "cannot be judged"
+    UNKNOWN = "cannot be checked"
 
 
 class SignatureCheck(NamedTuple):
-    """The worth of one signature, and why."""
+    """The result for one signature, with the reason."""
 
-    worth: SignatureStatus
+    status: SignatureStatus
     reason: str
 
     def __str__(self) -> str:
-        return f"the signature {self.worth.value}: {self.reason}"
+        return f"the signature {self.status.value}: {self.reason}"
 
 
 class _Bad(Exception):  # noqa: N818  it says what a signature is, and never leaves this module
     """The signature is not valid, for this reason."""
 
 
-def judge(signed: object, digest: str) -> SignatureCheck:
-    """What *signed*, the signed data of a package whose datapackage.json has this *digest*, is worth."""
+def check_signature(signed: object, digest: str) -> SignatureCheck:
+    """Check *signed*, the signed data of a package whose datapackage.json has this *digest*."""
     try:
-        return _judged(signed, digest)
+        return _check(signed, digest)
     except _Bad as bad:
         return SignatureCheck(SignatureStatus.NOT_VALID, str(bad))
 
 
-def _judged(signed: object, digest: str) -> SignatureCheck:
+def _check(signed: object, digest: str) -> SignatureCheck:
     if not isinstance(signed, Mapping):
-        raise _Bad("it is no object")
+        raise _Bad("it is not an object")
     message = _text(signed, "hash")
     if message.lower() != digest or not _HASH.fullmatch(digest):
-        raise _Bad("it was made for another datapackage.json")
+        raise _Bad("it is for another datapackage.json")
     signature = _bytes(signed, "signature")
     if find_spec("cryptography") is None:
-        reason = "that needs cryptography; install it, in the checkout, with: pip install '.[sign]'"
+        reason = "checking needs cryptography; install it in the checkout with: pip install '.[sign]'"
         return SignatureCheck(SignatureStatus.UNKNOWN, reason)
     if "publicKey" in signed:
         _verify(_anonymous(signed), signature, message)
-        return SignatureCheck(SignatureStatus.VALID, f"made with the private key to {_text(signed, 'publicKey')}")
+        return SignatureCheck(SignatureStatus.VALID, f"made with the private key of {_text(signed, 'publicKey')}")
     _verify(_of_domain(signed), signature, message)
     domain = _text(signed, "domain")[:255]
-    reason = (
-        f"the key of the certificate beside it made it; who vouches for that of {domain!r}, and when, is not checked"
-    )
+    reason = f"it matches the certificate of {domain!r}, whose trust and date are not checked"
     return SignatureCheck(SignatureStatus.UNKNOWN, reason)
 
 
@@ -177,7 +174,7 @@ def _bytes(signed: Mapping[Any, Any], name: str) -> bytes:
     try:
         return b64decode(_text(signed, name), validate=True)
     except ValueError:
-        raise _Bad(f"its {name} is no base64") from None
+        raise _Bad(f"its {name} is not base64") from None
 
 
 def _anonymous(signed: Mapping[Any, Any]) -> Any:
@@ -188,7 +185,7 @@ def _anonymous(signed: Mapping[Any, Any]) -> Any:
     try:
         return serialization.load_der_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
-        raise _Bad("its publicKey is none") from None
+        raise _Bad("its publicKey is not a key") from None
 
 
 def _of_domain(signed: Mapping[Any, Any]) -> Any:
@@ -199,17 +196,17 @@ def _of_domain(signed: Mapping[Any, Any]) -> Any:
     try:
         return x509.load_pem_x509_certificate(data).public_key()
     except (ValueError, UnsupportedAlgorithm):
-        raise _Bad("its domainCert is no certificate") from None
+        raise _Bad("its domainCert is not a certificate") from None
 
 
 def _verify(key: Any, signature: bytes, message: str) -> None:
-    """Raise unless *key* made *signature*; the two numbers of one may stand one after the other, or as DER."""
+    """Raise unless *key* made *signature*; its two numbers may be concatenated or in DER."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - it is an extra
     from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
     from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - as above
 
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise _Bad("its key is none of an elliptic curve")
+        raise _Bad("its key is not an elliptic-curve key")
     coordinate = (key.curve.key_size + 7) // 8
     if len(signature) == 2 * coordinate:
         r, s = int.from_bytes(signature[:coordinate]), int.from_bytes(signature[coordinate:])
@@ -217,4 +214,4 @@ def _verify(key: Any, signature: bytes, message: str) -> None:
     try:
         key.verify(signature, message.encode(), ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
-        raise _Bad("the key beside it did not make it") from None
+        raise _Bad("it does not match its key") from None

@@ -1,7 +1,7 @@
-"""One WACZ file on its way: a ZIP whose members are written one after the other, hashed as they are written.
+"""Write one WACZ file: a ZIP whose members are written in order and hashed on the way.
 
-Every member has the same time and rights, so that the same collection packs to the same bytes but for what says when.
-What is compressed already is stored as it is, which random access needs. A member of any size goes through in pieces.
+All members have the same time and permissions, so the same collection gives the same bytes except for dates. Compressed
+data are stored, which random access needs. Members are written in pieces, whatever their size.
 """
 
 import json
@@ -16,16 +16,16 @@ from archiver import storage
 VERSION = "1.1.1"
 DATAPACKAGE, DIGEST = "datapackage.json", "datapackage-digest.json"
 
-_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP can say
+_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest time in a ZIP
 _RIGHTS = 0o100644 << 16
 _UNIX = 3
-_LARGE = 1 << 30  # bytes from which on a member is given the fields for four gigabytes and more
+_LARGE = 1 << 30  # bytes; larger members get ZIP64 fields
 
-Sign = Callable[[str, str], Mapping[str, str]]  # of a hash and the time of the package
+Sign = Callable[[str, str], Mapping[str, str]]  # of the hash and date of the package
 
 
 class ZipMember:
-    """One file in the package, while it is written."""
+    """A member that is being written."""
 
     def __init__(self, target: IO[bytes], draft: BinaryIO) -> None:
         self._target = target
@@ -46,7 +46,7 @@ class ZipMember:
 
     @property
     def digest(self) -> str:
-        """Of what was written so far."""
+        """The digest of what was written so far."""
         return f"sha256:{self._sum.hexdigest()}"
 
 
@@ -61,7 +61,7 @@ class PackageWriter:
 
     @contextmanager
     def member(self, path: str, size: int, *, packed: bool) -> Iterator[ZipMember]:
-        """The member at *path*, of some *size*, to be written inside the context; *packed*: it is compressed."""
+        """Open the member at *path* of about *size* bytes for writing; *packed*: compressed."""
         with self._zip.open(_info(path, packed=packed), "w", force_zip64=size >= _LARGE) as target:
             member = ZipMember(target, self._draft)
             yield member
@@ -70,29 +70,29 @@ class PackageWriter:
         )
 
     def add(self, path: str, pieces: Iterable[bytes], *, size: int = 0, packed: bool = True) -> None:
-        """The member at *path* from *pieces*."""
+        """Write *pieces* as the member at *path*."""
         with self.member(path, size, packed=packed) as member:
             for piece in pieces:
                 member.write(piece)
 
-    def finish(self, said: Mapping[str, Any], sign: Sign | None) -> None:
-        """Write what the package says of itself, *said* in it, and the list of members; everything is on disk then."""
-        package = {"profile": "data-package", "wacz_version": VERSION, **said, "resources": self._resources}
+    def finish(self, metadata: Mapping[str, Any], sign: Sign | None) -> None:
+        """Write the package metadata and the list of members, and sync everything to disk."""
+        package = {"profile": "data-package", "wacz_version": VERSION, **metadata, "resources": self._resources}
         text = json.dumps(package, indent=2, ensure_ascii=False).encode("utf-8", "replace")
         digest: dict[str, Any] = {"path": DATAPACKAGE, "hash": f"sha256:{sha256(text).hexdigest()}"}
         if sign is not None:
-            digest["signedData"] = dict(sign(digest["hash"], said["created"]))
+            digest["signedData"] = dict(sign(digest["hash"], metadata["created"]))
         self._zip.writestr(_info(DATAPACKAGE, packed=True), text)
         self._zip.writestr(_info(DIGEST, packed=True), json.dumps(digest, indent=2).encode())
         self._zip.close()
         storage.sync_data(self._draft)
 
     def abandon(self) -> None:
-        """Leave it as it is, finished or not: nothing more is written."""
+        """Stop writing, finished or not."""
         self._zip.fp = None
 
     def _name(self, path: str) -> str:
-        """A name as data packages have it, which no other resource has."""
+        """Return a resource name that is valid and unique in the package."""
         base = path.rpartition("/")[2].lower()
         name = plain = "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "-" for char in base)
         number = 1
