@@ -1,73 +1,68 @@
-"""Bytes in, links out: what a document or a header names, as canonical http(s) URLs.
+"""Bytes in, links out: everything a document or a header names, as canonical http(s) URLs.
 
-`links` chooses the grammar and never raises, whatever the bytes are; each medium is a module of its own
-with one function `read(document) -> Links`. Time and memory are linear in the size of the body, and all
-sizes are bounded; a bound that was reached, or data that is broken, is said in the note. What a script names
-is a guess, and says so by its hop; everywhere else a URL comes from a place where the format has one.
-
-Readers of what many sites do not have are imported when the first of it comes: they take a tenth of the start.
-
-The readers of what many sites do not have, by kind: one import brings them all, and the libraries they need.
+`links` picks the reader for a document and never raises, whatever the bytes are. Each format has a module of its own.
+Time and memory are linear in the size of the body, and all sizes are bounded. The note says if a bound was reached or
+the data is broken. URLs in scripts are guesses, marked by their hop; everywhere else a URL comes from a place where the
+format has one.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
-from archiver.extract import css, feed, media, pdf, text, xml
+from archiver.extract import css, text
 from archiver.extract.collector import NOFOLLOW
 from archiver.extract.document import Document
 from archiver.extract.headers import from_fields, nofollow, redirect
 from archiver.extract.html import lenient
-from archiver.extract.script import document as program
+from archiver.extract.script import document as script_document
 from archiver.extract.script import search_indexes
 from archiver.extract.sniff import Kind, kind_of, unwarned
 from archiver.http.content_coding import decoded
 from archiver.model import Links
 
-READERS: dict[Kind, Callable[[Document], Links]] = {
-    Kind.XML: xml.read_xml,
-    Kind.SITEMAP: xml.read_text_sitemap,
-    Kind.PLAYLIST: media.read_playlist,
-    Kind.MANIFEST: feed.read_manifest,
-    Kind.JSON_FEED: feed.read_feed,
-    Kind.PDF: pdf.read_pdf,
-    Kind.INDEX: search_indexes.read_index,
-}
-
 __all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "is_page", "links", "nofollow", "readable", "redirect"]
-
-
-def _rare(document: Document) -> Links:
-
-    return READERS[kind_of(document)](document)
-
 
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: lenient.read_html,
     Kind.CSS: css.read_css,
-    Kind.SCRIPT: program.read_script,
-    Kind.JSON: program.read_data,
+    Kind.SCRIPT: script_document.read_script,
+    Kind.JSON: script_document.read_data,
     Kind.TEXT: text.read_text,
-    **dict.fromkeys(
-        (Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.INDEX), _rare
-    ),
 }
+_RARE = frozenset((Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.INDEX))
+
+
+@cache
+def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
+    """Import the readers that many sites never need; a crawl starts faster without them."""
+    from archiver.extract import feed, media, pdf, xml  # noqa: PLC0415
+
+    return {
+        Kind.XML: xml.read_xml,
+        Kind.SITEMAP: xml.read_text_sitemap,
+        Kind.PLAYLIST: media.read_playlist,
+        Kind.MANIFEST: feed.read_manifest,
+        Kind.JSON_FEED: feed.read_feed,
+        Kind.PDF: pdf.read_pdf,
+        Kind.INDEX: search_indexes.read_index,
+    }
 
 
 def readable(document: Document) -> bool:
-    """Whether there is a grammar for *document*; its beginning is enough to tell."""
-    return kind_of(document) in _READERS
+    """True if there is a reader for *document*; its first bytes are enough to decide."""
+    return kind_of(document) is not Kind.OTHER
 
 
 def is_page(document: Document) -> bool:
-    """Whether *document* is read as a page, whatever it was reached as."""
+    """True if *document* is read as HTML, however it was reached."""
     return kind_of(document) is Kind.HTML
 
 
 def links(document: Document) -> Links:
-    """Everything that *document* names; nothing where there is no grammar for its kind."""
+    """Return everything that *document* names; nothing if there is no reader for its kind."""
     kind = kind_of(document)
     if kind in (Kind.XML, Kind.SITEMAP) and (body := unwarned(document.body)) is not document.body:
         document = replace(document, body=body)
-    reader = _READERS.get(kind)
+    reader = (_rare_readers() if kind in _RARE else _READERS).get(kind)
     return reader(document) if reader else Links()

@@ -1,13 +1,11 @@
-"""By which character set text is to be read: the rules of the Encoding, HTML, XML and CSS standards.
+"""Character encodings, by the rules of the Encoding, HTML, XML and CSS standards.
 
-A byte order mark goes before the header, the header before what the document says of itself. Names are
-those of the Encoding standard; labels that it does not know are as good as none. Never raises.
+A byte order mark wins over the header, and the header over what the document says. Names are those of the Encoding
+standard; unknown labels are ignored. Never raises.
 
-The codecs of the Encoding standard, where Python's of the same name differ from it.
-
-Single bytes that Python leaves open are controls, as browsers have them; EUC-JP has the characters that
-vendors added to JIS X 0208; GBK is read as GB18030; and what a browser writes into the query of a URL is
-written the same way. Names are those of the standard. Pure tables, each built once.
+Also the codecs of the Encoding standard where Python's codec of the same name differs: undefined single bytes are
+controls, as in browsers; EUC-JP includes the vendors' additions to JIS X 0208; GBK is read as GB18030; and text in the
+query of a URL is encoded as browsers do. Pure tables, each built once.
 """
 
 import codecs
@@ -18,7 +16,7 @@ from functools import cache, lru_cache
 
 import webencodings
 
-_OPEN = "\ufffe"  # what the library takes for "no such byte"
+_OPEN = "\ufffe"  # Python's mark for an undefined byte
 _PATCHES = {"koi8-u": {0xAE: "\u045e", 0xBE: "\u040e"}, "windows-1255": {0xCA: "\u05ba"}}
 _OURS_OF_JIS = {
     "\u301c": "\uff5e",
@@ -29,9 +27,9 @@ _OURS_OF_JIS = {
     "\xac": "\uffe2",
 }
 _FROM_JIS = str.maketrans(_OURS_OF_JIS)
-# The parts of the index jis0208 that each encoding writes: Shift_JIS passes over the characters that stand there twice.
+# The parts of index jis0208 that each encoding writes: Shift_JIS skips the duplicates.
 _WRITTEN_PARTS = {"euc-jp": ((0, 8836),), "shift_jis": ((0, 8272), (10716, 11104))}
-_TO_JAPANESE = str.maketrans({"\xa5": "\\", "\u203e": "~", "\u2212": "\uff0d"})  # what the standard writes them as
+_TO_JAPANESE = str.maketrans({"\xa5": "\\", "\u203e": "~", "\u2212": "\uff0d"})  # as the standard encodes them
 _HALF_WIDTH = re.compile("[\uff61-\uff9f]")
 _FULL_WIDTH = (
     "。「」、・ヲァィゥェォャュョッーアイウエオカキクケコサシスセソタチツテト"
@@ -41,14 +39,14 @@ _NOT_WRITTEN = re.compile("[\x0e\x0f\x1b\ufffd]")
 
 
 def decoded(body: bytes, encoding: str) -> str:
-    """*body* as text; what cannot be read becomes U+FFFD."""
-    if body.isascii() and _table(encoding):  # which have ASCII in common
+    """Return *body* as text; bytes that cannot be decoded become U+FFFD."""
+    if body.isascii() and _table(encoding):  # single-byte encodings share ASCII
         return body.decode("ascii")
     return text_decoder(body, encoding)(body, True)
 
 
 def text_decoder(body: bytes, encoding: str) -> Callable[[bytes, bool], str]:
-    """What reads *body* a piece at a time, and is told which is the last."""
+    """Return a function that decodes *body* piece by piece; its second argument marks the last piece."""
     table = _table(encoding)
     if table is not None:
         return lambda piece, _: codecs.charmap_decode(piece, "replace", table)[0]
@@ -59,7 +57,7 @@ def text_decoder(body: bytes, encoding: str) -> Callable[[bytes, bool], str]:
 
 
 def encoded_legacy(run: str, encoding: str) -> bytes:
-    """*run* as a browser writes it; UnicodeEncodeError where it has no such character."""
+    """Return *run* encoded as browsers do; UnicodeEncodeError if it has a character that the encoding lacks."""
     table = _table(encoding)
     if table is not None:
         return codecs.charmap_encode(run, "strict", codecs.charmap_build(table))[0]
@@ -67,9 +65,9 @@ def encoded_legacy(run: str, encoding: str) -> bytes:
     return writer(run) if writer else run.encode(_python_name(encoding))
 
 
-@lru_cache(maxsize=50)  # no more encodings than these
+@lru_cache(maxsize=50)  # there are fewer encodings
 def _table(encoding: str) -> str | None:
-    """The characters of the 256 bytes; None where the encoding is no matter of single bytes."""
+    """Return the characters of all 256 bytes; None for a multi-byte encoding."""
     if encoding == "x-user-defined":
         return "".join(chr(byte if byte < 0x80 else 0xF700 + byte) for byte in range(256))
     name = _python_name(encoding)
@@ -90,7 +88,10 @@ def _python_name(encoding: str) -> str:
 
 
 def _japanese(body: bytes) -> str:
-    """JIS X 0213 has what vendors added to JIS X 0208, but other characters in place of JIS X 0212."""
+    """Return the Python codec for EUC-JP.
+
+    JIS X 0213 includes the vendors' additions to JIS X 0208, but has other characters in place of JIS X 0212.
+    """
     if b"\x8f" in body:
         return "euc_jp"
     return "euc_jis_2004"
@@ -110,9 +111,9 @@ def _euc_jp(run: str) -> bytes:
 
 
 def _pointer(char: str, encoding: str) -> int:
-    """Where *char* stands in the standard's index jis0208; UnicodeEncodeError where *encoding* cannot write it.
+    """Return the position of *char* in index jis0208; UnicodeEncodeError if *encoding* cannot write it.
 
-    JIS X 0213 has more characters (the euro, for one), which browsers do not write.
+    JIS X 0213 has more characters (the euro sign, for one), which browsers do not write.
     """
     for first, end in _WRITTEN_PARTS[encoding]:
         pointer = _jis0208(first, end).get(char)
@@ -123,16 +124,16 @@ def _pointer(char: str, encoding: str) -> int:
 
 @cache
 def _jis0208(first: int, end: int) -> dict[str, int]:
-    """The pointers of the index from *first* to *end*: Shift_JIS, as Windows has it, holds the index as it stands."""
+    """Return the pointers of the index from *first* to *end*: Windows' Shift_JIS contains the index as it is."""
     pointers: dict[str, int] = {}
     for pointer in range(first, end):
-        with suppress(UnicodeDecodeError):  # where nothing stands
-            pointers.setdefault(_shifted(pointer).decode("cp932"), pointer)  # of two places the first counts
+        with suppress(UnicodeDecodeError):  # an empty place
+            pointers.setdefault(_shifted(pointer).decode("cp932"), pointer)  # the first of two duplicates counts
     return pointers
 
 
 def _shifted(pointer: int) -> bytes:
-    """The two bytes of Shift_JIS for a *pointer* into the index."""
+    """Return the two bytes of Shift_JIS for a *pointer* into the index."""
     lead, trail = divmod(pointer, 188)
     return bytes((lead + (0x81 if lead < 0x1F else 0xC1), trail + (0x40 if trail < 0x3F else 0x41)))
 
@@ -168,11 +169,11 @@ def _shift_jis(run: str) -> bytes:
 
 
 def _each(runs: dict[int, str]) -> dict[str, bytes]:
-    """The bytes of each character, of *runs* of characters that begin at a number."""
+    """Return the bytes of each character in *runs*, which map the first code to consecutive characters."""
     return {char: (first + place).to_bytes(2) for first, run in runs.items() for place, char in enumerate(run)}
 
 
-# Where browsers write other bytes than Python's codecs: all characters were compared with what Chromium writes.
+# Where browsers write other bytes than Python's codecs; every character was compared with Chromium.
 _BIG5 = _each(
     {0xA145: "\u2027", 0xA14E: "\ufe51", 0xA1C2: "\xaf", 0xA1E3: "\uff5e", 0xA1F2: "\u2295\u2299", 0xA1FE: "\uff0f"}
     | {0xA240: "\uff3c\u2215\ufe68", 0xA244: "\uffe5", 0xA246: "\uffe0\uffe1", 0xA27E: "\u256d"}
@@ -192,7 +193,7 @@ def _big5(run: str) -> bytes:
     pieces = bytearray()
     for char in run:
         piece = _BIG5.get(char) or char.encode("big5hkscs")
-        # Hong Kong's additions are read, never written.
+        # Hong Kong's additions are decoded, never encoded.
         if char in _NOT_IN_BIG5 or (len(piece) > 1 and piece[0] < 0xA1):
             raise UnicodeEncodeError("big5", run, 0, len(run), "no such character")
         pieces += piece
@@ -223,8 +224,8 @@ _WRITERS = {
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _BEGIN_MARKS = frozenset(mark[:1] for mark, _ in _MARKS)
-_PRESCAN = 1024  # bytes in which the HTML standard looks for a meta element before it parses
-_LATE = 1 << 16  # a later one makes a browser start again; how far we go for it
+_PRESCAN = 1024  # bytes that the HTML standard searches for a meta element before parsing
+_LONG_PRESCAN = 1 << 16  # bytes we search for a later one, which makes a browser start over
 _PIECE = 1 << 16
 _S = rb"[\t\n\f\r ]"
 _TAG = re.compile(rb"(<!--)|<(meta)(?=[\t\n\f\r /])|</?[a-z][^\t\n\f\r >]*+|(<[!/?])", re.IGNORECASE)
@@ -234,7 +235,7 @@ _IN_CONTENT = re.compile(
     rb"charset" + _S + rb"*+=" + _S + rb"*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*+))",
     re.IGNORECASE,
 )
-_AT_ONCE = re.compile(  # a plain meta element, and nothing before it but what nearly all pages begin with
+_AT_ONCE = re.compile(  # a plain meta element after the usual start of a page
     _S
     + rb"*+(?:<!doctype[^<>]*+>"
     + _S
@@ -251,7 +252,7 @@ _CSS_CHARSET = re.compile(rb'@charset "([\x00-\x21\x23-\x7f]*)";')
 
 
 def encoding_name(label: str | None) -> str | None:
-    """The standard's name of the encoding that *label* means; None where it means none."""
+    """Return the standard's name for the encoding *label*; None if it is unknown."""
     return _named(label) if label and len(label) < 64 else None
 
 
@@ -262,7 +263,7 @@ def _named(label: str) -> str | None:
 
 
 def text(body: bytes, encoding: str) -> str:
-    """*body* as text without its byte order mark; what cannot be read becomes U+FFFD."""
+    """Return *body* as text without its byte order mark; bytes that cannot be decoded become U+FFFD."""
     if body[:1] in _BEGIN_MARKS:
         for mark, name in _MARKS:
             if body.startswith(mark) and name == encoding:
@@ -273,7 +274,7 @@ def text(body: bytes, encoding: str) -> str:
 
 
 def pieces(body: bytes, encoding: str, most: int) -> Iterator[str]:
-    """As `text`, of the first *most* bytes, and a piece at a time."""
+    """Yield the first *most* bytes of *body* as text, piece by piece, like `text`."""
     reader = text_decoder(body, encoding)
     start = next((len(mark) for mark, name in _MARKS if body.startswith(mark) and name == encoding), 0)
     end = min(len(body), most)
@@ -283,41 +284,41 @@ def pieces(body: bytes, encoding: str, most: int) -> Iterator[str]:
 
 
 def encoded(run: str, encoding: str) -> bytes:
-    """*run* in *encoding*, a name of the standard; UnicodeEncodeError where it has no such character."""
+    """Return *run* in *encoding*, a name of the standard; UnicodeEncodeError if a character is missing in it."""
     return encoded_legacy(run, encoding)
 
 
 def of_html(body: bytes, header: str | None) -> str:
-    """The encoding of an HTML document; windows-1252 where nothing says."""
+    """Return the encoding of an HTML document, by default windows-1252."""
     return marked(body) or encoding_name(header) or _from_meta(body) or _from_xml(body) or "windows-1252"
 
 
 def of_xml(body: bytes, header: str | None) -> str:
-    """The encoding of an XML document; UTF-8 where nothing says."""
+    """Return the encoding of an XML document, by default UTF-8."""
     return marked(body) or encoding_name(header) or _from_xml(body) or "utf-8"
 
 
 def of_css(body: bytes, header: str | None, document: str | None = None) -> str:
-    """The encoding of a style sheet; that of the *document* which names it, else UTF-8, where nothing says."""
+    """Return the encoding of a style sheet, by default that of the *document* that names it, else UTF-8."""
     own = _CSS_CHARSET.match(body, 0, _PRESCAN)
     label = _ascii(encoding_name(own[1].decode("ascii"))) if own else None
     return marked(body) or encoding_name(header) or label or encoding_name(document) or "utf-8"
 
 
 def of_text(body: bytes, header: str | None) -> str:
-    """The encoding of plain text; UTF-8 where nothing says."""
+    """Return the encoding of plain text, by default UTF-8."""
     return marked(body) or encoding_name(header) or "utf-8"
 
 
 def marked(body: bytes) -> str | None:
-    """The encoding that a byte order mark tells."""
+    """Return the encoding given by a byte order mark."""
     if body[:1] not in _BEGIN_MARKS:
         return None
     return next((name for mark, name in _MARKS if body.startswith(mark)), None)
 
 
 def _ascii(name: str | None) -> str | None:
-    """What can be read byte by byte up to here is not UTF-16, whatever it says of itself."""
+    """Correct a declared encoding: text whose declaration is readable as ASCII is not UTF-16."""
     if name in ("utf-16le", "utf-16be"):
         return "utf-8"
     return "windows-1252" if name == "x-user-defined" else name
@@ -333,11 +334,11 @@ def _from_xml(body: bytes) -> str | None:
 
 
 def _from_meta(body: bytes) -> str | None:
-    """The HTML standard's prescan, and where it finds nothing, the same for a meta element that comes late."""
+    """Run the HTML standard's prescan; if it finds nothing, search further for a late meta element."""
     early = _AT_ONCE.match(body, 0, _PRESCAN)
     if early and (found := _ascii(encoding_name(early[1].decode("ascii")))):
         return found
-    for head in (body[:_PRESCAN], body[:_LATE]):
+    for head in (body[:_PRESCAN], body[:_LONG_PRESCAN]):
         if b"charset" in head.lower() and (found := _prescan(head)):
             return found
         if len(head) < _PRESCAN:
@@ -362,7 +363,7 @@ def _prescan(head: bytes) -> str | None:
 
 
 def _attributes(head: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
-    """The attributes of the tag whose name ends at *position*, each once, and where they end; none in a torn tag."""
+    """Return the attributes of the tag whose name ends at *position*, and their end; none for a torn tag."""
     attributes: dict[bytes, bytes] = {}
     while name := _NAME.match(head, position):
         position = name.end()
@@ -379,7 +380,7 @@ def _attributes(head: bytes, position: int) -> tuple[dict[bytes, bytes], int]:
 
 
 def _declared(attributes: dict[bytes, bytes]) -> str | None:
-    """What a meta element says: its charset, or the one in its content if that stands for Content-Type."""
+    """Return the encoding declared by a meta element: its charset, or that in a Content-Type content."""
     if b"charset" in attributes:
         label = attributes[b"charset"]
     elif attributes.get(b"http-equiv", b"").lower() == b"content-type":

@@ -1,7 +1,7 @@
-"""Gathers the references of one document and makes links of them: each (URL, hop) once, in document order.
+"""Collect the references of one document and turn them into links: each (URL, hop) once, in document order.
 
-References are kept as they stand until the whole document is read, because a base may come late. What
-cannot lead to an http(s) URL is dropped, and no more than `MOST_LINKS` are kept.
+References are kept as written until the whole document is read, because a base element may come late. References that
+cannot lead to an http(s) URL are dropped, and at most `MOST_LINKS` are kept.
 """
 
 import re
@@ -14,50 +14,54 @@ from archiver.extract import charset
 from archiver.model import Hop, Link, Links
 
 MOST_LINKS = 50_000
-LONGEST = 100  # characters of the place where a link stands
-NOFOLLOW = " rel=nofollow"  # ends the context of a link whose element says so
+LONGEST = 100  # characters of the context of a link
+NOFOLLOW = " rel=nofollow"  # suffix of the context of links with rel=nofollow
 
-USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; any other scheme ends in `url.join`
+USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; `url.join` drops the other schemes
 _BEGIN_USELESS = frozenset(word[0] for word in USELESS)
-# What needs no rewriting below a folder: it does not begin with a slash, and no segment of it with a dot.
+# A relative reference that needs no rewriting: no slash at its start, no segment that starts with a dot.
 _BELOW = re.compile(
     r"(?!/)(?:[\w~!$&()*+,;=@-][\w~!$&()*+,;=@.-]*+|/|%(?!2E)[0-9A-F]{2})*+"
     r"(?:\?(?:[\w~!$&()*+,;=@./?:-]++|%[0-9A-F]{2})*+)?",
     re.ASCII,
 )
-_REMEMBERED = 256  # characters of a reference and its base, of which the link is remembered
+_REMEMBERED = 256  # characters of a reference and its base up to which the link is cached
 _ADDRESS = itemgetter(0)  # of a link
 _FILLED_IN = re.compile(r"\{\{|\$\{|\{%|<%")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
-_NO_BASE = ("http", "https", "data", "javascript")  # with one of these, what cannot be joined is no base
+_NO_BASE = ("http", "https", "data", "javascript")  # an unparsable base with one of these schemes is ignored
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _IN_QUERY = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
 
 
-Reference = tuple[tuple[str, Hop], str]  # as it stands there, and how it leads on; and where it stood
-Kept = tuple[Reference, ...]
+Reference = tuple[tuple[str, Hop], str]  # ((reference as written, hop), context)
+References = tuple[Reference, ...]
 
 
 class LinkCollector:
-    """The references of one document, as they come; `links` ends the gathering."""
+    """Collects the references of one document; `links` turns them into links."""
 
     def __init__(self) -> None:
         self._references: dict[tuple[str, Hop], str] = {}
-        self.full = False  # there were more than are kept
-        self.in_template = False  # what comes is shown only after a script has filled it in
+        self.full = False  # there were more references than are kept
+        self.in_template = False  # inside a template that a script fills in
 
     def add(self, reference: str | None, hop: Hop, context: str) -> None:
         """Keep *reference* if it may name something to fetch."""
         if not reference or (reference[0] in _BEGIN_USELESS and reference.startswith(USELESS)):
             return
-        if ("{" in reference or "<" in reference) and (self.in_template or hop is Hop.LINK) and _blank(reference):
+        if (
+            ("{" in reference or "<" in reference)
+            and (self.in_template or hop is Hop.LINK)
+            and _has_placeholder(reference)
+        ):
             return
-        self.take((((reference, hop), context),))
+        self.add_all((((reference, hop), context),))
 
-    def take(self, kept: Iterable[Reference]) -> None:
-        """Keep references that may name something, as `add` has them."""
+    def add_all(self, new: Iterable[Reference]) -> None:
+        """Keep references that passed the checks of `add`."""
         references = self._references
-        for key, context in kept:
+        for key, context in new:
             if len(references) >= MOST_LINKS:
                 self.full = True
                 return
@@ -67,16 +71,19 @@ class LinkCollector:
 
     @property
     def references(self) -> dict[tuple[str, Hop], str]:
-        """All that was kept, in order: what stands there and how it leads on, and where it stood."""
+        """All references in order: ((reference, hop), context)."""
         return self._references
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was kept."""
+        """True if there are no references."""
         return not self._references
 
     def links(self, base: str, encoding: str, note: str = "", *, queries: str | None = None) -> Links:
-        """The links, resolved against *base*, of a text in *encoding*, which is that of the *queries* in URLs too."""
+        """Return the links, resolved against *base*.
+
+        *encoding* is the encoding of the text, and also that of *queries* in URLs unless given.
+        """
         links = UrlJoiner(base, queries or encoding).links(self._references)
         if len(set(map(_ADDRESS, links))) < len(links):
             links = _each_once(links)
@@ -86,7 +93,7 @@ class LinkCollector:
 
 
 def _each_once(links: Iterable[Link]) -> list[Link]:
-    """*links* without those to a URL that stood there before; one that may be followed goes before one that may not."""
+    """Return *links* without duplicates. A link that may be followed replaces one with nofollow."""
     once: dict[tuple[str, Hop], Link] = {}
     for link in links:
         known = once.setdefault(link[:2], link)
@@ -95,16 +102,16 @@ def _each_once(links: Iterable[Link]) -> list[Link]:
     return list(once.values())
 
 
-def _blank(reference: str) -> bool:
-    """Whether *reference* has places in its path that are still to be filled in, by a script or a server."""
+def _has_placeholder(reference: str) -> bool:
+    """True if the path of *reference* has placeholders that a script or server fills in."""
     return _FILLED_IN.search(reference.partition("?")[0]) is not None
 
 
 def base_of(address: str, href: str | None) -> str:
-    """Where the references of a document at *address* start, whose first base element has this *href*.
+    """Return the base URL of a document at *address* whose first base element has this *href*.
 
-    By the HTML standard: the address itself, where the href cannot be parsed or is data or a script. A base of any
-    other scheme holds, so that relative references lead to nothing that can be fetched.
+    By the HTML standard, the address itself is used if the href cannot be parsed, or is a data or javascript URL. A
+    base with another scheme is valid, so relative references lead to nothing that can be fetched.
     """
     if not href:
         return address
@@ -115,12 +122,12 @@ def base_of(address: str, href: str | None) -> str:
 
 
 def _short(context: str) -> str:
-    """The beginning of *context*: names of elements may be as long as a document."""
+    """Return the beginning of *context*: element names may be as long as a document."""
     return context[:LONGEST] + NOFOLLOW * context.endswith(NOFOLLOW)
 
 
 class UrlJoiner:
-    """Resolves references against one base: exactly `url.join`, but faster for those that need no rewriting."""
+    """Resolves references against one base like `url.join`, but faster if they need no rewriting."""
 
     def __init__(self, base: str, encoding: str = "utf-8") -> None:
         self._base = base
@@ -128,11 +135,11 @@ class UrlJoiner:
         canonical = url.canonical(base)
         self._root = f"{url.origin(canonical)}/" if canonical else ""
         self._folder = canonical.partition("?")[0].rpartition("/")[0] + "/" if canonical else ""
-        self._above: dict[str, str] = {}  # the folders above, by the steps that lead there
+        self._above: dict[str, str] = {}  # the folders above, by relative path ("../")
         self._longest = _REMEMBERED - len(self._folder) if canonical else 0
 
     def links(self, references: Mapping[tuple[str, Hop], str]) -> list[Link]:
-        """The links that *references* make, without those that name nothing to fetch, or nothing at all."""
+        """Return the links for *references*, without those that name nothing to fetch."""
         root, folder, longest, above = self._root, self._folder, self._longest, self._above
         links: list[Link] = []
         for (reference, hop), context in references.items():
@@ -158,7 +165,7 @@ class UrlJoiner:
         return links
 
     def _absolute(self, reference: str, hop: Hop, context: str) -> Link | None:
-        """The link to *reference*, which holds a colon; None where that is not written plainly."""
+        """Return the link to *reference*, which contains a colon; None if it needs rewriting."""
         slash = reference.find("/", 8) + 1
         root = reference[:slash]
         if root == self._root:
@@ -166,7 +173,7 @@ class UrlJoiner:
         return _plainly_below(root, reference[slash:], hop, context) if url.is_root(root) else None
 
     def _up(self, steps: str) -> str:
-        """The folder that lies so many *steps* above; "" where they are anything else."""
+        """Return the folder that *steps* lead up to; "" if *steps* is anything else."""
         if steps == "./":
             return self._folder
         if steps != "../" * (len(steps) // 3):
@@ -178,7 +185,7 @@ class UrlJoiner:
         return folder
 
     def join(self, reference: str) -> str | None:
-        """The canonical URL that *reference* names; None where it names nothing to fetch, or nothing at all."""
+        """Return the canonical URL that *reference* names; None if it names nothing to fetch."""
         reference = reference.strip("\t\n\f\r ")
         if not reference or reference.startswith("#"):
             return None
@@ -188,16 +195,16 @@ class UrlJoiner:
 
 
 def _plainly_below(folder: str, rest: str, hop: Hop, context: str) -> Link | None:
-    """The link to *rest*, below a *folder* that ends with a slash; None where that is not written plainly."""
+    """Return the link to *rest* below *folder*, which ends with a slash; None if it needs rewriting."""
     plain = _BELOW.fullmatch(rest) if folder else None
     return Link(folder + rest, hop, context) if plain else None
 
 
-_below = lru_cache(maxsize=8192)(_plainly_below)  # on the site itself; those to others are seldom met again
+_below = lru_cache(maxsize=8192)(_plainly_below)  # links within the site; links to other sites rarely repeat
 
 
 def _with_query_in(encoding: str, reference: str) -> str:
-    """*reference* with its query as a form in a page of this *encoding* would send it."""
+    """Return *reference* with its query encoded as a page in *encoding* would send it."""
     address, mark, query = reference.partition("#")[0].partition("?")
     return address + mark + _NOT_ASCII.sub(lambda run: _escaped(run.group(), encoding), query)
 

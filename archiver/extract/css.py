@@ -1,9 +1,9 @@
-"""What a style sheet loads: `url()` and `src()`, `@import` in all its forms, the strings of `image-set()`.
+"""URLs in style sheets: `url()` and `src()`, all forms of `@import`, and the strings of `image-set()`.
 
-One pass by a regular expression that knows comments, strings, escapes and broken tokens as the CSS
-Syntax standard has them, and steps over all the rest. It looks at tokens, not at grammar: what stands in
-a rule that a browser would drop is found as well (an `@import` that comes too late, say: archives outlive
-browsers). `@namespace` and `@document` only compare URLs. URLs are resolved against the sheet, in UTF-8.
+One pass by a regular expression that knows comments, strings, escapes and broken tokens as in the CSS Syntax standard,
+and skips everything else. It reads tokens, not grammar, so it also finds URLs in rules that a browser would drop (a
+late `@import`, for example): archives outlive browsers. `@namespace` and `@document` only compare URLs. URLs are
+resolved against the style sheet, in UTF-8.
 """
 
 import re
@@ -21,7 +21,7 @@ _ESCAPE = rf"\\(?:[0-9a-fA-F]{{1,6}}{_HEX_TAIL}|[^\n\r\f0-9a-fA-F])"
 
 
 def _word(word: str) -> str:
-    """A pattern for *word* as CSS may spell it: in any case, and with escapes."""
+    """Return a pattern for *word* as CSS may spell it: in any case, and with escapes."""
     return "".join(
         rf"(?:{char}|\\{char}|\\0{{0,4}}(?:{ord(char):x}|{ord(char.upper()):x}){_HEX_TAIL})"
         if char.isalpha() and char not in "abcdef"
@@ -31,7 +31,7 @@ def _word(word: str) -> str:
 
 
 def _string(quote: str, name: str) -> str:
-    """A string; its group `…_end` takes part where it is closed: by the quote or the end of all."""
+    """Return a pattern for a string; group `…_end` matches if the quote or the end of the text closes it."""
     return rf"{quote}(?P<{name}>{_inside(quote)})(?P<{name}_end>{quote}|\Z)?"
 
 
@@ -66,23 +66,23 @@ _UNESCAPE = re.compile(rf"\\(?:([0-9a-fA-F]{{1,6}}){_HEX_TAIL}|(\r\n|[\n\r\f])|(
 _HINTS = (b"url(", b"@import", b"src(")
 _LOADER = re.compile(r"AlphaImageLoader\s{0,9}\(([^(){};]{0,2000})\)", re.IGNORECASE)
 _LOADED = re.compile(r"\bsrc\s{0,9}=\s{0,9}\\?(?:\"([^\"\\]*+)|'([^'\\]*+)|([^\s,\"'\\]++))", re.IGNORECASE)
-_ESCAPED_LETTER = re.compile(rb"\\(?:0*+(?:[4-7]|2d)|[g-z_-])")  # a name may be spelled with these
+_ESCAPED_LETTER = re.compile(rb"\\(?:0*+(?:[4-7]|2d)|[g-z_-])")  # escapes that may be part of a name
 
-# What is passed over in one go, where no name is spelled with escapes and there is no image-set, in which any string
+# Text to skip at once, if no name is spelled with escapes and there is no image-set, in which any string
 # is a URL. It ends before `@import`, `@namespace`, `@document`, and the parenthesis of `url(` or `src(`.
-_DULL = re.compile(
+_SKIPPED = re.compile(
     r"(?:[^/\"'(@\\]++"
     rf"|{_COMMENT}|/"
     rf"|\"{_inside(chr(34))}\"?+|'{_inside(chr(39))}'?+"
     r"|(?<!(?i:url))(?<!(?i:src))\("
     r"|@(?!(?i:import|namespace|(?:-moz-)?document))"
     rf"|{_ESCAPED_WORD}\(?+)*+",
-    re.ASCII,  # letters count in three places only: a class of characters is slow where case does not count
+    re.ASCII,  # case-insensitive in three places only, as IGNORECASE makes character classes slow
 )
 
 
 def read_css(document: Document) -> Links:
-    """What the style sheet loads, all of it page requisites."""
+    """Return what the style sheet loads, all as page requisites."""
     encoding = charset.of_css(document.body, document.charset)
     found = LinkCollector()
     for reference, context in references(charset.text(document.body[:MOST_BYTES], encoding)):
@@ -92,18 +92,18 @@ def read_css(document: Document) -> Links:
 
 
 def references(text: str) -> Iterator[tuple[str, str]]:
-    """Each reference in *text* and what it stands in: `url()`, `@import`, `image-set()` or `AlphaImageLoader()`."""
+    """Yield each reference in *text* and its kind: `url()`, `@import`, `image-set()` or `AlphaImageLoader()`."""
     lower = text.encode("utf-8", "replace").lower()
     if b"image-set" in lower or (b"\\" in lower and _ESCAPED_LETTER.search(lower)):
-        yield from _told(text, _TOKEN.finditer(text))
+        yield from _scan(text, _TOKEN.finditer(text))
     elif any(hint in lower for hint in _HINTS):
-        yield from _told(text, _leaping(text))
+        yield from _scan(text, _plain_tokens(text))
     if b"alphaimageloader" in lower:
         yield from _filters(text)
 
 
-def placed(text: str) -> Iterator[tuple[int, int, str]]:
-    """As `references`, for who writes: where each begins and ends in *text*, without its quotes, and what it means."""
+def reference_spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the start, end (without quotes) and kind of each reference in *text*, for rewriting."""
     scan = _TokenScan(len(text))
     for token in _TOKEN.finditer(text):
         step = _STEPS.get(token.lastgroup or "")
@@ -114,14 +114,14 @@ def placed(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _filters(text: str) -> Iterator[tuple[str, str]]:
-    """The pictures that old Internet Explorers load by a filter: not CSS, so it is looked for as it stands."""
+    """Yield the images that old versions of Internet Explorer load by a filter; this is not CSS."""
     for loader in _LOADER.finditer(text):
         loaded = _LOADED.search(loader[1])
         if loaded:
             yield loaded[1] or loaded[2] or loaded[3] or "", "AlphaImageLoader()"
 
 
-def _told(text: str, tokens: Iterable[re.Match[str]]) -> Iterator[tuple[str, str]]:
+def _scan(text: str, tokens: Iterable[re.Match[str]]) -> Iterator[tuple[str, str]]:
     scan = _TokenScan(len(text))
     for token in tokens:
         step = _STEPS.get(token.lastgroup or "")
@@ -130,11 +130,11 @@ def _told(text: str, tokens: Iterable[re.Match[str]]) -> Iterator[tuple[str, str
             yield reference
 
 
-def _leaping(text: str) -> Iterator[re.Match[str]]:
-    """The tokens that count in a *text* that is spelled plainly, as `_DULL` has it."""
+def _plain_tokens(text: str) -> Iterator[re.Match[str]]:
+    """Yield the relevant tokens of a *text* without escaped names and image-set; see `_SKIPPED`."""
     position = 0
     while True:
-        dull = _DULL.match(text, position)
+        dull = _SKIPPED.match(text, position)
         end = dull.end() if dull else position
         if end == len(text):
             return
@@ -148,27 +148,27 @@ def _leaping(text: str) -> Iterator[re.Match[str]]:
 
 
 class _TokenScan:
-    """What the tokens up to here say of those that follow."""
+    """State that earlier tokens set for later ones."""
 
     def __init__(self, length: int) -> None:
-        self.length = length  # of the whole text
-        self.depth = 0  # of parentheses inside image-set(; its own is 1
-        self.expected = -1  # a string that starts there is a reference
-        self.meaning = ""  # of that string
-        self.importing = -1  # a url() that starts there is an import
+        self.length = length  # of the text
+        self.depth = 0  # of parentheses inside image-set(, including its own
+        self.expected = -1  # a string at this position is a reference
+        self.meaning = ""  # kind of that reference
+        self.importing = -1  # a url() at this position is an import
 
     def string(self, token: re.Match[str]) -> tuple[str, str] | None:
-        """A closed string: a reference where one is expected, and directly inside image-set()."""
+        """Process a closed string: a reference if one is expected, or directly inside image-set()."""
         expected = token.start() == self.expected
         if not expected and self.depth != 1:
             return None
         string = _unescaped(token["double"] or token["single"] or "")
-        if token.end() == self.length:  # a backslash at the very end means nothing in a string
+        if token.end() == self.length:  # a final backslash in a string is ignored
             string = string.removesuffix("\ufffd")
         return string, self.meaning if expected else "image-set()"
 
     def url(self, token: re.Match[str]) -> tuple[str, str] | None:
-        """`url(` and what is in it, unless that is a string, or broken."""
+        """Process `url(` and its content, unless that is a string, or broken."""
         self.meaning = "@import" if token.start() == self.importing else "url()"
         if token["bare"] is not None:
             return _unescaped(token["bare"]), self.meaning
@@ -177,17 +177,17 @@ class _TokenScan:
         return None
 
     def src(self, token: re.Match[str]) -> None:
-        """`src(`, which takes a string only."""
+        """Process `src(`, which takes only a string."""
         self.meaning = "url()"
         self._inside(token)
 
     def at_import(self, token: re.Match[str]) -> None:
-        """`@import` and the space behind it."""
+        """Process `@import` and the space after it."""
         self.meaning = "@import"
         self.expected = self.importing = token.end()
 
     def parenthesis(self, token: re.Match[str]) -> None:
-        """`image-set(`, or a parenthesis, which counts inside of it."""
+        """Process `image-set(`, or a parenthesis inside it."""
         if token.lastgroup == "set":
             self.depth += 1
         elif self.depth:

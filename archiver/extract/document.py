@@ -1,7 +1,6 @@
-"""The one thing every reader is given: a body, and what the answer said about it.
+"""The input of every reader: a body, and what the response says about it.
 
-The body is free of content codings (`extract.coding`); everything else may be wrong, and each reader
-must cope.
+Content codings are already removed from the body. Everything else may be wrong, and each reader must cope with that.
 """
 
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from archiver.model import Hop
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A body in which links may be found. `url` is canonical and final: relative references start there."""
+    """A body in which links may be found. `url` is canonical and final: it is the base of relative references."""
 
     url: str
-    media_type: str  # in lower case, without parameters; "" where the answer does not say
-    charset: str | None  # the parameter of Content-Type, as it stands there
+    media_type: str  # in lower case, without parameters; "" if the response does not say
+    charset: str | None  # the parameter of Content-Type, as written
     body: bytes
-    hop: Hop = Hop.LINK  # how it was reached: a MANIFEST is read as a sitemap
-    page: str = ""  # the page that runs it, if it is a script or data for one, and that is known
+    hop: Hop = Hop.LINK  # how the document was reached; a MANIFEST is read as a sitemap
+    page: str = ""  # for a script or its data: the page that runs it, if known

@@ -1,6 +1,6 @@
-"""Reading: what an answer names, bounded, off the event loop: it needs as long as the body is large.
+"""Links of one HTTP exchange, bounded, to be run off the event loop: the time is linear in the size of the body.
 
-Whatever the bytes are, `read_links` returns; what kept it from reading on stands in the note. No network, no disk.
+`read_links` returns whatever the bytes are; the note says what kept it from reading on. No network, no disk.
 """
 
 import logging
@@ -17,28 +17,28 @@ from archiver.policy.page_text import READ_ALL
 from archiver.policy.scope import is_guess
 from archiver.policy.speculative import SITEMAPS
 
-MAX_DOCUMENT = 32 << 20  # bytes of a body that are read for links; real pages stay below 5 MB
-LARGE = 1 << 20  # bytes of a response that is not taken into memory before its beginning says that it can be read
+MAX_DOCUMENT = 32 << 20  # bytes of a body searched for links; real pages stay below 5 MB
+LARGE = 1 << 20  # bytes; of larger responses the start is checked before the rest is loaded into memory
 PROBE = 4 << 10
-PROBED = 1 << 20  # bytes, without its coding, of a body that nobody looks into: is the coding what the head says?
+PROBED = 1 << 20  # decoded bytes of a body without links that are checked for a wrong content coding
 MAX_SITEMAP = 50_000_000  # the format's own limit
 
 PAGES = frozenset(("text/html", "application/xhtml+xml"))
-_SCRIPTS = (".js", ".mjs", ".json", ".md")  # a text of Docsify, too, is shown in the page
-_OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: drawings and playlists
+_SCRIPTS = (".js", ".mjs", ".json", ".md")  # .md: Docsify shows such texts in the page
+_OPAQUE = ("image/", "video/", "audio/", "font/")  # few of them are text: SVG and playlists
 
 _BROKEN = re.compile(r"\b(?:broken \w+ data|data is cut|not \w+, as the header says|unknown content coding)")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 
-CODING_FAULT = "content-coding"  # the word for a body that is not coded as its head says
-UNREAD = "the links were not read"  # begins the note of a document that is stored, but names nothing that we know
+CODING_FAULT = "content-coding"  # fault word for a body that is not encoded as its head says
+UNREAD = "the links were not read"  # prefix of the note of a stored document whose links are unknown
 FAULT = f"{UNREAD}: a fault of archiver"
 
 Read = Callable[[extract.Document], Links]
 
 
 class LargeDocumentError(Exception):
-    """The document, of *size* bytes, is to be read where others do not wait for it."""
+    """The document, of *size* bytes, must be read in a separate process."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"{size} bytes")
@@ -49,16 +49,16 @@ log = logging.getLogger(__name__)
 
 
 def is_robots(claim: Claim) -> bool:
-    """Whether the answer holds (or leads to) the rules of a host."""
+    """True if the response holds (or redirects to) the robots.txt of a host."""
     if claim.url.endswith("/robots.txt") and claim.url == url.origin(claim.url) + "/robots.txt":
         return True
     return claim.path[:1] == Hop.PREREQUISITE and claim.path.strip("PR") == ""
 
 
 def read_links(claim: Claim, exchange: Exchange, read: Read = extract.links) -> Links:
-    """Everything that the exchange names, documents by *read*. Whatever its bytes are, this returns.
+    """Return everything that the exchange names. Documents are read by *read*. Never raises.
 
-    Unless *read* itself raises `LargeError`.
+    The only exception is `LargeDocumentError` from *read*.
     """
     if body_limits.reason(exchange.notes):
         return Links()
@@ -66,7 +66,7 @@ def read_links(claim: Claim, exchange: Exchange, read: Read = extract.links) -> 
         return _read_links(claim, exchange, read)
     except LargeDocumentError:
         raise
-    except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
+    except Exception:  # a bug in a reader must not keep a page from being stored; its record gets the note
         log.exception("links of %s could not be read", claim.url)
         return Links(note=FAULT)
 
@@ -78,14 +78,14 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         link = extract.redirect(claim.url, fields)
         return Links((link,)) if link is not None else Links()
     moved_to_page = claim.path.endswith(Hop.REDIRECT) and exchange.framing.media_type in PAGES
-    if is_robots(claim) and not moved_to_page:  # a page that stands in for robots.txt is still a page of the site
+    if is_robots(claim) and not moved_to_page:  # a page sent in place of robots.txt is still a page of the site
         return _sitemaps(claim, exchange)
     if not (200 <= status < 300 or status == 0):
         return Links()
     named = extract.from_fields(claim.url, (*fields, *_hints(exchange.interim)) if exchange.interim else fields)
     nofollow = extract.nofollow(fields)
     media_type = exchange.framing.media_type
-    sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST) or (  # one that has moved is one still
+    sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST) or (  # also after a redirect
         is_guess(claim.path) and url.target(claim.url) in SITEMAPS
     )
     hop = Hop.MANIFEST if sitemap else claim.hop
@@ -97,24 +97,24 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
     document = extract.Document(claim.url, media_type, charset(exchange.framing), body, hop, _page_of(claim))
     if (
         is_guess(claim.path) and not is_page(claim) and extract.is_page(document)
-    ):  # what a site says where there is no such file
+    ):  # the site's answer for a missing file
         return Links(note=note)
-    told = read(document)
-    found = told.links
+    read_result = read(document)
+    found = read_result.links
     if named:
         found = tuple({(link.url, link.hop): link for link in (*named, *found)}.values())
     return Links(
         found,
-        charset=told.charset,
-        note="; ".join(filter(None, (note, told.note))),
-        nofollow=(*nofollow, *told.nofollow),
-        icon=told.icon,
+        charset=read_result.charset,
+        note="; ".join(filter(None, (note, read_result.note))),
+        nofollow=(*nofollow, *read_result.nofollow),
+        icon=read_result.icon,
         page=body[:READ_ALL] if body and is_page(claim) else None,
     )
 
 
 def with_page(claim: Claim, exchange: Exchange, links: Links) -> Links:
-    """Return *links*, which the records of a visit name, with the page as `read_links` would have given it."""
+    """Return *links*, from the records of a visit, with the page as `read_links` would have set it."""
     status, media_type = exchange.framing.status, exchange.framing.media_type
     if links.page is not None or not is_page(claim) or is_robots(claim) or not (200 <= status < 300 or status == 0):
         return links
@@ -126,7 +126,7 @@ def with_page(claim: Claim, exchange: Exchange, links: Links) -> Links:
 
 
 def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
-    """The Link fields of early hints: a browser loads what they name before the answer itself has come."""
+    """Return the Link headers of early hints: browsers load what these name before the response arrives."""
     heads = [read_head(head + b"\r\n\r\n") for head in _HEAD_END.split(interim) if head.strip()]
     return tuple(field for head in heads if head.status == 103 for field in head.fields if field[0] == "link")
 
@@ -139,7 +139,7 @@ def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
 
 
 def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
-    """The first *limit* bytes of the body, without any coding, and what could not be undone."""
+    """Return the first *limit* bytes of the body without any coding, and what could not be decoded."""
     skip, fields = exchange.framing.head_length, exchange.framing.fields
     codings = [*content_codings(fields), *transfer_codings(fields)]
     if not codings and not exchange.framing.chunked and exchange.response.length <= limit:
@@ -159,12 +159,12 @@ def payload(exchange: Exchange, limit: int) -> tuple[bytes, str]:
 
 
 def with_coding_fault(exchange: Exchange, links: Links) -> Exchange:
-    """*exchange*, with a fault word where its content coding breaks; *links* were read from it."""
+    """Return *exchange* with a fault word if its content coding breaks; *links* were read from it."""
     codings = {*content_codings(exchange.framing.fields)} - {"identity"}
     if exchange.truncated is not None or not codings or exchange.response.length <= exchange.framing.head_length:
         return exchange
     note = links.note
-    if not (note or links.links or links.page):  # it was not looked into, or has nothing
+    if not (note or links.links or links.page):  # it was not read, or has no links
         note = payload(exchange, PROBED)[1]
     if not _BROKEN.search(note):
         return exchange
@@ -172,13 +172,13 @@ def with_coding_fault(exchange: Exchange, links: Links) -> Exchange:
 
 
 def charset(framing: Framing) -> str | None:
-    """The parameter of Content-Type, as it stands there."""
+    """Return the charset parameter of Content-Type, as written."""
     found = (charset_of(value) for value in framing.all("content-type"))
     return next((value for value in found if value is not None), "") or None
 
 
 def charset_of(content_type: str) -> str | None:
-    """The same of one *content_type*; "" where it has no value."""
+    """Return the charset parameter of one *content_type* value; "" if it has no value."""
     for parameter in content_type.split(";")[1:]:
         name, _, text = parameter.partition("=")
         if name.strip().lower() == "charset":
@@ -187,18 +187,18 @@ def charset_of(content_type: str) -> str | None:
 
 
 def is_page(claim: Claim) -> bool:
-    """Whether *claim* is one that a person could open, however often it has moved, and not a part of one.
+    """True if *claim* is a page that a person could open, after any redirects, and not a part of one.
 
-    Of guesses those whose name is a page's: a page in the place of a file is what a site says where there is none.
+    Among guesses only those with the name of a page count: for a missing file, sites send a page.
     """
-    led = claim.path.rstrip(Hop.REDIRECT)
-    if led[-1:] != Hop.SPECULATIVE:
-        return led[-1:] in {"", Hop.LINK}
-    first = claim.url if led == claim.path else claim.via or ""
+    hops = claim.path.rstrip(Hop.REDIRECT)
+    if hops[-1:] != Hop.SPECULATIVE:
+        return hops[-1:] in {"", Hop.LINK}
+    first = claim.url if hops == claim.path else claim.via or ""
     return url.may_be_page(claim.url) and (not first or url.may_be_page(first))
 
 
 def _page_of(claim: Claim) -> str:
-    """The page that runs *claim*, if that is a script, or uses it: what named it, or where its path began."""
+    """Return the page that uses *claim*, a script or its data: the URL that named it, or the seed of its path."""
     via = claim.via or ""
     return claim.seed if via and url.path(via).lower().endswith(_SCRIPTS) else via

@@ -1,15 +1,12 @@
-"""What a feed names: RSS of all versions, Atom with its extensions (Media RSS, OPDS, podcasts), told tag by tag.
+"""Feeds and JSON manifests: RSS of all versions, Atom with its extensions, JSON Feed, and web app manifests.
 
-Entries, comments, enclosures and further feeds are links; pictures of the feed and of its entries are
-requisites. The HTML that entries hold, escaped or not, is read as a page is. An identifier is a link only
-where it says that it is one, or the entry has no other. Relative URLs start at xml:base, else at the feed.
-What is there for programs that write (rssCloud, hubs, rel=edit) and templates name nothing to fetch.
+Atom's extensions are Media RSS, OPDS and podcasts. Entries, comments, enclosures and further feeds are links; pictures
+of the feed and its entries are requisites. HTML in entries, escaped or not, is read as a page. An identifier is a link
+only if it says so, or if the entry has no other link. Relative URLs are resolved against xml:base or the feed.
+Endpoints for programs that write (rssCloud, hubs, rel=edit) and templates name nothing to fetch.
 
-What JSON documents of known form name: the manifest of a web application, and JSON Feed.
-
-Of a manifest the pictures are requisites, where the application and its shortcuts start are links; its scope,
-its share targets and the applications of shops beside it name nothing to fetch. Of a feed, entries and
-attachments are links, pictures are requisites, and the HTML of entries is read as a page is.
+In a manifest, pictures are requisites, and the start URLs of the app and its shortcuts are links. Its scope, its share
+targets and related apps in stores name nothing to fetch.
 """
 
 import json
@@ -27,13 +24,13 @@ from archiver.extract.html.elements import Attributes
 from archiver.extract.html.tables import relation_hop
 from archiver.extract.sitemap import LONGEST, as_written
 from archiver.extract.url_guess import like_a_url
-from archiver.extract.xml_vocabularies import WHOLE, XHTML, XmlBases, sheet
+from archiver.extract.xml_vocabularies import WHOLE, XHTML, XmlBases, add_stylesheet
 from archiver.model import Hop, Links
 
 ROOTS = frozenset(("rss", "feed", "rdf", "entry"))
-_DEEPEST = 100_000  # elements that are open at once, also where a careless hand closes none; each takes memory
+_DEEPEST = 100_000  # open elements, also in feeds that close none; each takes memory
 _LONGEST_HTML = 1 << 20  # characters of one entry
-_MOST_HTML = 20_000  # texts with tags; a feed of ten thousand entries is a large one
+_MOST_HTML = 20_000  # texts with tags; a feed of ten thousand entries is large
 L, E = Hop.LINK, Hop.REQUISITE
 
 _ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
@@ -48,7 +45,7 @@ _ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
     ("category", "domain"): None,
     ("category", "term"): None,
     ("scheme", "uri"): None,
-    ("generator", "url"): L,  # of Atom 0.3
+    ("generator", "url"): L,  # Atom 0.3
     ("generator", "uri"): L,
 }
 _NAMES = frozenset(("about", "base", "rel", "type", "scheme", "term", "domain", "version", "role"))
@@ -60,7 +57,7 @@ _TEXTS: dict[str, Hop | None] = {
     "cloud": None,
     "generatoragent": None,
 }
-_ADDRESSES = frozenset(("comments", "commentrss", "url"))  # also a number of comments, which is no address
+_ADDRESSES = frozenset(("comments", "commentrss", "url"))  # may also be the number of comments
 _FOR_PROGRAMS = re.compile(
     r"edit|edit-media|hub|pingback|replies#post|service|service\.(?:edit|post|resume|upload|categories|subscribe)"
     r"|http://schemas\.google\.com/.*+"
@@ -80,25 +77,25 @@ _TAGS = frozenset(
 
 
 class FeedReader:
-    """A feed, told tag by tag."""
+    """Reads a feed, tag by tag."""
 
     def __init__(self, address: str) -> None:
         self.bases = XmlBases(address)
         self._pieces: list[str] = []
         self._length = 0
-        self._outer: list[str] = []  # the elements that are open
-        self._pages = 0  # texts that were read as HTML
-        self._name = ""  # by which this entry goes, if it is a URL
-        self._linked = False  # this entry has a link
-        self._type = ""  # of the text that is being read: what its element says of it
+        self._outer: list[str] = []  # names of the open elements
+        self._pages = 0  # number of texts that were read as HTML
+        self._add_keys = ""  # identifier of this entry, if it is a URL
+        self._relation_hop = False  # true if this entry has a link
+        self._type = ""  # type attribute of the current element
 
     @property
     def found(self) -> LinkCollector:
-        """What was named up to here."""
+        """The references found so far."""
         return self.bases.found
 
     def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
+        """Process a start tag."""
         if len(self._outer) >= _DEEPEST:
             raise etree.LxmlError(f"more than {_DEEPEST} elements are open")
         self._pieces, self._length = [], 0
@@ -107,7 +104,7 @@ class FeedReader:
         self._outer.append(name)
         self._type = ""
         if name in _ENTRIES:
-            self._name, self._linked = "", False
+            self._add_keys, self._relation_hop = "", False
         if not attributes:
             return
         if tag.startswith(XHTML) or name in _TAGS:
@@ -117,29 +114,31 @@ class FeedReader:
         self._type = plain.get("ispermalink", plain.get("type", "")).lower()
         picture = plain.get("medium") == "image" or self._type.startswith("image/")
         if name == "link" and "href" in plain:
-            self._linked = True
-            self.bases.add(plain["href"], _linked(plain.get("rel", ""), plain["href"], picture=picture), "link/@href")
+            self._relation_hop = True
+            self.bases.add(
+                plain["href"], _relation_hop(plain.get("rel", ""), plain["href"], picture=picture), "link/@href"
+            )
             return
         for key, value in plain.items():
             hop = _ATTRIBUTES.get((name, key), L if key not in _NAMES and WHOLE.fullmatch(value) else None)
             self.bases.add(value, E if hop and picture else hop, f"{name}/@{key}")
 
     def data(self, text: str) -> None:
-        """Take in a piece of text."""
+        """Process a piece of text."""
         self._length += len(text)
         if self._length <= _LONGEST_HTML:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
-        """Take in an end tag."""
+        """Process an end tag."""
         name = tag.rpartition("}")[2].lower()
         if self._outer:
             self._outer.pop()
         if self._pieces and self._length <= _LONGEST_HTML:
             self._text(name, "".join(self._pieces))
         self._pieces, self._length = [], 0
-        if name in _ENTRIES and not self._linked:
-            self.bases.add(self._name, L, f"{name}/id")
+        if name in _ENTRIES and not self._relation_hop:
+            self.bases.add(self._add_keys, L, f"{name}/id")
         self.bases.leave()
 
     def _text(self, name: str, text: str) -> None:
@@ -149,7 +148,7 @@ class FeedReader:
                 if self._pages > _MOST_HTML or self.found.full:
                     return
                 page = Document(self.bases.current, "text/html", "utf-8", text.encode("utf-8", "replace"))
-                self.bases.take(lenient.read_html(page), name)
+                self.bases.add_links(lenient.read_html(page), name)
             return
         text = text.strip()
         if len(text) > LONGEST:
@@ -157,25 +156,25 @@ class FeedReader:
         whole = WHOLE.fullmatch(text)
         parent = self._outer[-1] if self._outer else ""
         if name == "id" or (name == "guid" and self._type == "false"):
-            self._name = text if whole else ""
+            self._add_keys = text if whole else ""
         elif name == "guid":
             self.bases.add(text, L if whole else None, name)
         elif name == "url" and parent == "image":
             self.bases.add(text, E, "image/url")
         elif name in _TEXTS or whole or (name in _ADDRESSES and like_a_url(text)):
-            self._linked |= name == "link"
+            self._relation_hop |= name == "link"
             self.bases.add(text, E if name == "image" else _TEXTS.get(name, L), name)
 
     def pi(self, target: str, content: str | None = None) -> None:
-        """Take in a processing instruction."""
-        sheet(self.found, target, content)
+        """Process a processing instruction."""
+        add_stylesheet(self.found, target, content)
 
     def close(self) -> None:
-        """Nothing is left to do: everything was told as it came."""
+        """Do nothing: all tags have been processed."""
 
 
-def _linked(relation: str, reference: str, *, picture: bool) -> Hop | None:
-    """How a link of this *relation* leads on; a *picture* is shown with its entry."""
+def _relation_hop(relation: str, reference: str, *, picture: bool) -> Hop | None:
+    """Return the hop of a link with this *relation*; a *picture* is shown with its entry."""
     relation = relation.strip().lower()
     if "{" in reference or _FOR_PROGRAMS.fullmatch(relation):
         return None
@@ -187,7 +186,7 @@ def _linked(relation: str, reference: str, *, picture: bool) -> Hop | None:
 MOST_BYTES = 16 << 20
 _MOST_ITEMS = 20_000
 _DEEPEST_MANIFEST = 20
-_PICTURES = ("icons", "screenshots")  # wherever they stand: of the application, of shortcuts, of file handlers
+_PICTURES = ("icons", "screenshots")  # of the app, its shortcuts and its file handlers
 _FEED = {"home_page_url": L, "feed_url": L, "next_url": L, "icon": E, "favicon": E}
 _ITEM = {"url": L, "external_url": L, "image": E, "banner_image": E}
 _AUTHOR = {"url": L, "avatar": E}
@@ -195,41 +194,41 @@ _ATTACHMENT = {"url": L}
 
 
 def read_manifest(document: Document) -> Links:
-    """What the manifest names."""
+    """Return what the web app manifest names."""
     encoding, manifest, note = _loaded(document)
     bases = XmlBases(document.url)
     if isinstance(manifest, dict):
-        _name(bases, manifest, {"start_url": L}, "")
+        _add_keys(bases, manifest, {"start_url": L}, "")
         for picture, where in _pictures(manifest, 0):
-            _name(bases, picture, {"src": E}, where)
+            _add_keys(bases, picture, {"src": E}, where)
         for shortcut in _objects(manifest.get("shortcuts")):
-            _name(bases, shortcut, {"url": L}, "shortcuts/")
-        _name(bases, manifest.get("note_taking"), {"new_note_url": L}, "note_taking/")
+            _add_keys(bases, shortcut, {"url": L}, "shortcuts/")
+        _add_keys(bases, manifest.get("note_taking"), {"new_note_url": L}, "note_taking/")
     return bases.found.links(document.url, encoding, note, queries="utf-8")
 
 
 def read_feed(document: Document) -> Links:
-    """What the feed names."""
+    """Return what the JSON feed names."""
     encoding, feed, note = _loaded(document)
     bases = XmlBases(document.url)
     if isinstance(feed, dict):
-        _name(bases, feed, _FEED, "")
+        _add_keys(bases, feed, _FEED, "")
         _people(bases, feed)
         for item in _objects(feed.get("items"))[:_MOST_ITEMS]:
-            _name(bases, item, _ITEM, "items/")
+            _add_keys(bases, item, _ITEM, "items/")
             _people(bases, item)
             for attachment in _objects(item.get("attachments")):
-                _name(bases, attachment, _ATTACHMENT, "attachments/")
+                _add_keys(bases, attachment, _ATTACHMENT, "attachments/")
             content = item.get("content_html")
             if isinstance(content, str) and "<" in content:
                 page = Document(document.url, "text/html", "utf-8", content.encode("utf-8", "replace"))
-                bases.take(lenient.read_html(page), "content_html")
+                bases.add_links(lenient.read_html(page), "content_html")
     return bases.found.links(document.url, encoding, note, queries="utf-8")
 
 
 def _loaded(document: Document) -> tuple[str, Any, str]:
-    """By what it was read, the value that the document is, and what was wrong with it."""
-    encoding = charset.marked(document.body) or "utf-8"  # RFC 8259: no other will do, whatever the header says
+    """Return the encoding, the parsed JSON value, and what was wrong with it."""
+    encoding = charset.marked(document.body) or "utf-8"  # RFC 8259: always UTF-8, whatever the header says
     if len(document.body) > MOST_BYTES:
         return encoding, None, f"more than {MOST_BYTES} bytes of JSON"
     try:
@@ -239,7 +238,7 @@ def _loaded(document: Document) -> tuple[str, Any, str]:
 
 
 def _pictures(value: Any, depth: int) -> Iterator[tuple[dict[str, Any], str]]:
-    """Each picture in *value*, and the list it stands in."""
+    """Yield each picture in *value* and the list that contains it."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in inside if depth < _DEEPEST_MANIFEST else ():
         if key in _PICTURES:
@@ -250,15 +249,15 @@ def _pictures(value: Any, depth: int) -> Iterator[tuple[dict[str, Any], str]]:
 
 def _people(bases: XmlBases, value: dict[str, Any]) -> None:
     for author in (value.get("author"), *_objects(value.get("authors"))):
-        _name(bases, author, _AUTHOR, "authors/")
+        _add_keys(bases, author, _AUTHOR, "authors/")
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
 
 
-def _name(bases: XmlBases, value: Any, keys: dict[str, Hop], where: str) -> None:
-    """Keep what the *keys* of an object name."""
+def _add_keys(bases: XmlBases, value: Any, keys: dict[str, Hop], where: str) -> None:
+    """Add the references under the *keys* of an object."""
     for key, hop in keys.items():
         reference = value.get(key) if isinstance(value, dict) else None
         if isinstance(reference, str):

@@ -1,14 +1,12 @@
-"""What the header of an answer names: Location, Content-Location, Refresh, Link and SourceMap fields.
+"""Links in response headers: Location, Content-Location, Refresh, Link and SourceMap.
 
-Values come as the bytes of the wire read as latin-1; bytes that are not ASCII are escaped as they are, which
-is what browsers send back. Content-Location is another name of the same document, so a link at most. A source
-map is asked for by a developer's tools alone, so it is speculative. Where reports go (Report-To, NEL,
-Content-Security-Policy) there is nothing to fetch.
+Values are the bytes of the wire decoded as latin-1. Non-ASCII bytes are percent-encoded as they are, as browsers do.
+Content-Location is another name of the same document, so at most a link. Only developer tools fetch a source map, so it
+is speculative. Report destinations (Report-To, NEL, Content-Security-Policy) name nothing to fetch.
 
-The Link header field, by the parsing algorithm of RFC 8288 (appendix B): each target with its parameters.
-
-Of a parameter that comes twice the first counts; names are in lower case, values without quotes and escapes.
-Never raises, and takes time linear in the value: what is malformed is passed over up to the next comma.
+The Link header is parsed by the algorithm of RFC 8288, appendix B. Names are in lower case, values without quotes and
+escapes; the first of duplicate parameters counts. Parsing never raises and is linear; malformed parts are skipped up to
+the next comma.
 """
 
 import re
@@ -18,7 +16,7 @@ from itertools import islice
 from archiver import url
 from archiver.extract.collector import UrlJoiner
 from archiver.extract.html import attribute_values
-from archiver.extract.html.elements import MOST_TOLD, REFUSE
+from archiver.extract.html.elements import MOST_AGENTS, REFUSE
 from archiver.extract.html.tables import relation_hop
 from archiver.model import Hop, Link
 
@@ -32,8 +30,8 @@ _REST = re.compile(r"(?:[^\",]|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z))*+,?+", re.DOTALL
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-def entries(value: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each target in *value* as it stands there, and its parameters."""
+def link_values(value: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each target in *value* as written, and its parameters."""
     position = 0
     while position < len(value):
         apart = _APART.match(value, position)
@@ -55,17 +53,17 @@ Fields = Iterable[tuple[str, str]]
 
 _TOKEN = re.compile(r"[\w.-]{1,60}", re.ASCII)
 _WITH_VALUE = frozenset(("max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"))
-_MOST = 200  # Link fields are repeated, but not without end
-_MOST_READ = 10 * _MOST  # the same one again, or one that leads nowhere, is work as well
+_MOST = 200  # links kept of one response
+_MOST_READ = 10 * _MOST  # references resolved, including duplicates and invalid ones
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _NAMING = frozenset(("content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap"))
-_ENDPOINTS = frozenset(  # for programs that write, and a dictionary, which no answer to us is packed with
+_ENDPOINTS = frozenset(  # endpoints for programs, and a dictionary, which we do not support
     ("authorization_endpoint", "compression-dictionary", "edit", "edit-media", "hub", "micropub", "token_endpoint")
 )
 
 
 def redirect(address: str, fields: Fields) -> Link | None:
-    """Where the first Location in *fields* leads from *address*; None where it leads nowhere."""
+    """Return the link that the first Location in *fields* leads to from *address*; None if it is invalid."""
     for name, value in fields:
         if name == "location":
             target = UrlJoiner(address).join(_escaped(value))
@@ -74,7 +72,7 @@ def redirect(address: str, fields: Fields) -> Link | None:
 
 
 def from_fields(address: str, fields: Fields) -> tuple[Link, ...]:
-    """Everything that *fields* name, links by their relation; each once."""
+    """Return everything that *fields* name, links by their relation; each once."""
     known = tuple(field for field in fields if field[0] in _NAMING)
     if not known:
         return ()
@@ -93,37 +91,37 @@ def from_fields(address: str, fields: Fields) -> tuple[Link, ...]:
 
 
 def nofollow(fields: Fields) -> tuple[str, ...]:
-    """Whom X-Robots-Tag in *fields* tells not to follow the links of this document."""
-    told: dict[str, None] = {}
+    """Return the user agents that X-Robots-Tag in *fields* tells not to follow links of this document."""
+    agents: dict[str, None] = {}
     for name, value in fields:
-        if name == "x-robots-tag" and len(told) < MOST_TOLD:
-            who = "*"
+        if name == "x-robots-tag" and len(agents) < MOST_AGENTS:
+            agent = "*"
             for part in value.lower().split(",")[:_MOST]:
                 subject, colon, rest = part.partition(":")
                 addressed = colon and _TOKEN.fullmatch(subject.strip()) and subject.strip() not in _WITH_VALUE
-                who = subject.strip() if addressed else who  # and what follows is said to this one too
+                agent = subject.strip() if addressed else agent  # the directives that follow are for the same agent
                 if (rest if addressed else part).strip() in REFUSE:
-                    told[f"X-Robots-Tag {who}"] = None
-    return tuple(told)[:MOST_TOLD]
+                    agents[f"X-Robots-Tag {agent}"] = None
+    return tuple(agents)[:MOST_AGENTS]
 
 
 def _references(address: str, fields: Fields) -> Iterator[tuple[str, Hop, str]]:
     mapped = False
     for name, value in fields:
         if name == "refresh":
-            yield attribute_values.target(value) or "", Hop.LINK, "refresh"
+            yield attribute_values.refresh_target(value) or "", Hop.LINK, "refresh"
         elif name == "content-location":
             yield value, Hop.LINK, "content-location"
         elif name in ("sourcemap", "x-sourcemap") and not mapped:
             mapped = True
             yield value, Hop.SPECULATIVE, name
         elif name == "link":
-            for target, parameters in entries(value):
-                yield from _linked(address, target, parameters)
+            for target, parameters in link_values(value):
+                yield from _link_references(address, target, parameters)
 
 
-def _linked(address: str, target: str, parameters: dict[str, str]) -> Iterator[tuple[str, Hop, str]]:
-    """What one link leads to; a link whose anchor is another document says nothing of this one."""
+def _link_references(address: str, target: str, parameters: dict[str, str]) -> Iterator[tuple[str, Hop, str]]:
+    """Yield the references of one link. A link whose anchor is another document does not concern this one."""
     anchor = parameters.get("anchor")
     if anchor and not anchor.startswith("#") and UrlJoiner(address).join(_escaped(anchor)) != url.canonical(address):
         return
@@ -132,7 +130,7 @@ def _linked(address: str, target: str, parameters: dict[str, str]) -> Iterator[t
     hop = relation_hop(" ".join(left)) if left or not relations else None
     if hop:
         yield target, hop, "link"
-    if hop is Hop.REQUISITE:  # what a browser takes of a set, it takes in place of the target
+    if hop is Hop.REQUISITE:  # a browser takes one of the set in place of the target
         for candidate in attribute_values.candidates(parameters.get("imagesrcset", "")):
             yield candidate, hop, "link/imagesrcset"
 

@@ -1,15 +1,14 @@
-"""What playlists name: HLS (RFC 8216 and its second edition), M3U, PLS, RAM and the lists of Windows Media.
+"""Playlists and DASH manifests: the media files they name.
 
-HLS is what a browser plays a video from, so all that it names is a requisite: variants, renditions, segments,
-keys, maps. Of a live stream these are the segments that are there now. A hint at a part that is still to come
-and a server for programs name nothing to fetch. What the older lists name is a requisite where the list was
-one itself (a page plays it), else a link.
+Playlists are HLS (RFC 8216 and its second edition), M3U, PLS, RAM and Windows Media's. A browser plays a video from
+HLS, so everything it names is a requisite: variants, renditions, segments, keys, maps. Of a live stream these are the
+current segments. Preload hints and content steering name nothing to fetch. Entries of the older lists are requisites if
+the list was one itself (a page plays it), else links.
 
-What a DASH manifest (MPD, ISO/IEC 23009-1) lets a player load: the segments of every representation, as requisites.
-
-Segments come from templates, numbered as far as the duration or the timeline bounds them, from lists, or
-from a representation's one file. Where the end is not known (a live stream) only what is named now counts. Of
-several base URLs, which are copies of the same, the first is taken. No more than `MOST` segments are named.
+Of a DASH manifest (MPD, ISO/IEC 23009-1) the segments of every representation are requisites. They come from templates,
+as far as the duration or the timeline bounds them, from lists, or from a representation's single file. If the end is
+not known (a live stream), only what is named now counts. Of several base URLs, which are copies, the first is used. At
+most `MOST` segments are named.
 """
 
 import re
@@ -37,17 +36,17 @@ _NOT_FETCHED = frozenset(("EXT-X-PRELOAD-HINT", "EXT-X-CONTENT-STEERING"))
 _VARIABLE = re.compile(r"\{\$([a-zA-Z0-9_-]++)\}")
 _FILE = re.compile(r"\s*+(?:file|ref)\d{1,9}\s*+=\s*+(\S.*+)", re.IGNORECASE | re.DOTALL)
 _MOST_VARIABLES = 1000
-_LONGEST_LINE = 1 << 14  # characters of an address, its variables replaced
+_LONGEST_LINE = 1 << 14  # characters of an address after variables are replaced
 
 
 def read_playlist(document: Document) -> Links:
-    """The media and the further lists that the playlist names."""
+    """Return the media and further playlists that the playlist names."""
     encoding = charset.of_text(document.body, document.charset)
     written = [line.strip() for line in lines(charset.pieces(document.body, encoding, MOST_BYTES))]
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     found = LinkCollector()
     if any(line.startswith("#EXT-X-") for line in written):
-        for reference, context in _streamed(written, document.url):
+        for reference, context in _hls_references(written, document.url):
             found.add(reference, Hop.REQUISITE, context)
     else:
         hop = Hop.REQUISITE if document.hop is Hop.REQUISITE else Hop.LINK
@@ -57,8 +56,8 @@ def read_playlist(document: Document) -> Links:
     return found.links(document.url, encoding, note, queries="utf-8")
 
 
-def _streamed(written: list[str], address: str) -> Iterator[tuple[str, str]]:
-    """The references of an HLS playlist, and the tags they stand in."""
+def _hls_references(written: list[str], address: str) -> Iterator[tuple[str, str]]:
+    """Yield the references of an HLS playlist, and the tags that contain them."""
     variables: dict[str, str] = {}
 
     def replaced(value: str) -> str:
@@ -93,27 +92,27 @@ def _defined(attributes: dict[str, str], replaced: Callable[[str], str], address
 
 
 def _one_a_line(written: list[str]) -> Iterator[str]:
-    """M3U and RAM."""
+    """Yield the entries of M3U and RAM."""
     for line in written:
-        if line.lower() == "--stop--":  # RealPlayer reads no further
+        if line.lower() == "--stop--":  # RealPlayer stops here
             return
         if not line.startswith(("#", "<")):
             yield line
 
 
 def _named_by_number(written: list[str]) -> Iterator[str]:
-    """PLS, and the references of Windows Media: `File1=…`, `Ref1=…`."""
+    """Yield the entries of PLS and Windows Media: `File1=…`, `Ref1=…`."""
     for line in written:
         named = _FILE.fullmatch(line)
         if named:
             yield named[1]
 
 
-MOST = 20_000  # segments: three hours in five qualities at pieces of four seconds are 13,500
+MOST = 20_000  # segments: three hours in five qualities at four seconds each are 13,500
 MOST_CHARACTERS = 8 << 20
 
-_LONGEST = 2048  # characters of a template, which is filled for each segment
-_MOST_MARKS = 40  # in it, two for each field; most have two fields
+_LONGEST = 2048  # characters of a template, which is filled in for each segment
+_MOST_MARKS = 40  # dollar signs in a template, two for each field; most have two fields
 _DURATION = re.compile(
     r"P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,9})?)S)?)?"
 )
@@ -123,51 +122,51 @@ _EACH = re.compile(r"\$(?:Number|Time)")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _TEMPLATE = "segmenttemplate"
-_WAYS = ("segmentbase", "segmentlist", _TEMPLATE)
+_SEGMENT_ELEMENTS = ("segmentbase", "segmentlist", _TEMPLATE)
 _SOURCES = ("initialization", "representationindex", "bitstreamswitching")
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """A SegmentBase, SegmentList or SegmentTemplate element, read once however many representations share it."""
+class _SegmentInfo:
+    """A SegmentBase, SegmentList or SegmentTemplate element, read once for all representations that share it."""
 
     kind: str
     attributes: Mapping[str, str]
-    sources: Mapping[str, str]  # the files for all its segments: the name of the element, and its sourceURL
-    runs: tuple[tuple[int | None, int | None, int, int], ...] | None  # of the timeline: time, number, length, repeats
-    listed: tuple[tuple[str, str], ...]  # attribute and value, in order
+    sources: Mapping[str, str]  # files for all segments: element name and sourceURL
+    runs: tuple[tuple[int | None, int | None, int, int], ...] | None  # timeline: time, number, duration, repeats
+    listed: tuple[tuple[str, str], ...]  # (attribute, value), in order
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """What a period, an adaptation set and a representation have said up to here."""
+    """The values inherited from the period, the adaptation set and the representation."""
 
     base: str
-    said: tuple[_Way, ...] = ()  # the innermost first
-    own: bool = False  # there was a BaseURL
+    infos: tuple[_SegmentInfo, ...] = ()  # innermost first
+    own: bool = False  # true if there was a BaseURL
 
     def attribute(self, name: str) -> str | None:
-        """The value of an attribute of SegmentTemplate, as it is inherited."""
-        told = (way.attributes[name] for way in self.said if way.kind == _TEMPLATE and name in way.attributes)
-        value = next(told, None)
+        """Return the inherited value of an attribute of SegmentTemplate."""
+        values = (info.attributes[name] for info in self.infos if info.kind == _TEMPLATE and name in info.attributes)
+        value = next(values, None)
         return value if value and len(value) <= _LONGEST and value.count("$") <= _MOST_MARKS else None
 
 
 def read_dash(pieces: Pieces, address: str) -> tuple[LinkCollector, str]:
-    """What the manifest in *pieces*, found at *address*, names, and what was left out ("": nothing)."""
+    """Return what the manifest in *pieces* at *address* names, and a note on what was left out."""
     found = LinkCollector()
-    root = parse_xml(partial(_beginning, pieces), _Tree)[0].root
+    root = parse_xml(partial(_limited, pieces), _Tree)[0].root
     if root is None:
         return found, "no DASH manifest"
     named = 0
-    for target, context in islice(_named(root, _level(_Level(address), root)), MOST + 1):
+    for target, context in islice(_references(root, _level(_Level(address), root)), MOST + 1):
         named += 1
         if named <= MOST:
             found.add(target, Hop.REQUISITE, context)
     return found, f"more than {MOST} segments" if named > MOST else ""
 
 
-def _beginning(pieces: Pieces) -> Iterator[str]:
+def _limited(pieces: Pieces) -> Iterator[str]:
     left = MOST_CHARACTERS
     for piece in pieces():
         yield piece[:left]
@@ -177,14 +176,14 @@ def _beginning(pieces: Pieces) -> Iterator[str]:
 
 
 class _Tree:
-    """Makes a tree of a manifest: what an element says holds for all in it, wherever it stands there."""
+    """Builds the tree of a manifest: elements inherit from those around them, in any order."""
 
     def __init__(self) -> None:
         self.root: Element | None = None
         self._open: list[Element] = []
 
     def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
+        """Process a start tag."""
         element = Element(tag, {key: as_written(value) for key, value in attributes.items()})
         if self._open:
             self._open[-1].append(element)
@@ -193,54 +192,54 @@ class _Tree:
         self._open.append(element)
 
     def data(self, text: str) -> None:
-        """Take in a piece of text; only what stands before the first child is of use."""
+        """Process a piece of text; only text before the first child matters."""
         if self._open and not len(self._open[-1]):
             known = self._open[-1].text or ""
             self._open[-1].text = known + text if len(known) < _LONGEST else known
 
     def end(self, tag: str) -> None:
-        """Take in an end tag."""
+        """Process an end tag."""
         del tag
         self._open.pop()
 
     def close(self) -> None:
-        """The tree is complete."""
+        """Do nothing: the tree is complete."""
 
 
-def _named(root: Element, level: _Level) -> Iterator[tuple[str | None, str]]:
+def _references(root: Element, level: _Level) -> Iterator[tuple[str | None, str]]:
     whole = _seconds(root.get("mediaPresentationDuration"))
     for location in _children(root, "location"):
         yield url.join(level.base, _text(location)), "Location"
     periods = list(_children(root, "period"))
     starts = [_seconds(period.get("start")) for period in periods]
     for index, period in enumerate(periods):
-        if elsewhere := period.get(_XLINK):
-            yield url.join(level.base, elsewhere), "Period/@xlink:href"
+        if remote := period.get(_XLINK):
+            yield url.join(level.base, remote), "Period/@xlink:href"
         ends = starts[index + 1] if index + 1 < len(periods) else whole
-        lasts = _seconds(period.get("duration")) or (ends - (starts[index] or 0.0) if ends is not None else None)
+        duration = _seconds(period.get("duration")) or (ends - (starts[index] or 0.0) if ends is not None else None)
         inside = _level(level, period)
         for group in _children(period, "adaptationset"):
             shared = _level(inside, group)
-            if elsewhere := group.get(_XLINK):
-                yield url.join(level.base, elsewhere), "AdaptationSet/@xlink:href"
+            if remote := group.get(_XLINK):
+                yield url.join(level.base, remote), "AdaptationSet/@xlink:href"
             for representation in _children(group, "representation"):
-                yield from _represented(representation, _level(shared, representation), lasts)
+                yield from _segments_of(representation, _level(shared, representation), duration)
 
 
 def _level(outer: _Level, element: Element) -> _Level:
-    """What holds inside of *element*."""
+    """Return the level inside *element*."""
     base = next((_text(child) for child in _children(element, "baseurl")), "")
     joined = url.join(outer.base, base) if base else None
     level = replace(outer, base=joined, own=True) if joined else outer
-    said: dict[str, _Way] = {}
+    infos: dict[str, _SegmentInfo] = {}
     for child in element:
         kind = _name(child)
-        if kind in _WAYS and kind not in said:
-            said[kind] = _way(kind, child)
-    return replace(level, said=(*said.values(), *outer.said))
+        if kind in _SEGMENT_ELEMENTS and kind not in infos:
+            infos[kind] = _segment_info(kind, child)
+    return replace(level, infos=(*infos.values(), *outer.infos))
 
 
-def _way(kind: str, element: Element) -> _Way:
+def _segment_info(kind: str, element: Element) -> _SegmentInfo:
     sources: dict[str, str] = {}
     runs: tuple[tuple[int | None, int | None, int, int], ...] | None = None
     listed: list[tuple[str, str]] = []
@@ -255,31 +254,31 @@ def _way(kind: str, element: Element) -> _Way:
             )
         elif name == "segmenturl" and len(listed) < MOST:
             listed += [(key, value) for key in ("media", "index") if (value := child.get(key))]
-    return _Way(kind, dict(element.attrib), sources, runs, tuple(listed))
+    return _SegmentInfo(kind, dict(element.attrib), sources, runs, tuple(listed))
 
 
-def _represented(representation: Element, level: _Level, lasts: float | None) -> Iterator[tuple[str | None, str]]:
-    """The segments of one representation, which *lasts* so many seconds, if that is known."""
+def _segments_of(representation: Element, level: _Level, duration: float | None) -> Iterator[tuple[str | None, str]]:
+    """Yield the files of one representation, which has this *duration* in seconds if it is known."""
     values: dict[str, str | int] = {
         "RepresentationID": representation.get("id", ""),
         "Bandwidth": _number(representation.get("bandwidth")) or 0,
     }
     for name in _SOURCES:
-        source = next((way.sources[name] for way in level.said if name in way.sources), None)
+        source = next((info.sources[name] for info in level.infos if name in info.sources), None)
         if source:
             yield url.join(level.base, source), f"{name}/@sourceURL"
     if level.attribute("media"):
-        yield from _templated(level, lasts, values)
+        yield from _templated(level, duration, values)
         return
-    listed = next((way.listed for way in level.said if way.listed), ())
+    listed = next((info.listed for info in level.infos if info.listed), ())
     for name, reference in listed:
         yield url.join(level.base, reference), f"SegmentURL/@{name}"
     if level.own and not listed:
         yield level.base, "BaseURL"
 
 
-def _templated(level: _Level, lasts: float | None, values: dict[str, str | int]) -> Iterator[tuple[str | None, str]]:
-    """What the templates of one representation name: the files for all its segments, then each segment."""
+def _templated(level: _Level, duration: float | None, values: dict[str, str | int]) -> Iterator[tuple[str | None, str]]:
+    """Yield the files that the templates of one representation name: shared files first, then each segment."""
     templates = [
         (name, level.attribute(name) or "") for name in ("initialization", "bitstreamSwitching", "index", "media")
     ]
@@ -287,25 +286,25 @@ def _templated(level: _Level, lasts: float | None, values: dict[str, str | int])
         if template and not _EACH.search(template):
             yield url.join(level.base, _filled(template, values)), f"SegmentTemplate/@{name}"
     each = [(name, template) for name, template in templates if _EACH.search(template)]
-    for number, time in _segments(level, lasts) if each else ():
+    for number, time in _segments(level, duration) if each else ():
         values |= {"Number": number, "Time": time}
         for name, template in each:
             yield url.join(level.base, _filled(template, values)), f"SegmentTemplate/@{name}"
 
 
-def _segments(level: _Level, lasts: float | None) -> Iterator[tuple[int, int]]:
-    """Number and time of each segment of a template."""
+def _segments(level: _Level, duration: float | None) -> Iterator[tuple[int, int]]:
+    """Yield number and time of each segment of a template."""
     first = _number(level.attribute("startNumber"))
     first = 1 if first is None else first
     scale = max(_number(level.attribute("timescale")) or 1, 1)
-    runs = next((way.runs for way in level.said if way.runs is not None), None)
+    runs = next((info.runs for info in level.infos if info.runs is not None), None)
     if runs is not None:
-        yield from _on_timeline(runs, first, int(lasts * scale) if lasts is not None else 0)
+        yield from _on_timeline(runs, first, int(duration * scale) if duration is not None else 0)
         return
     length = _number(level.attribute("duration")) or 0
     last = _number(level.attribute("endNumber"))
-    if last is None and length > 0 and lasts is not None:
-        last = first + int(-(-lasts * scale // length)) - 1
+    if last is None and length > 0 and duration is not None:
+        last = first + int(-(-duration * scale // length)) - 1
     for number in range(first, min(last or 0, first + MOST) + 1):
         yield number, (number - first) * length
 
@@ -317,7 +316,7 @@ def _on_timeline(
     for index, (at, numbered, length, repeats) in enumerate(runs):
         time = time if at is None else at
         number = number if numbered is None else numbered
-        if repeats < 0:  # up to the next one that has a time, or to the end
+        if repeats < 0:  # up to the next run with a time, or to the end
             until = runs[index + 1][0] if index + 1 < len(runs) else end
             count = -(-((until or 0) - time) // length) if length > 0 else 1
         else:
@@ -343,7 +342,7 @@ def _children(element: Element, name: str) -> Iterator[Element]:
 
 
 def _name(element: Element) -> str:
-    """The local name in lower case."""
+    """Return the local name in lower case."""
     return element.tag.rpartition("}")[2].lower()
 
 
@@ -352,12 +351,12 @@ def _text(element: Element) -> str:
 
 
 def _number(text: str | None) -> int | None:
-    """The whole number that *text* is, if any; no clock counts further than 2**63."""
+    """Return *text* as an integer of at most 18 digits, or None."""
     return int(text) if text and _NUMBER.fullmatch(text) else None
 
 
 def _seconds(text: str | None) -> float | None:
-    """The seconds of a duration; None where *text* is none."""
+    """Return a duration in seconds; None if *text* is none."""
     found = _DURATION.fullmatch(text.strip()) if text else None
     if found is None:
         return None

@@ -1,9 +1,8 @@
-"""What a PDF leads to: the targets of its URI actions, as links.
+"""Links in PDF files: the targets of URI actions.
 
-The file is not taken apart by its tables, which are often broken and take no bounded time: its bytes are
-searched for the strings after `/URI`, and so are those of the packed streams that hold objects. So links of
-earlier revisions are found as well, and those of an encrypted file are not. One pass, linear in the size;
-what unpacked streams may come to is bounded.
+The file's own tables are often broken and take unbounded time, so they are not used. Instead, the bytes of the file and
+of its compressed object streams are searched for strings after `/URI`. This also finds links of earlier revisions;
+links of encrypted files are not found. One pass, linear in the size; decompression is bounded.
 """
 
 import re
@@ -15,10 +14,10 @@ from archiver.extract.document import Document
 from archiver.model import Hop, Links
 
 MOST_BYTES = 64 << 20
-MOST_UNPACKED = 64 << 20  # of all object streams together
-_ONE_STREAM = 8 << 20  # most hold a hundred objects
+MOST_UNPACKED = 64 << 20  # bytes decompressed of all object streams
+_ONE_STREAM = 8 << 20  # bytes decompressed of one; most hold a hundred objects
 _S = rb"[\x00\t\n\f\r ]"
-_TEXT = rb"\(([^()\\]*+(?:(?:\\[\s\S]|\([^()\\]*+\))[^()\\]*+)*+)\)"  # parentheses in pairs, one deep
+_TEXT = rb"\(([^()\\]*+(?:(?:\\[\s\S]|\([^()\\]*+\))[^()\\]*+)*+)\)"  # balanced parentheses, one level deep
 _ACTION = re.compile(
     rb"/(?P<key>URI|Base)"
     + _S
@@ -35,14 +34,14 @@ _STREAM = re.compile(rb"stream\r?\n")
 _OBJECTS = re.compile(rb"/Type" + _S + rb"*+/ObjStm")
 _ENCRYPTED = re.compile(rb"/Encrypt" + _S + rb"*+(?:\d{1,10}" + _S + rb"++\d{1,5}" + _S + rb"++R|<<)")
 _BITE = 1 << 14
-_HEADER = 400  # bytes before a stream in which its dictionary stands
+_HEADER = 400  # bytes before a stream that contain its dictionary
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(\r\n|[\r\n])|([\s\S]))")
 _MEANT = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _LONGEST = 1 << 14  # bytes of an address
 
 
 def read_pdf(document: Document) -> Links:
-    """The links of the PDF, resolved against its own base where it says one."""
+    """Return the links of the PDF, resolved against its own base if it has one."""
     body = document.body[:MOST_BYTES]
     if _ENCRYPTED.search(body):
         return Links(note="an encrypted PDF: its links were not read")
@@ -68,7 +67,7 @@ def read_pdf(document: Document) -> Links:
 
 
 def _unpacked(body: bytes) -> Iterator[bytes]:
-    """The contents of the streams that hold objects."""
+    """Yield the contents of the object streams."""
     left = MOST_UNPACKED
     for start in _STREAM.finditer(body):
         if left > 0 and _OBJECTS.search(body, max(0, start.start() - _HEADER), start.start()):
@@ -78,7 +77,7 @@ def _unpacked(body: bytes) -> Iterator[bytes]:
 
 
 def _inflated(body: bytes, position: int, limit: int) -> tuple[bytes, int]:
-    """What is packed from *position* on, and the bytes it cost: what went in, or came out if that is more."""
+    """Return the data compressed at *position*, and its cost in bytes: the larger of input and output."""
     content = bytearray()
     engine = zlib.decompressobj()
     start = position
@@ -107,7 +106,7 @@ def _from_hex(digits: bytes) -> bytes:
 
 
 def _address(target: bytes) -> str:
-    """The bytes as text: by their mark, else UTF-8 where they are that."""
+    """Decode the bytes by their byte order mark, else as UTF-8 if valid, else as latin-1."""
     if len(target) > _LONGEST:
         return ""
     if target.startswith((b"\xfe\xff", b"\xff\xfe")):

@@ -1,9 +1,9 @@
-"""The entries of an XML sitemap, told tag by tag; faults of the vocabulary are forgiven.
+"""Entries of an XML sitemap; errors in the vocabulary are tolerated.
 
-A page is a LINK, another sitemap is a MANIFEST. Pictures, films and other languages of a page are LINKs as
-well: they belong to pages that the crawl may not want, so they are no requisites. A sitemap of addresses and dates
-that is written as the format says is read in one leap (`written_plainly`), any other one by a parser. When an entry was
-modified last stands in the context of its link: "loc lastmod:2026-11-21".
+A page is a LINK, another sitemap is a MANIFEST. Pictures, videos and translations of a page are also LINKs, not
+requisites, because the crawl may not want their page. A sitemap that follows the format exactly is read by one regular
+expression (`written_plainly`), others by a parser. The date of an entry is added to the context of its link: "loc
+lastmod:2026-11-21".
 """
 
 import re
@@ -16,7 +16,7 @@ from archiver.extract.html.elements import Attributes
 from archiver.model import Hop, Links
 
 ROOTS = ("urlset", "sitemapindex")
-LONGEST = 1 << 14  # characters; a text that is longer is no address
+LONGEST = 1 << 14  # characters; a longer text is no address
 _ENTRIES = frozenset(("url", "sitemap"))
 _PLACES = frozenset(("loc", "url", "sitemap", "content_loc", "thumbnail_loc", "player_loc"))
 
@@ -25,17 +25,23 @@ _NEVER = r"<>&\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff"
 _CHARS = rf"[^{_NEVER}]*+"
 _TEXT = rf"{_CHARS}(?:&(?:amp|lt|gt|quot|apos);{_CHARS})*+"
 _CHILD = "|".join(rf"{name}>{_TEXT}</{name}" for name in ("loc", "lastmod", "changefreq", "priority"))
-_NAMED = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))  # the last makes no new one
+_NAMED = (
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", '"'),
+    ("&apos;", "'"),
+    ("&amp;", "&"),
+)  # &amp; last, so that it makes no new reference
 _ADDRESS = re.compile(r"<loc>([^<]*+)")
 _LAST = re.compile(r"<lastmod>([^<]{0,60})")
-_DATE = re.compile(  # as W3C writes dates and times
+_DATE = re.compile(  # W3C date and time format
     r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}"
     r"(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
 )
 _MODIFIED = " lastmod:"
 
 
-@cache  # made when the first sitemap comes, for it would take a hundredth of a second of every start
+@cache  # compiled on first use: it takes a hundredth of a second
 def _written(root: str, entry: str) -> re.Pattern[str]:
     return re.compile(
         rf"{_S}(?:<\?xml(?:[ \t\n\r]++[a-z]++=(?:\"[\w.-]*+\"|'[\w.-]*+'))*+{_S}\?>)?+{_S}"
@@ -49,7 +55,7 @@ _PLAIN = (("urlset", "url", Hop.LINK), ("sitemapindex", "sitemap", Hop.MANIFEST)
 
 
 def written_plainly(text: str) -> LinkCollector | None:
-    """What `Entries` finds in *text*, many times faster; None where it is not written plainly."""
+    """Return what `SitemapEntries` finds in *text*, many times faster; None if it needs a parser."""
     for root, entry_name, hop in _PLAIN:
         if _written(root, entry_name).fullmatch(text):
             found = LinkCollector()
@@ -59,18 +65,18 @@ def written_plainly(text: str) -> LinkCollector | None:
                 last = _LAST.search(entry)
                 context = f"loc{_dated(last[1])}" if last else "loc"
                 for address in _ADDRESS.findall(entry):
-                    found.add((_meant(address) if "&" in address else address).strip(), hop, context)
+                    found.add((_unescaped(address) if "&" in address else address).strip(), hop, context)
             return found
     return None
 
 
 def modified(context: str) -> float | None:
-    """When the page was modified last that a link with this *context* names, in seconds since the epoch, if it says so.
+    """Return the last modification given in the *context* of a link, in seconds since the epoch, or None.
 
-    A date without a time zone is one of UTC, and a date without a time the beginning of that day.
+    A date without a time zone is in UTC; a date without a time is the start of that day.
     """
-    _, named, text = context.partition(_MODIFIED)
-    if named:
+    _, has_date, text = context.partition(_MODIFIED)
+    if has_date:
         with suppress(ValueError, OverflowError):
             moment = datetime.fromisoformat(f"{text}-01-01"[:10] if len(text) < 10 else text)
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
@@ -78,31 +84,31 @@ def modified(context: str) -> float | None:
 
 
 def _dated(text: str) -> str:
-    """What the context of a link says of *text*, if that is a date."""
+    """Return the suffix of a link's context for the date *text*; "" if it is no date."""
     date = text.strip()
     return f"{_MODIFIED}{date}" if _DATE.fullmatch(date) else ""
 
 
-def _meant(text: str) -> str:
+def _unescaped(text: str) -> str:
     for name, character in _NAMED:
         text = text.replace(name, character)
     return text
 
 
 class SitemapEntries:
-    """What libxml2's parser talks to while it reads a sitemap."""
+    """Target of the XML parser that collects the entries of a sitemap."""
 
     def __init__(self) -> None:
         self._pages = LinkCollector()
-        self._beside = LinkCollector()  # what is named with them must not crowd them out
+        self._extras = LinkCollector()  # kept apart so that extras do not crowd out the pages
         self._hop = Hop.LINK
-        self._named: list[tuple[str, Hop, str]] = []  # in this entry
-        self._date = ""  # of this entry
+        self._named: list[tuple[str, Hop, str]] = []  # references of this entry
+        self._date = ""  # date of this entry
         self._pieces: list[str] = []
         self._length = 0
 
     def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
+        """Process a start tag."""
         name, _ = _local(tag)
         if name in _ENTRIES:
             self._end_entry()
@@ -111,41 +117,43 @@ class SitemapEntries:
         elif name == "urlset":
             self._hop = Hop.LINK
         elif name == "link":
-            self._beside.add(as_written(attributes.get("href", "")), Hop.LINK, "link/@href")
+            self._extras.add(as_written(attributes.get("href", "")), Hop.LINK, "link/@href")
         self._forget()
 
     def data(self, text: str) -> None:
-        """Take in a piece of text."""
+        """Process a piece of text."""
         self._length += len(text)
         if self._length <= LONGEST:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
-        """Take in an end tag."""
-        name, beside = _local(tag)
+        """Process an end tag."""
+        name, is_extra = _local(tag)
         if name in _PLACES and self._pieces:
             text = "".join(self._pieces).strip()
-            if beside and "://" in text:
-                self._beside.add(text, Hop.LINK, name)
-            elif not beside and (name == "loc" or "://" in text):  # it may stand in the entry itself, with no loc
+            if is_extra and "://" in text:
+                self._extras.add(text, Hop.LINK, name)
+            elif not is_extra and (
+                name == "loc" or "://" in text
+            ):  # some sitemaps put the URL into the entry without a loc
                 self._named.append((text, self._hop, name))
-        elif name == "lastmod" and not beside:
+        elif name == "lastmod" and not is_extra:
             self._date = _dated("".join(self._pieces))
         if name in _ENTRIES:
             self._end_entry()
         self._forget()
 
     def close(self) -> None:
-        """The text is at its end."""
+        """Finish the last entry."""
         self._end_entry()
 
     def links(self, address: str, encoding: str, note: str) -> Links:
-        """What was named, the entries themselves first, in a sitemap found at *address*."""
-        self._end_entry()  # where the text broke off
+        """Return the links of a sitemap at *address*, pages first."""
+        self._end_entry()  # in case the text was cut
         pages = self._pages.links(address, encoding, note, queries="utf-8")
-        beside = self._beside.links(address, encoding, queries="utf-8")
-        known = {(link.url, link.hop): link for link in (*pages.links, *beside.links)}
-        return Links(tuple(known.values()), encoding, "; ".join(filter(None, (pages.note, beside.note))))
+        extras = self._extras.links(address, encoding, queries="utf-8")
+        known = {(link.url, link.hop): link for link in (*pages.links, *extras.links)}
+        return Links(tuple(known.values()), encoding, "; ".join(filter(None, (pages.note, extras.note))))
 
     def _end_entry(self) -> None:
         for text, hop, name in self._named:
@@ -158,13 +166,13 @@ class SitemapEntries:
             self._length = 0
 
 
-@lru_cache(maxsize=100)  # a sitemap has ten names and a million tags
+@lru_cache(maxsize=100)  # a sitemap has ten element names and a million tags
 def _local(tag: str) -> tuple[str, bool]:
-    """The name without its namespace, or a prefix that stands for none; and whether it names what is beside a page."""
+    """Return the local name, and whether it names an extra of a page. An unbound prefix is removed too."""
     name = tag.rpartition("}")[2].rpartition(":")[2].lower()
     return name, name.endswith("_loc") or "image" in tag.lower()
 
 
 def as_written(value: str) -> str:
-    """An attribute's value; libxml2 leaves ampersands escaped for a second reading when it expands no entities."""
+    """Return an attribute's value; without entity expansion libxml2 leaves ampersands escaped as `&#38;`."""
     return value.replace("&#38;", "&")

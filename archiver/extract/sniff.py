@@ -1,11 +1,9 @@
-"""Which grammar a document has: by its media type, and by its first bytes where that is missing or known to lie.
+"""Detect the format of a document by its media type, and by its first bytes if the type is missing or often wrong.
 
-As careful as the MIME Sniffing standard: plain text stays plain text, unless it begins as no text does.
-
-The signs of the formats that have a type of their own, or first bytes that no other has.
-
-A type that says nothing (`loose`: none, `application/octet-stream`, `text/plain`) yields to such bytes; so does
-that of a page, which servers give to whatever they do not know. Players and readers look at the bytes alone.
+As careful as the MIME Sniffing standard: plain text stays plain text unless it starts as no text does. A format with a
+type of its own or with unique first bytes has a sign here. These bytes win over a type that says nothing (`loose`:
+none, `application/octet-stream`, `text/plain`) and over HTML types, which servers send for unknown files. Players and
+feed readers look only at the bytes, too.
 """
 
 import re
@@ -19,11 +17,11 @@ from archiver.extract.script import javascript
 from archiver.model import Hop
 
 _DECLARATION_WITHIN = 8192  # bytes
-_WARNING = re.compile(  # what PHP and its kin say in the place where they are when something is wrong
+_WARNING = re.compile(  # warnings that PHP and others print before the document
     rb"(?:[^<]|</?(?:br|b|i|p|em|strong|pre|div|span|font|table|tr|t[dh]|hr|a|h[1-6])(?=[\s/>])[^<>]*+>)++",
     re.IGNORECASE,
 )
-Word = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "JSON", "TEXT", "INDEX", "OTHER"]
+KindName = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "JSON", "TEXT", "INDEX", "OTHER"]
 
 _PDF = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
 _GZIP = frozenset(("application/gzip", "application/x-gzip"))
@@ -35,7 +33,7 @@ _PLAYLISTS = frozenset(
         *("application/pls+xml", "application/x-scpls"),
     )
 )
-_LISTS_OR_MEDIA = frozenset(  # the same types for the media themselves
+_LISTS_OR_MEDIA = frozenset(  # also used for the media themselves
     ("audio/x-pn-realaudio", "audio/vnd.rn-realaudio", "audio/x-pn-realaudio-plugin", "video/x-ms-asf")
 )
 _PLAYLIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#EXTM3U|\[playlist\]|\[reference\])", re.IGNORECASE)
@@ -51,13 +49,13 @@ _FEED_SIGN = re.compile(rb"\"version\"\s{0,20}:\s{0,20}\"https?:\\?/\\?/jsonfeed
 
 
 def unwarned(body: bytes) -> bytes:
-    """Return *body* from its XML declaration on if only a warning of the server's own program stands before it."""
+    """Return *body* without the server's warning before its XML declaration, if there is one."""
     start = body.find(b"<?xml ", 0, _DECLARATION_WITHIN)
     return body[start:] if start > 0 and _WARNING.fullmatch(body, 0, start) else body
 
 
-def word_of(document: Document, head: bytes, *, loose: bool, page: bool) -> Word | None:
-    """The word for the grammar of *document*, which begins with *head*; None where there is no such sign."""
+def signed_kind(document: Document, head: bytes, *, loose: bool, page: bool) -> KindName | None:
+    """Return the kind of *document*, which starts with *head*, if it has a sign of its own; None otherwise."""
     media = document.media_type
     if head.startswith(b"%PDF-") and (loose or page or media in _PDF):
         return "PDF"
@@ -78,7 +76,7 @@ def word_of(document: Document, head: bytes, *, loose: bool, page: bool) -> Word
     return _json(document, head, loose=loose)
 
 
-def _json(document: Document, head: bytes, *, loose: bool) -> Word | None:
+def _json(document: Document, head: bytes, *, loose: bool) -> KindName | None:
     media = document.media_type
     if media == "application/manifest+json":
         return "MANIFEST"
@@ -99,7 +97,7 @@ def _json(document: Document, head: bytes, *, loose: bool) -> Word | None:
 
 
 class Kind(Enum):
-    """The grammars that there are readers for, and the absence of one."""
+    """The formats that have a reader, and OTHER."""
 
     HTML = auto()
     XML = auto()
@@ -116,7 +114,7 @@ class Kind(Enum):
     OTHER = auto()
 
 
-TELLING = 1024  # bytes by which a document tells what it is
+SNIFFED = 1024  # bytes of a document that show its format
 _UNKNOWN = frozenset(("", "*/*", "unknown/unknown", "application/unknown", "application/octet-stream"))
 _XML_TYPES = frozenset(
     (
@@ -131,7 +129,7 @@ _XML_ROOT = re.compile(
     rb"<(?:svg|mpd|asx|smil|opml|xbel|playlist|browserconfig|opensearchdescription|xsl:stylesheet)[\s>]", re.IGNORECASE
 )
 _LEAD = re.compile(rb"(?:\xef\xbb\xbf)?(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+")
-_DOCTYPE = b"<!doctype html"  # how most pages begin, and nothing else that calls itself a page
+_DOCTYPE = b"<!doctype html"  # most pages start with this, and no other document sent as HTML does
 _SURELY_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 _MARKUP = re.compile(
     rb"<!doctype\s+html|<(?:html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|meta|frameset|base|link)[\s/>]",
@@ -145,21 +143,21 @@ _FEED = re.compile(
 
 
 def kind_of(document: Document) -> Kind:
-    """The grammar by which *document* is to be read."""
+    """Return the format of *document*."""
     media = document.media_type
-    head = document.body[:TELLING]
+    head = document.body[:SNIFFED]
     if media in _HTML_TYPES and head[: len(_DOCTYPE)].lower() == _DOCTYPE:
         return Kind.HTML
     xml = _is_xml(media)
     if xml or media in _HTML_TYPES or document.hop is Hop.MANIFEST:
-        head = unwarned(document.body)[:TELLING]
+        head = unwarned(document.body)[:SNIFFED]
     if document.hop is Hop.MANIFEST:
         return Kind.HTML if _surely_html(head) else Kind.SITEMAP
-    word = word_of(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
+    word = signed_kind(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
     if word:
         return Kind[word]
     if media in _HTML_TYPES:
-        return _of_page(head)
+        return _kind_of_page(head)
     if xml:
         return Kind.XML
     if media == "text/css":
@@ -167,37 +165,37 @@ def kind_of(document: Document) -> Kind:
     if media in javascript.TYPES:
         return Kind.HTML if _surely_html(head) else Kind.SCRIPT
     if media == "text/plain":
-        return _of_plain_text(document, head)
-    return _of_unknown(document, head) if media in _UNKNOWN or "/" not in media else Kind.OTHER
+        return _kind_of_plain_text(document, head)
+    return _kind_of_unknown(document, head) if media in _UNKNOWN or "/" not in media else Kind.OTHER
 
 
 def _is_xml(media: str) -> bool:
     return media in _XML_TYPES or media.endswith("+xml")
 
 
-def _of_page(head: bytes) -> Kind:
+def _kind_of_page(head: bytes) -> Kind:
     if head.startswith(_BINARY):
         return Kind.OTHER
     return Kind.XML if _FEED.match(head, _start(head)) else Kind.HTML
 
 
-def _of_plain_text(document: Document, head: bytes) -> Kind:
+def _kind_of_plain_text(document: Document, head: bytes) -> Kind:
     if _surely_html(head):
         return Kind.HTML
-    return Kind.TEXT if text.begins_as_list(head) else _wanted(document)
+    return Kind.TEXT if text.begins_as_list(head) else _kind_by_name(document)
 
 
-def _of_unknown(document: Document, head: bytes) -> Kind:
+def _kind_of_unknown(document: Document, head: bytes) -> Kind:
     start = _start(head)
     if _MARKUP.match(head, start):
         return Kind.HTML
     if head.startswith(b"<?xml", start) or _FEED.match(head, start) or _XML_ROOT.match(head, start):
         return Kind.XML
-    return _wanted(document)
+    return _kind_by_name(document)
 
 
-def _wanted(document: Document) -> Kind:
-    """What the name says of a document that a page needs."""
+def _kind_by_name(document: Document) -> Kind:
+    """Return the kind of a requisite or guess by the extension in its URL."""
     if document.hop is Hop.REQUISITE or document.hop is Hop.SPECULATIVE:
         name = url.path(document.url).lower()
         if name.endswith(".css"):
@@ -214,6 +212,6 @@ def _surely_html(head: bytes) -> bool:
 
 
 def _start(head: bytes) -> int:
-    """Where the first thing stands that is neither space nor comment."""
+    """Return the position after leading white space and comments."""
     found = _LEAD.match(head)
     return found.end() if found else 0

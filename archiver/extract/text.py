@@ -1,4 +1,4 @@
-"""What plain text names: only a text that is a list of URLs, and nothing else, names anything.
+"""Plain text: only a text that is a list of URLs and nothing else names anything.
 
 Every line that is neither empty nor a comment (`#`, as in text/uri-list) must be one absolute http(s) URL.
 """
@@ -22,12 +22,12 @@ _BEGINNING = re.compile(
 
 
 def begins_as_list(head: bytes) -> bool:
-    """Whether *head*, the beginning of a text, has whole URLs on its lines and nothing else."""
+    """True if *head*, the start of a text, has only complete URLs on its lines."""
     return _BEGINNING.fullmatch(head) is not None
 
 
 def read_text(document: Document) -> Links:
-    """The URLs of the list; nothing where a line is none."""
+    """Return the URLs of the list; nothing if any line is not a URL."""
     encoding = charset.of_text(document.body, document.charset)
     found = LinkCollector()
     for line in lines(charset.pieces(document.body, encoding, MOST_BYTES)):
@@ -44,7 +44,7 @@ def read_text(document: Document) -> Links:
 
 
 def lines(pieces: Iterable[str]) -> Iterator[str]:
-    """The lines of a text that comes in *pieces*; of one that is too long for any address, the beginning."""
+    """Yield the lines of a text that comes in *pieces*; a line too long for a URL is cut."""
     rest = ""
     for piece in pieces:
         *whole, last = piece.splitlines(keepends=True) or [""]

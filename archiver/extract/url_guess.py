@@ -1,12 +1,12 @@
-"""Whether a value that may be anything is an address: for places in which pages keep addresses among other things.
+"""Decide whether a string looks like a URL or a file name, for places where pages keep URLs among other things.
 
-Each function looks at one string, in time linear in its length.
+Each function takes one string, in time linear in its length.
 """
 
 import re
 
 LONGEST = 2048
-FILES = frozenset(  # endings of the files that pages are made of
+FILES = frozenset(  # extensions of the files that pages consist of
     (
         *("css", "js", "mjs", "cjs", "json", "wasm", "webmanifest", "glb", "gltf"),
         *("apng", "avif", "bmp", "cur", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"),
@@ -30,19 +30,19 @@ _BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
 def like_a_url(value: str) -> bool:
-    """Whether *value* can well be a URL, be it relative: one word with a slash or an extension."""
+    """True if *value* may be a URL, also a relative one: one word with a slash or an extension."""
     bare = value.strip()
     return len(bare) < LONGEST and bool(_PATH.search(bare)) and not _NEVER_IN_URL.search(bare)
 
 
 def surely_a_url(value: str) -> bool:
-    """Whether *value* is an absolute URL, or a path from the root."""
+    """True if *value* is an absolute URL, or a path from the root."""
     bare = value.strip()
     return len(bare) < LONGEST and bool(_SURE.match(bare)) and not _NEVER_IN_URL.search(bare)
 
 
 def a_file(value: str, *, near: bool = False) -> bool:
-    """Whether *value* is an absolute URL or a path from the root of a file as pages are made of; *near* ones too."""
+    """True if *value* is the absolute URL or root path of a file that pages use; with *near* also a relative path."""
     if not 5 <= len(value) < LONGEST:
         return False
     found = _WHOLE.fullmatch(value) or (_NEAR.fullmatch(value) if near else None)

@@ -1,20 +1,15 @@
-"""What an XML document names, by the vocabulary of its root; each has a module of its own.
+"""XML documents, read by the vocabulary of their root; also sitemap files, XML or text, plain or gzip.
 
-XHTML and SVG are read as HTML is, an XSL style sheet as the HTML that it makes. `xml_events` reports the tags and
-texts, of broken documents too; it reads no other file. XHTML that is not well-formed is also read as HTML, because
-servers and pages lie.
-
-What a sitemap names: XML (also feeds) or a list of addresses, plain or packed with gzip.
-
-How it is named and what type it is said to have does not count; its bytes do.
+XHTML and SVG are read as HTML, and an XSL style sheet as the HTML that it produces. `parse_xml` reports tags and text,
+also of broken documents; it reads no other file. XHTML that is not well-formed is also read as HTML, because servers
+and pages mislabel it. Only the bytes of a sitemap decide its format, not its name or type.
 """
 
 import re
 from dataclasses import replace
 from functools import partial
 
-from archiver.extract import charset, media, xml_vocabularies
-from archiver.extract import feed as feeds
+from archiver.extract import charset, feed, media, xml_vocabularies
 from archiver.extract.collector import LinkCollector, base_of
 from archiver.extract.document import Document
 from archiver.extract.html import lenient
@@ -30,20 +25,20 @@ _MARKUP = frozenset(("html", "svg", "stylesheet", "transform"))
 _ROOT = re.compile(r"(?:[^<]|<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)|<(?![a-zA-Z_]))*+<(?:[\w.-]++:)?([\w.-]++)")
 _XSL = "{http://www.w3.org/1999/XSL/Transform}"
 _DOCUMENT = re.compile(r"\bdocument\(\s*+(?:'([^'{}]++)'|\"([^\"{}]++)\")")
-_NO_BASES = ("{http://www.w3.org/2000/svg}", "{http://www.w3.org/1998/Math/MathML}")  # where `base` means nothing
+_NO_BASES = ("{http://www.w3.org/2000/svg}", "{http://www.w3.org/1998/Math/MathML}")  # whose `base` has no meaning
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
-_AT_ONCE = 8 << 20  # bytes of a sitemap that is read in one leap if it can be
+_AT_ONCE = 8 << 20  # bytes of a sitemap that is read by one regular expression if possible
 
 
 def read_xml(document: Document) -> Links:
-    """What the document names, by the vocabulary of its root."""
+    """Return what the document names, by the vocabulary of its root."""
     encoding = charset.of_xml(document.body, document.charset)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
-    return of_text(partial(charset.pieces, document.body, encoding, MOST_BYTES), document, encoding, note)
+    return read_xml_text(partial(charset.pieces, document.body, encoding, MOST_BYTES), document, encoding, note)
 
 
-def of_text(pieces: Pieces, document: Document, encoding: str, note: str = "") -> Links:
-    """As `read`, of a text that comes in *pieces*: the *document*'s, whatever its own body is."""
+def read_xml_text(pieces: Pieces, document: Document, encoding: str, note: str = "") -> Links:
+    """Read the XML text in *pieces* like `read_xml`; the body of *document* itself is not used."""
     root = _ROOT.match(next(pieces(), "").lstrip())
     name = root[1].lower() if root else ""
     if name in ROOTS:
@@ -56,12 +51,12 @@ def of_text(pieces: Pieces, document: Document, encoding: str, note: str = "") -
     if name == "mpd":
         found, left_out = media.read_dash(pieces, document.url)
         return found.links(document.url, encoding, note or left_out, queries="utf-8")
-    if name in feeds.ROOTS:
-        feed, _ = parse_xml(pieces, partial(feeds.FeedReader, document.url))
-        return feed.found.links(document.url, encoding, note, queries="utf-8")
-    known = xml_vocabularies.terms(name, document.hop)
-    anything, _ = parse_xml(pieces, partial(xml_vocabularies.AnyVocabulary, document.url, known))
-    return anything.found.links(document.url, encoding, note, queries="utf-8")
+    if name in feed.ROOTS:
+        feed_reader, _ = parse_xml(pieces, partial(feed.FeedReader, document.url))
+        return feed_reader.found.links(document.url, encoding, note, queries="utf-8")
+    known = xml_vocabularies.vocabulary_of(name, document.hop)
+    reader, _ = parse_xml(pieces, partial(xml_vocabularies.AnyVocabulary, document.url, known))
+    return reader.found.links(document.url, encoding, note, queries="utf-8")
 
 
 def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Links:
@@ -71,29 +66,29 @@ def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Lin
     links = replace(links, nofollow=tuple(elements.nofollow))
     if whole or not markup.page:
         return links
-    mended = lenient.read_html(document)
-    return links if len(links.links) > len(mended.links) else mended  # an empty script hides all behind it from HTML
+    repaired = lenient.read_html(document)
+    return links if len(links.links) > len(repaired.links) else repaired  # HTML ignores all after an empty script
 
 
 class _Markup:
-    """XHTML, SVG or XSL, told tag by tag."""
+    """Reads XHTML, SVG or XSL, tag by tag."""
 
     def __init__(self) -> None:
         self.elements = Elements()
-        self.page = False  # a root of XHTML
-        self._begun = False
-        self._text: list[str] | None = None  # of the style or script that is being read
-        self._attributes: Attributes = {}  # of that element
+        self.page = False  # the root is XHTML
+        self._has_root = False
+        self._text: list[str] | None = None  # of the current style or script
+        self._attributes: Attributes = {}  # of that style or script
 
     def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
+        """Process a start tag."""
         name = tag.rpartition("}")[2].lower()
         if name == "base" and tag.startswith(_NO_BASES):
             return
-        if not self._begun:
-            self._begun, self.page = True, name == "html"
+        if not self._has_root:
+            self._has_root, self.page = True, name == "html"
         if tag.startswith(_XSL):
-            self._instruction(name, attributes)
+            self._xsl_element(name, attributes)
             return
         if tag == _INCLUDE:
             self.elements.found.add(as_written(attributes.get("href", "")), Hop.REQUISITE, "include/@href")
@@ -103,8 +98,8 @@ class _Markup:
         if name in ("style", "script"):
             self._text, self._attributes = [], values
 
-    def _instruction(self, name: str, attributes: Attributes) -> None:
-        """Take in an element of XSL itself."""
+    def _xsl_element(self, name: str, attributes: Attributes) -> None:
+        """Process an element of XSL itself."""
         if name in ("import", "include"):
             self.elements.found.add(as_written(attributes.get("href", "")), Hop.REQUISITE, f"xsl:{name}/@href")
         for key in ("select", "match", "test"):
@@ -112,12 +107,12 @@ class _Markup:
                 self.elements.found.add(called[1] or called[2], Hop.REQUISITE, f"xsl:{name}/document()")
 
     def data(self, text: str) -> None:
-        """Take in a piece of text."""
+        """Process a piece of text."""
         if self._text is not None:
             self._text.append(text)
 
     def end(self, tag: str) -> None:
-        """Take in an end tag."""
+        """Process an end tag."""
         name = tag.rpartition("}")[2].lower()
         if self._text is not None and name in ("style", "script"):
             text = "".join(self._text)
@@ -128,18 +123,18 @@ class _Markup:
                 self.elements.script(self._attributes, text)
 
     def pi(self, target: str, content: str | None = None) -> None:
-        """Take in a processing instruction."""
-        xml_vocabularies.sheet(self.elements.found, target, content)
+        """Process a processing instruction."""
+        xml_vocabularies.add_stylesheet(self.elements.found, target, content)
 
     def close(self) -> None:
-        """Nothing is left to do: everything was told as it came."""
+        """Do nothing: all tags have been processed."""
 
 
-MOST_BYTES = 50 << 20  # sitemaps.org's own bound
+MOST_BYTES = 50 << 20  # limit of sitemaps.org
 
 
 def read_text_sitemap(document: Document) -> Links:
-    """The entries of the sitemap: pages as LINK, further sitemaps as MANIFEST."""
+    """Return the entries of the sitemap: pages as LINK, further sitemaps as MANIFEST."""
     body, note = document.body, ""
     if body.startswith(b"\x1f\x8b"):
         body, note = content_coding.decoded(body, ("gzip",), MOST_BYTES)
@@ -148,7 +143,7 @@ def read_text_sitemap(document: Document) -> Links:
     encoding = charset.of_xml(body, document.charset)
     pieces = partial(charset.pieces, body, encoding, MOST_BYTES)
     if next(pieces(), "").lstrip().startswith("<"):
-        return of_text(pieces, replace(document, body=body), encoding, note)
+        return read_xml_text(pieces, replace(document, body=body), encoding, note)
     found = LinkCollector()
     for line in lines(pieces()):
         address = line.strip()

@@ -1,8 +1,8 @@
-"""The tags and texts of an XML document, reported to a target as they come; no tree is built.
+"""Report the tags and text of an XML document to a target as they are parsed; no tree is built.
 
-libxml2 reads what is well-formed. At the first fatal error it stops, because its recovery takes quadratic time: a
-document of 2 kB, packed, would keep it busy for minutes. `_scan` then reads the text from its beginning. It is linear
-in the length of the text, whatever stands there, and makes the same sense of broken markup as a person would.
+libxml2 reads well-formed documents. It stops at the first fatal error, because its recovery takes quadratic time: a
+compressed document of 2 kB could keep it busy for minutes. `_BrokenXml` then reads the text again from its start. It is
+linear in the length of any text, and interprets broken markup as a person would.
 """
 
 import re
@@ -15,13 +15,13 @@ from lxml import etree
 
 from archiver.extract.html.elements import Attributes
 
-DEEPEST = 10_000  # elements that are open at once in a broken text; one more is read as a sibling
-_LONGEST_NAME = 256  # characters of a name with its namespace: libxml2 repeats a namespace for each element
+DEEPEST = 10_000  # open elements in a broken text; a deeper one is read as a sibling
+_LONGEST_NAME = 256  # characters of a name with its namespace, which libxml2 repeats for each element
 _PIECE = 1 << 16
 
 _PREDEFINED = {"amp": "&#38;", "lt": "&#60;", "gt": "&#62;", "quot": "&#34;", "apos": "&#39;"}
 _AMPERSAND = re.compile(
-    r"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+|<!--[^-]*+(?:-(?!->)[^-]*+)*+"  # where it is but a character
+    r"<!\[CDATA\[[^\]]*+(?:\](?!\]>)[^\]]*+)*+|<!--[^-]*+(?:-(?!->)[^-]*+)*+"  # places where & is an ordinary character
     r"|&(?:(amp|lt|gt|quot|apos);|(?!#(?:[0-9]++|x[0-9a-fA-F]++);|[a-zA-Z_][\w.-]*+;))"
 )
 _START = re.compile(r"<([^\W\d][\w.-]*+(?::[\w.-]++)?+)")
@@ -29,59 +29,59 @@ _ATTRIBUTE = re.compile(
     r"[\s/]*+([^\s<>/=\"']++)(?:\s*+=\s*+(?:"
     r"\"([^\"<]*+)\"|'([^'<]*+)'|\"([^\"]*+)\"(?=\s|/?>)|'([^']*+)'(?=\s|/?>)|([^\s\"'<>]++)))?+"
 )
-_TAG_END = re.compile(r"[^<>]*+>?+")  # in a torn tag all up to the next one is passed over
+_TAG_END = re.compile(r"[^<>]*+>?+")  # a torn tag is skipped up to the next tag
 _END = re.compile(r"</([^\s<>/]*+)[^<>]*+>?+")
 _DOCTYPE = re.compile(
     r"[^\[<>]*+(?:\[(?:[^\]\"'<]++|\"[^\"]*+\"|'[^']*+'|<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<)*+\])?+[^<>]*+>?+"
 )
 _ENTITY = re.compile(r"<!ENTITY\s++([\w.-]++)\s++(?:\"([^\"&%<]{0,1000}+)\"|'([^'&%<]{0,1000}+)')\s*+>")
 _REFERENCE = re.compile(r"&(?:#(?:([0-9]{1,7})|[xX]([0-9a-fA-F]{1,6}))|([\w.-]{1,100}));")
-_MOST_EXPANDED = 1 << 20  # characters that entities of the document may become
+_MOST_EXPANDED = 1 << 20  # characters from entities of the document
 _XML = "http://www.w3.org/XML/1998/namespace"
 
 
 class XmlTarget(Protocol):
-    """Who is told of what stands in a document. It may have a method `pi` for processing instructions."""
+    """Receives the parts of a document. May have a method `pi` for processing instructions."""
 
     def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
+        """Process a start tag."""
 
     def data(self, text: str) -> None:
-        """Take in a piece of text."""
+        """Process a piece of text."""
 
     def end(self, tag: str) -> None:
-        """Take in an end tag."""
+        """Process an end tag."""
 
     def close(self) -> object:
-        """The text is at its end."""
+        """Finish the document."""
 
 
 Pieces = Callable[[], Iterator[str]]
-Told = TypeVar("Told", bound=XmlTarget)
+Target = TypeVar("Target", bound=XmlTarget)
 
 
-def parse_xml(pieces: Pieces, make: Callable[[], Told]) -> tuple[Told, bool]:
-    """The target that *make* makes, told of all that stands in *pieces*; and whether that is well-formed.
+def parse_xml(pieces: Pieces, make: Callable[[], Target]) -> tuple[Target, bool]:
+    """Report the XML in *pieces* to a target built by *make*; return the target, and whether the XML is well-formed.
 
-    A text in which single ampersands are the only fault, the commonest of all, counts as well-formed.
+    Bare ampersands, the most common fault, are corrected; a text without other faults counts as well-formed.
     """
     target = make()
     if _parse(pieces(), target):
         return target, True
     text = "".join(pieces())
-    mended = _AMPERSAND.sub(_by_number, text) if "&" in text else text
+    mended = _AMPERSAND.sub(_escape_ampersand, text) if "&" in text else text
     if mended != text:
         target = make()
         if _parse((mended[start : start + _PIECE] for start in range(0, len(mended), _PIECE)), target):
             return target, True
     target = make()
-    with suppress(etree.LxmlError):  # the target has had enough
+    with suppress(etree.LxmlError):  # raised by the target to stop
         _BrokenXml(text, target).run()
     return target, False
 
 
-def _by_number(found: re.Match[str]) -> str:
-    """The character that *found* stands for, by its number."""
+def _escape_ampersand(found: re.Match[str]) -> str:
+    """Return the ampersand or predefined entity *found* as a numeric reference."""
     name = found[1]
     if name:
         return _PREDEFINED[name]
@@ -89,7 +89,7 @@ def _by_number(found: re.Match[str]) -> str:
 
 
 class _Guard:
-    """Tells a target of tags whose names are of a sane length, and refuses the document at the first that is not."""
+    """Passes tags to a target, and rejects the document at the first overlong name."""
 
     def __init__(self, target: XmlTarget) -> None:
         self._start = target.start
@@ -107,7 +107,7 @@ class _Guard:
 
 
 def _parse(pieces: Iterator[str], target: XmlTarget) -> bool:
-    """Tell *target* of what is in *pieces* up to the first fatal error; whether there was none."""
+    """Report *pieces* to *target* up to the first fatal error; return True if there was none."""
     parser = etree.XMLParser(
         target=_Guard(target),
         encoding="utf-8",
@@ -116,7 +116,7 @@ def _parse(pieces: Iterator[str], target: XmlTarget) -> bool:
         no_network=True,
         load_dtd=False,
         dtd_validation=False,
-        huge_tree=False,  # bounds depth, and what entities expand to
+        huge_tree=False,  # limits depth and entity expansion
     )
     try:
         parser.feed(next(pieces, "").lstrip().encode("utf-8", "replace"))
@@ -129,37 +129,37 @@ def _parse(pieces: Iterator[str], target: XmlTarget) -> bool:
 
 
 class _BrokenXml:
-    """One reading of a broken *text*. Each character is come to a bounded number of times."""
+    """One reading of a broken *text*. Each character is visited a bounded number of times."""
 
     def __init__(self, text: str, target: XmlTarget) -> None:
         self._text = text
         self._target = target
         self._instruction: Callable[[str, str], None] | None = getattr(target, "pi", None)
-        self._open: list[tuple[str, str, list[tuple[str, str | None]]]] = []  # name, tag, and the prefixes it hides
-        self._names: dict[str, int] = {}  # of the elements that are open
+        self._open: list[tuple[str, str, list[tuple[str, str | None]]]] = []  # name, tag, and the prefixes it redefines
+        self._names: dict[str, int] = {}  # number of open elements by name
         self._spaces: dict[str, str] = {"xml": _XML}
         self._entities: dict[str, str] = {}
-        self._expanded = 0  # characters that they have become
-        self._missing: set[str] = set()  # ends of comments and the like that do not come any more
-        self._over = False  # the root has ended
+        self._expanded = 0  # characters from entities so far
+        self._missing: set[str] = set()  # end marks that do not occur any more
+        self._ended = False  # the root element has ended
 
     def run(self) -> None:
-        """Tell the target of everything."""
+        """Report everything to the target."""
         text, position = self._text, 0
-        while not self._over:
+        while not self._ended:
             start = text.find("<", position)
-            self._say(text[position : start if start >= 0 else len(text)])
+            self._add_text(text[position : start if start >= 0 else len(text)])
             if start < 0:
                 break
             position = self._markup(start)
         self._target.close()
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if text and self._open:
-            self._target.data(_REFERENCE.sub(self._meant, text) if "&" in text else text)
+            self._target.data(_REFERENCE.sub(self._resolve, text) if "&" in text else text)
 
     def _markup(self, start: int) -> int:
-        """Read what begins with the angle bracket at *start*; the place behind it."""
+        """Process the markup at *start*, an angle bracket; return its end."""
         text = self._text
         if tag := _START.match(text, start):
             return self._start(tag)
@@ -178,13 +178,13 @@ class _BrokenXml:
                 self._instruction(name, content)
             return end + 2
         if text.startswith("<!DOCTYPE", start) and "!" not in self._missing:
-            self._missing.add("!")  # there is no second one
+            self._missing.add("!")  # only the first counts
             return self._declare(start)
-        self._say("<")
+        self._add_text("<")
         return start + 1
 
     def _find(self, end: str, position: int) -> int:
-        """Where *end* stands behind *position*; that it does not is found out once."""
+        """Return the position of *end* after *position*, or -1; a missing mark is searched for only once."""
         found = -1 if end in self._missing else self._text.find(end, position)
         if found < 0:
             self._missing.add(end)
@@ -203,7 +203,7 @@ class _BrokenXml:
         while found := _ATTRIBUTE.match(self._text, position):
             position = found.end()
             value = found[2] or found[3] or found[4] or found[5] or found[6] or ""
-            attributes.setdefault(found[1], _REFERENCE.sub(self._meant, value) if "&" in value else value)
+            attributes.setdefault(found[1], _REFERENCE.sub(self._resolve, value) if "&" in value else value)
         rest = _TAG_END.match(self._text, position)
         end = rest.end() if rest else position
         if len(self._open) >= DEEPEST:
@@ -231,7 +231,7 @@ class _BrokenXml:
         return f"{{{space}}}{local if colon else name}" if space else name
 
     def _end(self, start: int) -> int:
-        """Read an end tag. It ends all that is open within its element; where none is open it ends nothing."""
+        """Process an end tag. It closes everything open inside its element; without an open one it does nothing."""
         found = _END.match(self._text, start)
         if found is None:
             return start + 2
@@ -241,7 +241,7 @@ class _BrokenXml:
         return found.end()
 
     def _close_last(self) -> str:
-        """End the innermost element; its name."""
+        """Close the innermost element; return its name."""
         name, tag, hidden = self._open.pop()
         self._names[name] -= 1
         self._target.end(tag)
@@ -250,11 +250,11 @@ class _BrokenXml:
                 self._spaces.pop(prefix, None)
             else:
                 self._spaces[prefix] = space
-        self._over = not self._open
+        self._ended = not self._open
         return name
 
-    def _meant(self, reference: re.Match[str]) -> str:
-        """The characters that a *reference* stands for: those of XML, of the document, and of HTML."""
+    def _resolve(self, reference: re.Match[str]) -> str:
+        """Return the characters that a *reference* means: those of XML, of the document, and of HTML."""
         decimal, hexadecimal, name = reference.groups()
         if name:
             own = self._entities.get(name, "") if self._expanded < _MOST_EXPANDED else ""

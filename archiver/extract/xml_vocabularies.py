@@ -1,11 +1,11 @@
-"""XML of no special reader: what is known of a few vocabularies, and of all others their whole URLs.
+"""XML without a reader of its own: tables for a few vocabularies, and absolute URLs in all others.
 
-A text or an attribute that is, as a whole, an absolute http(s) URL is a link, unless it is but a name; so is an
-XLink. What XInclude and embedding XLinks name is needed to show the document. Of the vocabularies in the
-tables relative URLs are read as well. Templates (`{searchTerms}`) name nothing to fetch. In SMIL, ASX and
-XSPF the media are requisites where the list itself was one, or is shown by playing them.
+A text or attribute that is entirely an absolute http(s) URL is a link, unless it is only a name; so is an XLink.
+XInclude and embedding XLinks are requisites. In the known vocabularies relative URLs are read as well. Templates
+(`{searchTerms}`) name nothing to fetch. In SMIL, ASX and XSPF the media are requisites if the list itself was one, or
+if showing the document plays them.
 
-Where the references of an XML document start: its address, or what `xml:base` says, element by element.
+References are resolved against the document's address, or `xml:base` of the elements around them.
 """
 
 import html
@@ -21,59 +21,59 @@ from archiver.extract.sitemap import LONGEST, as_written
 from archiver.model import Hop, Links
 
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
-_LONGEST = 2048  # characters of a base; a hundred thousand elements may add to it
+_LONGEST = 2048  # characters of a base; each of many nested elements may extend it
 _NAMESPACES = {"http://www.w3.org/1999/xlink": "xlink:"}
 
 
 class XmlBases:
-    """The base that holds now, told of each element's beginning and end; it finds what is added against it."""
+    """Tracks the base URL by start and end tags; references are added against the current base."""
 
     def __init__(self, address: str) -> None:
         self.found = LinkCollector()
         self.current = address
         self._address = address
         self._depth = 0
-        self._outer: list[tuple[int, str]] = []  # the depth of an element that says a base, and what held outside
+        self._outer: list[tuple[int, str]] = []  # depth of each element with a base, and the base around it
 
     def enter(self, attributes: Attributes) -> None:
-        """An element begins."""
+        """Process the start of an element."""
         self._depth += 1
         if attributes and _BASE in attributes:
             self._outer.append((self._depth, self.current))
             self.move(as_written(attributes[_BASE]))
 
     def move(self, base: str) -> None:
-        """The *base* that holds from here on, as it stands there."""
+        """Set the current base to *base*, as written."""
         if len(base) + len(self.current) <= _LONGEST:
             self.current = url.join(self.current, base.strip()) or self.current
 
     def leave(self) -> None:
-        """An element ends."""
+        """Process the end of an element."""
         while self._outer and self._outer[-1][0] >= self._depth:
             self.current = self._outer.pop()[1]
         self._depth -= 1
 
     def embed(self, name: str, attributes: Attributes) -> None:
-        """Read an element of HTML or SVG, whose local *name* this is."""
+        """Read an element of HTML or SVG with this local *name*."""
         elements = Elements()
         elements.start_any(name, {plain(key): as_written(value) for key, value in attributes.items()})
         if not elements.found.empty:
-            self.take(elements.found.links(self.current, "utf-8"))
+            self.add_links(elements.found.links(self.current, "utf-8"))
 
-    def take(self, links: Links, where: str = "") -> None:
-        """Keep *links*, which were found in a part of the document, in an element named *where*."""
+    def add_links(self, links: Links, where: str = "") -> None:
+        """Add *links* found in a part of the document, in an element named *where*."""
         for link in links.links:
             self.found.add(link.url, link.hop, f"{where}/{link.context}" if where else link.context)
 
     def add(self, reference: str, hop: Hop | None, context: str) -> None:
-        """Keep *reference* if it may name something to fetch."""
+        """Add *reference* if it may name something to fetch."""
         if hop and reference:
             moved = self.current != self._address
             self.found.add(url.join(self.current, reference.strip()) if moved else reference, hop, context)
 
 
 def plain(name: str) -> str:
-    """The *name* of an attribute as HTML has it: without its namespace, but for that of XLink."""
+    """Return the attribute *name* as in HTML: without its namespace, except that of XLink."""
     space, _, local = name.rpartition("}")
     return _NAMESPACES.get(space[1:], "") + local if space else name
 
@@ -85,7 +85,7 @@ WHOLE = re.compile(r"https?://[^\s<>\"{}]++", re.IGNORECASE)
 _XLINK = "{http://www.w3.org/1999/xlink}"
 _INCLUDE = "{http://www.w3.org/2001/XInclude}include"
 _SHEET = re.compile(r"\bhref\s*+=\s*+([\"'])([^\"'<]*+)\1")
-_NAMES_ONLY = frozenset(  # URLs that are but names
+_NAMES_ONLY = frozenset(  # attributes whose URLs are only names
     (
         *("base", "rel", "scheme", "type", "term", "domain", "about", "profile", "role", "arcrole", "datatype"),
         *(
@@ -103,15 +103,15 @@ L, E = Hop.LINK, Hop.REQUISITE
 
 
 class XmlVocabulary(NamedTuple):
-    """What the elements of one vocabulary name, in lower case; None: nothing to fetch, though it looks so."""
+    """The URLs of the elements of one vocabulary, in lower case; None: a URL that is not fetched."""
 
-    attributes: Mapping[tuple[str, str], Hop | None] = {}  # "*" is any element
+    attributes: Mapping[tuple[str, str], Hop | None] = {}  # "*" matches any element
     texts: Mapping[str, Hop | None] = {}
 
 
 _KNOWN = {
     "browserconfig": XmlVocabulary({("polling-uri", "src"): None, ("*", "src"): E}),
-    # Its image stands in a list of search engines, on no page.
+    # Its image is shown in the list of search engines, not on a page.
     "opensearchdescription": XmlVocabulary(
         {("url", "template"): L}, {"image": L, "searchform": L, "updateurl": None, "iconupdateurl": None}
     ),
@@ -128,8 +128,8 @@ _PLAYED = {
 }
 
 
-def terms(root: str, hop: Hop) -> XmlVocabulary:
-    """What is known of the vocabulary whose *root* this is, of a document that was reached by this *hop*."""
+def vocabulary_of(root: str, hop: Hop) -> XmlVocabulary:
+    """Return the vocabulary of a document with this *root* that was reached by *hop*."""
     known, played = _KNOWN.get(root, XmlVocabulary()), _PLAYED.get(root, XmlVocabulary())
     by = E if hop is Hop.REQUISITE else L
     return XmlVocabulary(
@@ -138,7 +138,7 @@ def terms(root: str, hop: Hop) -> XmlVocabulary:
 
 
 class AnyVocabulary:
-    """A document of any vocabulary, told tag by tag; what stands in it of HTML and SVG is read as such."""
+    """Reads a document of any vocabulary tag by tag, including the HTML and SVG in it."""
 
     def __init__(self, address: str, known: XmlVocabulary) -> None:
         self.bases = XmlBases(address)
@@ -148,17 +148,17 @@ class AnyVocabulary:
 
     @property
     def found(self) -> LinkCollector:
-        """What was named up to here."""
+        """The references found so far."""
         return self.bases.found
 
     def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
+        """Process a start tag."""
         self._pieces, self._length = [], 0
         self.bases.enter(attributes)
         name = tag.rpartition("}")[2].lower()
         if name == "base" or (name == "meta" and attributes.get("name") == "base"):  # ASX and SMIL
-            said = {key.lower(): value for key, value in attributes.items()}
-            self.bases.move(as_written(said.get("href") or said.get("content") or ""))
+            attrs = {key.lower(): value for key, value in attributes.items()}
+            self.bases.move(as_written(attrs.get("href") or attrs.get("content") or ""))
         if attributes:
             if tag.startswith((XHTML, SVG)):
                 self.bases.embed(name, attributes)
@@ -183,13 +183,13 @@ class AnyVocabulary:
                 self.bases.add(value, hop, f"{name}/@{plain}")
 
     def data(self, text: str) -> None:
-        """Take in a piece of text."""
+        """Process a piece of text."""
         self._length += len(text)
         if self._length <= LONGEST:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
-        """Take in an end tag."""
+        """Process an end tag."""
         if self._pieces and self._length <= LONGEST:
             name = tag.rpartition("}")[2].lower()
             text = "".join(self._pieces).strip()
@@ -202,15 +202,15 @@ class AnyVocabulary:
         self.bases.leave()
 
     def pi(self, target: str, content: str | None = None) -> None:
-        """Take in a processing instruction."""
-        sheet(self.found, target, content)
+        """Process a processing instruction."""
+        add_stylesheet(self.found, target, content)
 
     def close(self) -> None:
-        """Nothing is left to do: everything was told as it came."""
+        """Do nothing: all tags have been processed."""
 
 
-def sheet(found: LinkCollector, target: str, content: str | None) -> None:
-    """An xml-stylesheet instruction: what the document is shown by."""
+def add_stylesheet(found: LinkCollector, target: str, content: str | None) -> None:
+    """Add the style sheet that an xml-stylesheet instruction names."""
     by = _SHEET.search(content or "") if target == "xml-stylesheet" else None
     if by:
         found.add(html.unescape(by[2]), E, "xml-stylesheet")

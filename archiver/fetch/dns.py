@@ -205,14 +205,14 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Return the allowed addresses of *host*."""
-        asked = time.time_ns() // 1000
+        started = time.time_ns() // 1000
         found = await self._resolver.resolve(host, port, family)
         chosen = self._guard.choose(host, found)
         addresses = tuple(
             each["host"].partition("%")[0] for each in found
         )  # without the zone, which is local to this machine
         key = host.rstrip("."), port
-        _remember(self._answers, key, SharedLookup(Lookup(key[0], addresses, asked)))
+        _remember(self._answers, key, SharedLookup(Lookup(key[0], addresses, started)))
         return chosen
 
     def answer(self, host: str, port: int) -> SharedLookup | None:

@@ -131,7 +131,7 @@ class FileBlock:
     def close(self) -> None:
         """Free the file in steps: freeing gigabytes at once delays all other syncs."""
         if not self._file.closed:
-            with suppress(OSError):  # nobody needs it any more
+            with suppress(OSError):  # no one needs it any more
                 for left in range(self._length - STEP, 0, -STEP):
                     self._file.truncate(left)
                     storage.sync_data(self._file)

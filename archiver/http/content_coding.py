@@ -37,7 +37,7 @@ _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"  # bytes 2 to 4 of a zstd frame that holds no 
 
 @dataclass(frozen=True, slots=True)
 class DecoderLimits:
-    """How much a decoder may produce and allocate; the defaults suit readers that stream a stored payload."""
+    """Limits on output and memory of a decoder; the defaults suit readers that stream a stored payload."""
 
     size: int = 1 << 62  # bytes of output of each coding; one byte more is given where there is more
     window: int = 27  # bits of a zstd window: the default of the zstd command
@@ -151,7 +151,7 @@ class _Engine(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether the data may end here."""
+        """True if the data may end here."""
 
 
 _NewEngine = Callable[[], _Engine]
@@ -268,7 +268,7 @@ def _gzip_engines(start: bytes, _: DecoderLimits) -> list[_NewEngine]:
 
 
 def _deflate_engines(start: bytes, _: DecoderLimits) -> list[_NewEngine]:
-    """HTTP's "deflate" is the zlib format, but many servers send raw deflate."""
+    """Return the engines for "deflate": HTTP means the zlib format, but many servers send raw deflate."""
     is_zlib = len(start) > 1 and start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0
     return [partial(_Zlib, bits) for bits in ((_ZLIB_BITS, _RAW_BITS) if is_zlib else (_RAW_BITS,))]
 

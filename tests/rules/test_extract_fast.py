@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from archiver.extract import Document, css, links, sitemap, xml_parser
-from archiver.extract.html import fast as pieces
-from archiver.extract.html import lenient
+from archiver.extract.html import fast, lenient
 from archiver.extract.html.elements import NAMES, Elements
 from archiver.extract.html.markup import HARD, Scanner
 
@@ -75,9 +74,9 @@ Told = tuple[dict[tuple[str, str], str], str | None, list[str], list[str], bool,
 
 def told(source: str, *, thorough: bool) -> Told:
     elements, hidden = Elements(), list[str]()
-    (lenient._mend if thorough else lenient._parse)(source, elements, hidden)
+    (lenient._parse_with_libxml2 if thorough else lenient._parse)(source, elements, hidden)
     references = {(reference, hop.value): context for (reference, hop), context in elements.found._references.items()}
-    return references, elements.base, elements.framed, elements.templates, elements.posting, hidden
+    return references, elements.base, elements.framed, elements.templates, elements.form_posts, hidden
 
 
 def assert_same(source: str) -> None:
@@ -194,11 +193,11 @@ COMMON = [
 
 def told_in_pieces(source: str) -> tuple[Told, dict[str, None]] | None:
     try:
-        elements, hidden = pieces.read_elements(source)
-    except pieces.NotWellFormedError:
+        elements, hidden = fast.read_elements(source)
+    except fast.NotWellFormedError:
         return None
     references = {(reference, hop.value): context for (reference, hop), context in elements.found.references.items()}
-    seen = references, elements.base, elements.framed, elements.templates, elements.posting, hidden
+    seen = references, elements.base, elements.framed, elements.templates, elements.form_posts, hidden
     return seen, elements.nofollow
 
 
@@ -224,7 +223,7 @@ def test_good_markup_is_read_in_pieces() -> None:
 
 
 def test_what_is_passed_over_says_nothing() -> None:
-    assert NAMES.union(HARD, pieces.ONCE).isdisjoint(pieces.PLAIN)
+    assert NAMES.union(HARD, fast.ONCE).isdisjoint(fast.PLAIN)
 
 
 @given(
@@ -244,7 +243,7 @@ def test_data_that_is_passed_over_says_nothing(name: str, value: str) -> None:
 
 
 def test_what_each_page_has_of_its_own_is_passed_over() -> None:
-    assert not pieces._cut(
+    assert not fast._pieces(
         '<meta name="description" content="Not one &amp; no other"><body class="x" data-id="7"><p data-x="y">'
     )
 
@@ -268,7 +267,7 @@ def test_pieces_with_one_place_changed(parts: list[str], place: int, lost: int, 
 def test_cutting_is_linear(piece: str) -> None:
     for source in (piece * 100_000, f'<a href="{piece * 100_000}'):
         started = time.process_time()
-        told_in_pieces(source[: pieces.MOST])
+        told_in_pieces(source[: fast.MOST])
         assert time.process_time() - started < 2
 
 
@@ -327,7 +326,7 @@ CSS_PIECES += ["\\", "\\:", "\\31 ", "\\a ", "\\e9", "\0", "\r\n", "\f", "é", "
 
 
 def css_told(text: str, *, thorough: bool) -> list[tuple[str, str]]:
-    return list(css._told(text, css._TOKEN.finditer(text)) if thorough else css.references(text))
+    return list(css._scan(text, css._TOKEN.finditer(text)) if thorough else css.references(text))
 
 
 def test_a_style_sheet() -> None:

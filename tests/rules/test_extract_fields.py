@@ -37,7 +37,7 @@ L, E, X = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE
     ],
 )
 def test_link_entries(value: str, expected: list[tuple[str, dict[str, str]]]) -> None:
-    assert list(headers.entries(value)) == expected
+    assert list(headers.link_values(value)) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_what_is_kept_of_many_is_bounded() -> None:
     "piece", [" ", ",", "<", "<a>", '"', "\\", ";", ";a", ";a=", '<a>;b="', "<a>;rel=", "x", '\\"']
 )
 def test_link_is_linear(piece: str) -> None:
-    list(headers.entries(piece * 200_000))  # hours, were it not
+    list(headers.link_values(piece * 200_000))  # hours, were it not
 
 
 @given(st.text('<>;,="\\ ab\t\n', max_size=60))
 def test_link_never_raises(value: str) -> None:
-    for target, parameters in headers.entries(value):
+    for target, parameters in headers.link_values(value):
         assert f"<{target}>" in value
         assert all(name == name.lower() for name in parameters)
     from_fields(PAGE, (("link", value), ("sourcemap", value), ("content-location", value)))

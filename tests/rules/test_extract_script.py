@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.extract import Document, links
-from archiver.extract.script import inline as navigation
-from archiver.extract.script import javascript, markup, search_indexes
+from archiver.extract.script import inline, javascript, markup, search_indexes
 from archiver.model import Hop
 
 PAGE = "http://host.test/dir/page.html"
@@ -253,7 +252,7 @@ TREE = """var branch =
     ],
 )
 def test_scripts_of_generated_manuals(text: str, address: str, expected: str) -> None:
-    got = [f"{reference} {hop}" for reference, hop, _ in search_indexes.names(text, f"http://host.test/{address}")]
+    got = [f"{reference} {hop}" for reference, hop, _ in search_indexes.urls(text, f"http://host.test/{address}")]
     assert " ".join(got) == expected
 
 
@@ -396,7 +395,7 @@ GOALS = [
 
 @pytest.mark.parametrize(("text", "expected"), GOALS, ids=[row[0][:40] for row in GOALS])
 def test_where_a_script_takes_its_reader(text: str, expected: str) -> None:
-    assert ", ".join(f"{goal.reference} {goal.hop}" for goal in navigation.goals(text)) == expected
+    assert ", ".join(f"{goal.reference} {goal.hop}" for goal in inline.targets(text)) == expected
 
 
 @pytest.mark.parametrize("broken", ["", "<p title='a'b>"])
@@ -527,7 +526,7 @@ def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
     def seconds(size: int) -> float:
         text = "webpackChunk;r.p='/';" + piece * (size // len(piece))
         began = process_time()
-        for _ in chain(javascript.references(text), search_indexes.names(text, "http://host.test/")):
+        for _ in chain(javascript.references(text), search_indexes.urls(text, "http://host.test/")):
             pass
         return process_time() - began
 

@@ -38,7 +38,7 @@ def test_srcset(suites: Path) -> None:
 
 def test_meta_refresh(suites: Path) -> None:
     for row in rows(suites, "links/meta_refresh.json"):
-        assert attribute_values.target(row["content"]) == row["url"], row
+        assert attribute_values.refresh_target(row["content"]) == row["url"], row
 
 
 def test_css_urls(suites: Path) -> None:

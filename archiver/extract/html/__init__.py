@@ -1,1 +1,1 @@
-"""HTML: `fast` reads well-formed pages with one expression, `lenient` reads everything else with lxml."""
+"""HTML: `fast` reads well-formed pages with one regular expression, `lenient` reads all others with lxml."""

@@ -1,18 +1,16 @@
-"""What a page keeps in `data-` attributes for its scripts: addresses to load late, styles, JSON, where a click leads.
+"""URLs in attribute values: `data-*` attributes, srcset, and refresh.
 
-The name of an attribute tells most: one that is known to hold a picture is a requisite. Under any other name only
-what is surely a file counts, and that is a guess.
-
-The candidates of a srcset attribute, by the HTML standard's own algorithm. Linear, never raises.
-
-Where a refresh leads: the content of a meta element or of a Refresh field, by the HTML standard's algorithm.
+Pages keep URLs to load later, styles, JSON and link targets in `data-*` attributes for their scripts. The name of the
+attribute decides: one known to hold a picture is a requisite. Under any other name only a certain file name counts, as
+a guess. srcset and refresh (a meta element or a Refresh header) follow the algorithms of the HTML standard. Linear;
+never raises.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 
 from archiver.extract import css
-from archiver.extract.html.tables import LATE, LATE_FILE, LATE_LINKS, LATE_LINKS_ON_ANCHORS
+from archiver.extract.html.tables import DATA_LINKS, DATA_LINKS_ON_ANCHORS, LAZY, LAZY_FILE
 from archiver.extract.script import embedded_json
 from archiver.extract.url_guess import a_file, like_a_url, surely_a_url
 from archiver.model import Hop
@@ -27,12 +25,12 @@ _DENSITY = re.compile(r"(?:-(?:0+(?:\.0+)?|\.0+)|(?=[.0-9])[0-9]*(?:\.[0-9]+)?)(
 
 
 def candidates(value: str) -> Iterator[str]:
-    """The URL of each image candidate that a browser would keep, in order."""
-    return (value[start:end] for start, end in placed(value))
+    """Yield the URL of each image candidate of a srcset that a browser would keep, in order."""
+    return (value[start:end] for start, end in candidate_spans(value))
 
 
-def placed(value: str) -> Iterator[tuple[int, int]]:
-    """Where the URL of each such candidate begins and ends in *value*."""
+def candidate_spans(value: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the URL of each such candidate in *value*."""
     position = 0
     while True:
         position = _match_end(_GAP, value, position)
@@ -57,7 +55,7 @@ def _match_end(pattern: re.Pattern[str], value: str, position: int) -> int:
 
 
 def _valid(descriptors: list[str]) -> bool:
-    """Whether these make a candidate: at most a density, or a width with at most a height."""
+    """True if *descriptors* are valid: at most a density, or a width with at most a height."""
     kinds = ""
     for descriptor in descriptors:
         if _WIDTH.fullmatch(descriptor) or _HEIGHT.fullmatch(descriptor) or _DENSITY.fullmatch(descriptor):
@@ -67,17 +65,17 @@ def _valid(descriptors: list[str]) -> bool:
     return kinds in ("", "x", "w", "wh", "hw")
 
 
-Kept = Iterator[tuple[str, Hop]]
+UrlHops = Iterator[tuple[str, Hop]]
 
 _LONGEST_NAME = 60
 _MOST_LISTED = 500
-_READ_ALREADY = frozenset(("src", "poster", "srcset", "href", "xlink:href"))  # of custom elements
+_READ_ALREADY = frozenset(("src", "poster", "srcset", "href", "xlink:href"))  # already read for custom elements
 _APART = tuple(re.compile(sign) for sign in (r"\s*[,|;]\s*", r"\s+"))
 _CHOICE = re.compile(r"\[\s*([^\[\],\s]{1,2000})\s*,")  # [small.png, (only screen)], [large.png, (large)]
 
 
-def kept(tag: str, name: str, value: str) -> Kept:
-    """What the attribute *name* of an element holds."""
+def data_urls(tag: str, name: str, value: str) -> UrlHops:
+    """Return the URLs in the attribute *name* of an element."""
     bare = value.strip()
     if not bare or len(name) > _LONGEST_NAME:
         return iter(())
@@ -85,15 +83,15 @@ def kept(tag: str, name: str, value: str) -> Kept:
         return embedded_json.files(bare)
     if "url(" in bare:
         return ((reference, Hop.REQUISITE) for reference, _ in css.references(bare))
-    if name in (LATE_LINKS_ON_ANCHORS if tag == "a" else LATE_LINKS):
+    if name in (DATA_LINKS_ON_ANCHORS if tag == "a" else DATA_LINKS):
         return iter(((bare, Hop.LINK),) if surely_a_url(bare) else ())
-    if name == "data-main" and tag == "script":  # of RequireJS, which adds the extension
+    if name == "data-main" and tag == "script":  # RequireJS, which adds the extension
         return iter(((bare if bare.endswith(".js") else f"{bare}.js", Hop.SPECULATIVE),))
     return _files(name, bare)
 
 
-def of_component(attributes: Mapping[str, str]) -> Kept:
-    """Yield the files that a custom element names: the scripts of an island of Astro (`component-url`), and guesses."""
+def component_urls(attributes: Mapping[str, str]) -> UrlHops:
+    """Yield the files that a custom element names: the scripts of an Astro island (`component-url`), and guesses."""
     for name, value in attributes.items():
         if name.startswith("data-") or name in _READ_ALREADY:
             continue
@@ -103,8 +101,8 @@ def of_component(attributes: Mapping[str, str]) -> Kept:
             yield value, Hop.SPECULATIVE
 
 
-def _listed(bare: str) -> list[str]:
-    """The files of a list with commas, bars, semicolons or spaces between them; none where any is no file."""
+def _file_list(bare: str) -> list[str]:
+    """Return the files of a list separated by commas, bars, semicolons or spaces; none if any item is no file."""
     for apart in _APART:
         if apart.search(bare):
             files = [file for file in apart.split(bare, _MOST_LISTED)[:_MOST_LISTED] if file]
@@ -113,17 +111,17 @@ def _listed(bare: str) -> list[str]:
     return []
 
 
-def _files(name: str, bare: str) -> Kept:
-    if LATE.fullmatch(name):
+def _files(name: str, bare: str) -> UrlHops:
+    if LAZY.fullmatch(name):
         if "set" in name[5:]:
             yield from ((reference, Hop.REQUISITE) for reference in candidates(bare))
         elif bare.startswith("["):
             yield from ((file, Hop.REQUISITE) for file in _CHOICE.findall(bare) if a_file(file, near=True))
-        elif files := _listed(bare):
+        elif files := _file_list(bare):
             yield from ((file, Hop.REQUISITE) for file in files)
         elif like_a_url(bare) or a_file(bare, near=True):
             yield bare, Hop.REQUISITE
-    elif LATE_FILE.fullmatch(name) and (files := _listed(bare) or [bare]) and a_file(files[0], near=True):
+    elif LAZY_FILE.fullmatch(name) and (files := _file_list(bare) or [bare]) and a_file(files[0], near=True):
         yield from ((file, Hop.REQUISITE) for file in files)
     elif a_file(bare):
         yield bare, Hop.SPECULATIVE
@@ -134,8 +132,8 @@ _PREFIX = re.compile(r"url[\t\n\f\r ]*+=[\t\n\f\r ]*+", re.IGNORECASE)
 _DROPPED = {ord(char): None for char in "\t\n\r"}
 
 
-def target(content: str) -> str | None:
-    """The reference that *content* leads to; "" is the page itself, None says that it is no refresh."""
+def refresh_target(content: str) -> str | None:
+    """Return the reference in the refresh *content*; "" is the page itself, None means no refresh."""
     delay = _DELAY.match(content)
     if delay is None:
         return None

@@ -1,4 +1,4 @@
-"""What the elements of HTML, SVG and MathML link to, whichever parser met them. The tables are in `tables`.
+"""Links of HTML, SVG and MathML elements, for both parsers. The tables are in `tables`.
 
 Names are in lower case, without namespaces except for `xlink:href`.
 """
@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver.extract import css
-from archiver.extract.collector import NOFOLLOW, Kept, LinkCollector
+from archiver.extract.collector import NOFOLLOW, LinkCollector, References
 from archiver.extract.html import attribute_values, plugins
 from archiver.extract.html.tables import (
-    LATE_ON_IMAGES,
+    LAZY_ON_IMAGES,
     MATHML,
     META_LINKS,
     META_REQUISITES,
@@ -27,13 +27,13 @@ from archiver.model import Hop
 
 Attributes = Mapping[str, str]
 
-REFUSE = frozenset(("nofollow", "none"))  # what a page says where its links are not to be followed
-MOST_TOLD = 20  # products to which one document says so
+REFUSE = frozenset(("nofollow", "none"))  # directives not to follow the links of a page
+MOST_AGENTS = 20  # user agents with nofollow in one document
 _LONGEST_DIRECTIVES = 500
-_LONGEST_REMEMBERED = 8192  # characters of a script
+_LONGEST_REMEMBERED = 8192  # characters of a cached script
 _APART = re.compile(r"[\s,]+")
 _PRODUCT = re.compile(r"[\w.-]{1,60}", re.ASCII)
-_NOT_FETCHED = ("post", "dialog")  # what a form does with these methods leaves no address behind
+_NO_URL_METHODS = ("post", "dialog")  # form methods without a URL to fetch
 
 _COMMON = frozenset(("alt", "class", "content", "height", "href", "id", "name", "rel", "src", "title", "type", "width"))
 _PAINT = re.compile(r"[\t\n\f\r ]*+url\(", re.IGNORECASE)
@@ -43,30 +43,30 @@ _TEMPLATE = re.compile(r"template|handlebars|mustache|tmpl|underscore|jsrender|t
 
 
 class Elements:
-    """The references of the elements that it is told of, and the document's base as it stands there."""
+    """Collects the references of elements, and the document's base URL."""
 
     def __init__(self) -> None:
         self.found = LinkCollector()
-        self.base: str | None = None  # the first base element's href
-        self.early = 0  # references that came before it, which are loaded while it is not known
-        self.framed: list[str] = []  # documents that stand in an attribute (srcdoc)
-        self.templates: list[str] = []  # markup in scripts that others will fill in
-        self.tables: list[str] = []  # scripts with the pages of the site, which only the whole page explains
-        self.icon = False  # it names the icon of its site, if only to say that there is none
-        self.nofollow: dict[str, None] = {}  # where and to whom it says not to follow its links
-        self.asks = False  # what the tag that came last says depends on one before it
-        self.jumping = False  # a choice in the menu that was opened last leads to what it names
-        self.posting = False  # the form that was opened last sends by POST
+        self.base: str | None = None  # href of the first base element
+        self.early = 0  # number of references before the base element
+        self.framed: list[str] = []  # documents in srcdoc attributes
+        self.templates: list[str] = []  # templates in script elements
+        self.tables: list[str] = []  # scripts that can be read only with all links of the page
+        self.icon = False  # the page names an icon, even an empty one
+        self.nofollow: dict[str, None] = {}  # meta elements that say not to follow links
+        self.needs_context = False  # the meaning of the last tag depends on an earlier one
+        self.menu_navigates = False  # options of the current menu are links
+        self.form_posts = False  # the current form uses POST
 
     def start_any(self, tag: str, attributes: Attributes) -> None:
-        """Take in one start tag: what its attributes mean on this element, and what they mean on any."""
+        """Process one start tag: its attributes on this element, and those with a meaning on any element."""
         if not attributes:
-            self.jumping = self.jumping and tag != "select"
+            self.menu_navigates = self.menu_navigates and tag != "select"
             return
         known = _ELEMENTS.get(tag)
         mark = NOFOLLOW if "rel" in attributes and "nofollow" in attributes["rel"].lower().split() else ""
         if known is None:
-            self._unknown(tag, attributes, mark)
+            self._unknown_element(tag, attributes, mark)
         else:
             for name, hop, context in known.urls:
                 if name in attributes:
@@ -78,39 +78,41 @@ class Elements:
             if "data-root-path" in attributes:
                 self._all(generators.rustdoc(attributes), generators.LOADED)
         if "content" in attributes and tag != "meta":
-            self._described(tag, attributes)
+            self._property(tag, attributes)
 
     def _everywhere(self, tag: str, attributes: Attributes, mark: str) -> None:
-        """What attributes mean on every element."""
+        """Process attributes that have a meaning on every element."""
         for name, value in attributes.items():
             meaning = _ANYWHERE.get(name)
             if meaning:
                 meaning(self, tag, name, value)
             elif name.startswith("on"):
-                self.handled(f"{tag}/@{name}", inline.handler(value))
+                self.add_script_links(f"{tag}/@{name}", inline.handler(value))
             elif name.startswith("data-"):
-                for reference, hop in attribute_values.kept(tag, name, value):
+                for reference, hop in attribute_values.data_urls(tag, name, value):
                     self.found.add(reference, hop, f"{tag}/@{name}" + mark * (hop is Hop.LINK))
 
-    def handled(self, where: str, named: inline.Named) -> None:
-        """Take in what an event handler or a script in place of an address *named*."""
+    def add_script_links(self, where: str, named: inline.ScriptUrls) -> None:
+        """Add what an event handler or a script URL *named*."""
         for reference, hop, _ in named:
             self.found.add(reference, hop, where)
 
     def style(self, text: str, where: str = "style") -> None:
-        """Take in the text of a style element, or of an attribute."""
+        """Process the text of a style element or attribute."""
         for reference, context in css.references(text):
             self.found.add(reference, Hop.REQUISITE, f"{where}/{context}" if where == "style" else where)
 
     def script(self, attributes: Attributes, text: str) -> None:
-        """Take in the text of a script element: data, markup to be filled in, or the state of a framework."""
+        """Process the text of a script element: code, data, a template, or the state of a framework."""
         kind = attributes.get("type", "").partition(";")[0].strip().lower()
         if attributes.get("src"):
             return
-        if generators.is_table(name := attributes.get("id", ""), text):
+        if generators.needs_whole_page(name := attributes.get("id", ""), text):
             self.tables.append(text)
         if javascript.is_program(kind):
-            self.found.take(_remembered(text) if len(text) <= _LONGEST_REMEMBERED else _named_in(text))
+            self.found.add_all(
+                _cached_script_references(text) if len(text) <= _LONGEST_REMEMBERED else _script_references(text)
+            )
         elif kind == "application/ld+json":
             self._all(embedded_json.linked_data(text), "script/ld+json")
         elif kind == "importmap":
@@ -123,13 +125,13 @@ class Elements:
         elif _TEMPLATE.search(kind) and text:
             self.templates.append(text)
 
-    def tell(self, name: str) -> None:
-        """A meta element of this *name* says not to follow links: `robots`, or the product it speaks to."""
-        if _PRODUCT.fullmatch(name) and len(self.nofollow) < MOST_TOLD:
+    def add_nofollow(self, name: str) -> None:
+        """Note that a meta element *name* (`robots`, or a user agent) says not to follow links."""
+        if _PRODUCT.fullmatch(name) and len(self.nofollow) < MOST_AGENTS:
             self.nofollow[f"meta {name}"] = None
 
     def candidates(self, value: str | None, context: str) -> None:
-        """Take in a srcset."""
+        """Add the candidates of a srcset."""
         if value:
             for reference in attribute_values.candidates(value):
                 self.found.add(reference, Hop.REQUISITE, context)
@@ -138,8 +140,8 @@ class Elements:
         for reference, hop in references:
             self.found.add(reference, hop, context)
 
-    def _unknown(self, tag: str, attributes: Attributes, mark: str) -> None:
-        """What an element names that HTML gives no meaning: a script's own, or one of another vocabulary."""
+    def _unknown_element(self, tag: str, attributes: Attributes, mark: str) -> None:
+        """Process an element that HTML does not define: a custom element, or one of another vocabulary."""
         own = "-" in tag
         for name in ("src", "poster"):
             value = attributes.get(name, "")
@@ -149,34 +151,33 @@ class Elements:
                 self.found.add(value, Hop.SPECULATIVE, f"{tag}/@{name}")
         if own:
             self.candidates(attributes.get("srcset"), f"{tag}/@srcset")
-            self._all(attribute_values.of_component(attributes), f"{tag}/@*")
+            self._all(attribute_values.component_urls(attributes), f"{tag}/@*")
         for name in ("href", "xlink:href"):
             value = attributes.get(name, "")
             if value and (tag in MATHML or like_a_url(value)):
                 self.found.add(value, Hop.LINK, f"{tag}/@{name}{mark}")
 
-    def _described(self, tag: str, attributes: Attributes) -> None:
-        """A property in microdata or RDFa whose value stands in `content`."""
-        hop = item_hop(attributes)
-        value = attributes["content"]
+    def _property(self, tag: str, attributes: Attributes) -> None:
+        """Process a property in microdata or RDFa whose value is in `content`."""
+        hop, value = item_hop(attributes), attributes["content"]
         if (hop is Hop.REQUISITE and like_a_url(value)) or (hop is Hop.LINK and surely_a_url(value)):
             self.found.add(value, hop, f"{tag}/@content")
 
 
-def _named_in(program: str) -> Kept:
-    """What the text of a script element names."""
+def _script_references(program: str) -> References:
+    """Return the references in the text of a script element."""
     found = LinkCollector()
     for reference, hop, context in inline.program(program):
         found.add(reference, hop, context)
-    written(found, program)
+    add_markup_in_strings(found, program)
     return tuple(found.references.items())
 
 
-_remembered = lru_cache(maxsize=256)(_named_in)  # most scripts stand on each page of a site
+_cached_script_references = lru_cache(maxsize=256)(_script_references)  # most scripts are on every page of a site
 
 
-def written(found: LinkCollector, text: str) -> None:
-    """Keep in *found* what markup in the strings of a script names."""
+def add_markup_in_strings(found: LinkCollector, text: str) -> None:
+    """Add to *found* the references of markup in the strings of a script."""
     for name, attributes in markup.tags(text):
         probe = Elements()
         probe.start_any(name, attributes)
@@ -190,7 +191,7 @@ def _styled(elements: Elements, tag: str, name: str, value: str) -> None:
 
 
 def _painted(elements: Elements, tag: str, name: str, value: str) -> None:
-    if _PAINT.match(value):  # most are colours
+    if _PAINT.match(value):  # most values are colours
         elements.style(value, f"{tag}/@{name}")
 
 
@@ -199,12 +200,12 @@ def _background(elements: Elements, tag: str, name: str, value: str) -> None:
 
 
 def _reference(elements: Elements, tag: str, name: str, value: str) -> None:
-    if not _BLANK.search(value[:1000]):  # in practice many hold a sentence
+    if not _BLANK.search(value[:1000]):  # many contain a sentence
         elements.found.add(value, Hop.LINK, f"{tag}/@{name}")
 
 
 def _map(elements: Elements, tag: str, name: str, value: str) -> None:
-    if "#" in value[1:]:  # a map in another document; without a mark it is a name
+    if "#" in value[1:]:  # a map in another document; without "#" it is a name
         elements.found.add(value, Hop.LINK, f"{tag}/@{name}")
 
 
@@ -222,15 +223,15 @@ _ANYWHERE: dict[str, _Meaning] = {
 def _anchor(tag: str, name: str) -> "_More":
     def more(elements: Elements, attributes: Attributes) -> None:
         href = attributes.get(name)
-        if href and inline.is_script(href):
-            elements.handled(f"{tag}/@{name}", inline.script_url(href))
+        if href and inline.is_script_url(href):
+            elements.add_script_links(f"{tag}/@{name}", inline.script_url(href))
 
     return more
 
 
 def _image(elements: Elements, attributes: Attributes) -> None:
     elements.candidates(attributes.get("srcset"), "img/@srcset")
-    for name in LATE_ON_IMAGES.intersection(attributes):
+    for name in LAZY_ON_IMAGES.intersection(attributes):
         if like_a_url(attributes[name]):
             elements.found.add(attributes[name], Hop.REQUISITE, f"img/@{name}")
 
@@ -275,11 +276,10 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
     if not content:
         return
     if attributes.get("http-equiv", "").strip().lower() == "refresh":
-        elements.found.add(attribute_values.target(content), Hop.LINK, "meta/@content")
-    name = attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or ""
-    name = name.strip().lower()
+        elements.found.add(attribute_values.refresh_target(content), Hop.LINK, "meta/@content")
+    name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").strip().lower()
     if len(content) < _LONGEST_DIRECTIVES and _refuses(content.lower()):
-        elements.tell(name)
+        elements.add_nofollow(name)
     for reference, hop in _content(name, content, item_hop(attributes) if "itemprop" in attributes else None):
         elements.found.add(reference, hop, "meta/@content")
 
@@ -289,7 +289,7 @@ def _refuses(directives: str) -> bool:
 
 
 def _content(name: str, content: str, item: Hop | None) -> Iterator[tuple[str, Hop]]:
-    """What the *content* of a meta element of this *name* leads to; *item* says what it is as a property."""
+    """Yield the URLs in the *content* of a meta element *name*; *item* is the hop of it as a property."""
     if name in META_REQUISITES or item is Hop.REQUISITE:
         if surely_a_url(content) or like_a_url(content) or a_file(content, near=True):
             yield content, Hop.REQUISITE
@@ -304,8 +304,8 @@ def _content(name: str, content: str, item: Hop | None) -> Iterator[tuple[str, H
 
 
 def _form(elements: Elements, attributes: Attributes) -> None:
-    elements.posting = attributes.get("method", "get").strip().lower() in _NOT_FETCHED
-    if not elements.posting:
+    elements.form_posts = attributes.get("method", "get").strip().lower() in _NO_URL_METHODS
+    if not elements.form_posts:
         elements.found.add(attributes.get("action"), Hop.LINK, "form/@action")
 
 
@@ -320,27 +320,27 @@ def _input(elements: Elements, attributes: Attributes) -> None:
 
 
 def _submit(elements: Elements, tag: str, attributes: Attributes) -> None:
-    method = attributes.get("formmethod", "post" if elements.posting else "get").strip().lower()
-    if method not in _NOT_FETCHED:
+    method = attributes.get("formmethod", "post" if elements.form_posts else "get").strip().lower()
+    if method not in _NO_URL_METHODS:
         elements.found.add(attributes.get("formaction"), Hop.LINK, f"{tag}/@formaction")
 
 
 def _select(elements: Elements, attributes: Attributes) -> None:
-    elements.jumping = inline.navigates(attributes.get("onchange", ""))
+    elements.menu_navigates = inline.navigates(attributes.get("onchange", ""))
 
 
 def _option(elements: Elements, attributes: Attributes) -> None:
     value = attributes.get("value", "").strip()
     if like_a_url(value):
-        elements.asks = True
-    if elements.jumping and like_a_url(value):
+        elements.needs_context = True
+    if elements.menu_navigates and like_a_url(value):
         elements.found.add(value, Hop.LINK, "option/@value")
     elif strings.is_page(value):
         elements.found.add(value, Hop.SPECULATIVE, "option/@value")
 
 
 def _animation(tag: str) -> "_More":
-    """An SVG animation that changes what is shown by changing a reference."""
+    """Return the step for an SVG animation that changes a reference."""
 
     def more(elements: Elements, attributes: Attributes) -> None:
         target = attributes.get("attributename") or attributes.get("attributeName") or ""
@@ -352,7 +352,7 @@ def _animation(tag: str) -> "_More":
     return more
 
 
-def _plugin(tag: str, named: Callable[[Attributes], plugins.Named]) -> "_More":
+def _plugin(tag: str, named: Callable[[Attributes], plugins.PluginUrls]) -> "_More":
     def more(elements: Elements, attributes: Attributes) -> None:
         for reference, hop, name in named(attributes):
             elements.found.add(reference, hop, f"{tag}/@{name}")
@@ -365,11 +365,11 @@ _MORE: dict[str, _More] = {
     "a": _anchor("a", "href"),
     "amp-img": _other_image("amp-img"),
     "animate": _animation("animate"),
-    "applet": _plugin("applet", plugins.of_applet),
+    "applet": _plugin("applet", plugins.applet_urls),
     "area": _anchor("area", "href"),
     "base": _base,
     "button": _button,
-    "embed": _plugin("embed", plugins.of_embed),
+    "embed": _plugin("embed", plugins.embed_urls),
     "form": _form,
     "frame": _anchor("frame", "src"),
     "iframe": _iframe,
@@ -377,8 +377,8 @@ _MORE: dict[str, _More] = {
     "input": _input,
     "link": _link,
     "meta": _meta,
-    "object": _plugin("object", plugins.of_object),
-    "param": _plugin("param", plugins.of_param),
+    "object": _plugin("object", plugins.object_urls),
+    "param": _plugin("param", plugins.param_urls),
     "option": _option,
     "select": _select,
     "set": _animation("set"),
@@ -386,15 +386,15 @@ _MORE: dict[str, _More] = {
 }
 
 
-class _Known(NamedTuple):
-    """All that is known of one element."""
+class _Element(NamedTuple):
+    """The known meaning of one element."""
 
-    urls: tuple[tuple[str, Hop, str], ...]  # attribute, what it names, and both in words
+    urls: tuple[tuple[str, Hop, str], ...]  # attribute, hop, context
     more: _More | None
 
 
 _ELEMENTS = {
-    tag: _Known(tuple((name, hop, f"{tag}/@{name}") for name, hop in URLS.get(tag, ())), _MORE.get(tag))
+    tag: _Element(tuple((name, hop, f"{tag}/@{name}") for name, hop in URLS.get(tag, ())), _MORE.get(tag))
     for tag in (*URLS, *_MORE)
 }
-NAMES = frozenset((*_ELEMENTS, "blockquote", "del", "ins", "q"))  # the elements that are told apart
+NAMES = frozenset((*_ELEMENTS, "blockquote", "del", "ins", "q"))  # the elements with a meaning of their own

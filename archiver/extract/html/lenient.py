@@ -1,9 +1,9 @@
-"""What an HTML document names.
+"""Read HTML, well-formed or not.
 
-Markup that is written as it should be is read by `markup`, all other by libxml2's parser, which reports tags,
-comments and text as it meets them. No tree is built, so that neither depth nor the number of attributes costs
-more than its bytes. What only some browsers, or scripts, take for markup is read too: conditional comments,
-noframes, templates in scripts, and the documents in srcdoc attributes; each three deep.
+Well-formed markup is read by `fast` and `markup`, all other by libxml2's parser, which reports tags, comments and text
+as it parses. No tree is built, so that depth and number of attributes cost no more than their bytes. Markup that only
+some browsers or scripts process is read too: conditional comments, noframes, templates in scripts, and srcdoc
+attributes; each three levels deep.
 """
 
 import re
@@ -24,11 +24,11 @@ from archiver.extract.script import generators
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 32 << 20
-_DEEPEST = 3  # documents in documents, comments in comments
-_MOST_TABLES = 3  # of one page, each of which is held against all that the page names
-_MOST_PARTS = 1000  # of either
-_DEEPEST_ELEMENT = 1000  # libxml2 looks through all that are open for the one that a tag ends; browsers stop at 512
-_PIECE = 1 << 16  # bytes of a document that is deeper, which are read by themselves
+_DEEPEST = 3  # levels of documents in documents and comments in comments
+_MOST_TABLES = 3  # tables of one page; each is compared with all its references
+_MOST_PARTS = 1000  # parts of each level
+_DEEPEST_ELEMENT = 1000  # nested elements: libxml2 searches all of them at each end tag; browsers stop at 512
+_PIECE = 1 << 16  # bytes read at a time, and as a document of its own if the nesting is too deep
 
 _TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _PLAIN_TEXT = ("style", "script", "noframes", "noembed")
@@ -38,7 +38,7 @@ _ENDS = {
     name: re.compile(f"</{name}", re.IGNORECASE | re.ASCII)
     for name in ("script", "template", "noscript", "svg", "math")
 }
-_HTML_AGAIN = re.compile(  # in a drawing or a formula: elements that hold HTML, and tags at which parsers leave it
+_HTML_AGAIN = re.compile(  # elements in SVG and MathML that contain HTML, and tags that end them
     r"<(?:foreignobject|desc|title|annotation-xml|b|big|blockquote|body|br|center|code|dd|div|dl|dt|em|embed|h[1-6]|head"
     r"|hr|i|img|li|listing|menu|meta|nobr|ol|p|pre|ruby|s|small|span|strong|strike|su[bp]|table|tt|u|ul|var)[\s/>]",
     re.IGNORECASE | re.ASCII,
@@ -46,7 +46,7 @@ _HTML_AGAIN = re.compile(  # in a drawing or a formula: elements that hold HTML,
 
 
 def read_html(document: Document) -> Links:
-    """What the page names: links and requisites, in document order."""
+    """Return what the page names, links and requisites, in document order."""
     encoding = charset.of_html(document.body, document.charset)
     pages = [(charset.text(document.body[:MOST_BYTES], encoding), document.url)]
     notes = {f"only the first {MOST_BYTES} bytes": None} if len(document.body) > MOST_BYTES else {}
@@ -64,7 +64,7 @@ def read_html(document: Document) -> Links:
             links = elements.found.links(base, encoding)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
-            nofollow = nofollow if depth else tuple(elements.nofollow)  # a document in a document speaks of its own
+            nofollow = nofollow if depth else tuple(elements.nofollow)  # of the outermost document
             icon = icon if depth else elements.icon
             if not depth and not elements.framed:
                 return Links(links.links, encoding, "; ".join(filter(None, (*notes, links.note))), nofollow, icon)
@@ -79,7 +79,7 @@ def read_html(document: Document) -> Links:
 
 
 def _with_early(elements: Elements, links: tuple[Link, ...], joiner: UrlJoiner) -> tuple[Link, ...]:
-    """*links*, and what was loaded before the base element was read: browsers resolve that against the page itself."""
+    """Return *links* plus requisites before the base element, which browsers resolve against the page itself."""
     early = islice(elements.found.references.items(), elements.early)
     loaded = joiner.links({key: context for key, context in early if key[1] is not Hop.LINK})
     known = {(link.url, link.hop): link for link in (*links, *loaded)}
@@ -87,11 +87,11 @@ def _with_early(elements: Elements, links: tuple[Link, ...], joiner: UrlJoiner) 
 
 
 def _elements(source: str) -> Elements:
-    """The elements of *source*, and of the markup in its comments, plain texts and templates."""
-    elements, hidden = _told(source)
-    if elements.base and (live := _with_live_bases(source)) is not source:
-        elements, hidden = _told(live)
-    elements.base = elements.base or ""  # one that is hidden does not count
+    """Return the elements of *source*, and of the markup in its comments, noframes and templates."""
+    elements, hidden = _read_source(source)
+    if elements.base and (live := _without_inert_bases(source)) is not source:
+        elements, hidden = _read_source(live)
+    elements.base = elements.base or ""  # a base in hidden markup does not count
     for _ in range(_DEEPEST - 1):
         parts, templates, hidden = hidden, elements.templates, []
         elements.templates = []
@@ -104,7 +104,7 @@ def _elements(source: str) -> Elements:
     return elements
 
 
-def _told(source: str) -> tuple[Elements, list[str]]:
+def _read_source(source: str) -> tuple[Elements, list[str]]:
     try:
         return fast.read_elements(source)
     except fast.NotWellFormedError:
@@ -113,8 +113,8 @@ def _told(source: str) -> tuple[Elements, list[str]]:
         return elements, hidden
 
 
-def _with_live_bases(source: str) -> str:
-    """*source* without the base elements in templates and drawings, and where they count only without scripts."""
+def _without_inert_bases(source: str) -> str:
+    """Return *source* without base elements in templates, drawings and noscript."""
     live: list[str] = []
     position = kept = 0
     while start := _INERT.search(source, position):
@@ -139,23 +139,23 @@ def _end_of(name: str, source: str, start: int) -> int:
 
 
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
-    """Tell *elements* of each tag in *source*; markup that is text to the parser goes to *hidden*."""
+    """Add each tag of *source* to *elements*; markup that parsers treat as text goes to *hidden*."""
     tags = fast.SCANNER.tags(source)
-    if tags is None or any(name in fast.ONCE and _says_something(name, attributes) for name, attributes, _ in tags):
-        _mend(source, elements, hidden)
+    if tags is None or any(name in fast.ONCE and _has_references(name, attributes) for name, attributes, _ in tags):
+        _parse_with_libxml2(source, elements, hidden)
         return
     for tag in tags:
         fast.add_tag(tag, elements, hidden)
 
 
-def _says_something(name: str, attributes: Attributes) -> bool:
+def _has_references(name: str, attributes: Attributes) -> bool:
     probe = Elements()
     probe.start_any(name, attributes)
     return not probe.found.empty
 
 
-def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
-    """As `_parse`, by libxml2's parser, which makes sense of everything."""
+def _parse_with_libxml2(source: str, elements: Elements, hidden: list[str]) -> None:
+    """Do the same as `_parse` for any markup."""
     encoded = source.encode("utf-8", "replace")
     target: object = SimpleNamespace(start=elements.start_any, close=bool)
     if len(encoded) > _PIECE or _TEXTS.search(encoded.lower()):
@@ -163,23 +163,23 @@ def _mend(source: str, elements: Elements, hidden: list[str]) -> None:
     try:
         _feed(encoded, target)
     except _TooDeepError:
-        for piece in _cut(encoded):
+        for piece in _split(encoded):
             _feed(piece, _PageReader(elements, hidden, piece=True))
 
 
 def _feed(encoded: bytes, target: object) -> None:
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
-    with suppress(etree.LxmlError):  # so libxml2 calls a text without markup, and much that is broken: what came, came
+    with suppress(etree.LxmlError):  # raised for text without markup and for broken markup; what was read counts
         if len(encoded) <= _PIECE:
             etree.fromstring(encoded, parser)
             return
-        for start in range(0, len(encoded), _PIECE):  # what the target raises ends it between two of these only
+        for start in range(0, len(encoded), _PIECE):  # exceptions of the target take effect only between two calls
             parser.feed(encoded[start : start + _PIECE])
         parser.close()
 
 
-def _cut(encoded: bytes) -> Iterator[bytes]:
-    """*encoded* in pieces that begin with a tag, where there is one."""
+def _split(encoded: bytes) -> Iterator[bytes]:
+    """Split *encoded* into pieces that start with a tag if possible."""
     start = 0
     while start < len(encoded):
         end = encoded.rfind(b"<", start + 1, start + _PIECE)
@@ -189,22 +189,22 @@ def _cut(encoded: bytes) -> Iterator[bytes]:
 
 
 class _TooDeepError(Exception):
-    """Elements in elements beyond all sense."""
+    """Elements are nested too deeply."""
 
 
 class _PageReader:
-    """What libxml2's parser talks to where texts and comments matter: each further callback costs time."""
+    """Target of libxml2's parser for pages with texts and comments that matter: each callback costs time."""
 
     def __init__(self, elements: Elements, hidden: list[str], *, piece: bool = False) -> None:
         self._elements = elements
         self._hidden = hidden
-        self._piece = piece  # of a document: it is short, and may be as deep as it likes
+        self._piece = piece  # the source is a short piece; its depth does not matter
         self._depth = 0
-        self._pieces: list[str] | None = None  # of the plain text that is being read
-        self._attributes: Attributes = {}  # of the element that it stands in
+        self._pieces: list[str] | None = None  # of the current text element
+        self._attributes: Attributes = {}  # of that element
 
     def start(self, tag: str, attributes: Attributes) -> None:
-        """Take in a start tag."""
+        """Process a start tag."""
         self._depth += 1
         if self._depth > _DEEPEST_ELEMENT and not self._piece:
             raise _TooDeepError
@@ -214,12 +214,12 @@ class _PageReader:
             self._attributes = dict(attributes)
 
     def data(self, text: str) -> None:
-        """Take in a piece of text."""
+        """Process a piece of text."""
         if self._pieces is not None:
             self._pieces.append(text)
 
     def end(self, tag: str) -> None:
-        """Take in an end tag."""
+        """Process an end tag."""
         self._depth -= 1
         if tag in _PLAIN_TEXT and self._pieces is not None:
             text = "".join(self._pieces)
@@ -232,8 +232,8 @@ class _PageReader:
                 self._hidden.append(text)
 
     def comment(self, text: str) -> None:
-        """Take in a comment: keep what is in a conditional one."""
+        """Process a comment: keep the markup in a conditional one."""
         self._hidden += markup.conditional(text)
 
     def close(self) -> None:
-        """Nothing is left to do: everything was told as it came."""
+        """Do nothing: all tags have been processed."""

@@ -1,9 +1,8 @@
-"""HTML that is written as it should be, read by regular expressions: several times faster than by a parser.
+"""Read well-formed HTML by regular expressions, several times faster than a parser.
 
-Only what the HTML standard lets nobody read in two ways is taken: whole tags with plain attributes,
-comments and raw texts that end. At the first thing that is anything else `Scanner.tags` gives up, and the
-document goes to a parser, which knows how broken markup is mended. Linear: no expression here goes back
-over what it has matched, and each place of the text is come to once.
+Only markup that the HTML standard lets everyone read in the same way is accepted: complete tags with plain attributes,
+and comments and raw texts that end. At anything else `Scanner.tags` gives up, and the document goes to a parser, which
+can handle broken markup. Linear: no expression backtracks over what it matched, and each position is visited once.
 """
 
 import re
@@ -11,32 +10,30 @@ from collections.abc import Iterable
 from html import unescape
 from html.entities import html5
 
-COMMENT = "!--"  # stands for the name of a tag
-MOST = (
-    4 << 20
-)  # characters of attributes, and 64 more for each tag: what is gathered here costs memory until it is told
-_TOLD = frozenset(("style", "script"))  # their texts matter
-HARD = frozenset(("xmp", "noembed", "noframes", "plaintext"))  # rare, and each with a rule of its own
+COMMENT = "!--"  # used as the name of a tag
+MOST = 4 << 20  # characters of attributes plus 64 for each tag: all tags of a page are in memory
+_WITH_TEXT = frozenset(("style", "script"))  # elements whose text is kept
+HARD = frozenset(("xmp", "noembed", "noframes", "plaintext"))  # rare, each with special parsing rules
 
 _S = r"[\t\n\f\r ]"
 _TAG = r"[a-zA-Z][a-zA-Z0-9:-]{0,60}+"
-_APART = r"[\t\n\f\r /]*+"  # nothing at all will do behind a quote
+_APART = r"[\t\n\f\r /]*+"  # may be empty after a quote
 _ENDS = r"(?=[\t\n\f\r />])"
-_NAME = r"[!#-&(-.0-;?-~]++"  # ASCII that is seen, but for "'/<=>
+_NAME = r"[!#-&(-.0-;?-~]++"  # visible ASCII except "'/<=>
 _DOUBLE, _SINGLE, _BARE = r"[^\"]*+", r"[^']*+", r"[^\t\n\f\r \"'<=>`][^\t\n\f\r \"'<>]*+"
 _VALUE = rf"(?:{_S}*+={_S}*+(?:\"{_DOUBLE}\"|'{_SINGLE}'|{_BARE}))?+"
 _CLOSE = rf"{_APART}>"
 _COMMENT = r"(?!-?>)[^-]*+(?:-(?!->|-!>)[^-]*+)*+"
 _CONDITION = r"[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}[iI][fF]\b"
-# What has a meaning on any element, and no more than its first letters: which tags are told need not be exact, only
-# enough. A paint is most often a colour, so its value is looked at. An anchor is told for what it leads to.
+# First letters of attributes with a meaning on any element. The selection of tags need not be exact, only
+# complete. A paint attribute is usually a colour, so its value is checked. Anchors are selected by their href.
 _PAINTED = rf"(?:[fF][iI]|[sS][tT][rR]|[mM][aA]|[cC](?:[lL][iI]|[uU]))[a-zA-Z-]++{_S}*+={_S}*+[\"']?+{_S}*+[uU]"
 _EVERYWHERE = (
-    r"(?=[bBcCdDfFlLmMoOsSuU])"  # most begin otherwise
+    r"(?=[bBcCdDfFlLmMoOsSuU])"  # quick check: most attributes start with other letters
     rf"(?:[sS][tT][yY]|[bB][aA]|[dD][aA][tT][aA]-|[cC](?:[oO][nN]|[iI])|[oO][nN]|[lL][oO]|[uU][sS]|{_PAINTED})"
 )
 _ELSEWHERE = r"[sS][rR][cC]|[hH][rR]|[xX][lL]|[pP][oO]"
-_MOSTLY = r"class(?==)"  # and of those that do not, this is the most common
+_MOSTLY = r"class(?==)"  # the most common attribute among the rest
 _LEADS = r"[hH](?i:ref)(?!=\"#)|[xX](?i:link)|[sS][rR][cC]"
 
 _ATTRIBUTE = re.compile(rf"({_NAME})(?:{_S}*+={_S}*+(?:\"({_DOUBLE})\"|'({_SINGLE})'|({_BARE})))?{_APART}")
@@ -46,32 +43,32 @@ _RAW = {
     name: re.compile(rf"([^<]*+(?:<(?!/{name})[^<]*+)*+)</{name}{_S}*+>", re.IGNORECASE | re.ASCII)
     for name in ("style", "title", "textarea", "iframe")
 }
-_RAW["script"] = re.compile(  # a script in a comment in a script ends neither of them: here are not both
+_RAW["script"] = re.compile(  # reject "<!--" together with "<script": special rules apply
     rf"([^<]*+(?:<(?!/script|!--)[^<]*+)*+(?=</)|[^<]*+(?:<(?!/?script)[^<]*+)*+)</script{_S}*+>",
     re.IGNORECASE | re.ASCII,
 )
 
 
-# A start tag: its name in lower case, its attributes (of two with one name the first), and the text of a style or
-# script; or COMMENT, nothing, and the text of a conditional comment.
+# A start tag: name in lower case, attributes (the first of duplicates), and the text of a style or script;
+# or COMMENT, no attributes, and the text of a conditional comment.
 Tag = tuple[str, dict[str, str], str]
 
 
 class Scanner:
-    """Finds the start tags with these *names*, all whose attributes have a meaning on any element, and custom elements.
+    """Finds start tags: these *names*, custom elements, and tags with attributes that matter on any element.
 
-    Anchors that lead nowhere, or only within their page, are left out.
+    Anchors without a href, or with one inside their page, are left out.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        told = alternatives({*names, *_RAW, *HARD})
+        excluded = alternatives({*names, *_RAW, *HARD})
         passed = (
             rf"/{_TAG}{_S}*+>",
-            rf"(?!(?:{told}){_ENDS})[a-z][a-z0-9:]{{0,60}}+{_ENDS}{_dull(f'{_EVERYWHERE}|{_ELSEWHERE}')}{_CLOSE}",
-            rf"a{_ENDS}{_dull(f'{_EVERYWHERE}|{_LEADS}')}{_CLOSE}",
+            rf"(?!(?:{excluded}){_ENDS})[a-z][a-z0-9:]{{0,60}}+{_ENDS}{_attributes_without(f'{_EVERYWHERE}|{_ELSEWHERE}')}{_CLOSE}",
+            rf"a{_ENDS}{_attributes_without(f'{_EVERYWHERE}|{_LEADS}')}{_CLOSE}",
             rf"!--(?!{_CONDITION}){_COMMENT}-->",
             r"(?:\?|!(?i:doctype|\[(?:if|endif)\b))[^<>]*+>",
-            r"(?=[\t\n\f\r 0-9=])",  # only a character
+            r"(?=[\t\n\f\r 0-9=])",  # an ordinary "<"
         )
         self._next = re.compile(
             rf"[^<]*+(?:<(?:{'|'.join(passed)})[^<]*+)*+"
@@ -79,7 +76,7 @@ class Scanner:
         )
 
     def tags(self, source: str) -> list[Tag] | None:
-        """The tags, in order; None where *source* is not written as it should be."""
+        """Return the tags in order; None if *source* is not well-formed."""
         if "\0" in source:
             return None
         if "\r" in source:
@@ -100,27 +97,27 @@ class Scanner:
                 return None
             if name in _RAW:
                 raw = _RAW[name].match(source, position)
-                if raw is None or source[position - 2] == "/":  # parsers differ on whether <script/> is empty
+                if raw is None or source[position - 2] == "/":  # parsers disagree on <script/>
                     return None
-                text = raw[1] if name in _TOLD else ""
+                text = raw[1] if name in _WITH_TEXT else ""
                 position = raw.end()
             tags.append((name, attributes(inside) if inside else {}, text or ""))
         return None
 
 
 def conditional(comment: str) -> list[str]:
-    """The markup in a conditional comment."""
+    """Return the markup in a conditional comment."""
     condition = _CONDITIONAL.match(comment)
     return [comment[condition.end() :]] if condition else []
 
 
-def _dull(told: str) -> str:
-    """A pattern for attributes of which none is *told* of."""
-    return rf"(?:{_APART}(?:{_MOSTLY}|(?!{told}){_NAME}){_VALUE})*+"
+def _attributes_without(excluded: str) -> str:
+    """Return a pattern for attributes none of which matches *excluded*."""
+    return rf"(?:{_APART}(?:{_MOSTLY}|(?!{excluded}){_NAME}){_VALUE})*+"
 
 
 def alternatives(names: Iterable[str]) -> str:
-    """A pattern for *names* that is done with most other words at their first letter."""
+    """Return a pattern for *names* that rejects most other words at their first letter."""
     heads: dict[str, list[str]] = {}
     for name in sorted(names):
         heads.setdefault(name[0], []).append(re.escape(name[1:]))
@@ -128,7 +125,7 @@ def alternatives(names: Iterable[str]) -> str:
 
 
 def attributes(inside: str) -> dict[str, str]:
-    """The attributes in *inside*, of two with one name the first."""
+    """Return the attributes in *inside*; the first of duplicates counts."""
     found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(inside):
         found.setdefault(name.lower(), double or single or bare)
@@ -138,14 +135,14 @@ def attributes(inside: str) -> dict[str, str]:
 
 
 def unescaped(value: str) -> str:
-    """What the *value* of an attribute means, in which there are character references."""
+    """Return the *value* of an attribute with character references replaced."""
     if value.count("&") == value.count("&amp;"):
         return value.replace("&amp;", "&")
-    return _REFERENCE.sub(_meant, value)
+    return _REFERENCE.sub(_resolve, value)
 
 
-def _meant(reference: re.Match[str]) -> str:
-    """The characters that a reference stands for, by the rules for attributes: `&copy=1` is part of a URL."""
+def _resolve(reference: re.Match[str]) -> str:
+    """Return the character of a *reference*, by the rules for attributes: `&copy=1` is part of a URL."""
     name, end, decimal, hexadecimal = reference.groups()
     if name:
         return reference[0] if end == "=" else html5.get(name + end, reference[0])

@@ -1,7 +1,7 @@
-"""What `object`, `applet`, `embed` and `param` name: files of plug-ins, by the rules of HTML 4 and of Java.
+"""URLs in `object`, `applet`, `embed` and `param`: plug-in files, by the rules of HTML 4 and Java.
 
-`codebase` is the folder in which the other attributes are to be found, unless it is where ActiveX would install a
-control from. A class that lies in an archive is not asked for by itself.
+`codebase` is the folder of the other attributes, unless ActiveX would install a control from it. A class inside an
+archive is not fetched by itself.
 """
 
 import re
@@ -13,7 +13,7 @@ from archiver.extract.html.tables import PARAMETERS
 from archiver.extract.url_guess import a_file, like_a_url
 from archiver.model import Hop
 
-Named = Iterator[tuple[str, Hop, str]]  # a reference, how it leads on, and the attribute
+PluginUrls = Iterator[tuple[str, Hop, str]]  # reference, hop, attribute
 
 _INSTALLER = re.compile(r"[^?#]*\.(?:cab|dll|exe|inf|ocx|xpi)(?:[?#].*)?", re.IGNORECASE | re.DOTALL)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
@@ -23,12 +23,12 @@ _MOST_ARCHIVES = 100
 _FLASH_FILE = re.compile(r"[^\s&=?#]+\.(?:xml|swf|flv|f4v|mp[34]|m4[av]|jpe?g|png|gif|json|txt|css)", re.IGNORECASE)
 
 
-def of_object(attributes: Mapping[str, str]) -> Named:
-    """Its data, and what it runs."""
+def object_urls(attributes: Mapping[str, str]) -> PluginUrls:
+    """Yield the data of an object, and what it runs."""
     class_id = attributes.get("classid", "").strip()
     control = class_id.lower().startswith("clsid:")
     folder = "" if control else _folder(attributes)
-    if "data" in attributes:  # browsers of today do not know `codebase`, those with plug-ins did
+    if "data" in attributes:  # browsers today ignore `codebase`; those with plug-ins used it
         yield attributes["data"], Hop.REQUISITE, "data"
         if (within := _within(folder, attributes["data"])) != attributes["data"].strip():
             yield within, Hop.SPECULATIVE, "data"
@@ -38,8 +38,8 @@ def of_object(attributes: Mapping[str, str]) -> Named:
         yield _within(folder, runs), Hop.REQUISITE, "classid"
 
 
-def of_applet(attributes: Mapping[str, str]) -> Named:
-    """Its archives, or else its class; and its saved state."""
+def applet_urls(attributes: Mapping[str, str]) -> PluginUrls:
+    """Yield the archives of an applet, or else its class, and its saved state."""
     folder = _folder(attributes)
     yield from _archives(folder, attributes)
     for name in ("object", "src"):
@@ -50,39 +50,39 @@ def of_applet(attributes: Mapping[str, str]) -> Named:
         yield _within(folder, _class_file(code)), Hop.REQUISITE, "code"
 
 
-def of_embed(attributes: Mapping[str, str]) -> Named:
-    """What a film is told of, and the archives of an applet."""
+def embed_urls(attributes: Mapping[str, str]) -> PluginUrls:
+    """Yield the files in a Flash film's variables, and the archives of an applet."""
     yield from ((file, Hop.SPECULATIVE, "flashvars") for file in _flash(attributes.get("flashvars", "")))
     yield from _archives(_folder(attributes), attributes)
 
 
-def of_param(attributes: Mapping[str, str]) -> Named:
-    """The value, where its name says that it is an address."""
+def param_urls(attributes: Mapping[str, str]) -> PluginUrls:
+    """Yield the value of a parameter if its name says that it is a URL."""
     name, value = attributes.get("name", "").strip().lower(), attributes.get("value", "")
     if name == "flashvars":
         yield from ((file, Hop.SPECULATIVE, "value") for file in _flash(value))
         return
-    meant = attributes.get("valuetype", "").strip().lower() == "ref"
-    if meant or (name in PARAMETERS and (like_a_url(value) or a_file(value, near=True))):
+    is_reference = attributes.get("valuetype", "").strip().lower() == "ref"
+    if is_reference or (name in PARAMETERS and (like_a_url(value) or a_file(value, near=True))):
         yield value, Hop.REQUISITE, "value"
 
 
 def _flash(variables: str) -> Iterator[str]:
-    """Files that a Flash film is told of by name: old sites hold whole galleries that way."""
+    """Yield file names in the variables of a Flash film: old sites list whole galleries there."""
     for pair in variables.split("&", 1000):
         value = unquote(pair.partition("=")[2])
         if _FLASH_FILE.fullmatch(value):
             yield value
 
 
-def _archives(folder: str, attributes: Mapping[str, str]) -> Named:
+def _archives(folder: str, attributes: Mapping[str, str]) -> PluginUrls:
     for archive in _APART.split(attributes.get("archive", ""), _MOST_ARCHIVES)[:_MOST_ARCHIVES]:
         if archive:
             yield _within(folder, archive), Hop.REQUISITE, "archive"
 
 
 def _class_file(code: str) -> str:
-    """The file of a class: `org.example.Clock`, with or without its extension, is `org/example/Clock.class`."""
+    """Return the file of a class: `org.example.Clock`, with or without extension, is `org/example/Clock.class`."""
     name = code.removesuffix(".class")
     return f"{name.replace('.', '/')}.class" if _CLASS.fullmatch(name) else code
 
@@ -95,7 +95,7 @@ def _folder(attributes: Mapping[str, str]) -> str:
 
 
 def _within(folder: str, reference: str) -> str:
-    """*reference* as it is to be resolved against the page, if *folder* is where it starts."""
+    """Return *reference* relative to the page if *folder* is its base."""
     reference = reference.strip()
     if not folder or not reference or _SCHEME.match(reference):
         return reference

@@ -1,8 +1,8 @@
-"""The words of HTML, SVG and MathML that name URLs, and what a browser does with each.
+"""Elements and attributes of HTML, SVG and MathML that name URLs, and what a browser does with each.
 
-REQUISITE is what a browser asks for by itself to show the page, or what a page keeps for its script to ask for;
-LINK is what a person follows. A word that stands in neither table names nothing to fetch: `ping` is only ever
-posted to, `profile`, `itemid` and `itemtype` are names, and `attributionsrc` reports on the reader.
+REQUISITE: a browser loads it by itself to show the page, or a page keeps it for its script to load. LINK: a person
+follows it. What is in neither table names nothing to fetch: `ping` only receives POST requests; `profile`, `itemid` and
+`itemtype` are names; `attributionsrc` reports on the reader.
 """
 
 import re
@@ -67,7 +67,7 @@ _REQUISITES = {
     "xml": "src",
 }
 _LINKS = {
-    "a": "href xlink:href src",  # the last by mistake, but what is meant is plain
+    "a": "href xlink:href src",  # src is an error, but its meaning is clear
     "annotation": "src",
     "annotation-xml": "src",
     "area": "href",
@@ -90,7 +90,7 @@ MATHML = frozenset(
         *("mtable", "mtd", "mtext", "mtr", "munder", "munderover", "semantics"),
     )
 )
-PRESENTATION = frozenset(  # attributes of SVG that are CSS
+PRESENTATION = frozenset(  # attributes of SVG that contain CSS
     (
         *("fill", "stroke", "filter", "mask", "clip-path", "cursor"),
         *("marker", "marker-start", "marker-mid", "marker-end"),
@@ -120,7 +120,7 @@ RELATIONS = {
     "import": Hop.REQUISITE,
     "prerender": Hop.LINK,
     "sitemap": Hop.MANIFEST,
-    # No document stands behind these: a host to greet, an endpoint for programs, a name for a vocabulary.
+    # These name no document: a host to connect to, an endpoint for programs, the name of a vocabulary.
     "preconnect": None,
     "dns-prefetch": None,
     "pingback": None,
@@ -141,7 +141,7 @@ RELATIONS = {
     "monetization": None,
     "profile": None,
     "expect": None,
-    "shortlink": None,  # another address of the same page
+    "shortlink": None,  # another URL of the same page
 }
 
 META_REQUISITES = frozenset(
@@ -162,8 +162,8 @@ META_LINKS = frozenset(
         *("bepress_citation_pdf_url", "eprints.document_url", "dc.identifier"),
     )
 )
-# Properties of things, as schema.org has them, in microdata, RDFa and JSON-LD. `sameAs` and `@id` tell who a thing
-# is, and lead nowhere.
+# Properties of schema.org in microdata, RDFa and JSON-LD. `sameAs` and `@id` identify a thing,
+# and are not links.
 ITEM_FILES = frozenset(
     (
         *("image", "images", "logo", "photo", "photos", "thumbnail", "thumbnailurl", "contenturl", "screenshot"),
@@ -183,24 +183,24 @@ PARAMETERS = frozenset(
     )
 )
 
-# Attributes in which scripts keep what they will load when it comes into view.
-LATE = re.compile(
+# Lazy-load attributes: scripts load these URLs when they come into view.
+LAZY = re.compile(
     r"data-(?:[\w-]*?(?:src|srcset|original|original-set|poster|bgset|bg|background|images?|imgs?|pictures?|thumbs?|thumbnails?"
     r"|lazy|lazyload|echo|fallback|-file|_image|interchange)(?:[-_]?ur[li])?"
     r"|(?:lazy|src|original|bg|background|image|img)-[\w-]+)"
 )
-LATE_FILE = re.compile(  # these hold other things as well
+LAZY_FILE = re.compile(  # these may also hold other values
     r"data-[\w-]*?(?:file|full|large|hires|hi-res|retina|at2x|rjs|[123]x|cover|avatar|logo|icon|photo|zoom|sprite|svg"
     r"|stylesheet|mp4|webm|og[gva]|mp3|video|audio|sound|media|background-\w+)"
 )
-LATE_ON_IMAGES = frozenset(("lazy-src", "lazysrc", "lazy", "lazyload", "original", "ng-src", "loadlate", "real-src"))
-LATE_ON_IMAGES |= {"_src", "file", "zoomfile", "hisrc", "longsrc", "src2x", "data", "rel:animated_src"}
-LATE_LINKS = frozenset(("data-href", "data-link", "data-permalink"))  # where a click leads
-LATE_LINKS_ON_ANCHORS = LATE_LINKS | {"data-url", "data-redirect-url"}
+LAZY_ON_IMAGES = frozenset(("lazy-src", "lazysrc", "lazy", "lazyload", "original", "ng-src", "loadlate", "real-src"))
+LAZY_ON_IMAGES |= {"_src", "file", "zoomfile", "hisrc", "longsrc", "src2x", "data", "rel:animated_src"}
+DATA_LINKS = frozenset(("data-href", "data-link", "data-permalink"))  # targets of clicks
+DATA_LINKS_ON_ANCHORS = DATA_LINKS | {"data-url", "data-redirect-url"}
 
 
 def relation_hop(relations: str) -> Hop | None:
-    """How a link with these *relations* (as `rel` has them) leads on; None where no document stands behind it."""
+    """Return the hop of a link with these *relations* (a `rel` value); None if it names no document."""
     words = relations.lower().split()
     hops = [_of_relation(word) for word in words if word != "prefetch"]
     if Hop.REQUISITE in hops:
@@ -214,7 +214,7 @@ def _of_relation(word: str) -> Hop | None:
 
 
 def item_hop(attributes: Mapping[str, str]) -> Hop | None:
-    """How the property of a thing leads on whose name stands in `itemprop` or `property`."""
+    """Return the hop of a property named in `itemprop` or `property`; None if it is no URL."""
     for written in (attributes.get("itemprop") or attributes.get("property") or "").lower().split():
         name = written.rpartition("/")[2].rpartition(":")[2]
         if name in ITEM_FILES:

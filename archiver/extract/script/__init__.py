@@ -1,1 +1,1 @@
-"""Scripts and the data they load: URLs in JavaScript, bundles, generator and search indexes, embedded JSON."""
+"""Scripts and their data: URLs in JavaScript, bundles, generator and search indexes, embedded JSON."""

@@ -1,9 +1,9 @@
-"""The files that bundlers' loaders load: webpack's, Rspack's and Parcel's chunks, and what Vite loads before a chunk.
+"""Files loaded by bundlers: the chunks of webpack, Rspack and Parcel, and the list of files that Vite preloads.
 
-webpack writes a function from a chunk's number to its file, `e => "js/" + ({1:"a"}[e]||e) + "." + {1:"f0"}[e] + ".js"`,
-and the folder of all files; this module joins both for every number that the tables hold and, where no table is
-needed, that the script asks for. Pictures and fonts are written as `r.p + "a.png"`, where `r.p` is that folder.
-Anything else names nothing. Linear, and bounded, on any text.
+webpack writes a function from chunk id to file name, `e => "js/" + ({1:"a"}[e]||e) + "." + {1:"f0"}[e] + ".js"`, and
+the folder of all files. This module joins both for every id in the tables and, if no table is needed, for every id that
+the script loads. Pictures and fonts are written as `r.p + "a.png"`, where `r.p` is the folder. Anything else chunk_urls
+nothing. Linear and bounded on any text.
 """
 
 import re
@@ -13,9 +13,9 @@ from itertools import islice
 from archiver import url
 
 MOST = 1000  # files of one script
-MOST_FUNCTIONS = 20  # that are looked at; a loader has two
+MOST_FUNCTIONS = 20  # functions examined; a loader has two
 MOST_TERMS = 40
-LONGEST = 1000  # characters of a file's name
+LONGEST = 1000  # characters of a file name
 
 _HINT = re.compile(r"(?:web|rs)pack(?:Chunk|Jsonp|_require__)")
 _HINTS = ("webpack", "rspack")
@@ -33,18 +33,18 @@ _TERM = re.compile(
     rf"(?P<otherwise>\s*\|\|\s*[\w$]+\s*)?\)?|(?P<number>[\w$]{{1,40}}))\s*(?P<more>\+)?"
 )
 _PAIR = re.compile(rf"([\w$]++|{_STRING})\s*+:\s*+({_STRING})")
-_PLACE = re.compile(r"\.p\s*=\s*(?:\"([^\"\\\n\r]{0,300})\"|'([^'\\\n\r]{0,300})')\s*(?:[;,})\n]|\Z)")
-_PLACE_OF_SCRIPT = re.compile(
+_FOLDER = re.compile(r"\.p\s*=\s*(?:\"([^\"\\\n\r]{0,300})\"|'([^'\\\n\r]{0,300})')\s*(?:[;,})\n]|\Z)")
+_FOLDER_OF_SCRIPT = re.compile(
     r"\.p\s*=\s*(?:[\w$]{1,40}|\([\w$]{1,40}\s*=\s*[\w$]{1,40}(?:\s*\.replace\([^()\n]{1,40}\)){1,5}\s*\))\s*"
     r"(?:\+\s*[\"']((?:\.\./){0,20})[\"']\s*)?(?:[;,})\n]|\Z)"
 )
-_CALLED = re.compile(rf"\.[eu]\(\s*([0-9]{{1,9}}|{_STRING})\s*\)")  # chunks that the script asks for
-_STYLED = re.compile(rf"\{{((?:\s*+(?:[\w$]++|{_STRING})\s*+:\s*+1\s*+,?)++)\}}\)?\s*\[")  # the chunks with styles
+_CALLED = re.compile(rf"\.[eu]\(\s*([0-9]{{1,9}}|{_STRING})\s*\)")  # chunks that the script loads
+_STYLED = re.compile(rf"\{{((?:\s*+(?:[\w$]++|{_STRING})\s*+:\s*+1\s*+,?)++)\}}\)?\s*\[")  # chunks with style sheets
 _KEY = re.compile(rf"([\w$]++|{_STRING})\s*+:")
 _ASSET = re.compile(rf"\.p\s*\+\s*({_STRING})(?!\s*[+(\[])")
 _OF_SCRIPTS = re.compile(
     r"(?:(?:js|javascripts?|scripts?|chunks?|static)/)++\Z"
-)  # folders that loaders' names begin with
+)  # folders that the chunk_urls in loaders start with
 
 _OF_NEXT = re.compile(r"\"(static/(?:chunks|css|media)/[^\"\\\s]{1,300})\"")
 _PARCEL = re.compile(
@@ -54,25 +54,25 @@ _VITE = re.compile(r"__vite__mapDeps\s*=\s*\(.{0,200}?=\s*\[", re.DOTALL)
 _LISTED = re.compile(rf"\s*+({_STRING})\s*+,?")
 
 
-def names(text: str) -> Iterator[str]:
-    """The files, as the script's own address, or its host, leads to them; at most `MOST`."""
+def chunk_urls(text: str) -> Iterator[str]:
+    """Yield the URLs of at most `MOST` chunks, relative to the script or its host."""
     found: dict[str, None] = {}
     if _is_packed(text):
         _webpack(text, found)
     if "__vite__mapDeps" in text:
         _vite(text, found)
     if "parcelRequire" in text:
-        for written in _PARCEL.finditer(text):  # the manifest of its loader, in the folder of the script
+        for written in _PARCEL.finditer(text):  # the loader's manifest, relative to the script
             if len(found) < MOST:
                 found[f"./{written[1]}"] = None
     yield from found
 
 
-def assets(text: str, address: str) -> Iterator[str]:
-    """Yield the files that the packed script at *address* names below the folder of all files."""
+def asset_urls(text: str, address: str) -> Iterator[str]:
+    """Yield the files that the bundle at *address* names below the folder of all files."""
     found = dict[str, None]()
     root, below, _ = url.path(address).partition("/_next/")
-    if below:  # Next.js with Turbopack: chunks, and the scripts of each page
+    if below:  # Next.js with Turbopack: chunks and the scripts of each page
         found |= {f"{root}{below}{name[1]}": None for name in islice(_OF_NEXT.finditer(text), MOST)}
     yield from found
     if ".p" in text and _is_packed(text):
@@ -80,23 +80,24 @@ def assets(text: str, address: str) -> Iterator[str]:
 
 
 def _assets(text: str, address: str) -> Iterator[str]:
-    place, found = _place(text), dict[str, None]()
+    folder, found = _public_path(text), dict[str, None]()
     for written in _ASSET.finditer(text):
         name = _bare(written[1])
         if len(found) < MOST and 0 < len(name) <= LONGEST:
-            found[(_probable_place(address, name) if place is None else place) + name] = None
+            found[(_probable_folder(address, name) if folder is None else folder) + name] = None
     yield from found
 
 
-def _probable_place(address: str, name: str) -> str:
-    """Return the folder of all files, which only the loader in another script states, as a path.
+def _probable_folder(address: str, name: str) -> str:
+    """Return a guess at the folder of all files, as a path; only the loader in another script states it.
 
-    The script and *name* lie below it. So it ends before a folder that both have, or else before those of scripts.
+    The script and *name* are below it. So it ends before a folder name that both share, or else before the folders of
+    scripts.
     """
-    folder = url.path(address).rpartition("/")[0] + "/"
+    own_folder = url.path(address).rpartition("/")[0] + "/"
     first, slash, _ = name.partition("/")
-    before, shared, _ = folder.rpartition(f"/{first}/") if slash else ("", "", "")
-    return f"{before}/" if shared else _OF_SCRIPTS.sub("", folder)
+    before, shared, _ = own_folder.rpartition(f"/{first}/") if slash else ("", "", "")
+    return f"{before}/" if shared else _OF_SCRIPTS.sub("", own_folder)
 
 
 def _is_packed(text: str) -> bool:
@@ -104,8 +105,8 @@ def _is_packed(text: str) -> bool:
 
 
 def _webpack(text: str, found: dict[str, None]) -> None:
-    place = _place(text)
-    if place is None:
+    folder = _public_path(text)
+    if folder is None:
         return
     for number, function in enumerate(_FUNCTION.finditer(text)):
         if number >= MOST_FUNCTIONS or len(found) >= MOST:
@@ -113,19 +114,19 @@ def _webpack(text: str, found: dict[str, None]) -> None:
         lead = _LEAD.match(text, function.end())
         position = lead.end() if lead else function.end()
         while (choice := _CHOICE.match(text, position)) and len(found) < MOST:
-            found[place + choice[1][1:-1]] = None
+            found[folder + choice[1][1:-1]] = None
             position = choice.end()
-        _joined(_terms(text, position), text, place, found)
+        _add_chunks(_terms(text, position), text, folder, found)
 
 
-def _place(text: str) -> str | None:
-    """What all chunks stand below; None where that depends on more than the script says."""
-    for given in _PLACE.finditer(text):
+def _public_path(text: str) -> str | None:
+    """Return the folder of all chunks; None if it depends on more than the script says."""
+    for given in _FOLDER.finditer(text):
         folder = given[1] or given[2] or ""
         if folder.startswith(("/", "http:", "https:")):
             return folder
     if "currentScript" in text or "importScripts" in text:
-        own = _PLACE_OF_SCRIPT.search(text)
+        own = _FOLDER_OF_SCRIPT.search(text)
         if own:
             return own[1] or "./"
     return None
@@ -133,11 +134,11 @@ def _place(text: str) -> str | None:
 
 Term = (
     str | tuple[dict[str, str], bool] | None
-)  # a text; a table, and whether it has a word for all numbers; the number
+)  # a string; a table, and whether missing ids are used as they are; None: the id
 
 
 def _terms(text: str, position: int) -> list[Term]:
-    """The terms of the sum that stands at *position*; none where it is no sum of what is understood."""
+    """Return the terms of the sum at *position*; none if any term is not understood."""
     terms: list[Term] = []
     while len(terms) < MOST_TERMS and (term := _TERM.match(text, position)):
         position = term.end()
@@ -153,28 +154,28 @@ def _terms(text: str, position: int) -> list[Term]:
     return []
 
 
-def _joined(terms: list[Term], text: str, place: str, found: dict[str, None]) -> None:
-    """Add to *found* the files that the sum of *terms* makes of every number that it has an answer for."""
+def _add_chunks(terms: list[Term], text: str, folder: str, found: dict[str, None]) -> None:
+    """Add to *found* the files that the sum of *terms* gives for every id with an entry."""
     tables = [term for term in terms if isinstance(term, tuple)]
     strict = next((table for table, otherwise in tables if not otherwise), None)
     numbers = dict.fromkeys(strict if strict is not None else (key for table, _ in tables for key in table))
     if strict is None and (tables or None in terms):
-        numbers |= _asked(text, styles=str(terms[-1]).endswith(".css"))
+        numbers |= _loaded_ids(text, styles=str(terms[-1]).endswith(".css"))
     if terms and not tables and None not in terms:
-        numbers = {"": None}  # there is one chunk only, and its file is written out
+        numbers = {"": None}  # a single chunk with its complete name
     for key in numbers:
         parts = [
             term if isinstance(term, str) else key if term is None else term[0].get(key, key if term[1] else None)
             for term in terms
         ]
         if None not in parts and len(found) < MOST:
-            name = place + "".join(part for part in parts if part)
+            name = folder + "".join(part for part in parts if part)
             if len(name) <= LONGEST:
                 found[name] = None
 
 
-def _asked(text: str, *, styles: bool) -> dict[str, None]:
-    """Return the numbers of the chunks that the script asks for; *styles*: of those that have a style sheet."""
+def _loaded_ids(text: str, *, styles: bool) -> dict[str, None]:
+    """Return the ids of the chunks that the script loads; *styles*: of those with a style sheet."""
     if not styles:
         return dict.fromkeys(_bare(called[1]) for called in islice(_CALLED.finditer(text), MOST))
     table = _STYLED.search(text)
@@ -182,9 +183,9 @@ def _asked(text: str, *, styles: bool) -> dict[str, None]:
 
 
 def _vite(text: str, found: dict[str, None]) -> None:
-    """Add to *found* the files in Vite's list: from the script, where its base is relative, else from the base.
+    """Add the files in Vite's list to *found*, relative to the script if its base is relative, else to the base.
 
-    A script that has such a list lies as deep below the base as the files do.
+    A script with such a list is as deep below the base as the files are.
     """
     start = _VITE.search(text)
     position = start.end() if start else len(text)

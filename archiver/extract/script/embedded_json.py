@@ -1,8 +1,8 @@
-"""What the JSON in a page names: linked data, import maps, speculation rules, and the state of its scripts.
+"""JSON inside pages: linked data, import maps, speculation rules, and the state of frameworks.
 
-Read by its tokens, not as a tree: depth costs nothing, and broken JSON or JSON inside of a script is read as
-far as it can be. In linked data the key tells what a string is. State is only searched for strings that are
-files beyond doubt, so those are guesses. Linear; no more than `MOST_FILES` guesses are made in one text.
+It is read as tokens, not as a tree: depth costs nothing, and broken JSON or JSON inside a script is read as far as
+possible. In linked data the key gives the meaning of a string. State is only searched for strings that are certainly
+files, so those are guesses. Linear; at most `MOST_FILES` guesses per text.
 """
 
 import re
@@ -13,10 +13,10 @@ from archiver.extract.url_guess import a_file, like_a_url, surely_a_url
 from archiver.model import Hop
 
 MOST_FILES = 500
-_DEEPEST = 64  # objects and arrays whose keys are remembered
-_NESTED = 3  # texts in strings in texts
+_DEEPEST = 64  # nested objects and arrays whose keys are kept
+_NESTED = 3  # levels of JSON in strings
 
-# A string that is not closed ends with the text, so that no place is come to twice.
+# An unclosed string ends with the text, so that no position is visited twice.
 _TOKEN = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:(")|\\?\Z)|([{}\[\]:,])', re.DOTALL)
 _STRING = re.compile(r"\"((?:[^\"\\]++|\\.)*+)(?:\"|\\?\Z)|'((?:[^'\\\n]++|\\.)*+)'?+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
@@ -29,7 +29,7 @@ _MODULE = re.compile(r"(?:https?://|\.{0,2}/)\S*[^\s/]")
 
 
 def linked_data(text: str) -> Iterator[tuple[str, Hop]]:
-    """Pictures and other files of what JSON-LD describes, and pages about it."""
+    """Yield pictures and other files described by JSON-LD, and pages about the subject."""
     for key, parent, value in _pairs(text):
         name, above = key.lower(), parent.lower()
         if name in ITEM_FILES or (name == "url" and above in ITEM_FILES):
@@ -40,21 +40,21 @@ def linked_data(text: str) -> Iterator[tuple[str, Hop]]:
 
 
 def modules(text: str) -> Iterator[tuple[str, Hop]]:
-    """The modules of an import map: loaded as soon as a script asks for them by name."""
+    """Yield the modules of an import map: a script loads them by name."""
     for _, _, value in _pairs(text):
         if _MODULE.fullmatch(value):
             yield value, Hop.REQUISITE
 
 
 def next_pages(text: str) -> Iterator[tuple[str, Hop]]:
-    """The pages that speculation rules list, which a person will probably open."""
+    """Yield the pages in speculation rules, which a person will probably open."""
     for key, _, value in _pairs(text):
         if key == "urls":
             yield value, Hop.LINK
 
 
 def files(text: str) -> Iterator[tuple[str, Hop]]:
-    """The strings in *text*, and in texts in its strings, that are surely files."""
+    """Yield the strings in *text*, and in JSON inside its strings, that are certainly files."""
     seen: dict[str, None] = {}
     texts = [text]
     for _ in range(_NESTED):
@@ -73,36 +73,36 @@ def files(text: str) -> Iterator[tuple[str, Hop]]:
 
 
 def assigned(script: str) -> Iterator[tuple[str, Hop]]:
-    """The files in the state that a *script* hands to its framework: `window.__INITIAL_STATE__ = {…}` and its kin."""
+    """Yield the files in the state that a *script* gives to its framework (`window.__INITIAL_STATE__ = {…}`)."""
     start = _ASSIGNED.search(script) if any(hint in script for hint in _HINTS) else None
     return files(script[start.end() :]) if start else iter(())
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
-    """Each string that is a value, behind its key and the key that the object around it stands under."""
-    around = _Around()
+    """Yield (key, key of the enclosing object, value) for each string value."""
+    enclosing = _KeyStack()
     key = ""
     string: str | None = None
     for token in _TOKEN.finditer(text):
         sign = token[3]
         if sign is None:
-            string = token[1] if token[2] else None  # the end of a torn one is not known
+            string = token[1] if token[2] else None  # the end of an unclosed string is unknown
             continue
         if string is not None and sign == ":":
             key = _unescaped(string)
         elif string is not None:
-            yield key, around.key, _unescaped(string)
+            yield key, enclosing.key, _unescaped(string)
         string = None
         if sign in "{[":
-            around.enter(key)
+            enclosing.enter(key)
         elif sign in "}]":
-            key = around.leave(key)
+            key = enclosing.leave(key)
     if string is not None:
-        yield key, around.key, _unescaped(string)
+        yield key, enclosing.key, _unescaped(string)
 
 
-class _Around:
-    """The keys that the objects and arrays around a place stand under, of the outermost `_DEEPEST` ones."""
+class _KeyStack:
+    """The keys of the enclosing objects and arrays, at most the `_DEEPEST` outermost."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
@@ -110,17 +110,17 @@ class _Around:
 
     @property
     def key(self) -> str:
-        """The key of the innermost one that is known."""
+        """The key of the innermost known object."""
         return self._keys[-1] if self._keys else ""
 
     def enter(self, key: str) -> None:
-        """One begins that stands under *key*."""
+        """Start an object or array under *key*."""
         self._depth += 1
         if self._depth <= _DEEPEST:
             self._keys.append(key)
 
     def leave(self, key: str) -> str:
-        """One ends; what follows stands under the key that is returned, or still under *key*."""
+        """End an object or array; return the key that holds after it."""
         if self._depth == 0:
             return key
         self._depth -= 1

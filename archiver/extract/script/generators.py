@@ -1,7 +1,7 @@
-"""What pages of site generators keep for their own scripts: where the search is, and the data of each page.
+"""Data that site generators put into pages for their own scripts: the search index, and the data of each page.
 
-What is written down whole is sure; what is put together from the address of the page, or from VitePress' table, which
-has names in lower case, is a guess. Linear on any text.
+A complete URL is certain. A URL built from the page's address, or from VitePress' table of lower-case names, is a
+guess. Linear on any text.
 """
 
 import base64
@@ -11,19 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlencode
 
 from archiver import url
-from archiver.extract.script import rustdoc_index as trees
+from archiver.extract.script import rustdoc_index
 from archiver.model import Hop
 
 LOADED = "script/loader"
 HASHES = "__VP_HASH_MAP__"
 _MARKS = (HASHES, "kit.start(", "window.pagePath", "__reactRouterContext", "__remixContext")
-MOST_PAGES = 20_000  # of one table
+MOST_PAGES = 20_000  # pages of one table
 _TABLE = re.compile(rf"{HASHES}\s*+=\s*+(?:JSON\.parse\(\s*+[\"'`])?+\s*+\{{")
 _HASH = re.compile(r"\s*+\\?\"([^\"\\/]{1,500}\.md)\\?\"\s*+:\s*+\\?\"([\w-]{1,40})\\?\"\s*+,?+")
 _BASE = re.compile(r"__VP_SITE_DATA__\s*+=[^{]{0,40}\{[^{}]{0,2000}?\"base\\?\"\s*+:\s*+\\?\"(/[^\"\\]{0,300})")
 _LEAN = re.compile(r"[^/]{1,500}\.md\.[\w-]{1,40}\.lean\.js")
 _PAGE = re.compile(r"(?:https?://[^/?#]++)?(/[^?#]*+)")
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # what Vite's names of files do not hold
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f<>*#\"{}|^\[\]`;?:&=+$,]")  # characters that Vite's file names do not contain
 
 _PAGE_PATH = re.compile(r"window\.pagePath\s*+=\s*+[\"'](/[^\"'\\\s<>]{0,500})[\"']")
 _BUILD = re.compile(r"\"buildId\"\s*+:\s*+\"([\w.~-]{1,100})\"")
@@ -55,19 +55,19 @@ _RESOURCE = re.compile(r"[\w./~@+-]{0,300}", re.ASCII)
 
 
 def inline(text: str) -> Iterator[tuple[str, Hop]]:
-    """What the *text* of a script in a page names for the script that searches the book."""
+    """Yield what the *text* of a script in a page names for search scripts."""
     if "path_to_searchindex_js" in text:
         yield from ((found[1], Hop.REQUISITE) for found in _SEARCH_INDEX.finditer(text))
     yield from ((name, Hop.SPECULATIVE) for name in (*pagefind(text), *docsify(text), *nuxt(text)))
 
 
-def is_table(name: str, text: str) -> bool:
-    """Whether only the whole page explains what a script of this *name* with this *text* names."""
+def needs_whole_page(name: str, text: str) -> bool:
+    """True if a script with this id *name* and *text* can be read only with all references of its page."""
     return name == "__NEXT_DATA__" or any(mark in text for mark in _MARKS)
 
 
 def docsify(text: str) -> Iterator[str]:
-    """The texts that Docsify makes the page of: the first one, and those around it if they are wanted."""
+    """Yield the texts that Docsify makes the page from: the first one, and the enabled sidebars."""
     if "$docsify" in text:
         yield "README.md"
         yield from (f"_{name.lower()}.md" for name in _DOCSIFY.findall(text))
@@ -75,7 +75,7 @@ def docsify(text: str) -> Iterator[str]:
 
 
 def pagefind(text: str) -> Iterator[str]:
-    """The search that a script loads from the folder that it gives to Pagefind."""
+    """Yield the search program in the folder that a script gives to Pagefind."""
     if "bundlePath" in text:
         yield from (
             f"{(found[1] or '').removesuffix('/')}{found[2]}pagefind.js" for found in _BUNDLE_PATH.finditer(text)
@@ -83,16 +83,16 @@ def pagefind(text: str) -> Iterator[str]:
 
 
 def nuxt(text: str) -> Iterator[str]:
-    """Yield the list of prerendered pages that the configuration of Nuxt leads to: a click waits for it."""
+    """Yield the list of prerendered pages that Nuxt's configuration leads to; clicks load it."""
     if "buildAssetsDir" in text and (found := _NUXT_BUILD.search(text.replace("\\u002F", "/"))):
         root = (found[4] or found[1]).rstrip("/")
         yield f"{root}/{found[3].strip('/')}/builds/meta/{found[2]}.json"
 
 
 def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
-    """What the JSON *text* in a page, whose id is *name*, says of the search.
+    """Yield what the JSON *text* in a page, in an element with id *name*, says about the search.
 
-    Material and Zensical name the worker that searches. Others, as Hexo's themes, name the text that is searched.
+    Material and Zensical name the search worker. Others, like Hexo's themes, name the text that is searched.
     """
     if name == "__config" and (worker := _WORKER.search(text)):
         yield worker[1], Hop.REQUISITE
@@ -100,10 +100,10 @@ def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
 
 
 def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
-    """Yield what scripts with this *text* load in the page at *address*, which has *named* these references."""
+    """Yield what scripts with this *text* load in the page at *address*, which has the references *named*."""
     if HASHES in text:
         yield from vitepress(text, named)
-    if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit: the data of this page, for a click that leads here
+    if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit: the data of this page, loaded by links to it
         path = url.path(address)
         yield f"{path}__data.json" if path.endswith(".html") else f"{path.removesuffix('/')}/__data.json"
     if page := _PAGE_PATH.search(text):
@@ -119,15 +119,15 @@ def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> It
 
 
 def _route_data(text: str, address: str) -> str:
-    """Return the data of this page, which React Router and Remix load for a click that leads here."""
+    """Return the data of this page, which React Router and Remix load on links to it."""
     path, base = url.path(address).rstrip("/"), _BASENAME.search(text)
     return f"{path}/_root.data" if path == (base[1].rstrip("/") if base else "") else f"{path}.data"
 
 
 def _next_data(text: str, build: str, named: Mapping[tuple[str, Hop], str], address: str) -> str:
-    """Return the data of this page, which Next.js loads for a click that leads here.
+    """Return the data of this page, which Next.js loads on links to it.
 
-    The query holds the words in the path that the route has names for.
+    The query holds the parts of the path that the route gives names to.
     """
     static = next((reference for reference, _ in named if "/_next/static/" in reference), "")
     prefix = url.path(static) if static.startswith("http") else static
@@ -149,28 +149,28 @@ def _next_query(text: str) -> str:
 
 
 def whole_page(lean: str) -> str:
-    """The script with the whole text of the VitePress page whose script without its text is *lean*; "" for others."""
+    """Return the full script of the VitePress page whose lean script is *lean*; "" for other URLs."""
     return f"{lean[:-8]}.js" if _is_lean(lean) else ""
 
 
 def vitepress(text: str, named: Iterable[tuple[str, Hop]]) -> Iterator[str]:
-    """The scripts of the pages in the table in *text*, which stands in a page that has *named* these references.
+    """Yield the scripts of the pages in the table in *text*, in a page with the references *named*.
 
-    The table has names in lower case, the files have them as they are; the links of the page tell the difference. Where
-    one of them has capitals, a page that none of them leads to is left out, as its name may have some too.
+    The table is in lower case, the files are not; links of the page show the real names. If one of them has capitals,
+    pages without a link are left out, as their names may have capitals too.
     """
     hashes = dict(_hashes(text))
     if not hashes:
         return
     base = _BASE.search(text)
     root = base[1].rstrip("/") + "/" if base else "/"
-    folder, spelled = f"{root}assets/", dict[str, str]()
+    folder, real_names = f"{root}assets/", dict[str, str]()
     for reference, hop in named:
         if hop is Hop.LINK:
-            spelled |= {name.lower(): name for name in _page_names(reference, root)}
+            real_names |= {name.lower(): name for name in _page_names(reference, root)}
         elif _is_lean(reference):
             folder = reference[: reference.rfind("/") + 1]
-    written = {key: spelled.get(key, "") for key in hashes}
+    written = {key: real_names.get(key, "") for key in hashes}
     plain = all(name == key for key, name in written.items() if name)
     for key, name in written.items():
         if name or plain:
@@ -178,9 +178,9 @@ def vitepress(text: str, named: Iterable[tuple[str, Hop]]) -> Iterator[str]:
 
 
 def rustdoc(attributes: Mapping[str, str]) -> Iterator[tuple[str, Hop]]:
-    """Yield the search, the settings and the themes that *attributes* of an element keep for rustdoc's scripts.
+    """Yield search, settings and themes that *attributes* of an element hold for rustdoc's scripts.
 
-    Older versions write addresses where newer ones have the names of files in a folder of their own.
+    Older versions have URLs, newer ones names of files in a folder of their own.
     """
     root, suffix = attributes.get("data-root-path", ""), attributes.get("data-resource-suffix", "")
     static = attributes.get("data-static-root-path", "")
@@ -204,9 +204,9 @@ def _of_rustdoc(attributes: Mapping[str, str], root: str, suffix: str, static: s
 
 
 def stringdex(text: str) -> Iterator[str]:
-    """The columns of rustdoc's search, which the root of its index names by their hashes, and branches of its trees.
+    """Yield the files of rustdoc's search: columns, listed by hash in the root of its index, and branches of its trees.
 
-    A count stands for each part of a column, and as many bytes of the hashes; their lengths differ between versions.
+    Each part of a column has a count and a hash; the length of hashes differs between versions.
     """
     for column in _COLUMN.finditer(text):
         fields = dict(_FIELD.findall(column[2]))
@@ -218,7 +218,7 @@ def stringdex(text: str) -> Iterator[str]:
         if parts and not len(hashes) % parts and len(hashes) // parts in _HASH_LENGTHS:
             width = len(hashes) // parts
             yield from (f"{column[1]}/{hashes[at : at + width].hex()}.js" for at in range(0, len(hashes), width))
-            yield from trees.of_tree(fields.get("I", "")) if width == trees.WIDTH else ()
+            yield from rustdoc_index.tree_urls(fields.get("I", "")) if width == rustdoc_index.WIDTH else ()
 
 
 def _is_lean(reference: str) -> bool:
@@ -237,7 +237,7 @@ def _hashes(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _page_names(reference: str, root: str) -> Iterator[str]:
-    """The names in the table of the page that *reference* may lead to, which lies below *root*."""
+    """Yield the possible names in the table of the page that *reference*, below *root*, may lead to."""
     address = _PAGE.match(reference)
     path = address[1] if address else ""
     if not path.startswith(root):

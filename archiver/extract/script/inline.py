@@ -1,12 +1,8 @@
-"""What a script that stands in its page names: where it takes its reader, its framework's state, files and pages.
+"""Scripts inside pages: navigation, state of frameworks, files and pages. Also event handlers and `javascript:` URLs.
 
-The same is read of event handlers (`onload="…"`) and of `javascript:` URLs.
-
-Where a script of a page takes its reader: `location = "…"`, `location.replace("…")`, `window.open("…")` …
-
-Only a whole address counts: a string, or strings joined with each other and with parts of the page's own location.
-What a script adds from anywhere else makes an address that no one knows, so it names nothing. Comments and strings
-are told apart from code by the `tokens`. Linear on any text.
+Navigation is `location = "…"`, `location.replace("…")`, `window.open("…")` and the like. Only a complete URL counts: a
+string, or strings joined with each other and with parts of the page's own location. A URL with any other part is
+unknown and names nothing. `strings.tokens` separates comments and strings from code. Linear on any text.
 """
 
 import re
@@ -19,8 +15,8 @@ from archiver.model import Hop
 
 LOCATION, OPEN, MENU = "script/location", "script/open", "script/menu"
 
-NEAR = 160  # characters before a string that say what it is assigned to
-_LONGEST = 2000  # characters of an address
+NEAR = 160  # characters before a string that show what it is assigned to
+_LONGEST = 2000  # characters of a URL
 _MOST_TERMS = 50
 _HINT = re.compile(r"location|\bopen\s*\(|navigate\s*\(")
 _HOLDER = r"(?:(?:window|document|self|top|parent|opener|this|content|frames\[[^\[\]]{1,30}\])\s*\.\s*){0,4}"
@@ -36,13 +32,13 @@ _BEGINS = re.compile(
 )
 _STRING = re.compile(r"\"(?:[^\"\\\n\r]|\\[\s\S])*+\"|'(?:[^'\\\n\r]|\\[\s\S])*+'|`(?:[^`\\$]|\\[\s\S]|\$(?!\{))*+`")
 _GAP = re.compile(r"\s*")
-_LEADS_UP = frozenset("=(+?")  # a string behind anything else begins no address
+_LEADS_UP = frozenset("=(+?")  # a string after anything else does not start a URL
 _OWN_PART = re.compile(_OWN)
 _JOINED = re.compile(r"\s*\+\s*")
 _OTHERWISE = re.compile(r"\s*:\s*")
 _ENDS = re.compile(r"\s*(?:[;,)}\]]|//|/\*|\Z)|[ \t]*[\n\r]")
 _ADDRESS = re.compile(r"[^\"'\\<>{}\s`|^]{1,2000}")
-_STANDS_FOR = {  # in an address that is resolved against the page
+_OWN_VALUES = {  # parts of the page's location, in a URL resolved against the page
     "protocol": "",
     "origin": "//\0",
     "host": "\0",
@@ -52,15 +48,15 @@ _OWN_HOST = re.compile(r"(?:https?:)?//\0(?=[/?#]|\Z)")
 
 
 class ScriptTarget(NamedTuple):
-    """An address to which a script leads, how sure that is, and by what."""
+    """A URL that a script navigates to, its hop, and the kind of navigation."""
 
     reference: str
     hop: Hop
     context: str
 
 
-def goals(text: str, *, sure_opens: bool = False, nested: bool = True) -> Iterator[ScriptTarget]:
-    """Each whole address that *text* leads to; *sure_opens*: a window that it opens is what a click is for."""
+def targets(text: str, *, sure_opens: bool = False, nested: bool = True) -> Iterator[ScriptTarget]:
+    """Yield each complete URL that *text* navigates to; with *sure_opens*, opened windows are links, not guesses."""
     if not _HINT.search(text):
         return
     done = 0
@@ -73,7 +69,7 @@ def goals(text: str, *, sure_opens: bool = False, nested: bool = True) -> Iterat
         if before is None:
             if nested and end - start <= _LONGEST and _HINT.search(text, start, end):
                 inner = strings.unescaped(text[start + 1 : end - 1])
-                yield from goals(inner, sure_opens=sure_opens, nested=False)  # setTimeout("location = '…'", 100)
+                yield from targets(inner, sure_opens=sure_opens, nested=False)  # setTimeout("location = '…'", 100)
             continue
         found, done = _addresses(text, window + before.start("own"), choice=bool(before["choice"]))
         sure = not before["choice"] and (bool(before["goes"]) or sure_opens)
@@ -82,7 +78,7 @@ def goals(text: str, *, sure_opens: bool = False, nested: bool = True) -> Iterat
 
 
 def _addresses(text: str, position: int, *, choice: bool) -> tuple[list[str], int]:
-    """The addresses that the expression at *position* may have, a *choice* two of them, and where it ends."""
+    """Return the URLs of the expression at *position* (a *choice* has two), and its end."""
     found: list[str] = []
     for _ in range(2):
         value, position = _value(text, position)
@@ -100,7 +96,7 @@ def _addresses(text: str, position: int, *, choice: bool) -> tuple[list[str], in
 
 
 def _value(text: str, position: int) -> tuple[str | None, int]:
-    """What the strings and parts of the location at *position* make together; None where there is anything else."""
+    """Return the joined strings and location parts at *position*; None if there is anything else."""
     pieces: list[str] = []
     for _ in range(_MOST_TERMS):
         position = _after_gap(text, position)
@@ -109,7 +105,7 @@ def _value(text: str, position: int) -> tuple[str | None, int]:
         term = string or own
         if term is None or term.end() - position > _LONGEST:
             return None, position
-        pieces.append(_STANDS_FOR[own["part"]] if own else strings.unescaped(text[position + 1 : term.end() - 1]))
+        pieces.append(_OWN_VALUES[own["part"]] if own else strings.unescaped(text[position + 1 : term.end() - 1]))
         position = term.end()
         joined = _JOINED.match(text, position)
         if joined is None:
@@ -124,54 +120,54 @@ def _after_gap(text: str, position: int) -> int:
 
 
 def _address(value: str) -> str:
-    """The reference that *value* is, in which a zero stands for the page's own host; "" where it is none."""
+    """Return *value* as a reference, with NUL as the page's own host; "" if it is no URL."""
     value = (_OWN_HOST.sub("", value.strip(), count=1) or "/") if "\0" in value else value.strip()
     if not value or "\0" in value or not _ADDRESS.fullmatch(value):
         return ""
     return value
 
 
-Named = Iterator[tuple[str, Hop, str]]  # a reference, how it leads on, and by what
+ScriptUrls = Iterator[tuple[str, Hop, str]]  # reference, hop, context
 
 _QUOTE = re.compile("[\"'`]")
 _SCHEME = re.compile(r"\s*javascript:", re.IGNORECASE)
 _NAVIGATES = re.compile(r"location|open|jump|go\b|goto|navigate|redirect|href|submit", re.IGNORECASE)
 
 
-def program(text: str) -> Named:
-    """What the *text* of a script element names."""
+def program(text: str) -> ScriptUrls:
+    """Yield what the *text* of a script element names."""
     yield from _code(text)
     yield from ((reference, hop, "script/state") for reference, hop in embedded_json.assigned(text))
     yield from ((reference, hop, generators.LOADED) for reference, hop in generators.inline(text))
 
 
-def _code(text: str, *, sure_opens: bool = False) -> Named:
+def _code(text: str, *, sure_opens: bool = False) -> ScriptUrls:
     known: set[str] = set()
-    for goal in goals(text, sure_opens=sure_opens):
-        known.add(goal.reference)
-        yield goal
+    for target in targets(text, sure_opens=sure_opens):
+        known.add(target.reference)
+        yield target
     for reference, kind in javascript.references(text, inline=True):
         if reference not in known:
             yield reference, Hop.SPECULATIVE, kind
 
 
-def handler(text: str) -> Named:
-    """What the value of an event handler names: what it opens is what a click is for."""
+def handler(text: str) -> ScriptUrls:
+    """Yield what an event handler names; windows that it opens are links."""
     if _QUOTE.search(text):
         yield from _code(text, sure_opens=True)
 
 
-def is_script(reference: str) -> bool:
-    """Whether *reference* is a script instead of an address."""
+def is_script_url(reference: str) -> bool:
+    """True if *reference* is a `javascript:` URL."""
     return reference[:1] in "jJ \t\n" and _SCHEME.match(reference) is not None
 
 
-def script_url(reference: str) -> Named:
-    """What a `javascript:` URL names."""
+def script_url(reference: str) -> ScriptUrls:
+    """Yield what a `javascript:` URL names."""
     code = reference.partition(":")[2]
     return handler(unquote(code) if "%" in code else code)
 
 
 def navigates(text: str) -> bool:
-    """Whether a handler, which is called when another choice of a menu is made, opens what the choice names."""
+    """True if the change handler *text* of a menu opens the selected option."""
     return bool(_NAVIGATES.search(text))

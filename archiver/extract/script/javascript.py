@@ -1,8 +1,8 @@
-"""What a script names that is surely a file or a page: guesses, as nothing in the language says what is an address.
+"""Strings in scripts that are certainly files or pages. All are guesses, as JavaScript does not mark URLs.
 
-A string counts where it is whole, its path is plain and ends as files of pages do. Relative ones start at the page that
-runs the script, unless the language resolves them against the script itself (`import`). Pages that the script lists are
-chosen by `listed`. Linear, and bounded, on any text.
+A string counts if it is complete, its path is plain, and it has the extension of a web file. Relative strings are
+resolved against the page that runs the script, except where the language uses the script itself (`import`).
+`ListedPages` selects the pages that a script lists. Linear and bounded on any text.
 """
 
 import re
@@ -14,14 +14,14 @@ from archiver.extract.script.strings import ListedPages
 from archiver.extract.url_guess import FILES
 from archiver.url import PAGE_ENDINGS
 
-MOST_FILES = 100_000  # strings that end as files do: each is looked at from all sides, which takes 20 µs
-LONGEST = 1000  # characters of a string that is looked at; one that is longer is data
-NEAR = 48  # characters around a string that say what is done with it
+MOST_FILES = 100_000  # strings with a file extension: each check takes 20 µs
+LONGEST = 1000  # characters of a string; longer ones are data
+NEAR = 48  # characters around a string that show its use
 
 IMPORT, FILE_URL, SOURCE_MAP, STRING, CHUNK, PAGE = (
     f"script/{kind}" for kind in ("import", "url", "sourcemap", "string", "chunk", "page")
 )
-OF_ITSELF = frozenset((IMPORT, FILE_URL, SOURCE_MAP))  # these are relative to the script, wherever it runs
+OF_ITSELF = frozenset((IMPORT, FILE_URL, SOURCE_MAP))  # relative to the script, wherever it runs
 
 TYPES = frozenset(
     (
@@ -32,14 +32,14 @@ TYPES = frozenset(
     )
 )
 
-_PROGRAMS = TYPES | {"", "module", "javascript"}  # types of script elements
+_PROGRAMS = TYPES | {"", "module", "javascript"}  # type attributes of script elements
 
 _SCRIPTS = frozenset(("js", "mjs", "cjs", "css", "json", "wasm"))
 _FILES = FILES | frozenset(("csv", "geojson", "kml", "pdf", "topojson", "xml"))
 _PICTURES = frozenset(("apng", "avif", "bmp", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"))
 _ENDING = re.compile(rf"\.(?:{'|'.join(sorted(_FILES | PAGE_ENDINGS))})(?![\w.-])", re.IGNORECASE)
 _FROM_ROOT = re.compile(r".(?:/|https?://)[\w~]")
-# Names and places that stand in programs which look for files on a disk, not on a site.
+# Names and folders in programs that look for files on a disk, not on a site.
 _NOT_SERVED = re.compile(
     r"/(?:node_modules|bower_components|Users|usr)/|/(?:package|package-lock|tsconfig|bower|composer)\.json\Z"
     r"|/index\.[mc]?js\Z",
@@ -64,7 +64,7 @@ _ASSIGNED = re.compile(
     r"|\.serviceWorker\.register\s*\(|\.(?:getJSON|getScript|load)\s*\(|\.open\s*\(\s*[\"']GET[\"']\s*,"
     r"|(?:\$|jQuery|axios)\.get\s*\(|\bd3\.(?:json|csv|tsv|xml|text|image)\s*\()\Z"
 )
-# What is compared, searched for, or joined with something else is no address, or not a whole one.
+# A string that is compared, searched for or joined is no URL, or only a part of one.
 _IN_PART_BEFORE = re.compile(
     r"(?:\+|[!=]=|(?:\A|[^\w$.])case|(?:\A|[^\w$])(?:indexOf|lastIndexOf|includes|startsWith|endsWith|match|matches|split"
     r"|replace|replaceAll|search|test|require|define|resolve|concat|contains|has|log|info|warn|error|Error)\s*\()\Z"
@@ -75,18 +75,19 @@ _COMMA = re.compile(r"\s*,\s*")
 
 
 def is_program(kind: str) -> bool:
-    """Whether a script element of this type, in lower case, holds a program, and not data or a template."""
+    """True if a script element with this type, in lower case, holds a program, not data or a template."""
     return kind in _PROGRAMS or kind.endswith(("/javascript", "/ecmascript", "/babel"))
 
 
 def references(text: str, *, inline: bool = False, near: bool = False) -> Iterator[tuple[str, str]]:
-    """Each file and page that *text* names, and by what; *inline*: it stands in the page that runs it.
+    """Yield each file and page that *text* names, and its context.
 
-    *near*: that page is known, so relative strings have a meaning in a script of its own too.
+    *inline*: the script is part of its page. *near*: its page is known, so relative strings have a meaning in a
+    separate script too.
     """
     yield from _chunks(text, inline=inline)
     source_map = ""
-    listed = 0  # where the latest string of an importScripts ends
+    listed = 0  # end of the last string of an importScripts
     left = MOST_FILES
     pages = ListedPages(own=inline)
     for start, end in strings.tokens(text):
@@ -104,36 +105,36 @@ def references(text: str, *, inline: bool = False, near: bool = False) -> Iterat
         elif not _FROM_ROOT.match(text, start, end):
             continue
         value = _unescaped(text[start + 1 : end - 1])
-        if use in _CONTEXTS and _is_meant(value, use, inline=inline, near=near):
+        if use in _CONTEXTS and _is_url(value, use, inline=inline, near=near):
             yield value, _CONTEXTS[use]
         elif use in _MAY_BE_PAGES:
-            pages.take(value, text[max(0, start - NEAR) : start].rstrip(), text[end : end + NEAR].lstrip(" \t"))
-    yield from ((page, PAGE) for page in pages.chosen())
+            pages.add(value, text[max(0, start - NEAR) : start].rstrip(), text[end : end + NEAR].lstrip(" \t"))
+    yield from ((page, PAGE) for page in pages.selected())
     if source_map and not inline and not source_map.startswith("data:"):
         yield source_map, SOURCE_MAP
 
 
 def _chunks(text: str, *, inline: bool) -> Iterator[tuple[str, str]]:
-    for chunk in bundles.names(text):
-        own = chunk.startswith(".")  # relative to the script, if that stands in a file
+    for chunk in bundles.chunk_urls(text):
+        own = chunk.startswith(".")  # relative to the script, if it is a separate file
         if not (own and inline) and _is_file(chunk, _SCRIPTS, relative=own):
             yield chunk, IMPORT if own else CHUNK
 
 
-def assets(text: str, address: str) -> Iterator[str]:
-    """Yield the pictures, fonts and other files that the packed script at *address* loads from where its chunks lie."""
-    for name in bundles.assets(text, address):
+def asset_urls(text: str, address: str) -> Iterator[str]:
+    """Yield pictures, fonts and other files that the bundle at *address* loads from the folder of its chunks."""
+    for name in bundles.asset_urls(text, address):
         if _is_file(name, _FILES, relative=True):
             yield name
 
 
 class _Use(Enum):
-    """What is done with a string."""
+    """The use of a string."""
 
-    PART = auto()  # no address, or not a whole one
+    PART = auto()  # no URL, or only a part of one
     KEY = auto()  # the name of a value
-    WORD = auto()  # nothing that says what it is
-    ASSIGNED = auto()  # to what holds an address, or given to a function that wants one
+    WORD = auto()  # no recognizable use
+    ASSIGNED = auto()  # to a URL property, or passed to a function that takes a URL
     MODULE = auto()  # imported
     SCRIPTS = auto()  # one of importScripts
     URL = auto()  # new URL("…", import.meta.url)
@@ -152,7 +153,7 @@ _MAY_BE_PAGES = frozenset((_Use.WORD, _Use.ASSIGNED, _Use.KEY))
 
 
 def _use(text: str, start: int, end: int, listed: int) -> _Use:
-    """What is done with the string from *start* to *end*; *listed* is where the latest one of importScripts ends."""
+    """Return the use of the string from *start* to *end*; *listed* is the end of the last one of importScripts."""
     if listed and start - listed < NEAR and _COMMA.fullmatch(text, listed, start):
         return _Use.SCRIPTS
     before, after = text[max(0, start - NEAR) : start].rstrip(), text[end : end + NEAR]
@@ -169,14 +170,14 @@ def _use(text: str, start: int, end: int, listed: int) -> _Use:
     if last in {"{", ","} and after.lstrip()[:1] == ":":
         return _Use.KEY
     if text[start] == "`" and (last.isalnum() or last in {")", "]", "_", "$"}) and not _KEYWORD.search(before):
-        return _Use.PART  # what a function makes of it, nobody knows
+        return _Use.PART  # the argument of an unknown tag function
     return _Use.ASSIGNED if _ASSIGNED.search(before) else _Use.WORD
 
 
-def _is_meant(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
-    """Whether *value* is surely the address of a file, its *use* being what it is."""
+def _is_url(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
+    """True if *value*, with this *use*, is certainly the URL of a file."""
     match use:
-        case _Use.MODULE:  # a bare name means what the page's map, or nobody, says
+        case _Use.MODULE:  # a bare name is resolved by the import map, if any
             return _is_file(value, _SCRIPTS, relative=value.startswith("."))
         case _Use.SCRIPTS:
             return _is_file(value, _SCRIPTS, relative=True)
@@ -192,7 +193,7 @@ def _is_meant(value: str, use: _Use, *, inline: bool, near: bool) -> bool:
 
 
 def _is_file(value: str, endings: frozenset[str], *, relative: bool) -> bool:
-    """Whether *value* is the address of a file with one of these *endings*; *relative*: it may be a relative one."""
+    """True if *value* is the URL of a file with one of these *endings*; *relative* permits relative ones."""
     shape = _SHAPE.fullmatch(value)
     if shape is None or ".." in shape["path"]:
         return False
@@ -207,7 +208,7 @@ def _is_file(value: str, endings: frozenset[str], *, relative: bool) -> bool:
 
 
 def _unescaped(value: str) -> str:
-    """*value* as the program sees it; "" where it holds what no address has."""
+    """Return *value* as the program sees it; "" if it contains characters that URLs do not have."""
     if "\\" not in value:
         return value
     plain = _ESCAPE.sub(_unescape, value)

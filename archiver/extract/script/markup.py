@@ -1,7 +1,7 @@
-"""Markup in the strings of scripts: `innerHTML = '<a href="…">'`, `document.write("<img …>")`, templates with tags.
+"""Markup in strings of scripts: `innerHTML = '<a href="…">'`, `document.write("<img …>")`, templates with tags.
 
-Only what stands whole in the script counts. Strings that are joined by `+` are read as one text, and what is joined
-from anywhere else leaves a hole in it: an attribute with a hole names nothing. Linear, and bounded, on any text.
+Only complete strings count. Strings joined by `+` are read as one text; any other operand leaves a hole in it, and an
+attribute with a hole names nothing. Linear and bounded on any text.
 """
 
 import re
@@ -14,21 +14,21 @@ from archiver.extract.url_guess import like_a_url
 from archiver.model import Hop
 
 HOLE = "\ufffc"
-MOST_TERMS = 2000  # strings that are joined with each other
+MOST_TERMS = 2000  # joined strings
 _TEXT = -1
-_DEEPEST = 3  # templates in templates that are read
-_NAMES = (  # of elements that name something
+_DEEPEST = 3  # levels of templates in templates
+_NAMES = (  # elements with URLs
     "a(?:rea|udio|pplet)?|body|embed|frame|i?frame|image|img|link|object|script|source|svg|table|td|track|use|video"
 )
 _ESCAPED = r"\\x3[cC]|\\u003[cC]|%3[cC]"
 _HINT = re.compile(rf"<(?:{_NAMES})(?=[\s/\\\"'])|{_ESCAPED}", re.IGNORECASE)
-_HINT_OF_STYLES = re.compile(rf"<[a-z]|{_ESCAPED}", re.IGNORECASE)  # where a script has a style with an address
+_HINT_OF_STYLES = re.compile(rf"<[a-z]|{_ESCAPED}", re.IGNORECASE)  # for scripts with url() in a style
 _OPENS = re.compile(r"<[a-zA-Z]")
 _JOINED = re.compile(r"\s*+\+\s*+")
 _STRING = re.compile(
     r"\"(?:[^\"\\\n\r]|\\(?:\r\n|[\s\S]))*+\"|'(?:[^'\\\n\r]|\\(?:\r\n|[\s\S]))*+'|`(?:[^`\\$]|\\[\s\S]|\$(?!\{))*+`"
 )
-_OPERAND = re.compile(  # what is joined between two strings: a name, a call, a choice in brackets
+_OPERAND = re.compile(  # an operand between two strings: a name, a call, an expression in brackets
     r"(?:[\w$.!]++|\((?:[^()\"'`;]|\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'|\([^()\"'`;]{0,80}\)){0,200}+\)"
     r"|\[[^\[\]\"'`;]{0,80}\])++\s*+\+\s*+(?=[\"'`])"
 )
@@ -37,32 +37,30 @@ _TEMPLATE = re.compile(r"((?:[^`\\$]++|\\[\s\S]|\$(?!\{))*+)(`|\$\{|\\?\Z)")
 _IN_HOLE = re.compile(r"[^\"'`{}]*+(?:\"(?:[^\"\\\n]|\\[\s\S])*+\"?|'(?:[^'\\\n]|\\[\s\S])*+'?|([{}`])|\Z)")
 _ATTRIBUTE = r"[^\s\"'<>/=]{1,60}+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"'<>=`]++(?=[\s>])))?+"
 _TAG = re.compile(rf"<([a-zA-Z][a-zA-Z0-9:-]{{0,30}}+)(?=[\s/>])((?:[\s/]*+{_ATTRIBUTE})*+)")
-_PASSED = frozenset(
-    ("base", "button", "form", "input", "meta")
-)  # say nothing, or nothing that is asked for as it stands
+_SKIPPED = frozenset(("base", "button", "form", "input", "meta"))  # have no URL, or none that is fetched as written
 _ADDRESS = re.compile(r"(?!%s|[./]*\w?\Z)(?:[^\s<>\"'{}|\\^`$*\[\]%]|%[0-9A-Fa-f]{2})+")
 
 
 def tags(text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The tags in the strings of *text* that name something, each with the attributes that stand there whole."""
+    """Yield the tags in the strings of *text* that name something, with their complete attributes."""
     hint = _HINT_OF_STYLES if "url(" in text else _HINT
     if not hint.search(text):
         return
     for fragment in _fragments(text, hint):
         for tag in _TAG.finditer(fragment):
             name = tag[1].lower()
-            if tag[2] and name not in _PASSED:
+            if tag[2] and name not in _SKIPPED:
                 attributes = markup.attributes(tag[2])
                 yield name, {key: value for key, value in attributes.items() if HOLE not in value and HOLE not in key}
 
 
 def is_sure(reference: str, hop: Hop) -> bool:
-    """Whether *reference*, which stands in markup in a string, is an address as it stands, and no example of one."""
+    """True if *reference*, from markup in a string, is a URL as written and not an example of one."""
     return bool(_ADDRESS.fullmatch(reference)) and (like_a_url(reference) or (hop is Hop.LINK and reference[0] == "?"))
 
 
 def _fragments(text: str, hint: re.Pattern[str]) -> Iterator[str]:
-    """The texts with tags that the strings of *text* make."""
+    """Yield the texts with tags that the strings of *text* form."""
     done = 0
     for start, end in strings.tokens(text, every=True):
         if start < done or text[start] == "/":
@@ -80,7 +78,7 @@ def _fragments(text: str, hint: re.Pattern[str]) -> Iterator[str]:
 
 
 def _joined(text: str, start: int, end: int) -> tuple[str, int]:
-    """What the string from *start* to *end* makes with those that are joined to it, and where the last of them ends."""
+    """Return the string from *start* to *end* with those joined to it, and the end of the last one."""
     pieces = [strings.unescaped(text[start + 1 : end - 1])]
     for _ in range(MOST_TERMS):
         joined = _JOINED.match(text, end)
@@ -98,9 +96,9 @@ def _joined(text: str, start: int, end: int) -> tuple[str, int]:
 
 
 def _filled(text: str, start: int) -> str:
-    """The template at *start*, with a hole in the place of each of its holes."""
+    """Return the template at *start*, with `HOLE` for each of its substitutions."""
     pieces: list[str] = []
-    inside = [_TEXT]  # of the template and of those in its holes: its text, or the braces that are open in a hole
+    inside = [_TEXT]  # for each nested template: `_TEXT`, or the number of open braces in its substitution
     position = start + 1
     while inside and len(inside) <= strings.DEEPEST:
         part = (_TEMPLATE if inside[-1] == _TEXT else _IN_HOLE).match(text, position)
@@ -114,7 +112,7 @@ def _filled(text: str, start: int) -> str:
 
 
 def _step(inside: list[int], sign: str | None) -> None:
-    """Go over a *sign* that ends a text, or a piece of the code in a hole."""
+    """Process a *sign* that ends template text or a piece of code in a substitution."""
     if inside[-1] == _TEXT:
         if sign == "${":
             inside[-1] = 0
@@ -123,4 +121,4 @@ def _step(inside: list[int], sign: str | None) -> None:
     elif sign == "`":
         inside.append(_TEXT)
     elif sign:
-        inside[-1] += 1 if sign == "{" else -1  # behind the last brace stands the text of the template once more
+        inside[-1] += 1 if sign == "{" else -1  # after the last brace the template text continues

@@ -1,11 +1,11 @@
-"""The files in which rustdoc's search keeps the branches of its trees: the nodes of a tree name them by their hashes.
+"""Files of rustdoc's search with the branch_urls of its trees, whose nodes name each other by hash.
 
 The root of the index and each file hold nodes in base64, children before their parents. A node has its text, its
-children and sets of numbers; none says how long it is, so all are read to find where the next one begins. A child is
-one of the nodes before it, or a hash of six bytes; with the first bit set these are the child itself. A hash is that of
-another file unless a node before has it: the SipHash of the node without its abbreviations. A file has the name of its
-last node. Where that differs, or where a tree does not end with its bytes, the form is that of another version, and
-names nothing. Linear, and bounded by the text.
+children and sets of numbers. None states its length, so all must be read to find the next one. A child is an earlier
+node, or a hash of six bytes; if the first bit is set, these bytes are the child itself. A hash refers to another file
+unless an earlier node has it. It is the SipHash of the node without its abbreviations. A file is named by its last
+node. If that does not match, or if a tree does not end with its bytes, the format is that of another version, and names
+nothing. Linear, bounded by the text.
 """
 
 import base64
@@ -17,22 +17,22 @@ from archiver import url
 _BRANCH = re.compile(r"rn_\(\s*+[\"']([A-Za-z0-9+/=]++)[\"']\s*+\)")
 _NAME = re.compile(r"/([0-9a-f]{12})\.js\Z")
 WIDTH = 6  # bytes of a hash
-MOST_WRITTEN = 4 << 20  # bytes of all nodes of one file; the largest of Rust's own manuals has a tenth of that
+MOST_WRITTEN = 4 << 20  # bytes of all nodes of one file; the largest in Rust's own documentation has a tenth of that
 _PURE, _STACKED, _LONG, _SAME_TEXT = 1, 2, 4, 8  # bits of a node's first byte
 _NO_LEAVES, _INLINE, _LENGTH = 0x80, 0x40, 0x3F  # bits of the byte with the length of its text
 _WORD = (1 << 64) - 1
 
 
-def branches(text: str, address: str) -> list[str]:
-    """Return the names of the files with the branches that *text* leads to, which is such a file at *address*."""
+def branch_urls(text: str, address: str) -> list[str]:
+    """Return the names of the branch files named by *text*, itself such a file at *address*."""
     found, own = _BRANCH.match(text), _NAME.search(url.path(address))
-    return of_tree(found[1], own[1]) if found and own else []
+    return tree_urls(found[1], own[1]) if found and own else []
 
 
-def of_tree(packed: str, own: str = "") -> list[str]:
-    """Return the names of the files with the branches of the tree *packed* in base64, whose own hash is *own*."""
+def tree_urls(packed: str, own: str = "") -> list[str]:
+    """Return the names of the branch files in the base64 tree *packed*, whose own hash is *own*."""
     try:
-        hashes, named = _read(base64.b64decode(packed, validate=True))
+        hashes, named = _read_nodes(base64.b64decode(packed, validate=True))
     except (ValueError, IndexError):
         return []
     if own and (not hashes or hashes[-1].hex() != own):
@@ -43,16 +43,16 @@ def of_tree(packed: str, own: str = "") -> list[str]:
 
 @dataclass
 class _Nodes:
-    """The nodes before the one that is read, by which it abbreviates its text and its children."""
+    """Nodes before the current one, which abbreviates its text and children by them."""
 
     hashes: list[bytes] = field(default_factory=list)
     used: list[bool] = field(default_factory=list)
     texts: list[bytes] = field(default_factory=list)
     written: int = 0
-    unused: list[int] = field(default_factory=list)  # the last of them is tried first; it may be used by now
+    unused: list[int] = field(default_factory=list)  # a stack of node numbers; some may be used by now
 
     def child(self, back: int | None) -> bytes:
-        """The hash of the node so far *back*, or of the last one that is no child yet."""
+        """Return the hash of the node *back* nodes ago, or of the last node that is no child yet."""
         number = len(self.hashes) - 1 - back if back is not None else self.unused.pop()
         while back is None and self.used[number]:
             number = self.unused.pop()
@@ -62,7 +62,7 @@ class _Nodes:
         return self.hashes[number]
 
     def add(self, written: bytes, text: bytes) -> None:
-        """Add the node that is *written* without abbreviations."""
+        """Add the node *written* in full, without abbreviations."""
         self.written += len(written)
         if self.written > MOST_WRITTEN:
             raise ValueError("too much")
@@ -74,8 +74,8 @@ class _Nodes:
             self.texts.append(text)
 
 
-def _read(data: bytes) -> tuple[list[bytes], dict[bytes, None]]:
-    """The hashes of all nodes, and those that stand in them."""
+def _read_nodes(data: bytes) -> tuple[list[bytes], dict[bytes, None]]:
+    """Return the hashes of all nodes, and the hashes that they contain."""
     nodes, named, position = _Nodes(), dict[bytes, None](), 0
     while position < len(data):
         position = _node(data, position, nodes, named)
@@ -85,7 +85,7 @@ def _read(data: bytes) -> tuple[list[bytes], dict[bytes, None]]:
 
 
 def _node(data: bytes, start: int, nodes: _Nodes, named: dict[bytes, None]) -> int:
-    """Add the node at *start* to *nodes*, and the hashes that are written out to *named*; where it ends."""
+    """Add the node at *start* to *nodes*, and the hashes that it writes out to *named*; return its end."""
     tag, position = data[start], start + 1
     if tag & _LONG:
         tag |= data[position] << 8
@@ -117,7 +117,7 @@ def _node(data: bytes, start: int, nodes: _Nodes, named: dict[bytes, None]) -> i
 
 
 def _after_neighbors(data: bytes, position: int, tag: int, sizes: int) -> int:
-    """Return where a node with its children in it ends whose children begin at *position*."""
+    """Return the end of a node with inline children that start at *position*."""
     count = (tag >> 8) + 1 if tag & _LONG else 0
     position += 2
     for _ in range(count):
@@ -131,7 +131,7 @@ def _after_neighbors(data: bytes, position: int, tag: int, sizes: int) -> int:
 
 
 def _shape(counts: bytes) -> tuple[int, int, int]:
-    """How many children come before and after, and in how many bytes each of the two says with what they begin."""
+    """Return the numbers of children before and after, and the width of each part that lists their letters."""
     before, after = counts if len(counts) == 2 else (0, counts[0])
     if len(counts) == 2 and before == after == 0xFF:
         return 256, 0, 0
@@ -143,13 +143,13 @@ def _shape(counts: bytes) -> tuple[int, int, int]:
 
 
 def _letters(counts: bytes) -> int:
-    """How many bytes say with which letters the children begin."""
+    """Return the number of bytes that hold the first letters of the children."""
     before, after, width = _shape(counts)
     return sum((width or count) if count else 0 for count in (before, after))
 
 
 def _hashes(data: bytes, position: int, tag: int, nodes: _Nodes, named: dict[bytes, None]) -> tuple[list[bytes], int]:
-    """The hashes of the children at *position*, and where they end; those that are written out are *named*."""
+    """Return the hashes of the children at *position*, and their end; add those written out to *named*."""
     counts = data[position : position + (1 if tag & _PURE else 2)]
     before, after, _ = _shape(counts)
     position += len(counts)
@@ -171,7 +171,7 @@ def _hashes(data: bytes, position: int, tag: int, nodes: _Nodes, named: dict[byt
 
 
 def _after_set(data: bytes, position: int) -> int:
-    """Return where the set of numbers at *position* ends: a short form, or a Roaring bitmap."""
+    """Return the end of the set of numbers at *position*: a short form, or a Roaring bitmap."""
     kind = data[position]
     if kind < 0x3A:
         return position + 1 + 4 * kind
@@ -207,7 +207,7 @@ def _number(data: bytes, position: int, width: int) -> int:
 
 
 def _siphash(data: bytes) -> bytes:
-    """SipHash-1-3 of *data* without a key, the highest byte first."""
+    """Return the SipHash-1-3 of *data* without a key, highest byte first."""
     v0, v1, v2, v3 = 0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573
     whole = len(data) & ~7
     last = int.from_bytes(data[whole:], "little") | (len(data) & 0xFF) << 56

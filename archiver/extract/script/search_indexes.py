@@ -1,14 +1,12 @@
-"""What the scripts of generated manuals name: the pages of a menu that only a script writes, trees, and search indexes.
+"""Scripts and data of generated documentation: menus, trees and search indexes of known form.
 
-Such scripts are alike on all sites of one generator, so what they mean is known and not guessed from strings. Doxygen
-keeps its menu, its tree and its search in data; only the menu and the tree lead to some pages. Javadoc, MkDocs, Haddock
-and GitBook load their search from a place that the script's own address tells.
-Text in any other form names nothing. Linear on any text.
+Such scripts are alike on all sites of one generator, so their meaning is known and not guessed. Doxygen keeps its menu,
+tree and search in data; some pages are linked only from the menu and the tree. Javadoc, MkDocs, Haddock and GitBook
+load their search from a folder that the script's own URL gives. The data files are Pagefind's index, MkDocs' languages,
+pages of Gatsby, texts of Docsify and stories of Storybook.
 
-Indexes that are data: Pagefind's search, MkDocs' languages, pages of Gatsby, texts of Docsify, stories of Storybook.
-
-Their form is known, so most of what they name are requisites. Guesses are MkDocs' languages, which two generators write
-alike and keep in two places, Docsify's texts, and the address of each story. Linear; any other form names nothing.
+Most URLs are requisites. Guesses are MkDocs' languages, which two generators keep in different folders, Docsify's
+texts, and the URL of each story. Linear; text in any other form urls nothing.
 """
 
 import itertools
@@ -25,17 +23,17 @@ from archiver.extract.script.generators import LOADED
 from archiver.http.content_coding import decoded
 from archiver.model import Hop, Links
 
-MOST_PARTS = 10_000  # of the index of one tree
-TELLING = 65_536  # characters in which such a script shows what it is: bundles, which are longer, are none
-BEGINNING = 64  # of them, by which results of a search are known
+MOST_PARTS = 10_000  # parts of the index of one tree
+SCRIPT_START = 65_536  # characters at the start of a script that show its kind; longer bundles are none of these
+BEGINNING = 64  # characters that identify search results
 
 MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
 
 _MANUAL_TEXT = r"\"(?:[^\"\\\n]++|\\.)*+\""
-_ENTRY = re.compile(rf"\{{text:{_MANUAL_TEXT},url:\"\^?([^\"\\\n]++)\"")  # a caret: in a window of its own
+_ENTRY = re.compile(rf"\{{text:{_MANUAL_TEXT},url:\"\^?([^\"\\\n]++)\"")  # a caret opens the page in a new window
 _BEGINS = re.compile(r"var [\w$]++ =\n\[\n(?=  ++\[ \")")
 _ROW = re.compile(rf"\[ {_MANUAL_TEXT}, (?:\"([^\"\\\n]++)\"|null), (?:\"([\w./-]++)\"|null|\[)")
-_SUBFOLDER = re.compile(r"/d[0-9a-f]/d[0-9a-f]{2}/[^/]*\Z")  # where branches of large trees lie; they mean the root
+_SUBFOLDER = re.compile(r"/d[0-9a-f]/d[0-9a-f]{2}/[^/]*\Z")  # branches of large trees; their URLs start at the root
 _PARTS = re.compile(rf"var NAVTREEINDEX =\n\[\n((?:{_MANUAL_TEXT},?\n)*+)\]")
 _SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
 _SECTION = re.compile(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
@@ -56,17 +54,17 @@ _OF_MATERIAL = ("search/search_index.json", "search.json")
 _PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
 
 
-def names(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
-    """Each address that *text* names, relative to the script at *address*, how it leads on, and by what."""
-    head = text[:TELLING]
+def urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """Yield each URL that the script *text* at *address* names, its hop and context."""
+    head = text[:SCRIPT_START]
     yield from _of_doxygen(text, head, address)
     yield from _searches(head)
     yield from _gitbook(head, address)
     yield from _books(text, head, address)
 
 
-def means_itself(text: str) -> bool:
-    """Return whether addresses in the script *text* start at the script itself, not at the page that runs it."""
+def is_own_base(text: str) -> bool:
+    """True if URLs in the script *text* are relative to the script, not to the page that runs it."""
     return _RESULTS.match(text) is not None
 
 
@@ -87,7 +85,7 @@ def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, 
 
 
 def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
-    """What Javadoc, MkDocs and Haddock look names and words up in."""
+    """Yield the search indexes of Javadoc, MkDocs and Haddock."""
     if "pathtoroot" in text:
         for loaded in _OF_JAVADOC.finditer(text):
             yield loaded[2], Hop.SPECULATIVE, MANUAL
@@ -101,21 +99,21 @@ def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
 
 
 def _gitbook(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
-    """The search index of GitBook and HonKit, which lies in the folder that holds the one of their own scripts."""
+    """Yield the search index of GitBook and HonKit, in the folder above that of their own scripts."""
     if "gitbook.state." in text and (root := _IN_GITBOOK.fullmatch(url.path(address))):
         for loaded in _OF_GITBOOK.finditer(text):
             yield root[1] + loaded[1], Hop.REQUISITE, MANUAL
 
 
 def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
-    """What mdBook, rustdoc and Pagefind load from where the script itself lies."""
+    """Yield what mdBook, rustdoc and Pagefind load from the folder of the script."""
     if "path_to_root + 'searchindex" in head:
         for loaded in _OF_MDBOOK.finditer(head):
             yield loaded[1], Hop.REQUISITE, generators.LOADED
     if head.startswith("rr_("):
         yield from ((name, Hop.REQUISITE, generators.LOADED) for name in generators.stringdex(text))
     if head.startswith("rn_("):
-        yield from ((name, Hop.REQUISITE, generators.LOADED) for name in rustdoc_index.branches(text, address))
+        yield from ((name, Hop.REQUISITE, generators.LOADED) for name in rustdoc_index.branch_urls(text, address))
     if _MATERIAL.search(address):
         found = next((name for name in _OF_MATERIAL if f'new URL("{name}"' in text), "")
         yield from ((f"../../{name}", Hop.SPECULATIVE, generators.LOADED) for name in ("sitemap.xml", found) if name)
@@ -129,7 +127,7 @@ def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]
 
 
 def _doxygen_search(text: str) -> Iterator[str]:
-    """The results for each first character in each section of Doxygen's search, numbered in hexadecimal."""
+    """Yield the result files for each first character in each section of Doxygen's search, numbered in hexadecimal."""
     tables: list[dict[str, str]] = []
     for start in itertools.islice(_SECTIONS.finditer(text), 2):
         table, position = dict[str, str](), start.end()
@@ -146,7 +144,7 @@ def _doxygen_search(text: str) -> Iterator[str]:
 
 
 def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
-    """The branches that are kept in scripts of their own, below *root*, and of the trunk the pages too."""
+    """Yield the branches in scripts of their own, below *root*; for the trunk, the pages as well."""
     trunk = "var NAVTREE =" in text
     for row in _ROW.finditer(text):
         if trunk and row[1]:
@@ -159,10 +157,10 @@ def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
 
 
 MOST_BYTES = 16 << 20
-MOST_ITEMS = 1_000_000  # numbers, texts and lists of one file
+MOST_ITEMS = 1_000_000  # CBOR items of one file
 _SIGNATURE = b"pagefind_dcd"
-_PAGES, _CHUNKS, _FILTERS = 1, 2, 3  # the lists in the list that the file is
-_FILES = {  # where a row of each of them has the hash, and which file that means
+_PAGES, _CHUNKS, _FILTERS = 1, 2, 3  # indexes of lists in the outer list
+_FILES = {  # for each list: index of the hash in a row, and name of the file
     _PAGES: (0, "fragment/{}.pf_fragment"),
     _CHUNKS: (2, "index/{}.pf_index"),
     _FILTERS: (1, "filter/{}.pf_filter"),
@@ -173,42 +171,42 @@ _SLICES = re.compile(rb"\"slicesMap\"\s*+:\s*+\{([^{}]{0,100000})\}")
 _SLICE = re.compile(rb":\s*+\"([\w-]{1,100})\"")
 _NAME = re.compile(rb"\"([\w-]{1,60})\"")
 _LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
-_PREVIEW = "iframe.html?id=*&viewMode=story"  # what Storybook's frame shows until a story is chosen
+_PREVIEW = "iframe.html?id=*&viewMode=story"  # Storybook's frame before a story is selected
 _MOST_STORIES = 2000
 _MARKDOWN_LINK = re.compile(rb"\]\(([^\s()<>#?]{1,500})")
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
 _LISTS = ("_sidebar.md", "_navbar.md")
-_CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # of words, where no spaces are
-_BYTES, _TEXT, _LIST = 2, 3, 4  # kinds of items in CBOR
+_CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # word segmenters for languages without spaces
+_BYTES, _TEXT, _LIST = 2, 3, 4  # CBOR types
 _NUMBERS = frozenset((0, 1, 7))
 _DEEPEST = 8
 
 
 def read_index(document: Document) -> Links:
-    """What the index names, relative to itself."""
+    """Return what the index names, relative to itself."""
     body = document.body[:MOST_BYTES]
     found = LinkCollector()
     path = url.path(document.url)
     if path.endswith(".pf_meta"):
-        names, hop = _of_list(body), Hop.REQUISITE
+        urls, hop = _of_list(body), Hop.REQUISITE
     elif path.endswith("/page-data.json"):
-        names, hop = _of_page(body, path), Hop.REQUISITE
+        urls, hop = _of_page(body, path), Hop.REQUISITE
     elif path.endswith(".md"):
-        names, hop = _of_markdown(body, document.url, document.page or document.url), Hop.SPECULATIVE
+        urls, hop = _of_markdown(body, document.url, document.page or document.url), Hop.SPECULATIVE
     elif path.endswith("/search_index.json"):
-        names, hop = _of_languages(body), Hop.SPECULATIVE
+        urls, hop = _of_languages(body), Hop.SPECULATIVE
     elif path.endswith("/pagefind-entry.json"):
-        names, hop = _of_entry(body), Hop.REQUISITE
+        urls, hop = _of_entry(body), Hop.REQUISITE
     else:
-        names, hop = _of_stories(body), Hop.SPECULATIVE
-    for name in names:
+        urls, hop = _of_stories(body), Hop.SPECULATIVE
+    for name in urls:
         found.add(name, hop, LOADED)
     note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
     return found.links(document.url, "utf-8", note)
 
 
 def _of_entry(body: bytes) -> Iterator[str]:
-    """The list of each language, and the program that searches in it."""
+    """Yield the page list of each language, and the search program."""
     try:
         entry = json.loads(body)
     except (ValueError, RecursionError):
@@ -222,7 +220,7 @@ def _of_entry(body: bytes) -> Iterator[str]:
 
 
 def _of_page(body: bytes, path: str) -> Iterator[str]:
-    """Yield the results of queries and the slices that a page of Gatsby shares with others."""
+    """Yield the query results and slices that a Gatsby page shares with others."""
     root, _, _ = path.partition("/page-data/")
     hashes = _SHARED.search(body)
     for name in _NAME.findall(hashes[1]) if hashes else ():
@@ -233,7 +231,7 @@ def _of_page(body: bytes, path: str) -> Iterator[str]:
 
 
 def _of_stories(body: bytes) -> Iterator[str]:
-    """The address of each story and each text of Storybook, and what its frame shows for it."""
+    """Yield the URL of each Storybook story and text, and of its frame."""
     try:
         index = json.loads(body)
     except (ValueError, RecursionError):
@@ -250,10 +248,10 @@ def _of_stories(body: bytes) -> Iterator[str]:
 
 
 def _of_markdown(body: bytes, address: str, page: str) -> Iterator[str]:
-    """The texts and pictures to which a text of Docsify at *address* leads: only a script makes pages of them.
+    """Yield the texts and pictures that a Docsify text at *address* links to: only a script makes pages of them.
 
-    A link starts at the folder of *page*, also with a slash, or at the text if the site says so. One without an ending
-    means a text, one to a folder its README.md; folders may have a list of pages of their own.
+    A link is relative to the folder of *page*, even with a leading slash, or to the text if the site is set up so. A
+    link without an extension is a text, and one to a folder is its README.md. Folders may have their own sidebar.
     """
     folders = dict[str, None]()
     for written in _MARKDOWN_LINK.finditer(body):
@@ -277,7 +275,7 @@ def _of_markdown(body: bytes, address: str, page: str) -> Iterator[str]:
 
 
 def _of_languages(body: bytes) -> Iterator[str]:
-    """What the search of MkDocs' theme Material loads for languages other than English."""
+    """Yield what the search of MkDocs' Material theme loads for languages other than English."""
     written = _LANGUAGES.match(body)
     languages = [name.decode() for name in _NAME.findall(written[1])] if written else []
     others = [name for name in languages if name != "en"]
@@ -291,7 +289,7 @@ def _of_languages(body: bytes) -> Iterator[str]:
 
 
 def _of_list(body: bytes) -> Iterator[str]:
-    """The text of each page, the parts of the index, and the filters."""
+    """Yield the text of each page, the parts of the index, and the filters."""
     if not body.startswith(_SIGNATURE):
         body, _ = decoded(body, ["gzip"], MOST_BYTES)
     if not body.startswith(_SIGNATURE):
@@ -307,11 +305,11 @@ def _is_plain(value: object) -> bool:
 
 
 def _texts(body: bytes, position: int) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Each text in the CBOR (RFC 8949) of lists at *position*, and where it stands: 0, and its place in each list.
+    """Yield each text in the CBOR (RFC 8949) lists at *position*, and its path: 0, then its index in each list.
 
-    Nothing more is read where an item has no stated length, or is none that such a file has.
+    Reading stops at an item without a stated length, or of a type that such a file does not have.
     """
-    left, places = [1], [0]  # of each list that is open: how many items are to come, and the place of the next one
+    left, places = [1], [0]  # for each open list: items still to come, and index of the next one
     for _ in range(MOST_ITEMS):
         head = _head(body, position)
         if head is None:
@@ -337,7 +335,7 @@ def _texts(body: bytes, position: int) -> Iterator[tuple[tuple[int, ...], str]]:
 
 
 def _head(body: bytes, position: int) -> tuple[int, int, int] | None:
-    """The kind of the item at *position*, its number or length, and where it goes on."""
+    """Return type, number or length, and end of the item header at *position*."""
     if position >= len(body):
         return None
     kind, short = body[position] >> 5, body[position] & 31

@@ -1,14 +1,12 @@
-"""The strings of a script, told apart from its comments, templates and regular expressions in one pass.
+"""Strings of a script, separated from comments, templates and regular expressions; and pages that scripts list.
 
-The pass knows no grammar beyond these tokens, and needs none: it only must not take one for another. Linear, and
-bounded, on any text.
+The tokenizer knows no grammar beyond these tokens; it only must not mistake one for another. Linear and bounded on any
+text.
 
-Pages that scripts and JSON list: a table of contents, the entries of a search, bookmarks.
-
-A string that ends as pages do is one of them where it stands whole in an array, as a value or a key of an object, or
-where an address is wanted. One alone is taken if its key says that it is an address; else there must be several, as
-a program may have the name of one page for reasons of its own. A path from the root without such an ending
-needs such a key, and company. Linear in the number of strings.
+Listed pages are tables of contents, search entries, bookmarks. A string with a page's extension is a page if it is
+complete in an array, a value or key of an object, or used as a URL. A single one counts if its key names a URL;
+otherwise there must be several, because a program may contain one page name for its own reasons. A root path without
+such an extension needs such a key, and company. Linear in the number of strings.
 """
 
 import re
@@ -17,9 +15,9 @@ from collections.abc import Iterator
 from archiver.url import PAGE_ENDINGS
 
 MOST_TOKENS = 2_000_000  # strings, comments and slashes of one script; a bundle of 5 MB has a tenth of them
-DEEPEST = 500  # templates in templates; real code has two or three
+DEEPEST = 500  # nested templates; real code has two or three
 
-_DULL = r"\"[^\"\\\n\r/.]*+\"|'[^'\\\n\r/.]*+'"  # a string that cannot be a file
+_DULL = r"\"[^\"\\\n\r/.]*+\"|'[^'\\\n\r/.]*+'"  # a string that cannot be a file name
 _REST = (
     r"(?P<double>\"[^\"\\\n\r]*+(?:\\(?:\r\n|[\s\S])[^\"\\\n\r]*+)*+(?:\"|\\?))"
     r"|(?P<single>'[^'\\\n\r]*+(?:\\(?:\r\n|[\s\S])[^'\\\n\r]*+)*+(?:'|\\?))"
@@ -29,7 +27,7 @@ _REST = (
     r"|(?P<slash>/)"
 )
 _BRACES = r"(?P<open>\{)|(?P<close>\})"
-# Of code, and of code in a template: to the next string that may be a file; and to the next string of any kind.
+# Code, and code in a template: up to the next string that may be a file; up to the next string.
 _CODE = re.compile(rf"(?:[^\"'`/]++|{_DULL})*+(?:{_REST})"), re.compile(rf"[^\"'`/]*+(?:{_REST})")
 _IN_TEMPLATE = (
     re.compile(rf"(?:[^\"'`/{{}}]++|{_DULL})*+(?:{_REST}|{_BRACES})"),
@@ -37,30 +35,30 @@ _IN_TEMPLATE = (
 )
 _TEMPLATE = re.compile(r"[^`\\$]*+(?:(?:\\[\s\S]|\$(?!\{))[^`\\$]*+)*+(?:(?P<end>`)|(?P<hole>\$\{)|\\?)")
 _REGEX = re.compile(r"/(?:[^/\\\[\n\r]++|\\[^\n\r]|\[(?:[^\]\\\n\r]++|\\[^\n\r])*+\]?)*+/?")
-_OPERATORS = frozenset("(,=:[!&|?{};+-*%~^<>")  # behind which an operand stands, so a slash begins a regular expression
+_OPERATORS = frozenset("(,=:[!&|?{};+-*%~^<>")  # an operand follows, so a slash starts a regular expression
 _SPACES = frozenset("\t\n\v\f\r \xa0")
 _BEFORE_OPERAND = re.compile(
     r"(?:\A|[^\w$.])(?:return|typeof|case|in|of|delete|void|throw|new|else|do|yield|await|instanceof)\Z"
 )
 _ANY_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{0{0,8}([0-9a-fA-F]{1,6})\}|(\r\n|[\s\S]))")
 _SHORT = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
-_SHORT |= dict.fromkeys(("\n", "\r", "\r\n", "\u2028", "\u2029"), "")  # the string goes on in the next line
+_SHORT |= dict.fromkeys(("\n", "\r", "\r\n", "\u2028", "\u2029"), "")  # the string continues on the next line
 
 
 def strings(text: str) -> Iterator[tuple[int, int]]:
-    """Where each whole string of *text* stands, quotes included."""
+    """Yield start and end of each complete string in *text*, including its quotes."""
     return ((start, end) for start, end in tokens(text, every=True) if end > 0 and text[start] != "/")
 
 
 def unescaped(value: str) -> str:
-    """What the inside of a string means, whatever escapes stand in it."""
+    """Return the inside of a string with all escapes replaced."""
     if "\\" not in value:
         return value
-    plain = _ANY_ESCAPE.sub(_meant, value)
+    plain = _ANY_ESCAPE.sub(_resolve, value)
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _meant(escape: re.Match[str]) -> str:
+def _resolve(escape: re.Match[str]) -> str:
     number = int(escape[1] or escape[2] or escape[3] or "110000", 16)
     if number < 0x110000:
         return chr(number)
@@ -68,10 +66,10 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def tokens(text: str, *, every: bool = False) -> Iterator[tuple[int, int]]:
-    """Where the strings of *text* stand, quotes included, and the comments to the end of a line.
+    """Yield start and end of the strings (with quotes) and line comments in *text*.
 
-    Of strings those without a slash, a point or an escape are left out, which cannot be files, unless *every* one is
-    wanted. Then a template with holes is told too: its beginning, and in place of its end minus its depth.
+    Strings without a slash, dot or escape cannot be files and are left out unless *every* is set. Then templates with
+    substitutions are reported too, with minus their depth in place of the end.
     """
     position = behind = 0
     templates = _Templates(text)
@@ -97,14 +95,17 @@ def tokens(text: str, *, every: bool = False) -> Iterator[tuple[int, int]]:
 
 
 class _Templates:
-    """The templates that are open at a place of *text*: strings with holes, in which code stands."""
+    """The open templates at a position of *text*: strings with substitutions that contain code."""
 
     def __init__(self, text: str) -> None:
-        self.holes: list[int] = []  # for each, the braces that are open in its hole
+        self.holes: list[int] = []  # for each template, the open braces in its substitution
         self._text = text
 
     def step(self, kind: str, position: int) -> tuple[int, bool]:
-        """Behind a back quote or a brace: where code goes on, and whether a whole template without a hole is past."""
+        """Process a back quote or brace.
+
+        Return where code continues, and True after a complete template without substitutions.
+        """
         if kind == "open":
             self.holes[-1] += 1
             return position, False
@@ -122,7 +123,7 @@ class _Templates:
 
 
 def _begins_operand(text: str, slash: int, behind: int) -> bool:
-    """Whether a regular expression begins at *slash*, which stands *behind* a token, or divides."""
+    """True if *slash* starts a regular expression after the token that ends at *behind*; False if it divides."""
     place = slash
     while place > behind and text[place - 1] in _SPACES:
         place -= 1
@@ -135,11 +136,11 @@ def _begins_operand(text: str, slash: int, behind: int) -> bool:
 
 
 MOST = 50_000  # pages of one document
-COMPANY = 2  # pages of which none has a key that says what it is
-MORE_COMPANY = 3  # paths that do not end as pages do
-NEAR = 64  # characters before a string that say what it is
+COMPANY = 2  # pages needed if none has a key that names a URL
+MORE_COMPANY = 3  # paths needed if they have no page extension
+NEAR = 64  # characters before a string that show its use
 
-_RARE = frozenset(("cgi", "pl", "do", "cfm", "jsf", "phtml"))  # also endings of other names; so only from the root
+_RARE = frozenset(("cgi", "pl", "do", "cfm", "jsf", "phtml"))  # also extensions of other names, so only in root paths
 _STEP = r"(?:[\w~@+.,() -]|%[0-9A-Fa-f]{2})"
 _PAGE = re.compile(
     r"(?P<base>(?:https?:)?//(?:[a-z0-9-]{1,63}\.){0,8}[a-z0-9-]{1,63}(?::[0-9]{1,5})?/|/|\./|(?:\.\./)++|)"
@@ -172,20 +173,20 @@ _STANDS_WHOLE = frozenset(",]});:\n")
 
 
 class ListedPages:
-    """The strings of one document that may be its site's pages, as they come; `chosen` tells which are."""
+    """Collects the strings of one document that may be pages; `selected` selects the pages."""
 
     def __init__(self, *, own: bool) -> None:
-        self._own = own  # the document is a script in the page itself: a page's name in it is no chance
+        self._own = own  # an inline script: a page name in it is no coincidence
         self._sure: dict[str, None] = {}
         self._rest: dict[str, None] = {}
         self._paths: dict[str, None] = {}
 
-    def take(self, value: str, before: str, after: str) -> None:
-        """Take in a string with the code *before* and *after* it, both without the white space next to it."""
+    def add(self, value: str, before: str, after: str) -> None:
+        """Add a string with the code *before* and *after* it, both without white space next to the string."""
         last, follows = before[-1:], after[:1]
         if last not in {"[", ",", ":", "(", "{", "="} or (follows and follows not in _STANDS_WHOLE):
             return
-        if follows == ":" and last not in {"{", ","}:  # the middle of a choice
+        if follows == ":" and last not in {"{", ","}:  # the middle of a conditional expression
             return
         if len(self._sure) + len(self._rest) + len(self._paths) >= MOST:
             return
@@ -196,8 +197,8 @@ class ListedPages:
         elif value.startswith(("/", "http")) and _ADDRESS_KEYED.search(before) and _is_path(value):
             self._paths[value] = None
 
-    def chosen(self) -> Iterator[str]:
-        """The pages."""
+    def selected(self) -> Iterator[str]:
+        """Yield the pages."""
         yield from self._sure
         if len(self._rest) >= COMPANY or (self._rest and self._sure):
             yield from (value for value in self._rest if value not in self._sure)
@@ -206,7 +207,7 @@ class ListedPages:
 
 
 def is_page(value: str) -> bool:
-    """Whether *value* is the whole address of something that ends as pages do."""
+    """True if *value* is a complete URL with the extension of a page."""
     shape = _PAGE.fullmatch(value)
     if shape is None:
         return False

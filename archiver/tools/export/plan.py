@@ -15,7 +15,7 @@ from archiver.collection.lookup import METHOD, Holdings, closer
 from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
 from archiver.extract import Document, is_page
-from archiver.extract.sniff import TELLING
+from archiver.extract.sniff import SNIFFED
 from archiver.http import beginning
 from archiver.tools.export.filenames import FileNames
 from archiver.warc.cdxj import IndexEntry, is_revisit
@@ -130,7 +130,7 @@ def _type(holdings: Holdings, entry: IndexEntry) -> tuple[str, bool]:
     if entry.mime not in ("unk", "", "application/octet-stream", "text/plain"):
         return entry.mime, entry.mime in ("text/html", "application/xhtml+xml")
     with holdings.record(entry) as record:
-        begin = beginning(iter(read_answer(record).decoded()), TELLING)
+        begin = beginning(iter(read_answer(record).decoded()), SNIFFED)
     media_type = "" if entry.mime == "unk" else entry.mime
     page = is_page(Document(entry.url, media_type, None, begin))
     return ("text/html" if page else media_type), page

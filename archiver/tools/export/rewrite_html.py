@@ -18,8 +18,8 @@ from archiver.extract import charset
 from archiver.extract.collector import base_of
 from archiver.extract.html import attribute_values
 from archiver.extract.html.markup import unescaped
-from archiver.extract.html.plugins import of_param
-from archiver.extract.html.tables import LATE, LATE_ON_IMAGES, PRESENTATION, URLS, relation_hop
+from archiver.extract.html.plugins import param_urls
+from archiver.extract.html.tables import LAZY, LAZY_ON_IMAGES, PRESENTATION, URLS, relation_hop
 from archiver.model import Hop
 from archiver.tools.export import rewrite_links
 from archiver.tools.export.rewrite_links import ExportedPage
@@ -193,7 +193,7 @@ class _TagRewriter:
         """What is to stand in an attribute, as it is written there; None where it stays."""
         if name == "style" or (name in PRESENTATION and "url(" in self._raw(attribute)):
             return self._composed(attribute, self._styled)
-        if name in _SETS or (LATE.fullmatch(name) and "set" in name[5:]):
+        if name in _SETS or (LAZY.fullmatch(name) and "set" in name[5:]):
             return self._composed(attribute, self._candidates)
         if name == "srcdoc" and tag.name == "iframe" and self._depth < _DEEPEST:
             return self._composed(attribute, self._framed)
@@ -213,14 +213,14 @@ class _TagRewriter:
         if name in _EVERYWHERE or name in _MORE.get(tag.name, ()) or any(name == one for one, _ in named or ()):
             return self._page.replacement(value, loaded=self._is_loaded(tag, name))
         if name.startswith("data-"):
-            kept = [reference for reference, _ in attribute_values.kept(tag.name, name, value)]
+            kept = [reference for reference, _ in attribute_values.data_urls(tag.name, name, value)]
             return self._page.replacement(value, held=True) if kept == [value.strip()] else None
         if tag.name == "param" and name == "value":
             known = {key: self._value(tag.attributes[key]) for key in tag.attributes}
-            held = any(reference == value for reference, _, _ in of_param(known))
+            held = any(reference == value for reference, _, _ in param_urls(known))
             return self._page.replacement(value, held=True) if held else None
         if (name in _PERHAPS and named is None and tag.name not in _MORE) or (
-            tag.name == "img" and name in LATE_ON_IMAGES
+            tag.name == "img" and name in LAZY_ON_IMAGES
         ):
             return self._page.replacement(value, held=True)
         return None
@@ -231,7 +231,7 @@ class _TagRewriter:
         meant = self._value(said).strip().lower() if said else ""
         if meant in _POLICIES:
             return ""
-        target = attribute_values.target(value) if meant == "refresh" else None
+        target = attribute_values.refresh_target(value) if meant == "refresh" else None
         new = self._page.replacement(target) if target else None
         return None if new is None else f"{value.strip().partition(';')[0].partition(',')[0]};url={_escaped(new)}"
 
@@ -275,7 +275,7 @@ class _TagRewriter:
     def _candidates(self, value: str, meaning: Meaning) -> str:
         parts: list[str] = []
         kept = 0
-        for start, end in attribute_values.placed(value):
+        for start, end in attribute_values.candidate_spans(value):
             new = self._page.replacement(meaning(value[start:end]), loaded=True)
             if new is not None:
                 parts += (value[kept:start], new.replace(",", "%2C"))

@@ -112,7 +112,7 @@ def rewritten(text: str, page: ExportedPage, meaning: Callable[[str], str]) -> s
     """*text* with the references that *page* wants otherwise; a fragment alone always means the same document."""
     parts: list[str] = []
     kept = 0
-    for start, end, reference in css.placed(text):
+    for start, end, reference in css.reference_spans(text):
         said = meaning(reference)
         new = None if said.startswith("#") else page.replacement(said, loaded=True)
         if new is not None:

@@ -18,7 +18,7 @@ from archiver.errors import ArchiveError
 from archiver.extract import Document
 from archiver.extract.charset import of_css, of_html, of_xml
 from archiver.extract.exchange import charset
-from archiver.extract.sniff import TELLING, Kind, kind_of
+from archiver.extract.sniff import SNIFFED, Kind, kind_of
 from archiver.http import beginning
 from archiver.model import Hop
 from archiver.tools.export import rewrite_html, rewrite_links
@@ -148,7 +148,7 @@ def _no_bomb(pieces: Iterable[bytes], stored: int, tell: Callable[[], None]) -> 
 
 def _changed(file: PlannedFile, answer: StoredResponse, pieces: Iterator[bytes], site: ExportedSite) -> Iterator[bytes]:
     """The payload with its references changed, if it has any that can be."""
-    begin = beginning(pieces, TELLING)
+    begin = beginning(pieces, SNIFFED)
     document = Document(file.url, answer.framing.media_type, charset(answer.framing), begin, Hop.REQUISITE)
     kind = kind_of(document)
     if kind in (Kind.HTML, Kind.CSS) or (kind is Kind.XML and document.media_type in _MARKUP):
