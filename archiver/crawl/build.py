@@ -110,18 +110,20 @@ async def open_crawl(
         for lane in lanes:
             stack.callback(lane.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
-        rulebook = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
+        robots = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
         room = DiskSpace(layout, settings.limits.min_free_disk, lambda: fetcher.spooled, lambda: fetcher.largest)
-        network = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
-        circles = GroupsOfHosts(settings.politeness, owners, settings.seeds)
+        health = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
+        groups = GroupsOfHosts(settings.politeness, owners, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
-        policies = HostPolicies(rulebook, circles, network, blocked, Allowance.of(settings.limits))
-        feed = Dispatcher(frontier, schedule, policies, in_force)
-        renew = _renewal(layout, settings, in_force, (guard.add_seeds, circles.welcome))
-        changes = OutsideChanges(frontier, feed, (*known, *settings.seeds), renew)
-        recall, leftover = _recollection(stack, settings.fetch, memory, frontier, in_force)
+        policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
+        dispatcher = Dispatcher(frontier, schedule, policies, in_force)
+        renew = _renewal(layout, settings, in_force, (guard.add_seeds, groups.welcome))
+        changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
+        earlier, undiscovered = _recollection(stack, settings.fetch, memory, frontier, in_force)
         committer = Committer(frontier, schedule, lanes, clock)
-        parts = Parts(frontier, schedule, feed, fetcher, committer, room, network, blocked, changes, recall, leftover)
+        parts = Parts(
+            frontier, schedule, dispatcher, fetcher, committer, room, health, blocked, changes, earlier, undiscovered
+        )
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, lanes, books)
 
@@ -190,8 +192,8 @@ def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Sche
     rates = (settings.rate, shared, settings.global_rate, *(limit.rate for limit in settings.host_limit))
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
     not_before = now + interval if resume and interval else 0.0
-    whole = GlobalLimits(settings.global_rate, settings.bandwidth)
-    return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, whole=whole)
+    total = GlobalLimits(settings.global_rate, settings.bandwidth)
+    return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, total=total)
 
 
 def put_settings(layout: Layout, text: str, read: str = "") -> None:

@@ -53,7 +53,7 @@ class Committer:
         self._schedule = schedule
         self._quick, self._slow = writers
         self._clock = clock
-        self._shares = FairShares()
+        self._shares = FairShares(schedule)
         self._waiting: tuple[Waiting, Waiting] = (deque(), deque())  # for room, in order: small visits, large ones
         self._bytes = 0
         self._visits = 0
@@ -199,7 +199,7 @@ class Committer:
     async def _commit(self, writer: BatchWriter, batch: Sequence[Visited]) -> CommittedBatch:
         stored = await writer.store(batch)
         dropped = self._requeue(writer, stored)
-        began, states = self._clock.now(), self._schedule.lessons()
+        began, states = self._clock.now(), self._schedule.take_unsaved()
         settled = await self._frontier.settle(stored.settlements, stored.files, states, stored.resources)
         self._charge(writer, stored, self._clock.now() - began)
         undone = {visited.claim.id for visited in (*(each.visited for each in stored.slow), *stored.left)}
@@ -236,7 +236,7 @@ class Committer:
         hosts = [visited.claim.host for visited in self._slow.queue]
         seconds = hosts.count(host) * self._shares.cost(host)
         if seconds > BACKLOG:
-            self._schedule.rest(host, self._clock.now() + seconds * len(set(hosts)))
+            self._schedule.host(host).rest(self._clock.now() + seconds * len(set(hosts)))
 
 
 def _weight(visited: Visited) -> tuple[int, int]:

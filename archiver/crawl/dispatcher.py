@@ -1,20 +1,16 @@
-"""Feeding the schedule: which hosts are leased, what is in their windows, and what their robots.txt lets through.
+"""Leases hosts from the frontier, fills their windows, and holds back what robots.txt or quotas forbid.
 
-A host whose robots.txt is not answered yet is given nothing but the way to it. Reads the frontier only when the
-schedule wants something, or when a host may have become due.
+Reads the frontier only when the schedule needs something, or when a host may have become due. Until a host has answered
+for its robots.txt, its window holds nothing but the way to that. The same is true for a host that has reached its
+quota. URLs under way count as if they will cost one each; when they are settled the window is filled again.
 
-A host that has used up its allowance is given nothing but the way to a robots.txt either. Its URLs are read
-with each window; what is under way counts as if it will cost one each, and the window is filled again when it is over.
+`GroupsOfHosts` decides which hosts share limits: `--polite-by`, `--third-party-rate` and `--host-limit`. Hosts with
+different limits never share. A page can name any number of hosts that lead to one server, so hosts that are not seeds
+share one rate by registered domain, and by address as soon as we know that.
 
-Which hosts are asked together, and how: `--polite-by`, `--third-party-rate` and `--host-limit` for each leased host.
-
-Hosts with different limits never share. A page can name any number of hosts that lead to one server. So hosts that
-are no seeds share one rate by registered domain, and by address as soon as that is known.
-
-What other processes write into the frontier while the crawl runs: URLs that are due again, and further seeds.
-
-Looks every second, which costs next to nothing, and reads only where somebody has written. A further seed is
-not handed out before a look could see it (`GRACE`), so what it leads to is judged by a scope that knows it.
+`OutsideChanges` sees what other processes write into the frontier while the crawl runs: URLs that are due again, and
+further seeds. It looks every second, which costs next to nothing, and reads only after someone has written. A further
+seed is not handed out before a look could see it (`GRACE`), so a scope that knows the seed judges its links.
 """
 
 import asyncio
@@ -32,14 +28,15 @@ from archiver.crawl.rules import CurrentRules
 from archiver.crawl.visit import Visited
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
 from archiver.model import Claim, Event, Settlement
+from archiver.policy.leased_host import LeasedHost
 from archiver.policy.limits import Allowance, Politeness
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
 
 WINDOW = 256  # URLs of one host in memory: enough for a tenth of a second at the highest rates
-HOSTS_AT_ONCE = 256  # leased, and given their windows, in one look at the frontier
+HOSTS_AT_ONCE = 256  # leased, or filled, in one look at the frontier
 MAX_HOSTS = 12_000  # leased at the same time
-CROWDED = 1.0  # seconds between two looks for a lease to end while there is no room for another
+CROWDED = 1.0  # seconds between two tries to release hosts while there is no room for others
 
 NEVER = float("inf")
 
@@ -58,202 +55,200 @@ class HostPolicies:
 class Dispatcher:
     """Leases hosts and keeps *schedule* supplied with their URLs."""
 
-    def __init__(self, frontier: Frontier, schedule: Schedule, policies: HostPolicies, in_force: CurrentRules) -> None:
+    def __init__(self, frontier: Frontier, schedule: Schedule, policies: HostPolicies, rules: CurrentRules) -> None:
         self._frontier = frontier
         self._schedule = schedule
-        self._rulebook = policies.robots
+        self._robots = policies.robots
         self._groups = policies.groups
         self._health = policies.health
         self._blocked = policies.blocked
-        self._allowance = policies.quota
-        self._scant: set[int] = set()  # hosts whose window is short because of what is under way
-        self._received: dict[int, int] = {}  # bytes from each leased host, what is not committed yet included …
-        self._sated: set[int] = set()  # … and those that have sent enough since their window was filled
-        self._in_force = in_force
+        self._quota = policies.quota
+        self._rules = rules
         self._look = True  # the frontier may have hosts to lease
-        self.taking_in = False  # what robots.txt says, of hosts for which it is news
-        self.next_due = NEVER  # when it certainly has, as far as is known
+        self.busy = False  # it takes in robots.txt files that were just answered
+        self.next_due = NEVER  # when the frontier certainly has hosts to lease, as far as is known
 
-    async def feed(self, now: float) -> None:
-        """Lease hosts that are due, and fill windows that are wanted."""
-        self._rulebook.begin(now)
+    async def supply(self, now: float) -> None:
+        """Lease hosts that are due, and fill windows that need it."""
+        self._robots.begin(now)
         if self._look or now >= self.next_due:
             await self._lease(now)
-        hosts = self._schedule.wanting(HOSTS_AT_ONCE)
-        await self._ask_again([host for host in hosts if self._rulebook.aged(host, now)])
+        hosts = [self._schedule.host(host) for host in self._schedule.to_refill(HOSTS_AT_ONCE)]
+        await self._ask_again([host.id for host in hosts if self._robots.expire(host, now)])
         await self._fill(hosts, now)
-        self._stop_sated()
 
-    async def _fill(self, hosts: Sequence[int], now: float) -> None:
-        """The next URLs of each of *hosts*, no more than it is allowed."""
+    async def _fill(self, hosts: Sequence[LeasedHost], now: float) -> None:
+        """Fill the windows of *hosts*, as far as their quotas permit."""
         if not hosts:
             return
-        if self._allowance.urls:
-            self._scant.update(hosts)  # already now: a visit may be settled when the answer is made, and not here yet
-        under_way = {host: self._schedule.begin_fill(host) for host in hosts}
+        under_way = {}
+        for host in hosts:
+            host.over_quota = False
+            host.short_window = host.short_window or self._quota.urls > 0  # a visit may be settled before we come back
+            under_way[host.id] = self._schedule.begin_fill(host.id)
         wanted = {
-            host: HostWindow(host, WINDOW + under_way[host], prerequisites=self._rulebook.gated(host)) for host in hosts
+            host.id: HostWindow(host.id, WINDOW + under_way[host.id], prerequisites=self._robots.gated(host))
+            for host in hosts
         }
-        windows = dict(zip(hosts, await self._frontier.windows(list(wanted.values()), now), strict=True))
-        held = [host for host in hosts if self._is_held(host, windows[host]) and not wanted[host].prerequisites]
+        windows = dict(zip(wanted, await self._frontier.windows(list(wanted.values()), now), strict=True))
+        held = [
+            host.id for host in hosts if self._is_held(host, windows[host.id]) and not wanted[host.id].prerequisites
+        ]
         if held:
             others = await self._frontier.windows([replace(wanted[host], prerequisites=True) for host in held], now)
             windows.update(zip(held, others, strict=True))
-        for host, window in windows.items():
-            claims = self._allowed(host, window, wanted[host].most, under_way[host])
-            self._schedule.fill(host, claims, window.later, window.waiting, now)
+        for host in hosts:
+            window = windows[host.id]
+            claims = self._permitted(host, window, wanted[host.id].most, under_way[host.id])
+            self._schedule.fill(host.id, claims, window.later, window.waiting, now)
+            if host.over_quota:  # it has sent enough meanwhile
+                self._schedule.clear(host.id)
 
-    def _is_held(self, host: int, window: UrlWindow) -> bool:
-        """Whether *host* has used up its allowance, or is paused because it refuses us."""
-        received = self._received[host] = max(window.received, self._received.get(host, 0))
-        held = bool(self._allowance.reached(window.spent, received))
-        self._schedule.hold(host, held=held)
-        queue = self._schedule.queue(host)
-        return held or (queue is not None and queue.paused)
+    def _is_held(self, host: LeasedHost, window: UrlWindow) -> bool:
+        """Return True if *host* has reached its quota, or is paused because it refuses us."""
+        host.received = max(window.received, host.received)
+        host.quota_reached = bool(self._quota.reached(window.spent, host.received))
+        return host.quota_reached or host.memory.paused
 
-    def _allowed(self, host: int, window: UrlWindow, most: int, under_way: int) -> Sequence[Claim]:
-        """What of *window* may be handed out, if each URL that is under way will count."""
-        left = self._allowance.bounds[0] - window.spent - under_way
+    def _permitted(self, host: LeasedHost, window: UrlWindow, most: int, under_way: int) -> Sequence[Claim]:
+        """Return the URLs of *window* that may be handed out, as if each URL under way will count for the quota."""
+        left = self._quota.bounds[0] - window.spent - under_way
         if left >= most:
-            self._scant.discard(host)
+            host.short_window = False
             return window.claims
         new = [claim.id for claim in window.claims if claim.counts]
         beyond = set(new[max(0, left) :])
         return [claim for claim in window.claims if claim.id not in beyond]
 
-    def _stop_sated(self) -> None:
-        """Nothing more of what is in the windows of hosts that have sent enough."""
-        for host in self._sated:
-            self._schedule.clear(host)
-        self._sated.clear()
-
     async def ended(self) -> bool:
-        """Whether nothing waits anywhere that may be asked for, neither now nor later."""
-        return not await self._frontier.due_hosts(NEVER, 1, (), self._allowance)
+        """Return True if nothing is left to fetch, neither now nor later."""
+        return not await self._frontier.due_hosts(NEVER, 1, (), self._quota)
 
     async def held_back(self) -> str:
-        """What waits all the same, because its hosts have used up their allowance, in words."""
-        return await self._frontier.held_back(self._allowance)
+        """Describe the URLs that wait because their hosts have reached their quotas; "" if there are none."""
+        return await self._frontier.held_back(self._quota)
 
     async def committed(self, settlements: Sequence[Settlement], settled: Settled) -> None:
-        """A batch is in the frontier: hosts may have new URLs, URLs for later, or their rules."""
+        """Take in a committed batch: hosts may have new URLs, URLs for later, or a robots.txt."""
         for each in settlements:
-            if each.not_before:
-                self._schedule.park(each.claim.host, each.not_before)
-            self._schedule.settled(each.claim.host, each.claim.id)
-            if each.event in {Event.RETRY, Event.DELAY} or each.claim.host in self._scant:
-                self._schedule.refresh(each.claim.host)
-        for host in settled.hosts:
-            self._schedule.refresh(host)
-        self._look = self._look or any(self._schedule.queue(host) is None for host in settled.hosts | settled.resolved)
+            host = self._schedule.find(each.claim.host)
+            if host is not None:
+                host.wait(each.not_before)
+                self._schedule.settled(host.id, each.claim.id)
+                if each.event in {Event.RETRY, Event.DELAY} or host.short_window:
+                    self._schedule.refresh(host.id)
+        for host_id in settled.hosts:
+            self._schedule.refresh(host_id)
+        self._look = self._look or any(self._schedule.find(each) is None for each in settled.hosts | settled.resolved)
         if settled.resolved:
-            self.taking_in = True
+            self.busy = True
             await self._resolve(settled.resolved)
-            self.taking_in = False
+            self.busy = False
 
-    def received(self, host: int, size: int) -> None:
-        """*size* bytes have come from *host*, and will be committed."""
-        self._received[host] = self._received.get(host, 0) + size
-        if 0 < self._allowance.size <= self._received[host]:
-            self._sated.add(host)
+    def received(self, host_id: int, size: int) -> None:
+        """Count *size* bytes from a host that will be committed."""
+        host = self._schedule.host(host_id)
+        host.received += size
+        if 0 < self._quota.size <= host.received:
+            host.over_quota = True
+            self._schedule.clear(host_id)
 
     def returned(self, claim: Claim) -> None:
-        """*claim* was not visited; its URL waits as it did."""
+        """Take *claim* back: its URL was not visited and stays queued."""
         self._schedule.returned(claim.host, claim.id)
         self._schedule.refresh(claim.host)
 
-    async def reclass(self) -> None:
-        """There are further seeds: each leased host is asked as it may be now."""
+    async def regroup(self) -> None:
+        """Apply the limits to each leased host again, because there are further seeds."""
         rows = await self._frontier.hosts(tuple(self._schedule.leased()))
         for row, terms in zip(rows, await self._groups.terms(rows), strict=True):
-            self._schedule.reclass(row.id, terms)
+            self._schedule.regroup(row.id, terms)
 
     async def reread(self) -> None:
-        """Somebody else has written: any leased host may have other URLs, or a robots.txt to be asked for again."""
+        """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
         self._look = True
-        self._in_force.learn(await self._frontier.tallies(MOST_PATTERNS))
+        self._rules.learn(await self._frontier.tallies(MOST_PATTERNS))
         leased = tuple(self._schedule.leased())
-        anew = await self._frontier.robots_to_ask(leased) if self._rulebook.asks else ()
-        for host in anew:
-            self._rulebook.forget(host)
-            self._schedule.clear(host)  # nothing that was let through by the old rules
-        if anew:
-            await self._frontier.ask_robots_of(anew)
-        for host in leased:
-            self._schedule.refresh(host)
+        to_ask = await self._frontier.robots_to_ask(leased) if self._robots.asks else ()
+        for host_id in to_ask:
+            if (host := self._schedule.find(host_id)) is not None:
+                host.robots = None
+                self._schedule.clear(host_id)  # nothing that the old rules let through
+        if to_ask:
+            await self._frontier.ask_robots_of(to_ask)
+        for host_id in leased:
+            self._schedule.refresh(host_id)
 
     def pick(self, now: float, newcomers: float = NEVER) -> Claim | None:
-        """The next URL to visit, None where there is none now; see `Schedule.pick`."""
+        """Return the next URL to visit, None if there is none now; see `Schedule.pick`."""
         return self._schedule.pick(now, newcomers)
 
     def refusal(self, claim: Claim) -> Visited | None:
-        """What becomes of *claim* without a request: robots.txt forbids it, or it may be in a trap."""
-        return self._rulebook.refusal(claim) or self._in_force.refusal(claim)
+        """Return the visit that *claim* becomes without a request: robots.txt forbids it, or it may be in a trap."""
+        return self._robots.refusal(self._schedule.host(claim.host), claim) or self._rules.refusal(claim)
 
     def observed(self, visited: Visited | None) -> Visited | None:
-        """*visited*, noted where robots.txt would have forbidden it, with --robots observe."""
-        return self._rulebook.observed(visited)
+        """With --robots observe, add a note to *visited* if robots.txt would have forbidden it."""
+        return visited and self._robots.observed(self._schedule.host(visited.claim.host), visited)
 
     async def _lease(self, now: float) -> None:
         self._look = False
         if len(self._schedule) > MAX_HOSTS - HOSTS_AT_ONCE:
-            self._release_resting(now)
+            for host_id in self._schedule.releasable(now):
+                self._schedule.release(host_id)
         room = min(HOSTS_AT_ONCE, MAX_HOSTS - len(self._schedule))
         leased = frozenset(self._schedule.leased())
-        rows = await self._frontier.due_hosts(now, room, leased, self._allowance) if room > 0 else []
+        rows = await self._frontier.due_hosts(now, room, leased, self._quota) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
         for row, terms in zip(rows, await self._groups.terms(rows), strict=True):
-            self._schedule.lease(row.id, row.key, row.parked, lesson=row.lesson, terms=terms)
+            self._schedule.lease(row.id, row.key, row.parked, state=row.lesson, terms=terms)
             self._health.recall(row)
             self._blocked.recall(row)
-        if rows and self._rulebook.asks:
+        if rows and self._robots.asks:
             for row in await self._fresh(rows, now):
-                await self._learn(row)
+                await self._read_robots(row)
         later = await self._frontier.next_due(now)
         self.next_due = later if room > 0 else min(later, now + CROWDED)
 
-    def _release_resting(self, now: float) -> None:
-        for host in self._schedule.resting(now):
-            self._schedule.release(host)
-            self._rulebook.forget(host)
-            self._scant.discard(host)
-            self._received.pop(host, None)
-
     async def _resolve(self, hosts: Iterable[int]) -> None:
-        """The robots.txt of *hosts* was answered, or has moved: read what holds now."""
-        leased = [host for host in hosts if self._schedule.queue(host) is not None]
+        """Read the robots.txt of *hosts*, which was answered or has moved."""
+        leased = [host for host in hosts if self._schedule.find(host) is not None]
         for row in await self._frontier.hosts(leased) if leased else ():
-            if self._schedule.queue(row.id) is not None:  # it may have been released meanwhile
-                await self._learn(row)
-                self._schedule.refresh(row.id)
+            await self._read_robots(row)
+            self._schedule.refresh(row.id)
 
     async def _fresh(self, rows: Sequence[HostRow], now: float) -> list[HostRow]:
-        """*rows*, with robots.txt asked for where there is no answer, or an old one."""
-        to_ask = [row.id for row in rows if row.robots is None or self._rulebook.is_stale(row, now)]
+        """Ask for robots.txt if there is no answer or an old one; return *rows* as they are then."""
+        to_ask = [row.id for row in rows if row.robots is None or self._robots.is_stale(row, now)]
         asked = {row.id: row for row in await self._frontier.ask_robots_of(to_ask)} if to_ask else {}
         return [asked.get(row.id, row) for row in rows]
 
     async def _ask_again(self, hosts: Sequence[int]) -> None:
         for row in await self._frontier.ask_robots_of(hosts) if hosts else ():
-            if row.robots is None:  # there was nobody to ask, so that nothing holds meanwhile
-                self._rulebook.forget(row.id)
+            if row.robots is None:  # it could not be fetched before, so no rules hold meanwhile
+                self._schedule.host(row.id).robots = None
 
-    async def _learn(self, row: HostRow) -> None:
-        delay = await self._rulebook.learn(row)
-        if delay and self._schedule.queue(row.id) is not None:
-            self._schedule.slow_down(row.id, delay)
+    async def _read_robots(self, row: HostRow) -> None:
+        answer = await self._robots.read(row)
+        host = self._schedule.find(row.id)  # it may have been released meanwhile
+        if answer is None or host is None:
+            return
+        host.robots = answer
+        if delay := self._robots.delay(answer):
+            host.group.rate_limiter.slow_down(delay)
 
 
-RESERVE = 0.03  # of the interval of strangers: on a busy machine requests arrive closer to each other than they left
-FIRST = 1  # request at once on a host of which nothing is known, so that it is seen how long its answers take unhurried
+RESERVE = 0.03  # of the interval of third parties: on a busy machine requests arrive closer together than they left
+FIRST = 1  # request at once on a host we know nothing about, to see how long its answers take without load
 
 
 class GroupsOfHosts:
-    """*load_domains* makes the function from a host name to its registered domain, when that is needed."""
+    """Decides which hosts share limits, and which limits."""
 
     def __init__(
         self, settings: PolitenessSettings, load_domains: Callable[[], Callable[[str], str]], seeds: Iterable[str]
     ) -> None:
+        """*load_domains* returns a function from a host name to its registered domain, and takes a moment."""
         self._settings = settings
         self._load_domains = load_domains
         self._domain_of: Callable[[str], str] | None = None
@@ -263,20 +258,20 @@ class GroupsOfHosts:
         self.welcome(seeds)
 
     def welcome(self, seeds: Iterable[str]) -> None:
-        """Ask each host of *seeds* (canonical URLs) for itself, with and without www."""
+        """Limit each host of *seeds* (canonical URLs) by itself, with and without www."""
         for seed in seeds:
             authority = url.origin(seed).partition("://")[2]
             self._seeds |= {authority, authority.removeprefix("www."), f"www.{authority}"}
             self._names.add(url.host(seed))
 
     async def terms(self, rows: Sequence[HostRow]) -> list[Politeness]:
-        """Return how each of *rows* may be asked, and with which others together."""
-        by_domain = self._settings.polite_by == "domain" or any(self._is_stranger(row.key) for row in rows)
+        """Return the limits of each of *rows*, and the groups in which they share them."""
+        by_domain = self._settings.polite_by == "domain" or any(self._is_third_party(row.key) for row in rows)
         if by_domain and self._domain_of is None:
             self._domain_of = await asyncio.to_thread(self._load_domains)
         return [self._terms(row.key) for row in rows]
 
-    def _is_stranger(self, key: str) -> bool:
+    def _is_third_party(self, key: str) -> bool:
         return self._shared.starts > 0 and key.partition("://")[2] not in self._seeds
 
     def _terms(self, key: str) -> Politeness:
@@ -287,19 +282,19 @@ class GroupsOfHosts:
                 rate, concurrency, pattern = limit.rate, limit.concurrency or concurrency, limit.pattern
                 break
         domain = self._domain_of(name) if self._domain_of is not None else ""
-        stranger = self._is_stranger(key)
-        if stranger and settings.polite_by == "domain" and self._domain_of is not None:
-            stranger = domain not in map(self._domain_of, self._names)
-        if stranger and not pattern:
+        third_party = self._is_third_party(key)
+        if third_party and settings.polite_by == "domain" and self._domain_of is not None:
+            third_party = domain not in map(self._domain_of, self._names)
+        if third_party and not pattern:
             rate = slower(rate, self._shared)
             rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
-        circle = f"domain {domain} {pattern}" if stranger or settings.polite_by == "domain" else ""
-        nearby = f"ip {pattern}" if stranger or settings.polite_by == "ip" else ""
-        return Politeness(rate, concurrency, FIRST, circle, nearby)
+        group = f"domain {domain} {pattern}" if third_party or settings.polite_by == "domain" else ""
+        by_address = f"ip {pattern}" if third_party or settings.polite_by == "ip" else ""
+        return Politeness(rate, concurrency, FIRST, group, by_address)
 
 
 def slower(one: Rate, other: Rate) -> Rate:
-    """Return the rate with fewer starts a second; 0 stands for no limit."""
+    """Return the rate with fewer starts a second; 0 means no limit."""
     rates = [rate for rate in (one, other) if rate.starts]
     return min(rates, key=lambda rate: rate.starts / rate.interval, default=one)
 
@@ -307,22 +302,23 @@ def slower(one: Rate, other: Rate) -> Rate:
 LOOK_EVERY = 1.0  # seconds
 GRACE = 2 * LOOK_EVERY  # seconds after which a seed that was added from outside may be fetched
 
-Renew = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]  # given the newest seeds, and all that came further
+Renew = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]  # takes the newest seeds, and all further ones
 
 
 class OutsideChanges:
-    """Takes up what came; *seeds* were known when the terms were made, *renew* puts others in force."""
+    """Takes up what other processes write."""
 
-    def __init__(self, frontier: Frontier, feed: Dispatcher, seeds: Sequence[str], renew: Renew) -> None:
+    def __init__(self, frontier: Frontier, dispatcher: Dispatcher, seeds: Sequence[str], renew: Renew) -> None:
+        """*seeds* are known to the crawl rules; *renew* replaces the rules when there are more."""
         self.next_look = 0.0
         self._frontier = frontier
-        self._feed = feed
+        self._dispatcher = dispatcher
         self._known = set(seeds)
         self._further: list[str] = []
         self._renew = renew
 
     async def look(self, now: float, *, at_once: bool = False) -> bool:
-        """Take up what others have written since the last look, if it is time for one; whether there was anything."""
+        """Take up what others have written since the last look, if it is time; return True if there was anything."""
         if now < self.next_look and not at_once:
             return False
         self.next_look = now + LOOK_EVERY
@@ -333,6 +329,6 @@ class OutsideChanges:
             self._known.update(new)
             self._further += new
             await self._renew(new, self._further)
-            await self._feed.reclass()
-        await self._feed.reread()
+            await self._dispatcher.regroup()
+        await self._dispatcher.reread()
         return True

@@ -1,8 +1,8 @@
-"""One crawl, from its first claim to its ending.
+"""The engine: runs one crawl from its first claim to its end.
 
-A planner hands out claims, each visit is a task of its own, a committer writes what they bring. It ends exactly when
-nothing waits and nothing runs, or when a limit is reached or somebody says stop: then no request starts any more, and
-what is under way finishes. An error of storage or a bug ends everything at once, loudly; recovery does the rest.
+A planner hands out claims. Each visit is a task of its own, and two writers commit what the visits bring. The crawl
+ends when nothing waits and nothing runs, or when a limit is reached or someone stops it. Then no request starts any
+more, and what is under way finishes. An error of storage or a bug ends everything at once; recovery does the rest.
 """
 
 import asyncio
@@ -41,56 +41,56 @@ class Parts:
 
     frontier: Frontier
     schedule: Schedule
-    feed: Dispatcher
+    dispatcher: Dispatcher
     fetcher: Fetcher
     committer: Committer
-    room: DiskSpace
-    network: HostHealth
+    disk_space: DiskSpace
+    health: HostHealth
     blocked: BlockedHosts
     changes: OutsideChanges
-    recall: EarlierLookups
-    leftover: UndiscoveredUrls | None = None
+    earlier: EarlierLookups
+    undiscovered: UndiscoveredUrls | None = None
 
 
 class Crawl:
-    """Built by `build`; `run` it once."""
+    """A crawl that `open_crawl` has put together; `run` it once."""
 
     def __init__(self, parts: Parts, limits: LimitSettings, clock: Clock) -> None:
         self._frontier = parts.frontier
         self._schedule = parts.schedule
-        self._feed = parts.feed
+        self._dispatcher = parts.dispatcher
         self._fetcher = parts.fetcher
         self._committer = parts.committer
-        self._room = parts.room
-        self._network = parts.network
+        self._disk_space = parts.disk_space
+        self._health = parts.health
         self._blocked = parts.blocked
         self._changes = parts.changes
-        self._leftover = parts.leftover
+        self._undiscovered = parts.undiscovered
         self._limits = limits
-        self._requests = Requests(parts.fetcher, parts.schedule, parts.recall, clock, RequestLimits.of(limits))
+        self._requests = Requests(parts.fetcher, parts.schedule, parts.earlier, clock, RequestLimits.of(limits))
         self._clock = clock
         self._began = clock.now()
-        self._account = CrawlCounts(self._began)
+        self._counts = CrawlCounts(self._began)
         self._news = asyncio.Event()
         self._visits: set[asyncio.Task[None]] = set()
-        self._probe: asyncio.Task[None] | None = None  # the one that may run while the network is lost
+        self._probe: asyncio.Task[None] | None = None  # the only visit that may run while the network is lost
         self._stop: CrawlEnding | None = None  # why no request starts any more
         self._spent = 0  # URLs that count for --max-urls
         self._deciding = 0  # batches that are committed, and may still make URLs wait again
 
     def drain(self) -> None:
-        """No new request starts; those under way finish, and everything is committed."""
+        """Start no new request, finish those under way, and commit everything."""
         self._end(ExitCode.STOPPED, "stopped by a signal")
 
     def cut(self) -> None:
-        """Requests under way are cut off; their URLs wait for the next run. The rest is committed."""
+        """Cut off requests under way, whose URLs wait for the next run, and commit the rest."""
         self._end(ExitCode.STOPPED, "stopped by a signal")
         self._cut_short()
 
     async def run(self) -> CrawlEnding:
-        """Crawl until the end; whatever it is, all that was committed is safe."""
+        """Crawl until the end. Everything that was committed is safe, whatever happens."""
         counts = await self._frontier.counts()
-        self._account.begin(counts)
+        self._counts.begin(counts)
         self._spent = counts.visited
         await self._frontier.begin_run(self._clock.now())
         try:
@@ -102,42 +102,42 @@ class Crawl:
                 await self._frontier.end_run(code, str(error), self._clock.now())
             raise error from group
         counts = await self._frontier.counts()
-        self._account.begin(counts)
+        self._counts.begin(counts)
         ending = concluded(self._stop, counts)
         await self._frontier.end_run(ending.code, ending.reason, self._clock.now())
         return ending
 
     def snapshot(self) -> Snapshot:
-        """The crawl as it stands now."""
-        now, offline = self._clock.now(), self._network.lost and not self._stop
+        """Return the crawl as it is now."""
+        now, offline = self._clock.now(), self._health.lost and not self._stop
         unwritten = self._committer.pending
         ending: Phase = "writing" if unwritten and not self._requests.any else "draining"
         busy = bool(self._visits or unwritten)
         state: Phase = ending if self._stop else "offline" if offline else "crawling" if busy else "waiting"
-        shown = self._account.snapshot(now, state, len(self._visits), self._schedule.queues())
+        shown = self._counts.snapshot(now, state, len(self._visits), self._schedule.hosts())
         shown = replace(shown, unwritten=unwritten)
-        return replace(shown, waiting_for=f"the network: {self._network.words(now)}") if offline else shown
+        return replace(shown, waiting_for=f"the network: {self._health.description(now)}") if offline else shown
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for writer in self._committer.writers:
                 group.create_task(self._commit(writer))
-            watching = [group.create_task(self._watch_room()), group.create_task(self._watch_requests())]
+            watching = [group.create_task(self._watch_disk_space()), group.create_task(self._watch_requests())]
             await self._plan(group)
             while self._visits:
                 await asyncio.wait(self._visits)
             for task in watching:
                 task.cancel()
             self._committer.close()
-        await self._frontier.settle((), (), self._schedule.lessons())
+        await self._frontier.settle((), (), self._schedule.take_unsaved())
 
     async def _plan(self, group: asyncio.TaskGroup) -> None:
         while not self._stop:
             self._news.clear()
             now = self._clock.now()
             if await self._changes.look(now):
-                self._account.recounted(await self._frontier.counts())
-            await self._feed.feed(now)
+                self._counts.recounted(await self._frontier.counts())
+            await self._dispatcher.supply(now)
             self._check_limits(now)
             self._hand_out(group, now)
             if await self._over(now):
@@ -146,62 +146,64 @@ class Crawl:
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
         while not self._stop and self._earliest() <= now:
-            claim = self._feed.pick(now, self._requests.newcomers())
+            claim = self._dispatcher.pick(now, self._requests.newcomers())
             if claim is None:
                 return
-            refused = self._feed.refusal(claim)
+            refused = self._dispatcher.refusal(claim)
             self._spent += refused is None and claim.counts
-            task = group.create_task(self._visit(claim, refused))
+            task = group.create_task(self.visit(claim, refused))
             self._visits.add(task)
             if refused is None:
                 self._requests.expect(task, claim)
             task.add_done_callback(self._visits.discard)
-            if self._network.lost and not refused:
-                self._network.probe(now)
+            if self._health.lost and not refused:
+                self._health.probe(now)
                 self._probe = task
 
     def _earliest(self) -> float:
-        """When the next request may start, whatever its host; infinity while something else must happen first."""
+        """Return when any request may start; infinity while something else must happen first."""
         if self._full or self._requests.full(len(self._visits) + self._committer.pending):
             return NEVER  # a visit that is not committed is one that a crash would repeat, so it counts as under way
-        if self._network.lost and self._probe is not None and not self._probe.done():
+        if self._health.lost and self._probe is not None and not self._probe.done():
             return NEVER
-        return self._network.next_start
+        return self._health.next_start
 
     @property
     def _full(self) -> bool:
-        """Whether --max-urls lets no more claims be handed out; those that were may go on."""
+        """True if --max-urls is reached, so that no more claims are handed out."""
         return 0 < self._limits.max_urls <= self._spent
 
     async def _over(self, now: float) -> bool:
-        """Whether nothing runs and nothing waits, neither now nor later."""
-        if self._visits or self._committer.pending or self._deciding or self._feed.taking_in or self._news.is_set():
+        """Return True if nothing runs and nothing waits, neither now nor later."""
+        if self._visits or self._committer.pending or self._deciding or self._dispatcher.busy or self._news.is_set():
             return False
         if self._full:
             self._end(ExitCode.LIMIT, f"--max-urls {self._limits.max_urls} is reached")
             return True
-        if self._schedule.wanting(1) or self._schedule.wake() <= now:
+        if self._schedule.to_refill(1) or self._schedule.next_pick() <= now:
             return False
-        if await self._feed.ended():
-            if self._leftover is not None and await self._leftover.hand_out(now):
-                self._account.recounted(await self._frontier.counts())
-                await self._feed.reread()
+        if await self._dispatcher.ended():
+            if self._undiscovered is not None and await self._undiscovered.hand_out(now):
+                self._counts.recounted(await self._frontier.counts())
+                await self._dispatcher.reread()
                 self._news.set()
                 return False
-            if held_back := await self._feed.held_back():
+            if held_back := await self._dispatcher.held_back():
                 self._end(ExitCode.LIMIT, held_back)
-            elif refused := self._blocked.words:
+            elif refused := self._blocked.description:
                 self._end(ExitCode.DONE, refused)
             return True
-        if self._schedule.wake() == self._feed.next_due == NEVER and not await self._changes.look(now, at_once=True):
+        if self._schedule.next_pick() == self._dispatcher.next_due == NEVER and not await self._changes.look(
+            now, at_once=True
+        ):
             raise RuntimeError("URLs wait in the frontier, but nothing will ever lead to them")
         return False
 
     async def _nap(self, now: float) -> None:
-        """Until something happens, or it is time for the next thing to do."""
-        ready = now if self._schedule.wanting(1) else self._schedule.wake()
+        """Wait until something happens, or until it is time for the next thing to do."""
+        ready = now if self._schedule.to_refill(1) else self._schedule.next_pick()
         look = min(self._changes.next_look, now + LONGEST_NAP)
-        until = min(self._feed.next_due, self._time_limit(), look, max(ready, self._earliest()))
+        until = min(self._dispatcher.next_due, self._time_limit(), look, max(ready, self._earliest()))
         if self._news.is_set() or self._stop:
             return
         timer = asyncio.get_running_loop().call_later(max(0.0, until - self._clock.now()), self._news.set)
@@ -210,39 +212,53 @@ class Crawl:
         finally:
             timer.cancel()
 
-    async def _visit(self, claim: Claim, refused: Visited | None) -> None:
+    async def visit(self, claim: Claim, refused: Visited | None) -> None:
+        """Take one URL through its seven steps: claim, gate, fetch, links, judge, append, settle.
+
+        The planner has claimed the URL from the schedule; *refused* says that no request may be made. The committer
+        takes the last four steps for many visits at once: see `BatchWriter.store` and `Committer.commit_next`.
+        """
         began = self._clock.now()
         try:
-            visited = refused or self._feed.observed(await self._requests.make(claim))
-            if visited is not None and not refused:
-                self._requests.heed(visited, began)
-                self._blocked.received(visited)
+            visited = refused or await self._fetch(claim, began)  # gate, fetch
         finally:
             self._schedule.fetched(claim.host, self._clock.now())
             self._news.set()
-        if visited is not None and not refused and await self._is_excused(visited, began):
-            visited = None
-        if visited is None:
+        if visited is None or (not refused and await self._is_excused(visited, began)):
             self._returned(claim)
-            asyncio.get_running_loop().call_soon(self._news.set)  # when this visit counts no more
-        else:
-            if visited.error is not None and visited.error.failure is Failure.PRIVATE:
-                self._spent -= claim.counts  # we never went there
-            if visited.exchange is not None:
-                self._feed.received(claim.host, visited.exchange.response.length)
-                if (head := visited.exchange.framing.head_length) > LARGE_HEAD:
-                    self._schedule.rest(claim.host, self._clock.now() + REST_AFTER_HEAD * head / LARGE_HEAD)
-            if not await self._committer.put(visited):
-                self._returned(claim)
+            asyncio.get_running_loop().call_soon(self._news.set)  # when this task has ended
+            return
+        self._count(visited)
+        if not await self._committer.put(visited):  # links, judge, append, settle
+            self._returned(claim)
+
+    async def _fetch(self, claim: Claim, began: float) -> Visited | None:
+        """Make the request for *claim* when its host may be asked; return None if it was called back."""
+        visited = self._dispatcher.observed(await self._requests.make(claim))
+        if visited is not None:
+            self._requests.learn(visited, began)
+            self._blocked.received(visited)
+        return visited
+
+    def _count(self, visited: Visited) -> None:
+        """Count an answer for the limits on URLs, bytes and work."""
+        claim, error, exchange = visited.claim, visited.error, visited.exchange
+        if error is not None and error.failure is Failure.PRIVATE:
+            self._spent -= claim.counts  # we never went there
+        if exchange is not None:
+            self._dispatcher.received(claim.host, exchange.response.length)
+            if (head := exchange.framing.head_length) > LARGE_HEAD:
+                until = self._clock.now() + REST_AFTER_HEAD * head / LARGE_HEAD
+                self._schedule.host(claim.host).rest(until)
 
     async def _is_excused(self, visited: Visited, began: float) -> bool:
-        """Whether the network is to blame for what came; what waits for a start is called back when it is lost."""
-        lost, given_up = self._network.lost, self._network.given_up
-        excused = await self._network.is_to_blame(visited, began)
-        if self._network.lost and not lost:
+        """Return True if the network is to blame; if it is lost, call back the requests that wait for their start."""
+        lost, given_up = self._health.lost, self._health.given_up
+        excused = await self._health.excuses(visited, began)
+        if self._health.lost and not lost:
             self._requests.call_back()
-        if self._network.given_up > given_up:
-            self._account.recounted(await self._frontier.counts())
+        if self._health.given_up > given_up:
+            self._counts.recounted(await self._frontier.counts())
         return excused
 
     async def _commit(self, writer: BatchWriter) -> None:
@@ -253,35 +269,35 @@ class Crawl:
             await self._committed(batch)
 
     async def _committed(self, batch: CommittedBatch) -> None:
-        """A batch is durable: tell the schedule, and count."""
+        """Pass on a batch that is durable to the schedule and the counters."""
         self._deciding += 1
-        self._account.committed(self._clock.now(), batch.settlements, batch.settled)
-        await self._feed.committed(batch.settlements, batch.settled)
+        self._counts.committed(self._clock.now(), batch.settlements, batch.settled)
+        await self._dispatcher.committed(batch.settlements, batch.settled)
         if await self._blocked.committed(batch.settlements):
-            self._account.recounted(await self._frontier.counts())
+            self._counts.recounted(await self._frontier.counts())
         self._deciding -= 1
         self._news.set()
 
     def _check_limits(self, now: float) -> None:
         limits = self._limits
-        if limits.max_bytes and self._account.received >= limits.max_bytes:
+        if limits.max_bytes and self._counts.received >= limits.max_bytes:
             self._end(ExitCode.LIMIT, f"--max-bytes {limits.max_bytes} is reached")
         if now >= self._time_limit():
             self._end(ExitCode.LIMIT, f"--max-time {limits.max_time:g} is reached")
-        if reason := self._network.exhausted(now):
+        if reason := self._health.exhausted(now):
             self._end(ExitCode.LIMIT, reason)
 
-    async def _watch_room(self) -> None:
-        """End the crawl in order before the disk is full; where the order takes too long, cut it short."""
+    async def _watch_disk_space(self) -> None:
+        """End the crawl in order before the disk is full; cut it short if that takes too long."""
         while True:
-            if shortage := self._room.shortage():
+            if shortage := self._disk_space.shortage():
                 self._end(ExitCode.STORAGE, shortage)
-            if self._room.shortage(LAST_RESERVE):
+            if self._disk_space.shortage(LAST_RESERVE):
                 self._requests.cut()
             await asyncio.sleep(LOOK_EVERY)
 
     async def _watch_requests(self) -> None:
-        """Let others begin while slow ones take their time."""
+        """Let other requests begin while slow ones take their time."""
         while True:
             if self._requests.look(self._clock.now()):
                 self._news.set()
@@ -291,7 +307,7 @@ class Crawl:
         return self._began + self._limits.max_time if self._limits.max_time else NEVER
 
     def _end(self, code: ExitCode, reason: str) -> None:
-        """Let no request start any more; a signal says more about the ending than a limit."""
+        """Let no more requests start; as the reason a signal outranks a limit."""
         self._requests.stopped = True
         if self._stop is None:
             self._requests.call_back()
@@ -301,7 +317,7 @@ class Crawl:
         self._news.set()
 
     def _let_finish(self, end: float) -> None:
-        """What is under way may go on until *end*, in the time that the fetcher counts, and is cut then."""
+        """Cut off what is still under way at *end*, in the time that the fetcher counts."""
         left = end - self._fetcher.running_time()
         if left > 0:
             asyncio.get_running_loop().call_later(left, self._let_finish, end)
@@ -309,19 +325,19 @@ class Crawl:
             self._cut_short()
 
     def _cut_short(self) -> None:
-        """Nothing is waited for any more but what is being written; the URLs of all else wait for the next run."""
+        """Wait only for what is being written; all other URLs wait for the next run."""
         self._requests.cut()
         for claim in self._committer.cut_short():
             self._returned(claim)
 
     def _returned(self, claim: Claim) -> None:
-        """The URL of *claim* waits as it did."""
-        self._feed.returned(claim)
+        """Take *claim* back: its URL stays queued."""
+        self._dispatcher.returned(claim)
         self._spent -= claim.counts
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that ended the crawl: storage's before any other, because the others follow from it."""
+    """Return the error that ended the crawl: storage errors first, because others follow from them."""
     storage, _ = group.split(ArchiveError)
     error: BaseException = storage or group
     while isinstance(error, BaseExceptionGroup):

@@ -14,7 +14,7 @@ from typing import Literal
 from archiver.frontier.port import Counts, Settled
 from archiver.humanize import duration
 from archiver.model import Event, ExitCode, Settlement
-from archiver.policy.host_queue import HostQueue
+from archiver.policy.leased_host import LeasedHost
 
 Phase = Literal["recovering", "crawling", "draining", "writing", "waiting", "offline"]
 Why = Literal[
@@ -196,35 +196,35 @@ class CrawlCounts:
             received=counts.received + sum(sizes),
         )
 
-    def snapshot(self, now: float, state: Phase, active: int, queues: Iterable[HostQueue]) -> Snapshot:
-        """All of it at *now*; *active* visits run."""
+    def snapshot(self, now: float, state: Phase, active: int, hosts: Iterable[LeasedHost]) -> Snapshot:
+        """Return the crawl at *now*, with *active* visits under way."""
         counts = self._counts
         tally = UrlCounts(counts.archived, counts.waiting, counts.failed, counts.excluded, active)
-        lines = [_line(queue, now) for queue in queues if _has_more(queue)]
+        lines = [_line(host, now) for host in hosts if _has_more(host)]
         return self._counters.snapshot(now, state, tally, lines)
 
 
-def _has_more(queue: HostQueue) -> bool:
-    """Whether there is anything to tell of a host; its own count is that of the latest refill, and may be old."""
-    late = queue.later < float("inf") or queue.held or queue.paused or queue.stale
-    return bool(queue.window or queue.active or queue.outstanding or (late and queue.waiting > 0))
+def _has_more(host: LeasedHost) -> bool:
+    """Return True if a host is worth a line; its own count is that of the latest refill and may be old."""
+    late = host.later < float("inf") or host.quota_reached or host.memory.paused or host.needs_refill
+    return bool(host.window or host.active or host.outstanding or (late and host.waiting > 0))
 
 
-def _line(queue: HostQueue, now: float) -> HostLine:
+def _line(host: LeasedHost, now: float) -> HostLine:
     why: Why = ""
     wait = 0.0
-    if queue.active:
+    if host.active:
         why = "busy"
-    elif queue.paused:
+    elif host.memory.paused:
         why = "refuses us"
-    elif queue.held:
+    elif host.quota_reached:
         why = "limit reached"
-    elif queue.parked > now:
-        ours = queue.parked <= queue.rested
-        why = "asleep, next probe" if queue.asleep else "our own work" if ours else "retry-after"
-        wait = queue.parked - now
-    elif not queue.window and queue.later < float("inf"):
-        why, wait = "retry", max(0.0, queue.later - now)
-    elif (due := queue.next(now)) > now:
+    elif host.not_before > now:
+        ours = host.not_before <= host.rested
+        why = "asleep, next probe" if host.backing_off else "our own work" if ours else "retry-after"
+        wait = host.not_before - now
+    elif not host.window and host.later < float("inf"):
+        why, wait = "retry", max(0.0, host.later - now)
+    elif (due := host.next(now)) > now:
         why, wait = "rate", due - now
-    return HostLine(queue.key, max(0, queue.waiting), queue.active, queue.done, wait, why, queue.circle.temper.words)
+    return HostLine(host.key, max(0, host.waiting), host.active, host.done, wait, why, host.group.throttle.description)

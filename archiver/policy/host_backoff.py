@@ -1,97 +1,90 @@
-"""Hosts that do not answer while others do: when one sleeps, when it is probed, when it is given up. Pure: no clock.
+"""Backoff from hosts that do not answer while others do: when to wait, when to probe, when to give up. Pure.
 
-A host that fails `ENOUGH` times in a row sleeps: its URLs keep their tries, and one request at a time, after pauses
-that grow, looks whether it is back. One that has answered before may come back, and is waited for with patience. One
-that never answered is mostly a dead name, and ten thousand of its URLs tell no more than one: it is given up when the
-tries of one would be used up, as it is for the sake of its robots.txt where that is asked for.
-Invariants: any answer wakes a host; a host is given up only after it failed for the whole patience, and a last probe.
+A host that fails `ENOUGH` times in a row is backed off from: its URLs keep their tries, and one probe at a time, after
+growing pauses, checks if it is back. A host that has answered before may come back, so we wait for it with patience.
+One that never answered is mostly a dead name, and ten thousand of its URLs prove no more than one. We give it up when
+one URL would have used up its tries.
+Invariants: any answer ends the backoff. A host is given up only after it failed for the whole patience and in a last
+probe.
 """
 
 from dataclasses import dataclass, replace
 from enum import Enum
 
-ENOUGH = 5  # failures in a row: more than the tries of one URL, which may be alone in its misery
+ENOUGH = 5  # failures in a row: more than the tries of one URL, whose trouble may be its own
 FIRST_PAUSE = 5.0  # seconds until the first probe; each further one waits twice as long …
-LONGEST_PAUSE = 300.0  # … up to this: a host that is back is noticed within five minutes
-REMEMBERED = 10_000  # hosts that fail and do not sleep yet
+LONGEST_PAUSE = 300.0  # … up to this: we notice within five minutes that a host is back
+
+NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class HostBackoff:
-    """How a host fails. All zero: it does not."""
+    """The saved backoff of a host. All zero: it does not fail."""
 
     since: float = 0.0  # seconds since the epoch
-    pause: float = 0.0  # before the next probe; 0: it is awake
-    until: float = 0.0  # seconds since the epoch: not one request before
+    pause: float = 0.0  # before the next probe; 0: no backoff
+    until: float = 0.0  # seconds since the epoch: no request before
 
 
 AWAKE = HostBackoff()
 
 
+@dataclass(slots=True, eq=False)
+class HostFailures:
+    """The failures of one host since its latest answer."""
+
+    in_a_row: int = 0  # while our own network was up
+    backoff: HostBackoff = AWAKE
+    unreachable_since: float = NEVER  # the first failure on the line, which may be our network's …
+    outage: int = 0  # … and how many outages we had had by then; see `archiver.policy.offline`
+
+    @property
+    def backing_off(self) -> bool:
+        """True if the host gets only probes."""
+        return self.backoff.pause > 0
+
+
 class BackoffVerdict(Enum):
-    """What becomes of a host after a failure."""
+    """What follows from a failure."""
 
-    AWAKE = "its URL has lost a try, and that is all"
-    ASLEEP = "not one request before `until`, and then one"
-    GONE = "its time is over"
-
-
-@dataclass(frozen=True, slots=True)
-class FailingHost:
-    """One host that fails."""
-
-    failures: int
-    state: HostBackoff
+    AWAKE = "the URL loses a try, and that is all"
+    ASLEEP = "no request before `until`, and then a single one"
+    GONE = "the host is given up"
 
 
-class BackoffTracker:
-    """The hosts that fail."""
+class BackoffPolicy:
+    """The rules for hosts that fail."""
 
     def __init__(self, patience: float, *, stranger: float = 0.0, first_pause: float = FIRST_PAUSE) -> None:
         """*patience* in seconds, 0: no limit; *stranger*: the same for hosts that never answered, if that is less."""
-        self._patience = patience or float("inf")
+        self._patience = patience or NEVER
         self._stranger = min(stranger, self._patience)
         self._first_pause = first_pause
-        self._hosts: dict[int, FailingHost] = {}
 
-    def recall(self, host: int, state: HostBackoff) -> None:
-        """What the run before has left of *host*."""
-        if state.since and host not in self._hosts:
-            self._hosts[host] = FailingHost(ENOUGH if state.pause else 1, state)
+    def recall(self, host: HostFailures, saved: HostBackoff) -> None:
+        """Continue from what an earlier run saved, unless this run knows better."""
+        if saved.since and not host.in_a_row:
+            host.in_a_row, host.backoff = ENOUGH if saved.pause else 1, saved
 
-    def state(self, host: int) -> HostBackoff:
-        """How *host* fares, to be kept."""
-        watch = self._hosts.get(host)
-        return watch.state if watch is not None else AWAKE
+    def answered(self, host: HostFailures) -> bool:
+        """Record an answer; return True if it has ended a backoff."""
+        ended = host.backing_off
+        host.in_a_row, host.backoff = 0, AWAKE
+        return ended
 
-    def asleep(self, host: int) -> bool:
-        """Whether only probes may ask *host*."""
-        return self.state(host).pause > 0
-
-    def answered(self, host: int) -> bool:
-        """*host* has answered; whether that has woken it."""
-        watch = self._hosts.pop(host, None)
-        return watch is not None and watch.state.pause > 0
-
-    def failed(self, host: int, now: float, *, known: bool = True) -> BackoffVerdict:
-        """*host* has failed although our network is there; *known*: it has answered before."""
-        watch = self._hosts.get(host) or FailingHost(0, HostBackoff(since=now))
-        if watch.state.pause and now < watch.state.until:  # it was under way when the host fell asleep
+    def failed(self, host: HostFailures, now: float, *, known: bool = True) -> BackoffVerdict:
+        """Record a failure that is not our network's; *known*: the host has answered before."""
+        if host.backing_off and now < host.backoff.until:  # it was under way when the backoff began
             return BackoffVerdict.ASLEEP
-        failures, state = watch.failures + 1, watch.state
-        verdict = BackoffVerdict.AWAKE
-        if failures >= ENOUGH:
-            left = state.since + (self._patience if known else self._stranger) - now
-            verdict = BackoffVerdict.ASLEEP if left > 0 else BackoffVerdict.GONE
-            pause = min(2 * state.pause, LONGEST_PAUSE) if state.pause else self._first_pause
-            state = replace(state, pause=pause, until=now + max(0.0, min(pause, left)))  # the last probe when it ends
-        self._hosts[host] = FailingHost(failures, state)
-        self._forget()
-        return verdict
-
-    def _forget(self) -> None:
-        """The oldest that does not sleep, where there are too many."""
-        if len(self._hosts) > REMEMBERED:
-            oldest = next((host for host, watch in self._hosts.items() if not watch.state.pause), None)
-            if oldest is not None:
-                del self._hosts[oldest]
+        if not host.in_a_row:
+            host.backoff = HostBackoff(since=now)
+        host.in_a_row += 1
+        if host.in_a_row < ENOUGH:
+            return BackoffVerdict.AWAKE
+        before = host.backoff
+        left = before.since + (self._patience if known else self._stranger) - now
+        pause = min(2 * before.pause, LONGEST_PAUSE) if before.pause else self._first_pause
+        until = now + max(0.0, min(pause, left))  # the last probe comes when the patience ends
+        host.backoff = replace(before, pause=pause, until=until)
+        return BackoffVerdict.ASLEEP if left > 0 else BackoffVerdict.GONE

@@ -1,14 +1,13 @@
-"""Politeness: when a host may be asked again. Pure: the time is an argument.
+"""Limits: how often a host may be asked, and how much it may be asked for in the whole crawl. Pure.
 
-Invariant: in any window of `interval` seconds at most `starts` requests begin, however long each takes. Starts are
-spread evenly over the interval, which is kinder to a server than a burst; one that came late may be made up for, by
-half a distance at most, so that a busy machine still reaches the rate.
+In any window of `interval` seconds at most `starts` requests begin, however long each takes. Starts are spread evenly
+over the interval, which is kinder to a server than a burst. A late start may be made up for, by half a step at most, so
+that a busy machine still reaches the rate.
 
-What one host may be asked for in the whole crawl: so many URLs, so many bytes. Pure.
-
-A host is a row of the frontier: scheme and authority. One that has reached a limit is asked for nothing more but a
-robots.txt that somebody waits for; its URLs wait until the limit is larger. What counts is what counts for --max-urls
-and --max-bytes, over all runs: URLs that were visited at least once, robots.txt aside; every byte of every response.
+The quota of a host is a number of URLs and of bytes. A host is a row of the frontier: scheme and authority. Once it
+reaches its quota we ask it only for a robots.txt that another host needs; its URLs wait until the quota is raised. The
+quota counts what --max-urls and --max-bytes count, over all runs: URLs visited at least once without robots.txt, and
+every byte of every response.
 """
 
 from collections import deque
@@ -23,18 +22,18 @@ LEAST_SLACK = 0.01  # … in seconds, however short the interval is
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """How hosts may be asked that are asked together."""
+    """The limits on a group of hosts."""
 
     rate: Rate
     concurrency: int
     first: int = 0  # requests at once to begin with, where nothing is known; 0: all that there may be
-    circle: str = ""  # whatever they have in common; empty: the host is alone
-    nearby: str = ""  # shared with hosts at the same address of which this says the same; empty: with none
+    group: str = ""  # key of the group; empty: the host is alone
+    by_address: str = ""  # if not empty: shared with hosts at the same address that have the same word here
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalLimits:
-    """What all hosts together are asked with at most; 0 is no limit."""
+    """The limits on all hosts together; 0 is no limit."""
 
     rate: Rate = Rate(0)
     bandwidth: int = 0  # bytes a second
@@ -44,7 +43,7 @@ UNLIMITED = GlobalLimits()
 
 
 class RateLimiter:
-    """The starts of requests on one host."""
+    """Limits how often requests start."""
 
     def __init__(self, rate: Rate, *, not_before: float = 0.0, delay: float = 0.0) -> None:
         self._window = rate.interval + max(rate.interval * SLACK, LEAST_SLACK) if rate.starts else 0.0
@@ -57,18 +56,18 @@ class RateLimiter:
 
     @property
     def starts(self) -> tuple[float, ...]:
-        """The latest starts, as many as count."""
+        """The latest starts that count."""
         return tuple(self._starts)
 
     @property
     def gap(self) -> float:
-        """Seconds from one start to the next; 0 where there is no limit."""
+        """Seconds from one start to the next; 0 without a limit."""
         return max(self._step, self._delay, self._learned)
 
-    def heed(self, rate: float) -> None:
-        """At most *rate* starts a second from now on, where that is less than what holds anyway (infinity: no limit).
+    def limit_to(self, rate: float) -> None:
+        """Permit at most *rate* starts a second from now on, if that is less than before (infinity: no limit).
 
-        They keep their distance from the latest start, so a rate that was lowered never lets two through together.
+        The distance to the latest start counts too, so a lowered rate never lets two requests through together.
         """
         self._learned = 1 / rate
 
@@ -77,7 +76,7 @@ class RateLimiter:
         self._delay = max(self._delay, delay)
 
     def next(self, now: float) -> float:
-        """The earliest time, not before *now*, at which a request may start."""
+        """Return when a request may start, not before *now*."""
         if not self.gap:
             return max(now, self._not_before)
         earliest = max(now, self._not_before, self._beat + self._step)
@@ -88,24 +87,24 @@ class RateLimiter:
         return earliest
 
     def start(self, now: float) -> float:
-        """*now*, and the request has started; or, if it may not, the time at which to ask again."""
+        """Start a request and return *now*; or, if none may start, return the time at which to ask again."""
         earliest = self.next(now)
         if earliest <= now:
             self.count(now)
         return earliest
 
     def count(self, now: float) -> None:
-        """A request has started at *now*, whether it might or not."""
+        """Count a request that has started at *now*, even if it came too early."""
         self._starts.append(now)
         self._beat = max(self._beat + self._step, now - self._step / 2)
 
     def inherit(self, other: "RateLimiter") -> None:
-        """Count the latest starts of *other* as one's own: its host is asked by this pace from now on."""
+        """Count the latest starts of *other* too, because its host moves here."""
         for start in other.starts:
             self.count(start)
 
     def forgettable(self, now: float) -> bool:
-        """Whether a new pace would be as good: no start is recent enough to count."""
+        """Return True if no start is recent enough to count."""
         return not self._starts or self._starts[-1] + max(self._window, self._delay, self._learned) <= now
 
 
@@ -114,23 +113,23 @@ ANY = (1 << 63) - 1  # more than there can be
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The limits of each host; 0: none."""
+    """The quota of each host; 0: no limit."""
 
     urls: int = 0
     size: int = 0  # bytes
 
     @classmethod
     def of(cls, settings: LimitSettings) -> "Allowance":
-        """As the settings have it."""
+        """Return the quota in *settings*."""
         return cls(settings.max_urls_per_host, settings.max_bytes_per_host)
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The numbers of URLs and of bytes that a host has to stay below, to be compared with what it has cost."""
+        """The numbers of URLs and of bytes that a host must stay below."""
         return self.urls or ANY, self.size or ANY
 
     def reached(self, urls: int, size: int) -> str:
-        """The limit that a host has reached which has cost so much, as the settings have it; "" where there is none."""
+        """Return the setting that a host has reached after so many *urls* and bytes; "" if it has not."""
         if 0 < self.urls <= urls:
             return f"max-urls-per-host: {self.urls}"
         return f"max-bytes-per-host: {self.size}" if 0 < self.size <= size else ""

@@ -1,12 +1,12 @@
-"""How a host wants to be asked, learned from how it answers. Pure: the time is an argument.
+"""The adaptive throttle: learns from the answers of a host how often it may be asked. Pure: the time is an argument.
 
-429, 503 and timeouts lower the rate at once, by a share; answers that take longer than they need lower the number of
-requests at once, and where that is one already, the rate. Quick good answers raise both again in small steps.
-Invariants: never more than what is configured, never less than one request at once and one start in `LONGEST_GAP`
-seconds. What several requests under way tell together counts once.
+429, 503 and timeouts lower the rate at once, by a share. Answers that take longer than they need lower the number of
+requests at once; if that is one already, they lower the rate. Quick good answers raise both again in small steps.
+Invariants: never more than configured, never less than one request at once and one start in `LONGEST_GAP` seconds.
+What several requests under way report together counts once.
 
-How long an answer needs is measured where few requests are under way, for pages and for files apart; a new host may
-therefore begin with one request at once (`first`), and the number doubles until it is too many, or what is configured.
+We measure how long an answer needs while few requests are under way, separately for pages and for files. A new host may
+therefore begin with one request at once (`first`). The number doubles until it is too many, or what is configured.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from archiver.config.option_types import Rate
 
 NO_LIMIT = float("inf")
 
-LONGEST_GAP = 60.0  # seconds between two starts on the slowest host: whoever says no to that is to send Retry-After
+LONGEST_GAP = 60.0  # seconds between two starts on the slowest host: one that wants fewer must send Retry-After
 BACK = 0.6  # of the rate after an overload, and of the requests at once …
 NEAR = 0.9  # … but only so little less where the limit was known to be near, for it is known now
 STEEP = 0.05  # a second, of the rate at the latest overload: growth where that is far …
@@ -34,7 +34,7 @@ TOO_SLOW = 1.5  # times as long as an answer needs: below 2, so that the mean st
 BLUR = 0.01  # seconds that our own machine may be late; a difference below says nothing about the server
 WINDOW = 12  # answers, or two for each request at once, between two looks at how long they took
 LESS = 0.2  # of the difference, by which the time that an answer needs is lowered when answers come quicker …
-MORE = 0.3  # … and raised when they take longer just where fewer were under way: nobody's median is exact
+MORE = 0.3  # … and raised when they take longer just where fewer were under way: no median is exact
 FIRST_WINDOW = 3  # answers; what they teach is bettered later, and a site of twenty pages is not to wait for it
 SLOW = "slow answers"
 WIDER = 1.0  # requests at once more after each look that finds the answers quick
@@ -42,7 +42,7 @@ WIDER = 1.0  # requests at once more after each look that finds the answers quic
 
 @dataclass(frozen=True, slots=True)
 class ThrottleState:
-    """What is kept of a host when the crawl stops. All zero: nothing is known."""
+    """What a throttle has learned, as the frontier saves it. All zero: nothing."""
 
     rate: float = 0.0  # starts a second; 0: as configured
     limit: float = 0.0  # the rate at its latest overload
@@ -54,16 +54,16 @@ UNTAUGHT = ThrottleState()
 
 
 class Throttle:
-    """What one host has taught us; `rate` and `width` are what it may be asked with now."""
+    """The throttle of one group of hosts; `rate` and `width` are its limits now."""
 
-    def __init__(self, rate: Rate, concurrency: int, lesson: ThrottleState = UNTAUGHT, *, first: int = 0) -> None:
+    def __init__(self, rate: Rate, concurrency: int, state: ThrottleState = UNTAUGHT, *, first: int = 0) -> None:
         self._most = rate.starts / rate.interval if rate.starts else NO_LIMIT
         self._widest = concurrency
-        rate_now = lesson.rate if lesson.rate < self._most else 0.0
-        width_now = lesson.width if lesson.width < concurrency else 0.0
-        self._lesson = replace(lesson, rate=rate_now, width=width_now)
+        rate_now = state.rate if state.rate < self._most else 0.0
+        width_now = state.width if state.width < concurrency else 0.0
+        self._state = replace(state, rate=rate_now, width=width_now)
         self._width = float(min(first or concurrency, concurrency))
-        self._goal = self._lesson.width or float(concurrency)  # below it the width doubles
+        self._goal = self._state.width or float(concurrency)  # below it the width doubles
         self._width = min(self._width, self._goal)
         self._eased = float("-inf")  # the latest slowing down: what began before says nothing new
         self._grown = float("-inf")
@@ -75,8 +75,8 @@ class Throttle:
 
     @property
     def rate(self) -> float:
-        """Starts a second at most, as learned; infinity where nothing but the configured rate holds."""
-        return self._lesson.rate or NO_LIMIT
+        """Starts a second at most, as learned; infinity if only the configured rate counts."""
+        return self._state.rate or NO_LIMIT
 
     @property
     def width(self) -> int:
@@ -84,17 +84,17 @@ class Throttle:
         return int(self._width)
 
     @property
-    def lesson(self) -> ThrottleState:
-        """What is to be kept."""
-        return self._lesson
+    def state(self) -> ThrottleState:
+        """What the frontier is to save."""
+        return self._state
 
     @property
-    def words(self) -> str:
-        """How the host is held back and why, for a person; empty where it is not."""
-        return slowed(self._lesson)
+    def description(self) -> str:
+        """How the host is slowed down and why, for a person; empty if it is not."""
+        return slowed(self._state)
 
     def answered(self, began: float, now: float, waited: float, *, page: bool) -> None:
-        """A good answer to a request that *began* then, whose first byte came after *waited* seconds."""
+        """Record a good answer to a request that *began* then; its first byte came after *waited* seconds."""
         self._good.append(now)
         self._grow(now)
         if began < self._eased:
@@ -104,10 +104,10 @@ class Throttle:
         if sum(map(len, self._taken.values())) >= enough:
             self._look(now)
 
-    def strained(self, began: float, now: float, why: str, rest: float = 0.0) -> None:
-        """The host could not cope with a request that *began* then, and said so or said nothing.
+    def overloaded(self, began: float, now: float, why: str, rest: float = 0.0) -> None:
+        """Record that the host could not handle a request that *began* then, and said so or did not answer.
 
-        *rest*: the seconds for which it wants to be left alone.
+        *rest* is the number of seconds for which it asks to be left alone.
         """
         if began < self._eased:
             return
@@ -115,49 +115,49 @@ class Throttle:
         self._slow_down(now, why)
         self._narrow(why)
 
-    def relearn(self, lesson: ThrottleState) -> None:
-        """The slowing down since *lesson* was a mistake: as then, but for requests at once, which grow again."""
-        self._lesson = lesson
-        self._goal = lesson.width or float(self._widest)
+    def restore(self, state: ThrottleState) -> None:
+        """Return to *state*, because slowing down was a mistake; the requests at once have to grow again."""
+        self._state = state
+        self._goal = state.width or float(self._widest)
         self._relieved = True
 
     def _slow_down(self, now: float, why: str) -> None:
-        """Fewer starts a second than those at which it could not cope."""
-        lesson = self._lesson
-        rate = min(lesson.rate or self._most, self._borne(now))
-        near = FROM * lesson.limit <= rate <= TO * lesson.limit
+        """Permit fewer starts a second than the host has just failed to handle."""
+        state = self._state
+        rate = min(state.rate or self._most, self._good_rate(now))
+        near = FROM * state.limit <= rate <= TO * state.limit
         lower = max(rate * (NEAR if near else BACK), 1 / LONGEST_GAP)
         if lower < self._most:  # else what is configured is slow enough
-            self._keep(replace(lesson, rate=lower, limit=rate, why=why))
+            self._keep(replace(state, rate=lower, limit=rate, why=why))
         self._eased = now
         self._good.clear()
 
-    def _borne(self, now: float) -> float:
-        """The rate at which good answers came of late; what was allowed where there were too few of them."""
+    def _good_rate(self, now: float) -> float:
+        """Return the rate at which good answers came lately; if they are too few, the rate that was allowed."""
         recent = [at for at in self._good if at > now - LONGEST_STEP]
         if len(recent) >= FEW:  # the best of the spans that end now: what came before may have been a slow beginning
             return max(
                 number / max(SHORTEST_SPAN, now - at) for number, at in enumerate(reversed(recent), 1) if number >= FEW
             )
-        allowed = self._lesson.rate or self._most
+        allowed = self._state.rate or self._most
         return allowed if allowed < NO_LIMIT else float(self.width)
 
     def _grow(self, now: float) -> None:
-        """A good answer: the rate may be a little higher, for the time since the one before."""
-        lesson = self._lesson
+        """Raise the rate a little after a good answer, by the time since the one before."""
+        state = self._state
         passed = min(now - max(self._grown, now if self._grown < self._eased else 0.0), LONGEST_STEP)
         self._grown = now
-        if not lesson.rate or passed <= 0:
+        if not state.rate or passed <= 0:
             return
-        limit = lesson.limit if lesson.rate <= TO * lesson.limit else 0.0  # beyond, it is not there any more
+        limit = state.limit if state.rate <= TO * state.limit else 0.0  # beyond, it is not there any more
         flat = (1 - FROM) / max(MEET_AGAIN, REST_SHARE * self._rest)
-        step = flat if limit and lesson.rate >= FROM * limit else STEEP
-        rate = lesson.rate + step * (limit or lesson.rate) * passed
+        step = flat if limit and state.rate >= FROM * limit else STEEP
+        rate = state.rate + step * (limit or state.rate) * passed
         free = rate >= min(self._most, FREE)
-        self._keep(replace(lesson, rate=0.0, limit=0.0) if free else replace(lesson, rate=rate, limit=limit))
+        self._keep(replace(state, rate=0.0, limit=0.0) if free else replace(state, rate=rate, limit=limit))
 
     def _look(self, now: float) -> None:
-        """Enough answers have come to see whether they take longer than they need."""
+        """Compare how long the answers took with how long they need, as enough of them have come."""
         slow = self._overdue()
         self._relieved = False
         for seconds in self._taken.values():
@@ -171,10 +171,10 @@ class Throttle:
             self._slow_down(now, SLOW)
 
     def _overdue(self) -> bool:
-        """Whether the answers of this window were slow, judged by the kind of which there are more.
+        """Return True if the answers of this window were slow, judged by the more frequent kind.
 
-        With one request at once nothing of ours stands in its way, so what is slow then needs more time than we
-        thought: it is met half way, and after a few looks it counts as quick again.
+        With one request at once nothing of ours slows it down. If it is slow then, it needs more time than we thought:
+        we raise our estimate half way, and after a few looks it counts as quick again.
         """
         page = len(self._taken[True]) >= len(self._taken[False])
         slow = {}
@@ -192,11 +192,11 @@ class Throttle:
         return slow.get(page, False)
 
     def _widen(self) -> None:
-        """More requests at once: twice as many up to where it went well before, a few more from there on."""
+        """Permit more requests at once: twice as many up to what went well before, a few more beyond."""
         wider = min(2 * self._width, self._goal) if self._width < self._goal else self._width + WIDER
         self._width = min(wider, float(self._widest))
-        if self._lesson.width:
-            self._keep(replace(self._lesson, width=self._width if self._width < self._widest else 0.0))
+        if self._state.width:
+            self._keep(replace(self._state, width=self._width if self._width < self._widest else 0.0))
 
     def _narrow(self, why: str) -> None:
         self._width = self._goal = max(1.0, self._width * BACK)
@@ -204,21 +204,21 @@ class Throttle:
         for seconds in self._taken.values():
             seconds.clear()
         width = self._width if self._width < self._widest else 0.0
-        self._keep(replace(self._lesson, width=width, why=why if width else self._lesson.why))
+        self._keep(replace(self._state, width=width, why=why if width else self._state.why))
 
-    def _keep(self, lesson: ThrottleState) -> None:
-        """Nothing holds the host back any more: nothing needs a reason."""
-        self._lesson = lesson if lesson.rate or lesson.width else replace(lesson, why="")
+    def _keep(self, state: ThrottleState) -> None:
+        """Keep *state*; without a limit it needs no reason."""
+        self._state = state if state.rate or state.width else replace(state, why="")
 
 
 def _median(seconds: list[float]) -> float:
-    """As in `statistics`, which brings fractions, decimals and chance with it: 8 ms of each start."""
+    """Return the median; `statistics` would cost 8 ms of each start for its imports."""
     ordered, half = sorted(seconds), len(seconds) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def slowed(lesson: ThrottleState) -> str:
-    """How a host is held back and why, for a person; empty where it is not."""
-    if lesson.rate:
-        return f"slowed down to {lesson.rate:.2g}/s: {lesson.why}"
-    return f"slowed down to {int(lesson.width)} at once: {lesson.why}" if lesson.width else ""
+def slowed(state: ThrottleState) -> str:
+    """Describe how a host is slowed down and why, for a person; empty if it is not."""
+    if state.rate:
+        return f"slowed down to {state.rate:.2g}/s: {state.why}"
+    return f"slowed down to {int(state.width)} at once: {state.why}" if state.width else ""

@@ -16,7 +16,7 @@ from archiver.crawl.stats import CrawlEnding
 from archiver.frontier.totals import hosts
 from archiver.frontier.totals import open_totals as opened_account
 from archiver.model import ExitCode
-from archiver.policy.host_backoff import ENOUGH, BackoffTracker
+from archiver.policy.host_backoff import ENOUGH, BackoffPolicy
 from archiver.policy.offline import NetworkState
 from fixtures.archives import captured, rows, states
 from fixtures.lifetimes import crawl, settings
@@ -35,7 +35,7 @@ async def crawling(
     """A crawl under way that probes a host soon after it has died."""
     given = settings(*seeds, **{**PATIENT, "host_patience": patience, **values})
     async with open_crawl(directory, given, resume=resume) as lifetime:
-        lifetime._network._sleepers = BackoffTracker(patience, first_pause=0.2)
+        lifetime._health._backoff = BackoffPolicy(patience, first_pause=0.2)
         async with asyncio.TaskGroup() as group:
             yield lifetime, group.create_task(lifetime.run())
 
@@ -85,7 +85,7 @@ def test_it_is_given_up_with_all_that_waits_on_it(tmp_path: Path, caplog: pytest
                 await dying.log.holds(8).reached()
                 await line.aclose()
                 assert (await ending).code is ExitCode.DONE
-                assert not lifetime._network.lost
+                assert not lifetime._health.lost
                 shown = lifetime.snapshot()
                 assert shown.waiting == 0
                 assert shown.failed == rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'failed'")[0][0]
@@ -142,7 +142,7 @@ def test_alone_after_a_restart_it_is_given_up_all_the_same(tmp_path: Path, caplo
             db.execute(done, (f"{living.url('')}/%",))
         caplog.clear()
         async with crawling(tmp_path, living.url(), dying.url(), patience=3.0, resume=True) as (lifetime, ending):
-            lifetime._network._rule = NetworkState(span=0.05, first_pause=0.1)
+            lifetime._health._network = NetworkState(span=0.05, first_pause=0.1)
             async with asyncio.timeout(300):
                 assert (await ending).code is ExitCode.DONE
 

@@ -34,12 +34,12 @@ def test_never_more_than_configured_and_never_nothing(
         if what in {"page", "file"}:
             temper.answered(now - took, now, took, page=what == "page")
         else:
-            temper.strained(now - took, now, what)
+            temper.overloaded(now - took, now, what)
         assert 1 <= temper.width <= concurrency
         assert temper.rate == float("inf") or min(1 / LONGEST_GAP, most) <= temper.rate < most
-        again = Throttle(rate, concurrency, temper.lesson, first=1)
-        assert again.lesson == temper.lesson
-        assert bool(temper.words) == bool(temper.lesson.why)
+        again = Throttle(rate, concurrency, temper.state, first=1)
+        assert again.state == temper.state
+        assert bool(temper.description) == bool(temper.state.why)
 
 
 @given(RATES, st.builds(ThrottleState, st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e3), st.just("503")))
@@ -97,22 +97,22 @@ def test_what_is_slow_by_itself_is_not_slowed_down() -> None:
         now += 0.5
         took = 4.0 if turn % 12 == 0 else 1.0 if turn % 2 else 0.005
         temper.answered(now - took, now, took, page=bool(turn % 2))
-    assert temper.lesson == UNTAUGHT
+    assert temper.state == UNTAUGHT
     assert temper.width == 2
 
 
 def test_what_comes_together_counts_once() -> None:
     temper = Throttle(Rate(8), 8)
     for _ in range(8):
-        temper.strained(9.0, 10.0, "503")
+        temper.overloaded(9.0, 10.0, "503")
     assert temper.rate == pytest.approx(8 * 0.6)
-    assert temper.words == "slowed down to 4.8/s: 503"
+    assert temper.description == "slowed down to 4.8/s: 503"
 
 
 def test_silence_is_no_praise() -> None:
     """A rest, or a night without anything to ask for, is not taken for an hour of good answers."""
     temper = Throttle(Rate(8), 8)
-    temper.strained(9.0, 10.0, "503", 3600.0)
+    temper.overloaded(9.0, 10.0, "503", 3600.0)
     temper.answered(4000.0, 4000.1, 0.1, page=True)
     assert temper.rate == pytest.approx(8 * 0.6)
 
@@ -141,7 +141,7 @@ def test_a_pace_heeds_what_was_learned(rate: Rate, turns: list[tuple[float, floa
         now += wait
         if lesson is not None:
             learned = lesson
-            pace.heed(learned)
+            pace.limit_to(learned)
         while (earliest := pace.start(now)) > now:
             now = earliest
         if starts:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from archiver.config.option_types import Rate
 from archiver.crawl.stats import CrawlCounts
 from archiver.model import Claim, Hop
-from archiver.policy.host_queue import place_of
+from archiver.policy.leased_host import network_of
 from archiver.policy.limits import GlobalLimits, Politeness
-from archiver.policy.schedule import DOUBT, Schedule
+from archiver.policy.schedule import AFTER_PROBE, REMEMBERED, Schedule
 
 NEVER = float("inf")
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shorten a long history takes longer than to read it
@@ -74,9 +74,9 @@ class World:
             if each.host not in leased and self.due[each.id] <= self.now >= self.parked[each.host]:
                 leased.add(each.host)
                 circle = f"circle {self.circle(each.host)}" if self.circles else ""
-                terms = replace(self.terms, circle=circle, nearby="ip" if self.places else "")
+                terms = replace(self.terms, group=circle, by_address="ip" if self.places else "")
                 self.schedule.lease(each.host, f"http://h{each.host}", self.parked[each.host], terms=terms)
-        for host in self.schedule.wanting(64):
+        for host in self.schedule.to_refill(64):
             most = self.window + self.schedule.begin_fill(host)
             mine = sorted((c for c in self.waiting.values() if c.host == host), key=lambda c: (c.priority, c.id))
             ready = [c for c in mine if self.due[c.id] <= self.now][:most]
@@ -126,14 +126,14 @@ class World:
         self.active[self.circle(each.host)] -= 1
         began = self.began.get(each.id, self.now)
         if fate in ("retry", "park"):
-            self.schedule.strained(each.host, began, self.now, "503", 1.5 if fate == "park" else 0.0)
+            self.schedule.overloaded(each.host, began, self.now, "503", 1.5 if fate == "park" else 0.0)
         elif fate == "done":
             self.schedule.answered(each.host, began, self.now, self.now - began, page=True)
             self.schedule.received(1000, self.now)
-            self.schedule.awaken(each.host)
+            self.schedule.host(each.host).backing_off = False
         elif fate == "sleep":
             self.parked[each.host] = max(self.parked[each.host], self.now + 1.5)
-            self.schedule.sleep(each.host, self.parked[each.host])
+            self.schedule.host(each.host).back_off(self.parked[each.host])
         elif fate == "clear":
             self.schedule.clear(each.host)
         self.schedule.fetched(each.host, self.now)
@@ -147,18 +147,18 @@ class World:
             del self.waiting[each.id]
         if fate == "park":
             self.parked[each.host] = max(self.parked[each.host], self.now + 1.5)
-            self.schedule.park(each.host, self.parked[each.host])
+            self.schedule.host(each.host).wait(self.parked[each.host])
         self.schedule.settled(each.host, each.id)
         if fate in ("retry", "park"):
             self.schedule.refresh(each.host)
-        for host in self.schedule.resting(self.now):
+        for host in self.schedule.releasable(self.now):
             self.schedule.release(host)
 
     def wake(self) -> float:
         waiting = [
             max(self.due[c.id], self.parked[c.host]) for c in self.waiting.values() if c.id not in self.under_way
         ]
-        return min([self.schedule.wake(), *(t for t in waiting if t > self.now)])
+        return min([self.schedule.next_pick(), *(t for t in waiting if t > self.now)])
 
     def run(self, takes: Iterator[float], fates: Iterator[str]) -> None:
         """Until nothing waits; fails if nothing can happen any more before that."""
@@ -170,7 +170,7 @@ class World:
             wake = self.wake() if len(self.under_way) < self.workers else NEVER
             if self.ends and min(self.ends)[0] <= wake:
                 self.step(takes, fates)
-            elif not self.schedule.wanting(1):
+            elif not self.schedule.to_refill(1):
                 assert wake < NEVER, "URLs wait, and nothing will ever happen"
                 self.now = max(self.now, wake)
         raise AssertionError("does not come to an end")
@@ -180,7 +180,7 @@ class World:
 @given(
     shy=st.booleans(),
     rate=st.sampled_from([Rate(0), Rate(1), Rate(3), Rate(5), Rate(30), Rate(2, 0.5)]),
-    whole=st.builds(
+    total=st.builds(
         GlobalLimits, st.sampled_from([Rate(0), Rate(0), Rate(2), Rate(10)]), st.sampled_from([0, 0, 3000])
     ),
     circles=st.integers(0, 3),
@@ -196,7 +196,7 @@ def test_any_crawl(
     *,
     shy: bool,
     rate: Rate,
-    whole: GlobalLimits,
+    total: GlobalLimits,
     circles: int,
     places: int,
     first: int,
@@ -208,7 +208,7 @@ def test_any_crawl(
 ) -> None:
     """With what was learned, hosts that are asked together, and limits for all of them."""
     terms = Politeness(rate, concurrency, first)
-    world = World(Schedule(rate, concurrency, whole=whole), terms, workers, window, circles, places, shy)
+    world = World(Schedule(rate, concurrency, total=total), terms, workers, window, circles, places, shy)
     for number, (host, priority) in enumerate(urls, 1):
         world.waiting[number] = claim(number, host, priority)
     choose = random.choice  # type: ignore[attr-defined]
@@ -218,7 +218,7 @@ def test_any_crawl(
     assert set(world.handed) == set(range(1, len(urls) + 1))
     together = sorted(start for starts in world.starts.values() for start in starts)
     shared = [*world.starts.values(), *(world.at.values() if places else ())]
-    for limit, starts in ((whole.rate, together), *((rate, starts) for starts in shared)):
+    for limit, starts in ((total.rate, together), *((rate, starts) for starts in shared)):
         if limit.starts:
             pairs = zip(starts, starts[limit.starts :], strict=False)
             assert all(beyond - before > limit.interval for before, beyond in pairs)
@@ -229,7 +229,7 @@ def test_hosts_that_are_asked_together_take_turns(rate: Rate, concurrency: int) 
     """However much each of them has: in any stretch of the crawl all get the same."""
     schedule, order = Schedule(rate, concurrency), list[int]()
     for host in range(5):
-        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(rate, concurrency, circle="one"))
+        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(rate, concurrency, group="one"))
         schedule.begin_fill(host)
         schedule.fill(host, [claim(100 * host + n, host) for n in range(50)], NEVER, 50, 0.0)
     now, under_way = 0.0, list[int]()
@@ -240,30 +240,30 @@ def test_hosts_that_are_asked_together_take_turns(rate: Rate, concurrency: int) 
         elif under_way and schedule.admit(under_way[0], now) <= now:
             schedule.fetched(under_way.pop(0), now)
         else:
-            now = max(now + 0.01, min(schedule.wake(), now + 1))
+            now = max(now + 0.01, min(schedule.next_pick(), now + 1))
     assert all(8 <= order[start : start + 50].count(host) <= 12 for start in (0, 25, 50) for host in range(5))
 
 
 def test_a_host_that_sleeps_is_asked_one_thing_at_a_time() -> None:
     schedule = Schedule(Rate(0), 4)
     filled(schedule, 1, [claim(n, 1) for n in range(4)])
-    schedule.sleep(1, 10.0)
+    schedule.host(1).back_off(10.0)
     assert schedule.pick(9.9) is None
     assert list(picked(schedule, 10.0)) == [0]
     schedule.fetched(1, 10.0)
     assert list(picked(schedule, 10.0)) == []
-    assert list(picked(schedule, 10.0 + DOUBT)) == [1]
-    schedule.awaken(1)
+    assert list(picked(schedule, 10.0 + AFTER_PROBE)) == [1]
+    schedule.host(1).backing_off = False
     schedule.fetched(1, 12.0)
     assert list(picked(schedule, 12.0)) == [2, 3]
 
 
 def test_bandwidth_is_kept_on_the_average() -> None:
-    schedule, now, received = Schedule(Rate(0), 1, whole=GlobalLimits(bandwidth=1000)), 0.0, 0
+    schedule, now, received = Schedule(Rate(0), 1, total=GlobalLimits(bandwidth=1000)), 0.0, 0
     filled(schedule, 1, [claim(n, 1) for n in range(40)])
     while (found := schedule.pick(now)) is not None or received < 20_000:
         if found is None:
-            now = schedule.wake()
+            now = schedule.next_pick()
             continue
         schedule.admit(1, now)
         received += 700
@@ -275,16 +275,16 @@ def test_bandwidth_is_kept_on_the_average() -> None:
 def test_lessons_are_told_once_and_taken_up_again() -> None:
     schedule = Schedule(Rate(10), 2)
     filled(schedule, 1, [claim(1, 1)])
-    schedule.strained(1, 0.0, 1.0, "503")
-    lessons = schedule.lessons()
+    schedule.overloaded(1, 0.0, 1.0, "503")
+    lessons = schedule.take_unsaved()
     assert list(lessons) == [1]
     assert lessons[1].why == "503"
-    assert schedule.lessons() == {}
+    assert schedule.take_unsaved() == {}
     again = Schedule(Rate(10), 2)
-    again.lease(1, "http://h1", 0.0, lesson=lessons[1])
-    queue = again.queue(1)
+    again.lease(1, "http://h1", 0.0, state=lessons[1])
+    queue = again.find(1)
     assert queue is not None
-    assert queue.circle.pace.gap == pytest.approx(1 / lessons[1].rate)
+    assert queue.group.rate_limiter.gap == pytest.approx(1 / lessons[1].rate)
 
 
 def test_priority_then_age() -> None:
@@ -323,8 +323,8 @@ def test_handing_out_keeps_the_pace() -> None:
     filled(schedule, 1, [claim(n, 1) for n in range(5)])
     assert list(picked(schedule, 0.0)) == [0]
     assert list(picked(schedule, 0.5)) == []
-    assert schedule.wake() == pytest.approx(0.51)  # half a step early at most: the first was not due at any time
-    assert list(picked(schedule, schedule.wake())) == [1]
+    assert schedule.next_pick() == pytest.approx(0.51)  # half a step early at most: the first was not due at any time
+    assert list(picked(schedule, schedule.next_pick())) == [1]
     assert schedule.admit(1, 1.0) == 1.0
     assert schedule.admit(1, 1.0) > 1.5
 
@@ -357,30 +357,30 @@ def test_news_during_a_refill_are_not_lost() -> None:
     schedule.begin_fill(1)
     schedule.refresh(1)
     schedule.fill(1, [], NEVER, 0, 0.0)
-    assert schedule.wanting(9) == [1]
-    assert schedule.resting(0.0) == []
+    assert schedule.to_refill(9) == [1]
+    assert schedule.releasable(0.0) == []
 
 
 def test_a_parked_host_gets_nothing() -> None:
     schedule = Schedule(Rate(0), 2)
     filled(schedule, 1, [claim(1, 1), claim(2, 1)])
     assert schedule.pick(0.0)
-    schedule.park(1, 60.0)
-    schedule.park(1, 30.0)
+    schedule.host(1).wait(60.0)
+    schedule.host(1).wait(30.0)
     assert schedule.pick(59.9) is None
     assert schedule.admit(1, 1.0) == 60.0
-    assert schedule.wake() == 60.0
+    assert schedule.next_pick() == 60.0
     assert schedule.pick(60.0)
 
 
 def test_what_is_due_later_makes_its_host_wanted_then() -> None:
     schedule = Schedule(Rate(0), 1)
     filled(schedule, 1, [], later=5.0)
-    assert schedule.wake() == 5.0
+    assert schedule.next_pick() == 5.0
     assert schedule.pick(4.9) is None
-    assert schedule.wanting(9) == []
+    assert schedule.to_refill(9) == []
     assert schedule.pick(5.0) is None
-    assert schedule.wanting(9) == [1]
+    assert schedule.to_refill(9) == [1]
 
 
 def test_a_host_rests_only_when_its_pace_is_over() -> None:
@@ -392,8 +392,8 @@ def test_a_host_rests_only_when_its_pace_is_over() -> None:
     schedule.settled(1, 1)
     schedule.begin_fill(1)
     schedule.fill(1, [], NEVER, 0, 0.2)
-    assert schedule.resting(1.0) == []
-    assert schedule.resting(1.02) == [1]
+    assert schedule.releasable(1.0) == []
+    assert schedule.releasable(1.02) == [1]
     schedule.release(1)
     assert len(schedule) == 0
 
@@ -403,7 +403,7 @@ def test_crawl_delay_reaches_the_pace() -> None:
     filled(schedule, 1, [claim(1, 1), claim(2, 1)])
     assert schedule.pick(0.0)
     assert schedule.admit(1, 0.0) == 0.0
-    schedule.slow_down(1, 10.0)
+    schedule.host(1).group.rate_limiter.slow_down(10.0)
     assert schedule.pick(9.9) is None
     assert schedule.pick(10.0)
 
@@ -435,7 +435,7 @@ def test_what_is_cleared_is_not_handed_out_until_it_is_filled_in_again() -> None
     schedule.clear(1)
     schedule.settled(1, 0)
     assert schedule.pick(0.0) is None
-    assert schedule.wanting(9) == [1]
+    assert schedule.to_refill(9) == [1]
     filled(schedule, 1, claims[1:])
     assert list(picked(schedule, 0.0)) == [1, 2, 3]
 
@@ -448,12 +448,12 @@ def test_knocking_in_vain_counts_for_the_rate() -> None:
         now = step / 200
         while (found := schedule.pick(now)) is not None:
             tries.append(now)
-            schedule.tried(1, now)
+            schedule.count_attempt(1, now)
             schedule.fetched(1, now)
             schedule.returned(1, found.id)
     assert 15 <= len(tries) <= 20
     assert all(later - sooner > 0.045 for sooner, later in pairwise(tries[1:]))
-    queue = schedule.queue(1)
+    queue = schedule.find(1)
     assert queue is not None
     assert queue.done == 0
 
@@ -470,7 +470,7 @@ def test_a_host_that_is_done_is_not_what_a_crawl_waits_for() -> None:
             schedule.fill(1, [], NEVER, 1, 0.0)  # as the frontier had it before the settlement
         schedule.fetched(picked.host, 0.0)
         schedule.settled(picked.host, picked.id)
-    shown = account.snapshot(0.0, "waiting", 0, schedule.queues())
+    shown = account.snapshot(0.0, "waiting", 0, schedule.hosts())
     assert shown.waiting_for == "rate of http://h2, 1.0 s"
     assert [line.key for line in shown.hosts] == ["http://h2"]
 
@@ -478,7 +478,7 @@ def test_a_host_that_is_done_is_not_what_a_crawl_waits_for() -> None:
 def strangers(schedule: Schedule, count: int, address: str = "") -> None:
     """Lease *count* hosts that share by address, with a URL each; all are at *address* if it is given."""
     for host in range(count):
-        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(Rate(4), 2, nearby="ip"))
+        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(Rate(4), 2, by_address="ip"))
         if address:
             assert schedule.locate(host, address)
         schedule.begin_fill(host)
@@ -532,7 +532,7 @@ def test_many_hosts_that_share_a_rate_cost_what_a_few_cost(together: str) -> Non
         for host in range(count):
             named = together in ("domain", "both", "domain at addresses") or (together == "half and half" and host % 2)
             terms = Politeness(
-                Rate(5), 2, circle="domain" if named else "", nearby="" if together == "domain" else "ip"
+                Rate(5), 2, group="domain" if named else "", by_address="" if together == "domain" else "ip"
             )
             schedule.lease(host, f"http://h{host}", 0.0, terms=terms)
             schedule.locate(host, f"192.0.2.{host % 4 if together == 'domain at addresses' else 7}")
@@ -569,28 +569,59 @@ def test_addresses_of_one_network_are_one_place_in_ipv6() -> None:
     for host, address in enumerate(("2001:db8::1", "2001:db8::2:1", "2001:db8:0:1::1")):
         assert schedule.locate(host, address)
         assert not schedule.locate(host, address)
-        queue = schedule.queue(host)
+        queue = schedule.find(host)
         assert queue is not None
-        places.append(queue.place)
+        places.append(queue.address_group)
     assert places[0] is places[1] is not places[2]
-    assert place_of("::ffff:192.0.2.1") == place_of("192.0.2.1") == "192.0.2.1"
-    assert place_of("fe80::1%eth0") == place_of("fe80::2")
-    assert place_of("") == ""
+    assert network_of("::ffff:192.0.2.1") == network_of("192.0.2.1") == "192.0.2.1"
+    assert network_of("fe80::1%eth0") == network_of("fe80::2")
+    assert network_of("") == ""
 
 
 def test_a_host_that_becomes_a_seed_keeps_its_pace() -> None:
     """Neither the requests under way nor the latest starts are forgotten."""
     schedule = Schedule(Rate(2), 2)
-    schedule.lease(1, "http://h1", 0.0, terms=Politeness(Rate(2), 2, circle="domain", nearby="ip"))
-    schedule.lease(2, "http://h2", 0.0, terms=Politeness(Rate(2), 2, circle="domain", nearby="ip"))
+    schedule.lease(1, "http://h1", 0.0, terms=Politeness(Rate(2), 2, group="domain", by_address="ip"))
+    schedule.lease(2, "http://h2", 0.0, terms=Politeness(Rate(2), 2, group="domain", by_address="ip"))
     for host in (1, 2):
         schedule.begin_fill(host)
         schedule.fill(host, [claim(10 * host + n, host) for n in range(5)], NEVER, 5, 0.0)
     first = schedule.pick(0.0)
     assert first is not None
     assert schedule.admit(1, 0.0, "192.0.2.7") == 0.0
-    schedule.reclass(1, Politeness(Rate(2), 2))
+    schedule.regroup(1, Politeness(Rate(2), 2))
     assert list(picked(schedule, 0.1)) == []
     assert schedule.admit(1, 0.1) > 0.2  # half a distance early at most
     schedule.fetched(1, 0.3)
     assert {found.host for found in [schedule.pick(1.1), schedule.pick(1.1)] if found} == {1, 2}
+
+
+def test_a_host_that_is_leased_again_is_remembered() -> None:
+    """Its failures, its refusals, and what its throttle has learned and nothing has saved yet."""
+    schedule = Schedule(Rate(10), 2)
+    filled(schedule, 1, [])
+    schedule.overloaded(1, 0.0, 1.0, "503")
+    before = schedule.host(1)
+    before.memory.paused, before.memory.failures.in_a_row = True, 3
+    state = before.group.throttle.state
+    schedule.release(1)
+    assert schedule.find(1) is None
+    schedule.lease(1, "http://h1", 0.0)
+    again = schedule.host(1)
+    assert again is not before
+    assert (again.memory.paused, again.memory.failures.in_a_row) == (True, 3)
+    assert again.group.throttle.state == state
+    assert schedule.take_unsaved() == {1: state}
+
+
+def test_the_memory_of_released_hosts_is_bounded() -> None:
+    """The oldest go first, but never one that is paused."""
+    schedule = Schedule(Rate(0), 1)
+    for host in range(REMEMBERED + 10):
+        schedule.lease(host, f"http://h{host}", 0.0)
+        schedule.host(host).memory.paused = host == 0
+        schedule.begin_fill(host)
+        schedule.release(host)
+    assert len(schedule._remembered) == REMEMBERED
+    schedule.lease(0, "http://h0", 0.0)
+    assert schedule.host(0).memory.paused

@@ -1,3 +1,4 @@
+from collections import defaultdict
 from itertools import pairwise
 
 from hypothesis import given
@@ -8,18 +9,41 @@ from archiver.policy.host_backoff import (
     ENOUGH,
     FIRST_PAUSE,
     LONGEST_PAUSE,
-    REMEMBERED,
-    BackoffTracker,
+    BackoffPolicy,
     BackoffVerdict,
     HostBackoff,
+    HostFailures,
 )
 
 T = 1000.0
 
 
-def felled(patience: float) -> BackoffTracker:
+class Tracker:
+    """The policy for hosts that are numbers."""
+
+    def __init__(self, patience: float, *, stranger: float = 0.0) -> None:
+        self._policy = BackoffPolicy(patience, stranger=stranger)
+        self._hosts = defaultdict[int, HostFailures](HostFailures)
+
+    def recall(self, host: int, saved: HostBackoff) -> None:
+        self._policy.recall(self._hosts[host], saved)
+
+    def answered(self, host: int) -> bool:
+        return self._policy.answered(self._hosts[host])
+
+    def failed(self, host: int, now: float, *, known: bool = True) -> BackoffVerdict:
+        return self._policy.failed(self._hosts[host], now, known=known)
+
+    def state(self, host: int) -> HostBackoff:
+        return self._hosts[host].backoff
+
+    def asleep(self, host: int) -> bool:
+        return self._hosts[host].backing_off
+
+
+def felled(patience: float) -> Tracker:
     """Host 1 has failed often enough to sleep."""
-    sleepers = BackoffTracker(patience)
+    sleepers = Tracker(patience)
     assert [sleepers.failed(1, T) for _ in range(ENOUGH)] == [BackoffVerdict.AWAKE] * (ENOUGH - 1) + [
         BackoffVerdict.ASLEEP
     ]
@@ -34,7 +58,7 @@ def test_it_sleeps_after_enough_failures_in_a_row() -> None:
 
 
 def test_an_answer_begins_the_count_again() -> None:
-    sleepers = BackoffTracker(3600)
+    sleepers = Tracker(3600)
     for _ in range(20):
         for _ in range(ENOUGH - 1):
             assert sleepers.failed(1, T) is BackoffVerdict.AWAKE
@@ -74,7 +98,7 @@ def test_without_a_limit_it_is_never_given_up() -> None:
 
 def test_one_that_never_answered_is_given_up_much_sooner() -> None:
     """After the same few requests, and a last look when its time is over."""
-    sleepers = BackoffTracker(3600, stranger=14)
+    sleepers = Tracker(3600, stranger=14)
     verdicts = [sleepers.failed(1, T, known=False) for _ in range(ENOUGH)]
     assert verdicts == [BackoffVerdict.AWAKE] * (ENOUGH - 1) + [BackoffVerdict.ASLEEP]
     probes = [sleepers.state(1).until]
@@ -85,25 +109,17 @@ def test_one_that_never_answered_is_given_up_much_sooner() -> None:
 
 @given(st.floats(0.1, 1e4), st.floats(0.0, 1e4))
 def test_one_that_never_answered_is_waited_for_no_longer_than_others(patience: float, stranger: float) -> None:
-    sleepers, now = BackoffTracker(patience, stranger=stranger), T
+    sleepers, now = Tracker(patience, stranger=stranger), T
     while sleepers.failed(1, now, known=False) is not BackoffVerdict.GONE:
         now = max(now, sleepers.state(1).until)
     assert now <= T + min(patience, stranger) + 1e-6
 
 
 def test_what_the_run_before_has_left() -> None:
-    sleepers = BackoffTracker(100)
+    sleepers = Tracker(100)
     sleepers.recall(1, HostBackoff(T - 90, 40.0, T + 5))
     sleepers.recall(2, AWAKE)
     assert sleepers.asleep(1)
     assert not sleepers.asleep(2)
     assert sleepers.failed(1, T + 5) is BackoffVerdict.ASLEEP
     assert sleepers.failed(1, T + 10) is BackoffVerdict.GONE
-
-
-def test_memory_is_bounded_and_sleepers_are_not_forgotten() -> None:
-    sleepers = felled(3600)
-    for host in range(2, REMEMBERED + 50):
-        sleepers.failed(host, T)
-    assert len(sleepers._hosts) == REMEMBERED
-    assert sleepers.asleep(1)

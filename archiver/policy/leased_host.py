@@ -1,0 +1,242 @@
+"""A leased host with everything this process keeps about it, and the groups of hosts that share limits. Pure.
+
+A host belongs to one politeness group, for example all hosts of one registered domain. Hosts that share by address
+also belong to the group of their address. We know the address only after the DNS lookup, so that group comes later.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from archiver.errors import FetchError
+from archiver.model import Claim
+from archiver.policy.block_pages import RefusalRecord
+from archiver.policy.host_backoff import HostFailures
+from archiver.policy.limits import Politeness, RateLimiter
+from archiver.policy.robots import Rules
+from archiver.policy.throttle import UNTAUGHT, Throttle, ThrottleState
+
+SITE_BITS = 64  # of an IPv6 address: one machine commonly has all addresses of such a network
+NEVER = float("inf")
+
+
+@dataclass(slots=True, eq=False)
+class PolitenessGroup:
+    """Hosts that share a rate limit, a concurrency limit and a throttle."""
+
+    key: str
+    rate_limiter: RateLimiter
+    throttle: Throttle
+    members: int = 0  # leased hosts
+    active: int = 0
+    started: int = 0  # active requests that have begun
+    reserved_until: float = -NEVER  # when one more request may start, once all that were handed out have
+    waiting: list[tuple[int, int]] = field(default_factory=list)  # heap of (last_served, host); may be outdated
+    noted: tuple[float, int, int] | None = None  # when to look at the first of them, its last_served, its id
+
+    @property
+    def full(self) -> bool:
+        """True if the concurrency limit is reached."""
+        return self.active >= self.throttle.width
+
+    def opens(self, now: float) -> float:
+        """Return when one more request may be handed out, not before *now*; infinity if the group is full."""
+        return NEVER if self.full else max(self.rate_limiter.next(now), self.reserved_until)
+
+    def first(self, hosts: Mapping[int, "LeasedHost"]) -> tuple[int, int] | None:
+        """Return last_served and id of the host that has waited longest; drop entries that are outdated."""
+        while self.waiting:
+            last_served, host_id = self.waiting[0]
+            host = hosts.get(host_id)
+            if host is not None and host.waits_for is self and host.last_served == last_served:
+                return last_served, host_id
+            heapq.heappop(self.waiting)
+        return None
+
+    def reserve(self, now: float) -> None:
+        """Count one more request that was handed out and will start soon."""
+        self.active += 1
+        gap = self.rate_limiter.gap
+        self.reserved_until = max(self.reserved_until, now - gap / 2) + gap
+
+    def finish(self) -> None:
+        """A request has ended, or never began."""
+        self.active -= 1
+        if not self.active:  # nothing is about to start: the rate limiter alone knows everything
+            self.started, self.reserved_until = 0, -NEVER
+        elif self.started:
+            self.started = min(self.started - 1, self.active)
+        else:
+            self.reserved_until -= self.rate_limiter.gap
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsAnswer:
+    """The robots.txt of a host, as it was answered."""
+
+    rules: Rules
+    asked: float  # when; infinity while it is being fetched again
+    error: FetchError | None = None  # why the host may not be asked for anything
+
+
+@dataclass(slots=True)
+class RefusalCase:
+    """A host that has refused us at least once."""
+
+    record: RefusalRecord = field(default_factory=RefusalRecord)
+    since: float = 0.0  # seconds since the epoch: the first refusal in a row
+    statuses: Counter[int] = field(default_factory=Counter)  # of the refusals in a row
+    sign: str = ""
+    throttle_before: ThrottleState | None = None  # before we slowed it down for its refusals
+    asked: tuple[int, int] | None = None  # the page that we fetch again, and the status it had before
+
+
+@dataclass(slots=True)
+class HostMemory:
+    """The part of a leased host that outlives the lease."""
+
+    failures: HostFailures = field(default_factory=HostFailures)
+    throttle: ThrottleState | None = None  # learned, and not saved in the frontier yet
+    refusals: RefusalCase | None = None
+    new_refusals: int = 0  # since its answers were last committed
+    good_page: tuple[int, int] | None = None  # the first page it gave in this run, and its status
+    paused: bool = False  # it refuses us: no more requests in this run
+    visit_cost: float | None = None  # seconds of a writer that the next visit is expected to need
+    served_until: float = 0.0  # when its latest turn with the slow writer ended, on the clock of turns
+
+
+@dataclass(slots=True, eq=False)
+class LeasedHost:
+    """One host that this process has leased: its queue, limits, robots rules, quota and failures."""
+
+    id: int
+    key: str  # scheme and authority
+    terms: Politeness
+    group: PolitenessGroup
+    not_before: float  # no request starts before
+    last_served: int  # among hosts that are due at the same time the one served longest ago goes first
+    memory: HostMemory
+    address_group: PolitenessGroup | None = None  # the hosts at its address, if it shares limits with them
+    robots: RobotsAnswer | None = None  # None: not answered yet
+    # the queue
+    window: list[tuple[int, int, Claim]] = field(default_factory=list)  # heap by priority, then age
+    outstanding: set[int] = field(default_factory=set)  # URLs handed out and not settled
+    touched: set[int] = field(default_factory=set)  # outstanding at any time since the current refill began
+    active: int = 0
+    done: int = 0
+    waiting: int = 0  # URLs in the frontier, as of the latest refill
+    later: float = NEVER  # when more URLs in the frontier become due
+    needs_refill: bool = False  # the frontier has something that the window lacks
+    # its place in the schedule
+    waits_for: PolitenessGroup | None = None  # the group that must open first, if nothing else is missing
+    look: tuple[float, int] | None = None  # the entry of the schedule's heap that counts, unless it waits for a group
+    newcomer: bool = False  # it waits until there is room for hosts that are not proven
+    proven: bool = False  # its latest answer came quickly
+    backing_off: bool = False  # it is down: one request at a time
+    rested: float = -NEVER  # until then it waits because our own work is behind, not because it wants to
+    # its quota
+    quota_reached: bool = False  # what waits stays in the frontier for this run
+    over_quota: bool = False  # it has sent enough bytes since the latest refill began
+    short_window: bool = False  # the window holds fewer URLs because those under way count for the quota
+    received: int = 0  # bytes, including what is not committed yet
+
+    @property
+    def groups(self) -> tuple[PolitenessGroup, ...]:
+        """All groups it belongs to."""
+        return (self.group,) if self.address_group is None else (self.group, self.address_group)
+
+    @property
+    def idle(self) -> bool:
+        """True if there is nothing to do, so that the lease may end."""
+        return not (self.window or self.active or self.outstanding or self.needs_refill or self.backing_off)
+
+    def wait(self, until: float) -> None:
+        """Start no request before *until*."""
+        self.not_before = max(self.not_before, until)
+
+    def rest(self, until: float) -> None:
+        """Do the same as `wait`, because the answers of this host give us too much work."""
+        self.rested = until
+        self.wait(until)
+
+    def back_off(self, until: float) -> None:
+        """Send one request at a time, because the host is down, and none before *until*."""
+        self.wait(until)
+        self.backing_off = True
+
+    def teach(self, update: Callable[[Throttle], None]) -> bool:
+        """Apply *update* to the throttles of all its groups; return True if its own one has changed."""
+        before = self.group.throttle.state
+        for group in self.groups:
+            update(group.throttle)
+            group.rate_limiter.limit_to(group.throttle.rate)
+        return self.group.throttle.state != before
+
+    def next(self, now: float) -> float:
+        """Return when a request may start by the rate limits of its groups, not before *now*."""
+        return max(group.rate_limiter.next(now) for group in self.groups)
+
+    @property
+    def own_due(self) -> float:
+        """When its next URL may be handed out if its groups permit; infinity if it must be refilled or answer first."""
+        if self.backing_off and self.active:
+            return NEVER
+        if not self.window:
+            return NEVER if self.needs_refill else self.later
+        return self.not_before
+
+    def last_to_open(self, now: float) -> tuple[float, PolitenessGroup]:
+        """Return the group that opens last, and when."""
+        opens = self.group.opens(now)
+        if self.address_group is None or (near := self.address_group.opens(now)) < opens:
+            return opens, self.group
+        return near, self.address_group
+
+    def due(self, now: float) -> float:
+        """Return when its next URL may be handed out; infinity if there is none or no request may be added."""
+        return max(self.own_due, self.last_to_open(now)[0])
+
+
+class PolitenessGroups:
+    """All groups by key. A group without members stays until its rate limiter has nothing to remember."""
+
+    def __init__(self, not_before: float) -> None:
+        self._not_before = not_before
+        self._groups: dict[str, PolitenessGroup] = {}
+
+    def join(self, key: str, state: ThrottleState, terms: Politeness) -> PolitenessGroup:
+        """Return the group *key*, created with *terms* if it is new; it starts from *state* if it knows nothing."""
+        group = self._groups.get(key)
+        if group is None:
+            rate_limiter = RateLimiter(terms.rate, not_before=self._not_before)
+            throttle = Throttle(terms.rate, terms.concurrency, state, first=terms.first)
+            group = self._groups[key] = PolitenessGroup(key, rate_limiter, throttle)
+        elif group.throttle.state == UNTAUGHT != state:
+            group.throttle = Throttle(terms.rate, terms.concurrency, state, first=terms.first)
+        group.rate_limiter.limit_to(group.throttle.rate)
+        return group
+
+    def get(self, key: str) -> PolitenessGroup | None:
+        """Return the group *key*, if there is one."""
+        return self._groups.get(key)
+
+    def forget(self, most: int, now: float) -> None:
+        """If there are more than *most*, drop groups without members whose latest starts no longer count."""
+        if len(self._groups) > most:
+            for key, each in [*self._groups.items()]:
+                if not each.members and each.rate_limiter.forgettable(now):
+                    del self._groups[key]
+
+
+def network_of(address: str) -> str:
+    """Return *address*, or its network if it is IPv6; "" if it is no IP address."""
+    try:
+        read = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(read, IPv6Address):
+        inner = read.ipv4_mapped
+        return str(inner) if inner is not None else str(ip_network((read, SITE_BITS), strict=False))
+    return str(read)
