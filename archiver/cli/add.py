@@ -27,8 +27,8 @@ from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.crawl.build import put_settings
 from archiver.crawl.dispatcher import GRACE
+from archiver.crawl.open_collection import open_frontier
 from archiver.errors import ConfigError
-from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 
 
@@ -55,8 +55,7 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
     Writes crawl.toml first: a crash before the database is written cannot lose a seed.
     """
     layout = Layout(directory)
-    frontier = await SqliteFrontier.open(layout.database)
-    try:
+    async with open_frontier(layout.database) as frontier:
         async with frontier.alone():
             settings = with_values(Settings(), read_settings(layout.settings))
             new = _with_seeds(settings, given)
@@ -66,8 +65,6 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
         known = set(settings.seeds)
         changed = sum(one.url in known and one not in settings.scope.seed_setting for one in given.own)
         return await frontier.add_seeds(given.urls, now + GRACE if running else now), changed
-    finally:
-        await frontier.close()
 
 
 def _with_seeds(settings: Settings, given: SeedList) -> Settings:

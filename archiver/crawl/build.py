@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from archiver.collection.disk_space import DiskSpace
 from archiver.collection.earlier_crawls import EarlierCrawls, given_by_hand, remembered, rounds
 from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
-from archiver.collection.lock import Lock
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, FetchSettings, PolitenessSettings, Settings
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, stand_back
@@ -31,6 +30,7 @@ from archiver.crawl.dedup import DedupWriter, ExternalArchives
 from archiver.crawl.dispatcher import Dispatcher, GroupsOfHosts, HostPolicies, OutsideChanges, Renew
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.host_health import FailureLimits, HostHealth
+from archiver.crawl.open_collection import hold_lock, open_frontier
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
 from archiver.crawl.robots_cache import RobotsCache
@@ -85,12 +85,10 @@ async def open_crawl(
     clock = Clock()
     layout = _made(directory, settings)
     async with AsyncExitStack() as stack:
-        lock = Lock(layout.lock)
-        stack.callback(lock.release)
+        stack.enter_context(hold_lock(layout))
         if not resume:
             put_settings(layout, text, read)
-        frontier = await SqliteFrontier.open(layout.database)
-        stack.push_async_callback(frontier.close)
+        frontier = await stack.enter_async_context(open_frontier(layout.database))
         known = await _agreed(layout, frontier, text, read) if resume else []
         terms = await learned_terms(settings, frontier)
         index = Index(layout.indexes)
@@ -244,23 +242,18 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
     from archiver.crawl.recovery.rebuild import Rebuild  # noqa: PLC0415 - as above
 
     layout = safe_paths.make_folders(directory)
-    with ExitStack() as stack:
-        lock = Lock(layout.lock)
-        stack.callback(lock.release)
+    with hold_lock(layout):
         layout.forget_drafts()
         if text:
             put_settings(layout, text)
         draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
-        frontier = await SqliteFrontier.open(draft)
-        try:
+        async with open_frontier(draft) as frontier:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuild(layout, frontier, terms_of(settings), tell).run()
             if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload(held_before(layout))):
                 log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
             await asyncio.to_thread(reindex.rebuild, directory)
             await frontier.mark_indexed()
-        finally:
-            await frontier.close()
         replace_database(layout, draft)
         with contextlib.suppress(OSError):  # as at the end of a crawl
             layout.spool.rmdir()

@@ -15,22 +15,21 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
-from archiver.collection.lock import Lock
 from archiver.collection.writer import WarcIdentity
 from archiver.config.secrets import has_secrets, may_tell, without_secrets
 from archiver.config.settings import Settings
 from archiver.config.toml import render
+from archiver.crawl.open_collection import open_collection
 from archiver.crawl.rules import identity_of, next_serial
 from archiver.errors import ArchiveError
 from archiver.frontier.port import FileRow, Frontier
-from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import digest_of, digest_of_pieces
 from archiver.model import FileState, Resource
 from archiver.storage import DRAFT, open_file, storage
@@ -139,11 +138,7 @@ async def stored(directory: Path, settings: Settings) -> str:
     Raises `ConfigError` where another process works there.
     """
     layout = Layout(directory)
-    async with AsyncExitStack() as stack:
-        lock = Lock(layout.lock)
-        stack.callback(lock.release)
-        frontier = await SqliteFrontier.open(layout.database)
-        stack.push_async_callback(frontier.close)
+    async with open_collection(layout) as frontier:
         text = _in_force(layout.settings, settings)
         log = await _log(layout, frontier)
         known = await frontier.latest_resource(PLACE + SETTINGS)

@@ -13,7 +13,6 @@ off, so that nothing of it is lost to the next one.
 
 import asyncio
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,12 +22,11 @@ from archiver.collection import safe_paths
 from archiver.collection.earlier_crawls import STAMP, rounds
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
-from archiver.collection.lock import Lock
 from archiver.config.settings import Settings
 from archiver.crawl.build import catch_up, put_settings, restore_index
+from archiver.crawl.open_collection import hold_lock, open_frontier
 from archiver.crawl.rules import learned_terms
 from archiver.errors import ArchiveError
-from archiver.frontier.sqlite import SqliteFrontier
 from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
 
 NEXT = "next.toml"  # in the folder of the newest earlier crawl: what crawl.toml is to hold from the turn on
@@ -127,15 +125,12 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
     """
     clock = Clock()
     layout = safe_paths.make_folders(directory)
-    with ExitStack() as stack:
-        lock = Lock(layout.lock)
-        stack.callback(lock.release)
+    with hold_lock(layout):
         put_settings(layout, "", read)
         if not layout.database.exists():
             put_settings(layout, text)
             return None
-        frontier = await SqliteFrontier.open(layout.database)
-        try:
+        async with open_frontier(layout.database) as frontier:
             terms = await learned_terms(settings, frontier)
             index = Index(layout.indexes)
             await catch_up(layout, frontier, terms, clock.now())
@@ -144,8 +139,6 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
                 await asyncio.to_thread(index.finish)
                 await frontier.mark_indexed()
             counts, began = await frontier.counts(), await frontier.began()
-        finally:
-            await frontier.close()
         left = UnfinishedWork(stamp_for(layout, began), counts.waiting)
         turn(layout, left.stamp, text)
         return left
@@ -155,8 +148,5 @@ def finish_turn(directory: Path) -> None:
     """Finish what a turn to the next crawl that was cut off has left; nothing as a rule."""
     layout = Layout(directory)
     if pending(layout):
-        lock = Lock(layout.lock)
-        try:
+        with hold_lock(layout):
             finish(layout)
-        finally:
-            lock.release()
