@@ -78,7 +78,7 @@ def make(path: Path, urls: int) -> None:
         for _, _, sql in parts:
             db.execute(sql)
         db.execute(
-            "UPDATE hosts SET waiting = total - past, archived = past, spent = past FROM (SELECT host, "
+            "UPDATE hosts SET waiting = total - past, archived = past, visited = past FROM (SELECT host, "
             "count(*) AS total, sum(state = 'archived') AS past FROM urls GROUP BY host) WHERE host = hosts.id"
         )
         db.execute("COMMIT")
@@ -189,8 +189,8 @@ async def resume(directory: Path) -> str:
     async with await asyncio.start_server(hear, "127.0.0.1", 0) as server:
         key = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         with closing(sqlite3.connect(directory / "crawl.db")) as db, db:
-            db.executescript("DELETE FROM captures; DELETE FROM warcs")  # of an earlier run, without files
-            db.execute("INSERT INTO hosts (key, parked) VALUES (?, -1)", (key,))  # goes first
+            db.executescript("DELETE FROM captures; DELETE FROM warcs")  # of an earlier run of this: there are no files
+            db.execute("INSERT INTO hosts (key, not_before) VALUES (?, -1)", (key,))  # goes first
         (directory / "crawl.toml").write_text(f'seeds = ["{key}/"]\nrate = "0"\n', "utf-8")
         command = (sys.executable, "-m", "archiver", "resume", str(directory), "-qq")
         begun = monotonic()

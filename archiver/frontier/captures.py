@@ -89,15 +89,15 @@ def is_known(db: sqlite3.Connection, address: str) -> bool:
 
 
 KEEP = """
-INSERT OR IGNORE INTO records (uri, timestamp, mime, digest, warc, offset, length)
+INSERT OR IGNORE INTO resources (uri, timestamp, mime, digest, warc, offset, length)
 SELECT ?, ?, ?, ?, id, ?, ? FROM warcs WHERE name = ?
 """
 _SELECT = """
-SELECT uri, timestamp, mime, records.digest, warcs.name, offset, length
-FROM records JOIN warcs ON warcs.id = records.warc
+SELECT uri, timestamp, mime, resources.digest, warcs.name, offset, length
+FROM resources JOIN warcs ON warcs.id = resources.warc
 """
 RECORDS_IN_FILE = f"{_SELECT} WHERE warcs.name = ? AND offset > ? ORDER BY offset LIMIT ?"
-LATEST = f"{_SELECT} WHERE substr(uri, 1, length(?)) = ? ORDER BY records.id DESC LIMIT 1"
+LATEST = f"{_SELECT} WHERE substr(uri, 1, length(?)) = ? ORDER BY resources.id DESC LIMIT 1"
 
 
 def keep(db: Connection, resources: Sequence[Resource]) -> None:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from archiver.errors import ArchiveError
 from archiver.frontier import database
-from archiver.frontier.database import CHECKED, REVISITS_SINCE, connected, version_of
+from archiver.frontier.database import CHECKED_SIZE, connect_readonly
 from archiver.storage import bare, sync_data
 from archiver.warc import zipnum
 from archiver.warc.cdx import parse_line
@@ -57,7 +57,7 @@ class PayloadLocation(NamedTuple):
 class Payloads:
     """The payloads of one crawl. To be used by one thread at a time.
 
-    *at_rest*: nobody writes to its database. One that is damaged, or of an older version, says nothing then.
+    *at_rest*: nobody writes to its database. If it is empty or damaged, nothing is found in it.
     """
 
     def __init__(self, path: Path, *, at_rest: bool = False) -> None:
@@ -72,9 +72,8 @@ class Payloads:
             return []
         try:
             if self._db is None:
-                self._db = connected(self._path, at_rest=self._at_rest)
-                database.check_schema(self._db, self._path)
-                self._silent = version_of(self._db) < REVISITS_SINCE
+                self._db = connect_readonly(self._path, at_rest=self._at_rest)
+                self._silent = not database.check_schema(self._db, self._path)
                 return self.find(digests)
             (found,) = self._db.execute(_FIND, (json.dumps(list(digests)),)).fetchone()
         except sqlite3.Error as error:
@@ -82,7 +81,7 @@ class Payloads:
                 self._silent = True  # its payloads are stored once more, which no crawl need end for
                 log.warning("%s cannot be read, its payloads are not looked for: %s", self._path, error)
                 return []
-            raise ArchiveError(f"{self._path}: {database.words(error, self._path)}") from error
+            raise ArchiveError(f"{self._path}: {database.describe_error(error, self._path)}") from error
         places = [PayloadLocation(*row) for row in json.loads(found)]
         for place in places:
             bare(place.warc, self._path)
@@ -179,7 +178,7 @@ def gather(path: Path, draft: Path, indexes: Sequence[Path]) -> None:
             sync_data(file)
         draft.replace(path)
     except sqlite3.Error as error:
-        raise ArchiveError(f"{draft}: {database.words(error, draft)}") from error
+        raise ArchiveError(f"{draft}: {database.describe_error(error, draft)}") from error
     except OSError as error:
         raise ArchiveError(f"{error.filename or path}: {error.strerror or error}") from error
 
@@ -191,9 +190,9 @@ def _state(index: Path) -> tuple[int, int]:
 
 def _opened(path: Path) -> sqlite3.Connection:
     """Open the database at *path*, which must be one of ours; sqlite3.Error if it is not. Its journals are ignored."""
-    db = connected(path, at_rest=True)
+    db = connect_readonly(path, at_rest=True)
     try:
-        database.check_like(db, path, database.schema_of(_TABLES, _INDEX))
+        database.check_exact_schema(db, path, database.schema_of(_TABLES, _INDEX))
     except BaseException:
         db.close()
         raise
@@ -204,7 +203,7 @@ def _told(path: Path, count: int) -> list[tuple[int, str, int, int]]:
     """Return the indexes from which the database was made, *count* and one more at most; none if it is not sound."""
     if path.exists():
         with suppress(sqlite3.Error), closing(_opened(path)) as db:
-            if path.stat().st_size > CHECKED or db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
+            if path.stat().st_size > CHECKED_SIZE or db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
                 return db.execute("SELECT id, path, size, modified FROM indexes ORDER BY id").fetchmany(count + 1)
     return []
 

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import database
+from archiver.errors import ArchiveError
 from archiver.frontier.captures import TAKEN, CaptureRow
-from archiver.frontier.database import REVISITS_SINCE, VERSION, connected, version_of
+from archiver.frontier.database import check_schema, connect_readonly
 from archiver.frontier.port import InheritedThrottle
 from archiver.model import State
 from archiver.storage import bare
@@ -30,7 +29,8 @@ ORDER BY urls.id LIMIT ?
 """
 WORD = "SELECT state, status FROM urls WHERE url = ?"
 MANNERS = """
-SELECT key, parked, rate, rate_limit, width, slowed FROM hosts WHERE parked > ? OR rate > 0 OR width > 0
+SELECT key, not_before, rate, rate_limit, concurrency, slow_reason FROM hosts
+WHERE not_before > ? OR rate > 0 OR concurrency > 0
 """
 
 
@@ -59,7 +59,7 @@ class EarlierDatabase:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._told():
-            self._db = connected(path, at_rest=True)
+            self._db = connect_readonly(path, at_rest=True)
         try:
             self._check()
         except BaseException:
@@ -68,14 +68,8 @@ class EarlierDatabase:
 
     def _check(self) -> None:
         with self._told():
-            version = version_of(self._db)
-            database.check_schema(self._db, self._path)
-        if version > VERSION:
-            raise ConfigError(
-                f"{self._path} has schema version {version}, this archiver knows up to {VERSION}; use a newer archiver"
-            )
-        if version < REVISITS_SINCE:  # whoever sets a crawl aside brings it there
-            raise ArchiveError(f"{self._path} is no database of an earlier crawl: it has schema version {version}")
+            if not check_schema(self._db, self._path):
+                raise ArchiveError(f"{self._path} is not the database of an earlier crawl: it is empty")
 
     def close(self) -> None:
         """No more questions."""

@@ -231,7 +231,7 @@ INSERT OR IGNORE INTO urls (url, host, hop, path, depth, off_scope_hops, priorit
 VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?), (SELECT id FROM urls WHERE url = ?))
 """
 INHERIT = """
-INSERT OR IGNORE INTO hosts (key, parked, rate, rate_limit, width, slowed) VALUES (?, ?, ?, ?, ?, ?)
+INSERT OR IGNORE INTO hosts (key, not_before, rate, rate_limit, concurrency, slow_reason) VALUES (?, ?, ?, ?, ?, ?)
 """
 
 

@@ -1,7 +1,7 @@
 """The figures that reports and plots are made of: questions to crawl.db, each answered by one pass over a table.
 
 What several reports want of hosts or types is gathered once, in a temporary table of the connection; the file itself
-is only read. What may be long is read row by row. A database of any older schema is understood.
+is only read. What may be long is read row by row.
 """
 
 import sqlite3
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from archiver.frontier.database import COUNTED_SINCE, REVISITS_SINCE, version_of
 from archiver.frontier.totals import Totals
 
 MICRO = 1_000_000
@@ -76,7 +75,7 @@ class HostFigures(NamedTuple):
     robots: int  # of the excluded: by its robots.txt
     captures: int
     received: int
-    duration: float  # seconds of all its answers together
+    duration: float  # seconds, of all its answers together
     identical: int  # captures whose payload was stored already …
     identical_bytes: int  # … and what was received for them
     unmodified: int  # captures by which the server said that nothing has changed
@@ -110,10 +109,6 @@ class SeedFigures(NamedTuple):
     failure: str
     note: str
     moved: str  # where its redirect led, if that was taken; or ""
-
-
-def _revisit(db: sqlite3.Connection) -> str:
-    return "revisit" if version_of(db) >= REVISITS_SINCE else "''"
 
 
 def answered(db: sqlite3.Connection, span: TimeSlices) -> Iterator[CaptureGroup]:
@@ -185,14 +180,9 @@ def kinds(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
     )
 
 
-_KEPT = "SELECT id AS host, archived, failed, excluded FROM hosts"
-_COUNTED = """
-SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed, sum(state = 'excluded') AS excluded
-FROM urls GROUP BY host
-"""
 _HOSTS = """
 CREATE TEMP TABLE IF NOT EXISTS host_figures AS
-WITH lived AS ({lived}), rules AS (
+WITH rules AS (
     SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
            sum(state = 'excluded') AS excluded
     FROM urls WHERE priority < 0 GROUP BY host
@@ -200,29 +190,26 @@ WITH lived AS ({lived}), rules AS (
     SELECT host, count(*) AS robots FROM urls WHERE state = 'excluded' AND failure = 'robots' GROUP BY host
 ), answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration,
-           sum({revisit} = 'identical-payload-digest') AS identical,
-           sum(iif({revisit} = 'identical-payload-digest', received, 0)) AS identical_bytes,
-           sum({revisit} = 'server-not-modified') AS unmodified,
-           sum(iif({revisit} = 'server-not-modified', received, 0)) AS unmodified_bytes
+           sum(revisit = 'identical-payload-digest') AS identical,
+           sum(iif(revisit = 'identical-payload-digest', received, 0)) AS identical_bytes,
+           sum(revisit = 'server-not-modified') AS unmodified,
+           sum(iif(revisit = 'server-not-modified', received, 0)) AS unmodified_bytes
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 )
-SELECT key, waiting, coalesce(lived.archived, 0) - coalesce(rules.archived, 0) AS archived,
-       coalesce(lived.failed, 0) - coalesce(rules.failed, 0) AS failed,
-       coalesce(lived.excluded, 0) - coalesce(rules.excluded, 0) AS excluded,
+SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0) AS archived,
+       hosts.failed - coalesce(rules.failed, 0) AS failed, hosts.excluded - coalesce(rules.excluded, 0) AS excluded,
        coalesce(denied.robots, 0) AS robots, coalesce(captures, 0) AS captures,
        coalesce(answered.received, 0) AS received, coalesce(duration, 0.0) AS duration,
-       coalesce(identical, 0) AS identical,
-       coalesce(identical_bytes, 0) AS identical_bytes, coalesce(unmodified, 0) AS unmodified,
-       coalesce(unmodified_bytes, 0) AS unmodified_bytes
-FROM hosts LEFT JOIN lived ON lived.host = hosts.id LEFT JOIN denied ON denied.host = hosts.id
+       coalesce(identical, 0) AS identical, coalesce(identical_bytes, 0) AS identical_bytes,
+       coalesce(unmodified, 0) AS unmodified, coalesce(unmodified_bytes, 0) AS unmodified_bytes
+FROM hosts LEFT JOIN denied ON denied.host = hosts.id
 LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = hosts.id
 """
 
 
 def _gather_hosts(db: sqlite3.Connection) -> None:
     """Into the temporary table, if it is not there."""
-    lived = _KEPT if version_of(db) >= COUNTED_SINCE else _COUNTED
-    db.execute(_HOSTS.format(lived=lived, revisit=_revisit(db)))
+    db.execute(_HOSTS)
 
 
 def hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
@@ -275,8 +262,6 @@ def host_count(db: sqlite3.Connection) -> int:
 
 def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
     """(profile, captures, bytes received for them, bytes of payload that were not stored once more)."""
-    if version_of(db) < REVISITS_SINCE:
-        return []
     return list(
         db.execute(
             "SELECT revisit, count(*), sum(received), sum(payload_length) FROM captures WHERE revisit <> '' "

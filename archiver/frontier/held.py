@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from shlex import quote
 
-from archiver.frontier.database import HELD_SINCE, Connection, version_of
+from archiver.frontier.database import Connection
 
 MOST = 20_000  # URLs of one pattern
 AT_ONCE = 1000  # URLs in one transaction: a crawl may be running
@@ -22,11 +22,11 @@ FROM urls INDEXED BY urls_held WHERE state = 'held' GROUP BY note ORDER BY 2 DES
 _COUNT = "SELECT count(*) FROM urls INDEXED BY urls_held WHERE state = 'held' AND note = ?"
 _NEXT = "SELECT id FROM urls INDEXED BY urls_held WHERE state = 'held' AND note = ? ORDER BY url LIMIT ?"
 _RELEASE = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, failure = '', note = '', settled = NULL, again = again + 1
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, failure = '', note = '', settled = NULL, requeued = requeued + 1
 WHERE id IN (SELECT value FROM json_each(?)) AND state = 'held'
 """
 _ALLOW = """
-INSERT INTO tallies (pattern, visits, fruitful, streak, strict, released) VALUES (?, 0, 0, 0, 0, ?)
+INSERT INTO pattern_tallies (pattern, visits, fruitful, streak, released) VALUES (?, 0, 0, 0, ?)
 ON CONFLICT (pattern) DO UPDATE SET released = max(released, barren - listed) + excluded.released
 """  # of barren pages beyond those that lists answer for, so many may come
 
@@ -43,9 +43,7 @@ class HeldPattern:
 
 
 def held_patterns(db: sqlite3.Connection) -> list[HeldPattern]:
-    """Each held pattern, those with most URLs first; also from a database of an older version, which holds none."""
-    if version_of(db) < HELD_SINCE:
-        return []
+    """Each held pattern, those with most URLs first."""
     return [HeldPattern(*_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)]
 
 

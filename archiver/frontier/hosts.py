@@ -15,14 +15,14 @@ from archiver.policy.block_pages import REFUSING
 from archiver.policy.host_backoff import HostBackoff
 from archiver.policy.throttle import ThrottleState
 
-LEARN = "UPDATE hosts SET rate = ?, rate_limit = ?, width = ?, slowed = ? WHERE id = ?"
-DOZE = "UPDATE hosts SET failing = ?, pause = ?, parked = max(parked, ?) WHERE id = ?"
+LEARN = "UPDATE hosts SET rate = ?, rate_limit = ?, concurrency = ?, slow_reason = ? WHERE id = ?"
+DOZE = "UPDATE hosts SET failing_since = ?, probe_interval = ?, not_before = max(not_before, ?) WHERE id = ?"
 GIVE_UP = """
 UPDATE urls SET state = 'failed', failure = :failure, note = :note, due = 0, settled = :now WHERE id IN (
     SELECT id FROM urls WHERE host = :host AND state = 'waiting' AND priority >= 0 LIMIT :most
 )
 """
-FORGET = "UPDATE hosts SET failing = 0, pause = 0, parked = 0 WHERE id = ?"
+FORGET = "UPDATE hosts SET failing_since = 0, probe_interval = 0, not_before = 0 WHERE id = ?"
 AT_ONCE = 20_000  # URLs in one transaction: a fifth of a second, in which nothing else can be written
 
 
@@ -54,9 +54,9 @@ UPDATE urls SET due = max(due - (settled - :now), 1), settled = :now
 WHERE state = 'waiting' AND due > 0 AND settled > :now
 """
 CUT_URLS = "UPDATE urls SET due = :now + :longest WHERE state = 'waiting' AND due > 0 AND due > :now + :longest"
-MOVE_HOSTS = "UPDATE hosts SET parked = max(parked - :ahead, 0) WHERE parked > 0"
-MOVE_FAILING = "UPDATE hosts SET failing = max(failing - :ahead, 1) WHERE failing > 0"
-CUT_HOSTS = "UPDATE hosts SET parked = :now + :longest WHERE parked > :now + :longest"
+MOVE_HOSTS = "UPDATE hosts SET not_before = max(not_before - :ahead, 0) WHERE not_before > 0"
+MOVE_FAILING = "UPDATE hosts SET failing_since = max(failing_since - :ahead, 1) WHERE failing_since > 0"
+CUT_HOSTS = "UPDATE hosts SET not_before = :now + :longest WHERE not_before > :now + :longest"
 
 
 def set_back(db: Connection, now: float, longest: float) -> float:
@@ -75,14 +75,14 @@ def set_back(db: Connection, now: float, longest: float) -> float:
 
 
 RECENT = 5000  # captures among which the refused ones of a host are looked for
-PAUSE = "UPDATE hosts SET refuses = ?, paused = ? WHERE id = ?"
+PAUSE = "UPDATE hosts SET blocked_since = ?, paused = ? WHERE id = ?"
 MARK = f"""
 UPDATE captures SET blocked = ? WHERE id > (SELECT max(id) FROM captures) - {RECENT} AND blocked = ''
 AND timestamp >= ? AND status IN ({", ".join(map(str, sorted(REFUSING)))})
 AND (SELECT host FROM urls WHERE urls.id = captures.url) = ?
 """  # noqa: S608 - constants
 ASK_AGAIN = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1, priority = 0
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1, priority = 0
 WHERE id = ? AND state = 'archived'
 """
 RESTORE = "UPDATE urls SET status = ?, note = '' WHERE id = ? AND state = 'archived'"

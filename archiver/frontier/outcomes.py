@@ -4,8 +4,7 @@ A run that was killed has no end. Writing happens inside the caller's transactio
 
 What became of a crawl's URLs, for the verdict: counts by kind and status, and what went wrong. Questions only.
 
-Memory is bounded: examples are a few, hosts and seeds are limited. Each question reads a table once. Databases of
-older schemas are understood.
+Memory is bounded: examples are a few, hosts and seeds are limited. Each question reads a table once.
 """
 
 import json
@@ -15,23 +14,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from archiver.frontier.database import VERDICT_SINCE, Connection, version_of
+from archiver.frontier.database import Connection
 from archiver.frontier.figures import missing_requisites
 
-BEGIN = "INSERT INTO runs (began) VALUES (?)"
+BEGIN = "INSERT INTO runs (started) VALUES (?)"
 RELEASE = "UPDATE hosts SET paused = 0 WHERE paused = 1"
-END = "UPDATE runs SET ended = ?, code = ?, reason = ? WHERE id = (SELECT max(id) FROM runs)"
+END = "UPDATE runs SET ended = ?, exit_code = ?, reason = ? WHERE id = (SELECT max(id) FROM runs)"
 _OF_RULES = "(SELECT count(*) FROM urls WHERE priority < 0 AND state = '{}')"  # rows of robots.txt, by their index
 COUNTS = f"""
 SELECT coalesce(sum(waiting), 0), coalesce(sum(archived), 0) - {_OF_RULES.format("archived")},
        coalesce(sum(failed), 0) - {_OF_RULES.format("failed")},
-       coalesce(sum(excluded), 0) - {_OF_RULES.format("excluded")}, coalesce(sum(spent), 0), coalesce(sum(received), 0),
+       coalesce(sum(excluded), 0) - {_OF_RULES.format("excluded")},
+       coalesce(sum(visited), 0), coalesce(sum(received), 0),
        (SELECT count(*) FROM seeds WHERE EXISTS (
             SELECT 1 FROM captures WHERE captures.url = seeds.url AND blocked = ''
                 AND (status BETWEEN 200 AND 399 OR status = 0))), coalesce(sum(held), 0)
 FROM hosts
 """  # noqa: S608 - constants
-LAST = "SELECT began, coalesce(ended, 0), coalesce(code, -1), reason FROM runs ORDER BY id DESC LIMIT 1"
+LAST = "SELECT started, coalesce(ended, 0), coalesce(exit_code, -1), reason FROM runs ORDER BY id DESC LIMIT 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,6 @@ def end(db: Connection, code: int, reason: str, now: float) -> None:
 
 def last(db: sqlite3.Connection) -> RunRow | None:
     """Return the latest run, None where no run is known."""
-    if version_of(db) < VERDICT_SINCE:
-        return None
     row = db.execute(LAST).fetchone()
     return None if row is None else RunRow(*row)
 
@@ -92,9 +90,9 @@ WHERE captures.blocked <> '' AND urls.state = 'archived' AND captures.status = u
 GROUP BY 1, 2
 """  # noqa: S608 - constants
 _HOSTS = """
-SELECT id, key, refuses, paused, waiting FROM hosts WHERE refuses > 0 OR id IN (
+SELECT id, key, blocked_since, paused, waiting FROM hosts WHERE blocked_since > 0 OR id IN (
     SELECT urls.host FROM captures JOIN urls ON urls.id = captures.url WHERE captures.blocked <> ''
-) ORDER BY refuses = 0, waiting DESC, key LIMIT ?
+) ORDER BY blocked_since = 0, waiting DESC, key LIMIT ?
 """
 _COURSE = f"""
 SELECT urls.host, captures.status, captures.blocked, captures.timestamp, ({_KIND}) = 1
@@ -203,14 +201,12 @@ def groups(db: sqlite3.Connection) -> Iterator[OutcomeGroup]:
 
 def blocked(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
     """Return (kind, status, URLs) of the URLs whose last answer was a challenge or block page."""
-    if version_of(db) < VERDICT_SINCE:
-        return []
     return [(KINDS[kind], status, urls) for kind, status, urls in db.execute(_BLOCKED)]
 
 
 def refusing(db: sqlite3.Connection) -> list[RefusingHost]:
     """Return the hosts that refuse us, or have shown challenge pages; those that are paused first."""
-    rows = db.execute(_HOSTS, (MOST_HOSTS,)).fetchall() if version_of(db) >= VERDICT_SINCE else []
+    rows = db.execute(_HOSTS, (MOST_HOSTS,)).fetchall()
     courses = {host: _Course(since) for host, _, since, _, _ in rows}
     if courses:
         for host, status, sign, moment, page in db.execute(_COURSE, (json.dumps(list(courses)),)):

@@ -28,11 +28,11 @@ SELECT urls.id FROM urls WHERE urls.id > ? AND urls.state IN (SELECT value FROM 
 ORDER BY urls.id LIMIT ?
 """
 COME_BACK = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1
 WHERE id IN (SELECT value FROM json_each(?)) AND state IN (SELECT value FROM json_each(?))
 """
 COME_BACK_AS_SEED = """
-UPDATE urls SET state = 'waiting', due = ?, tries = 0, again = again + 1
+UPDATE urls SET state = 'waiting', due = ?, tries = 0, requeued = requeued + 1
 WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url FROM seeds)
 """
 LAST_BLOCKED = """
@@ -59,7 +59,7 @@ FORGET_RULES = """
 UPDATE hosts SET robots = 'unknown', robots_url = NULL, robots_next = NULL WHERE id IN (SELECT value FROM json_each(?))
 """
 ASK_FIRST = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + (state <> 'waiting'), priority = -1
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + (state <> 'waiting'), priority = -1
 WHERE id IN (SELECT robots_url FROM hosts WHERE id IN (SELECT value FROM json_each(:hosts)))
    OR url IN (SELECT key || '/robots.txt' FROM hosts WHERE id IN (SELECT value FROM json_each(:hosts)))
 """
@@ -132,7 +132,7 @@ INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, due)
 VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1, ?)
 ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, off_scope_hops = 0, priority = 1, via = NULL
 WHERE state = 'waiting' AND priority >= 0
-  AND (hop, path, depth, off_scope_hops, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
+      AND (hop, path, depth, off_scope_hops, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
 """  # what is so already is not written: at a resume nothing is to be synced for it
 HEAD_ITSELF = "UPDATE urls SET seed = id WHERE url = ? AND path = '' AND seed IS NOT id"
 COUNT = "SELECT count(url) FROM seeds"

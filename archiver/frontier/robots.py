@@ -23,7 +23,7 @@ INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) VALUES 
 ON CONFLICT (url) DO UPDATE SET priority = -1 WHERE state = 'waiting'
 """
 ASK_AGAIN = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1, priority = -1
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1, priority = -1
 WHERE id = ? AND state <> 'waiting'
 """
 POINT = """

@@ -1,105 +1,176 @@
--- crawl.db, schema version 1; the steps to later versions lie beside it. Times are seconds since the epoch (REAL) unless a comment says otherwise.
+-- The tables of crawl.db. Times are seconds since the epoch (REAL) unless a comment gives another unit.
 
 CREATE TABLE hosts (
-    id         INTEGER PRIMARY KEY,
-    key        TEXT    NOT NULL UNIQUE,            -- scheme and authority: https://example.org:8443
-    waiting    INTEGER NOT NULL DEFAULT 0,         -- URLs in state waiting; kept by the triggers below
-    parked     REAL    NOT NULL DEFAULT 0,         -- not one request before (Retry-After)
-    robots     TEXT    NOT NULL DEFAULT 'unknown' CHECK (robots IN ('unknown', 'known', 'unreachable')),
-    robots_url INTEGER REFERENCES urls (id),       -- the row whose answer holds, or will hold, the rules
-    robots_at  REAL    NOT NULL DEFAULT 0
+    id             INTEGER PRIMARY KEY,
+    key            TEXT    NOT NULL UNIQUE,            -- scheme and authority: https://example.org:8443
+
+    waiting        INTEGER NOT NULL DEFAULT 0,         -- URLs in each state; the triggers below keep these counts
+    archived       INTEGER NOT NULL DEFAULT 0,
+    failed         INTEGER NOT NULL DEFAULT 0,
+    excluded       INTEGER NOT NULL DEFAULT 0,
+    held           INTEGER NOT NULL DEFAULT 0,
+    visited        INTEGER NOT NULL DEFAULT 0,         -- URLs visited at least once, without robots.txt; by trigger
+    received       INTEGER NOT NULL DEFAULT 0,         -- bytes of all responses; by trigger
+
+    not_before     REAL    NOT NULL DEFAULT 0,         -- no request before this time (Retry-After, host backoff)
+    rate           REAL    NOT NULL DEFAULT 0,         -- throttle: requests per second; 0: as configured
+    rate_limit     REAL    NOT NULL DEFAULT 0,         -- throttle: the rate at the latest overload
+    concurrency    REAL    NOT NULL DEFAULT 0,         -- throttle: requests in flight; 0: as configured
+    slow_reason    TEXT    NOT NULL DEFAULT '',        -- throttle: 503, timeout, slow answers
+    failing_since  REAL    NOT NULL DEFAULT 0,         -- host backoff: first failure in a row; 0: the host answers
+    probe_interval REAL    NOT NULL DEFAULT 0,         -- host backoff: seconds between two probes; 0: no backoff
+    blocked_since  REAL    NOT NULL DEFAULT 0,         -- first of a run of refusals or block pages; 0: not blocked
+    paused         INTEGER NOT NULL DEFAULT 0,         -- 1: no request until the next run, because the host blocks us
+
+    robots         TEXT    NOT NULL DEFAULT 'unknown' CHECK (robots IN ('unknown', 'known', 'unreachable')),
+    robots_url     INTEGER REFERENCES urls (id),       -- the row whose answer holds, or will hold, the rules
+    robots_at      REAL    NOT NULL DEFAULT 0,         -- when the rules were fetched
+    robots_next    INTEGER REFERENCES urls (id)        -- the row that will hold newer rules
 ) STRICT;
+
+CREATE INDEX hosts_waiting ON hosts (not_before, id) WHERE waiting > 0;
+CREATE INDEX hosts_robots ON hosts (robots_url) WHERE robots_url IS NOT NULL;
+CREATE INDEX hosts_robots_next ON hosts (robots_next) WHERE robots_next IS NOT NULL;
 
 CREATE TABLE urls (
-    id       INTEGER PRIMARY KEY,
-    url      TEXT    NOT NULL UNIQUE,              -- the seen-set: canonical, exact
-    host     INTEGER NOT NULL REFERENCES hosts (id),
-    state    TEXT    NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'archived', 'failed', 'excluded')),
-    hop      TEXT    NOT NULL,                     -- L E X R P M: how its via led here
-    path     TEXT    NOT NULL,                     -- hop path from the seed; empty for a seed
-    depth    INTEGER NOT NULL,
-    off_scope_hops   INTEGER NOT NULL,
-    priority INTEGER NOT NULL,                     -- smaller goes first
-    via      INTEGER REFERENCES urls (id),
-    seed     INTEGER REFERENCES urls (id),         -- itself for a seed
-    due      REAL    NOT NULL DEFAULT 0,
-    tries    INTEGER NOT NULL DEFAULT 0,
-    status   INTEGER NOT NULL DEFAULT 0,           -- of the last answer; 0: none
-    failure  TEXT    NOT NULL DEFAULT '',          -- a word of errors.Failure
-    note     TEXT    NOT NULL DEFAULT '',          -- why, for a person
-    settled  REAL
+    id             INTEGER PRIMARY KEY,
+    url            TEXT    NOT NULL UNIQUE,            -- the seen-set: canonical, exact
+    host           INTEGER NOT NULL REFERENCES hosts (id),
+    state          TEXT    NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'archived', 'failed', 'excluded', 'held')),
+    hop            TEXT    NOT NULL,                   -- L E X R P M: how its via led here
+    path           TEXT    NOT NULL,                   -- hop path from the seed; empty for a seed
+    depth          INTEGER NOT NULL,                   -- links on the path
+    off_scope_hops INTEGER NOT NULL,                   -- hops since the crawl left its scope
+    priority       INTEGER NOT NULL,                   -- smaller goes first; negative: leads to a robots.txt
+    via            INTEGER REFERENCES urls (id),       -- the URL that led here
+    seed           INTEGER REFERENCES urls (id),       -- the seed at the head of the path; itself for a seed
+    due            REAL    NOT NULL DEFAULT 0,         -- no visit before this time
+    tries          INTEGER NOT NULL DEFAULT 0,         -- visits since the URL was queued
+    status         INTEGER NOT NULL DEFAULT 0,         -- of the last answer; 0: none
+    failure        TEXT    NOT NULL DEFAULT '',        -- a word of errors.Failure
+    note           TEXT    NOT NULL DEFAULT '',        -- why, for a person; of a held URL: its rule and its pattern
+    settled        REAL,                               -- when the last visit ended
+    requeued       INTEGER NOT NULL DEFAULT 0          -- times it was queued again after it was settled
 ) STRICT;
 
-CREATE INDEX urls_waiting ON urls (host, priority) WHERE state = 'waiting';  -- and by id, as every index
+CREATE INDEX urls_waiting ON urls (host, priority) WHERE state = 'waiting';  -- then by id, as in every index
 CREATE INDEX urls_later ON urls (host, due) WHERE state = 'waiting' AND due > 0;
 CREATE INDEX urls_next ON urls (due) WHERE state = 'waiting' AND due > 0;
-CREATE INDEX hosts_waiting ON hosts (parked, id) WHERE waiting > 0;
+CREATE INDEX urls_moved ON urls (seed) WHERE hop = 'R';           -- where seeds redirect to
+CREATE INDEX urls_rules ON urls (state) WHERE priority < 0;       -- robots.txt and the redirects to one
+CREATE INDEX urls_held ON urls (note, url) WHERE state = 'held';
 
-CREATE TRIGGER urls_added AFTER INSERT ON urls WHEN new.state = 'waiting' BEGIN
-    UPDATE hosts SET waiting = waiting + 1 WHERE id = new.host;
+CREATE TRIGGER urls_added AFTER INSERT ON urls BEGIN
+    UPDATE hosts SET
+        waiting = waiting + (new.state = 'waiting'), archived = archived + (new.state = 'archived'),
+        failed = failed + (new.state = 'failed'), excluded = excluded + (new.state = 'excluded'),
+        held = held + (new.state = 'held')
+    WHERE id = new.host;
 END;
-CREATE TRIGGER urls_left AFTER UPDATE OF state ON urls WHEN old.state = 'waiting' AND new.state <> 'waiting' BEGIN
-    UPDATE hosts SET waiting = waiting - 1 WHERE id = new.host;
-END;
-CREATE TRIGGER urls_back AFTER UPDATE OF state ON urls WHEN old.state <> 'waiting' AND new.state = 'waiting' BEGIN
-    UPDATE hosts SET waiting = waiting + 1 WHERE id = new.host;
+CREATE TRIGGER urls_changed AFTER UPDATE OF state, tries, priority ON urls
+WHEN new.state <> old.state OR (new.tries > 0 AND new.priority >= 0) <> (old.tries > 0 AND old.priority >= 0) BEGIN
+    UPDATE hosts SET
+        waiting = waiting + (new.state = 'waiting') - (old.state = 'waiting'),
+        archived = archived + (new.state = 'archived') - (old.state = 'archived'),
+        failed = failed + (new.state = 'failed') - (old.state = 'failed'),
+        excluded = excluded + (new.state = 'excluded') - (old.state = 'excluded'),
+        held = held + (new.state = 'held') - (old.state = 'held'),
+        visited = visited + (new.tries > 0 AND new.priority >= 0) - (old.tries > 0 AND old.priority >= 0)
+    WHERE id = new.host;
 END;
 
 CREATE TABLE seeds (
     url      INTEGER PRIMARY KEY REFERENCES urls (id),
-    position INTEGER NOT NULL
+    position INTEGER NOT NULL                          -- in the order given
 ) STRICT;
 
-CREATE TABLE robots (
+CREATE TABLE robots (                                  -- answers for robots.txt
     url    INTEGER PRIMARY KEY REFERENCES urls (id),
-    status INTEGER NOT NULL,                       -- 0: no answer came
-    body   BLOB    NOT NULL                        -- decoded, at most 512 KiB
+    status INTEGER NOT NULL,                           -- 0: no answer
+    body   BLOB    NOT NULL                            -- decoded, at most 512 KiB
 ) STRICT;
 
 CREATE TABLE warcs (
     id        INTEGER PRIMARY KEY,
-    name      TEXT    NOT NULL UNIQUE,             -- the final name, without .open
-    committed INTEGER NOT NULL DEFAULT 0,          -- bytes that the rows of this database speak of
-    closed    INTEGER NOT NULL DEFAULT 0,          -- 1: has its final name and its final length
-    indexed   INTEGER NOT NULL DEFAULT 0           -- 1: its lines stand in index.cdxj
+    name      TEXT    NOT NULL UNIQUE,                 -- the final name, without .open
+    committed INTEGER NOT NULL DEFAULT 0,              -- bytes that this database has rows for
+    closed    INTEGER NOT NULL DEFAULT 0,              -- 1: the file has its final name and its final length
+    indexed   INTEGER NOT NULL DEFAULT 0,              -- 1: its lines are in index.cdxj
+    digest    TEXT    NOT NULL DEFAULT '',             -- sha256:HEX of a closed file; empty: not known
+    modified  INTEGER NOT NULL DEFAULT 0               -- modification time at that digest, in nanoseconds
 ) STRICT;
 
 CREATE TABLE captures (
     id              INTEGER PRIMARY KEY,
     url             INTEGER NOT NULL REFERENCES urls (id),
-    timestamp       INTEGER NOT NULL,              -- microseconds since the epoch: WARC-Date
+    timestamp       INTEGER NOT NULL,                  -- microseconds since the epoch: WARC-Date
     status          INTEGER NOT NULL,
     mime            TEXT    NOT NULL,
     payload_digest  TEXT    NOT NULL,
     payload_length  INTEGER NOT NULL,
     warc            INTEGER NOT NULL REFERENCES warcs (id),
-    offset          INTEGER NOT NULL,              -- response, request and metadata follow each other from here
+    offset          INTEGER NOT NULL,                  -- of the response; request and metadata records follow it
     response_length INTEGER NOT NULL,
     request_length  INTEGER NOT NULL,
     metadata_length INTEGER NOT NULL,
-    received        INTEGER NOT NULL,              -- bytes of the response as they crossed the wire
-    duration            REAL    NOT NULL,              -- seconds from sending the request to the end of the answer
-    truncated       TEXT    NOT NULL DEFAULT '',
+    received        INTEGER NOT NULL,                  -- bytes of the response as they crossed the wire
+    duration        REAL    NOT NULL,                  -- seconds from sending the request to the end of the answer
+    truncated       TEXT    NOT NULL DEFAULT '',       -- a word of model.Truncation
+    revisit         TEXT    NOT NULL DEFAULT '',       -- a word of model.Profile; empty: the record is a response
+    blocked         TEXT    NOT NULL DEFAULT '',       -- sign of a challenge or block page; empty: it is none
     UNIQUE (warc, offset)
 ) STRICT;
 
 CREATE INDEX captures_url ON captures (url);
+CREATE INDEX captures_blocked ON captures (url) WHERE blocked <> '';
+-- Responses that a revisit may refer to. The end of a digest is enough to find them and takes a quarter of the space.
+CREATE INDEX captures_payload ON captures (substr(payload_digest, -8))
+WHERE revisit = '' AND truncated = '' AND payload_length > 0 AND status / 100 <> 3;
 
-CREATE TABLE refusals (                            -- what scope did not take: a sample for each rule and host
+CREATE TRIGGER captures_received AFTER INSERT ON captures BEGIN
+    UPDATE hosts SET received = received + new.received WHERE id = (SELECT host FROM urls WHERE id = new.url);
+END;
+
+CREATE TABLE resources (                               -- records of no visit: DNS look-ups, settings, logs
+    id        INTEGER PRIMARY KEY,
+    uri       TEXT    NOT NULL,                        -- WARC-Target-URI
+    timestamp INTEGER NOT NULL,                        -- microseconds since the epoch: WARC-Date
+    mime      TEXT    NOT NULL,                        -- Content-Type of the record
+    digest    TEXT    NOT NULL,                        -- of its payload, which is its block
+    warc      INTEGER NOT NULL REFERENCES warcs (id),
+    offset    INTEGER NOT NULL,
+    length    INTEGER NOT NULL,
+    UNIQUE (warc, offset)
+) STRICT;
+
+CREATE TABLE refusals (                                -- links out of scope: a sample for each rule and host
     url  TEXT    NOT NULL PRIMARY KEY,
     rule TEXT    NOT NULL,
     via  INTEGER REFERENCES urls (id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE refusal_counts (                      -- how many links each rule refused, all of them
+CREATE TABLE refusal_counts (                          -- all links out of scope, by rule and host
     rule  TEXT    NOT NULL,
     host  TEXT    NOT NULL,
     links INTEGER NOT NULL,
-    kept  INTEGER NOT NULL DEFAULT 0,              -- rows in refusals; kept by the trigger below
+    kept  INTEGER NOT NULL DEFAULT 0,                  -- of these, rows in refusals
     PRIMARY KEY (rule, host)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TRIGGER refusals_added AFTER INSERT ON refusals BEGIN
-    UPDATE refusal_counts SET kept = kept + 1
-    WHERE rule = new.rule AND host = substr(new.url, 1, 7 + instr(substr(new.url, 9), '/'));
-END;
+CREATE TABLE pattern_tallies (                         -- results of each pattern of URLs: see policy/traps.py
+    pattern  TEXT    NOT NULL PRIMARY KEY,             -- http://example.org/calendar/N/N
+    visits   INTEGER NOT NULL,
+    fruitful INTEGER NOT NULL,                         -- visits that showed something new
+    streak   INTEGER NOT NULL,                         -- visits since the last of these
+    barren   INTEGER NOT NULL DEFAULT 0,               -- visits that showed nothing new
+    listed   INTEGER NOT NULL DEFAULT 0,               -- barren visits that real lists account for
+    released INTEGER NOT NULL DEFAULT 0                -- further barren visits that a person allows
+) STRICT;
+
+CREATE TABLE runs (
+    id        INTEGER PRIMARY KEY,
+    started   REAL    NOT NULL,
+    ended     REAL,                                    -- NULL: it is running, or it was killed
+    exit_code INTEGER,                                 -- see model.ExitCode
+    reason    TEXT    NOT NULL DEFAULT ''              -- why it ended, for a person: --max-urls 30 is reached
+) STRICT;

@@ -27,12 +27,12 @@ from archiver.policy import scope
 from archiver.policy.scope import is_guess
 
 UPSERT = """
-INSERT INTO tallies (pattern, visits, fruitful, streak, strict, barren, listed) VALUES (?, ?, ?, ?, 0, ?, ?)
+INSERT INTO pattern_tallies (pattern, visits, fruitful, streak, barren, listed) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (pattern) DO UPDATE SET visits = excluded.visits, fruitful = excluded.fruitful, streak = excluded.streak,
     barren = excluded.barren, listed = excluded.listed
 """
 NEWEST = """
-SELECT pattern, visits, fruitful, streak, barren, listed, released FROM tallies
+SELECT pattern, visits, fruitful, streak, barren, listed, released FROM pattern_tallies
 ORDER BY released = 0, barren = 0, rowid DESC LIMIT ?
 """
 
@@ -64,8 +64,8 @@ UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # nobody was asked
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
-                                response_length, request_length, metadata_length, received, duration,
-                                truncated, revisit, blocked)
+                                response_length, request_length, metadata_length, received, duration, truncated,
+                                revisit, blocked)
 VALUES {rows}
 """
 UPSERT_FILE = """
@@ -78,7 +78,7 @@ WITH new (id, state, status, failure, note, due, settled, visited, goes_by) AS (
 UPDATE OR ROLLBACK urls SET state = new.state, status = new.status, failure = new.failure, note = new.note,
     due = new.due, settled = new.settled, priority = coalesce(new.goes_by, urls.priority),
     tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
-    again = again + (urls.state <> 'waiting')
+    requeued = requeued + (urls.state <> 'waiting')
 FROM new WHERE urls.id = new.id AND (urls.state = 'waiting' OR priority < 0)
 """  # a robots.txt is asked for again: where only the WARCs tell of it, nothing else says so
 KEPT = """
@@ -115,7 +115,7 @@ def settle(
     given_up = (each.claim.id for each in settlements if each.event is Event.FORBID and is_guess(each.claim.path))
     added.update(enqueue.named_meanwhile(db, given_up))
     db.executemany(
-        "UPDATE hosts SET parked = max(parked, ?) WHERE id = ?",
+        "UPDATE hosts SET not_before = max(not_before, ?) WHERE id = ?",
         [(each.not_before, each.claim.host) for each in settlements if each.not_before],
     )
     later = {each.claim.url for each in settlements if each.event in {Event.HOLD, Event.DELAY}}
@@ -266,7 +266,7 @@ ON CONFLICT (url) DO UPDATE SET
 WHERE state = 'waiting' AND via IS NULL AND path <> ''
 """  # a row to which nothing leads was placed by `_leader`
 BEGIN_ANEW = """
-UPDATE urls SET state = 'waiting', due = 0, tries = 0, again = again + 1 WHERE url = ? AND state <> 'waiting'
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1 WHERE url = ? AND state <> 'waiting'
 """  # a first try of what was settled: it had been made due again
 LEAD = """
 UPDATE urls SET via = (SELECT id FROM urls WHERE url = ?), seed = (SELECT id FROM urls WHERE url = ?)

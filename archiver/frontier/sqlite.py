@@ -25,7 +25,7 @@ from archiver.frontier import hosts as ways
 from archiver.frontier import settle as learning
 from archiver.frontier import settle as settling
 from archiver.frontier import settle as tallies
-from archiver.frontier.database import Connection, connect, inside
+from archiver.frontier.database import Connection, connect, run_in_thread
 from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.held import HeldPattern
 from archiver.frontier.port import (
@@ -66,18 +66,18 @@ class SqliteFrontier:
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteFrontier":
-        """The frontier at *path*, made if it is not there, its schema brought up to date."""
+        """The frontier at *path*, made if it is not there."""
         regular(path)
         with _translated(path):
             with closing(sqlite3.connect(path)):
                 pass  # what cannot be opened fails here, not in aiosqlite's thread, which would outlive its loop
             async with AsyncExitStack() as stack:
                 writer = await stack.enter_async_context(connect(path))
-                await inside(writer, database.check_schema, path)
-                await database.prepare(path, writer)
-                await database.check(path, writer)
+                await run_in_thread(writer, database.check_schema, path)
+                await database.prepare(writer)
+                await database.check_integrity(path, writer)
                 reader = await stack.enter_async_context(connect(path))
-                await inside(reader, database.guard, path)
+                await run_in_thread(reader, database.guard, path)
                 await reader.execute("PRAGMA query_only = 1")
                 stack.pop_all()
         return cls(path, writer, reader)
@@ -214,10 +214,10 @@ class SqliteFrontier:
             portions, settlements = settling.portions(settlements)
             for portion in portions:
                 async with self._turn:
-                    new = await inside(self._writer, self._add, portion)
+                    new = await run_in_thread(self._writer, self._add, portion)
                 added, hosts = added + new.total(), hosts | new.keys()
             async with self._turn:
-                settled = await inside(self._writer, self._settle, settlements, files, lessons, resources)
+                settled = await run_in_thread(self._writer, self._settle, settlements, files, lessons, resources)
         asked, self._asked = self._asked, 0
         return replace(settled, added=settled.added + added + asked, hosts=settled.hosts | hosts)
 
@@ -353,12 +353,12 @@ class SqliteFrontier:
         """What *act* returns, in a transaction of its own."""
         with _translated(self._path):
             async with self._turn:
-                return await inside(self._writer, _whole, act, *values, **named)
+                return await run_in_thread(self._writer, _whole, act, *values, **named)
 
     async def _read(self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs) -> T:
         """What *act* finds."""
         with _translated(self._path):
-            return await inside(self._reader, act, *values, **named)
+            return await run_in_thread(self._reader, act, *values, **named)
 
     async def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         return await self._read(Connection.rows, sql, values)
@@ -382,4 +382,4 @@ def _translated(path: Path) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise  # a broken promise of ours, not of the disk
     except sqlite3.Error as error:
-        raise ArchiveError(f"{path}: {database.words(error, path)}") from error
+        raise ArchiveError(f"{path}: {database.describe_error(error, path)}") from error

@@ -14,16 +14,7 @@ from shlex import quote
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import database
-from archiver.frontier.database import (
-    COUNTED_SINCE,
-    HELD_SINCE,
-    REVISITS_SINCE,
-    VERDICT_SINCE,
-    VERSION,
-    WAYS_SINCE,
-    connected,
-    version_of,
-)
+from archiver.frontier.database import check_schema, connect_readonly
 from archiver.policy import throttle
 from archiver.policy.limits import FREE, Allowance
 from archiver.policy.throttle import ThrottleState
@@ -65,7 +56,7 @@ class HostAccount:
     excluded: int
     captures: int
     received: int
-    duration: float  # seconds of all its answers together
+    duration: float  # seconds, of all its answers together
     why: str  # a limit, asleep, retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
     until: float  # seconds since the epoch; 0 where not known
     slowed: str = ""  # how it is held back, and why, in words
@@ -98,8 +89,8 @@ class FailedUrl:
 @contextmanager
 def open_totals(directory: Path) -> Iterator[sqlite3.Connection]:
     """crawl.db of *directory*, in one read transaction."""
-    with _read(directory) as db:
-        if not _version(db, directory):
+    with _read(directory) as (db, started):
+        if not started:
             raise ConfigError(f"{directory}: {NAME} is empty, for its crawl has not begun; archiver resume begins it")
         db.execute("BEGIN")
         yield db
@@ -107,8 +98,8 @@ def open_totals(directory: Path) -> Iterator[sqlite3.Connection]:
 
 def begun(directory: Path) -> bool:
     """Whether the database holds a crawl, or nothing yet; one that a newer program has written is refused."""
-    with _read(directory) as db:
-        return _version(db, directory) > 0
+    with _read(directory) as (_, started):
+        return started
 
 
 def without_crawl(directory: Path) -> str:
@@ -122,31 +113,22 @@ def without_crawl(directory: Path) -> str:
 
 
 @contextmanager
-def _read(directory: Path) -> Iterator[sqlite3.Connection]:
+def _read(directory: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
+    """Open crawl.db of *directory*; the second value is False if the database is empty."""
     path = directory / NAME
     if not path.is_file():
         raise ConfigError(without_crawl(directory))
     try:
         with closing(_connect(path)) as db:
-            database.check_schema(db, path)
+            started = check_schema(db, path)
             try:
-                yield db
+                yield db, started
             except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-                raise database.explained(db, error, path) from error
+                raise database.describe_bad_value(db, error, path) from error
     except sqlite3.Error as error:
-        raise ArchiveError(f"{path}: cannot be read: {database.words(error, path)}") from error
+        raise ArchiveError(f"{path}: cannot be read: {database.describe_error(error, path)}") from error
     except OSError as error:
         raise ArchiveError(f"{path}: cannot be read: {error}") from error
-
-
-def _version(db: sqlite3.Connection, directory: Path) -> int:
-    version = version_of(db)
-    if version > VERSION:
-        raise ConfigError(
-            f"{directory}: {NAME} has schema version {version}, this archiver knows up to {VERSION}; "
-            "use the newer archiver that wrote it"
-        )
-    return version
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -161,28 +143,25 @@ def _connect(path: Path) -> sqlite3.Connection:
         return sqlite3.connect(":memory:", isolation_level=None)
     wal = path.with_name(f"{path.name}-wal")
     if not wal.exists() or not wal.stat().st_size:
-        return connected(path, at_rest=True)
-    db = connected(path)
+        return connect_readonly(path, at_rest=True)
+    db = connect_readonly(path)
     try:
         db.execute("PRAGMA schema_version")  # the first look at the index
     except sqlite3.OperationalError as error:
         db.close()
-        if sys.platform == "win32" or error.sqlite_errorcode & database.PRIMARY not in _NO_INDEX:
+        if sys.platform == "win32" or database.primary_code(error) not in _NO_INDEX:
             raise
-        db = connected(path, more="&vfs=unix-none")  # no locks: they need that index, and so would a crawl
+        db = connect_readonly(path, parameters="&vfs=unix-none")  # no locks: they need that index, and so would a crawl
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
     return db
 
 
 def totals(db: sqlite3.Connection) -> Totals:
     """The crawl in one value."""
-    version = version_of(db)
-    kept = _STATES + _HELD if version >= HELD_SINCE else _STATES
-    states = dict(db.execute(kept if version >= COUNTED_SINCE else _STATES_COUNTED))
+    states = dict(db.execute(_STATES))
     for state, rules in db.execute(_RULES):  # a robots.txt is no URL of the site
         states[state] -= rules
-    revisits = _REVISITS if version_of(db) >= REVISITS_SINCE else "0, 0"
-    captures, received, first, last, again, spared = db.execute(_CAPTURES.format(revisits)).fetchone()
+    captures, received, first, last, revisits, spared = db.execute(_CAPTURES).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
     (refused,) = db.execute("SELECT coalesce(sum(links), 0) FROM refusal_counts").fetchone()
     return Totals(
@@ -194,7 +173,7 @@ def totals(db: sqlite3.Connection) -> Totals:
         refused=refused,
         first=first / _MICRO,
         last=last / _MICRO,
-        revisits=again,
+        revisits=revisits,
         spared=spared,
     )
 
@@ -214,28 +193,17 @@ def recent_rate(db: sqlite3.Connection, now: float, window: float = 60.0) -> flo
 _STATES = """
 SELECT 'waiting', sum(waiting) FROM hosts UNION ALL SELECT 'archived', sum(archived) FROM hosts
 UNION ALL SELECT 'failed', sum(failed) FROM hosts UNION ALL SELECT 'excluded', sum(excluded) FROM hosts
+UNION ALL SELECT 'held', sum(held) FROM hosts
 """
 _RULES = "SELECT state, count(*) FROM urls WHERE priority < 0 AND state <> 'waiting' GROUP BY state"
-_HELD = "UNION ALL SELECT 'held', sum(held) FROM hosts"
-_STATES_COUNTED = "SELECT state, count(*) FROM urls GROUP BY state"
 _CAPTURES = """
-SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0), {} FROM captures
+SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coalesce(max(timestamp), 0),
+       coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0)
+FROM captures
 """
-_REVISITS = "coalesce(sum(revisit <> ''), 0), coalesce(sum((revisit <> '') * payload_length), 0)"
 
-_COUNTED = """
-    SELECT host, sum(state = 'archived') AS archived, sum(state = 'failed') AS failed,
-           sum(state = 'excluded') AS excluded, min(CASE WHEN state = 'waiting' THEN due END) AS due
-    FROM urls GROUP BY host
-"""
-_KEPT = """
-    SELECT id AS host, archived, failed, excluded,
-           CASE WHEN waiting = (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0)
-           THEN (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) END AS due
-    FROM hosts
-"""
-_HOSTS = f"""
-WITH counted AS ({_COUNTED}), answered AS (
+_HOSTS = """
+WITH answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration
     FROM captures JOIN urls ON urls.id = captures.url GROUP BY urls.host
 ), rules AS (
@@ -243,47 +211,51 @@ WITH counted AS ({_COUNTED}), answered AS (
            sum(state = 'excluded') AS excluded
     FROM urls WHERE priority < 0 GROUP BY host
 )
-SELECT key, waiting, coalesce(counted.archived, 0) - coalesce(rules.archived, 0),
-       coalesce(counted.failed, 0) - coalesce(rules.failed, 0),
-       coalesce(counted.excluded, 0) - coalesce(rules.excluded, 0),
-       coalesce(captures, 0), coalesce(answered.received, 0), coalesce(duration, 0.0), parked, robots,
-       coalesce(counted.due, 0.0), {{ways}}
-FROM hosts LEFT JOIN counted ON counted.host = hosts.id LEFT JOIN answered ON answered.host = hosts.id
-LEFT JOIN rules ON rules.host = hosts.id
+SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0), hosts.failed - coalesce(rules.failed, 0),
+       hosts.excluded - coalesce(rules.excluded, 0), coalesce(captures, 0), coalesce(answered.received, 0),
+       coalesce(duration, 0.0), not_before, robots,
+       coalesce(CASE WHEN waiting = (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0)
+       THEN (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) END, 0.0),
+       paused, visited, probe_interval, rate, rate_limit, concurrency, slow_reason
+FROM hosts LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = hosts.id
 ORDER BY waiting DESC, captures DESC, key LIMIT ?
-"""  # noqa: S608 - constants
-
-
-_WAYS = "{paused}, spent, pause, rate, rate_limit, width, slowed"
-_NO_WAYS = "0, 0, 0.0, 0.0, 0.0, 0.0, ''"  # of a database that no crawl has opened since it became able to know
+"""
 
 
 def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
     """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
-    version = version_of(db)
-    ways_of = _WAYS.format(paused="paused" if version >= VERDICT_SINCE else "0")
-    question = _HOSTS.replace("{ways}", ways_of if version >= WAYS_SINCE else _NO_WAYS)
-    if version >= COUNTED_SINCE:
-        question = question.replace(_COUNTED, _KEPT)
-    rows = db.execute(question, (limit,))
-    for key, waiting, archived, failed, excluded, captures, received, duration, parked, robots, due, *learned in rows:
-        paused, spent, pause, *ways = learned
-        slowed = throttle.slowed(ThrottleState(*ways)) if waiting else ""
-        why, until = _wait(waiting=waiting, parked=parked, robots=robots, due=due, now=now)
+    rows = db.execute(_HOSTS, (limit,))
+    for (
+        key,
+        waiting,
+        archived,
+        failed,
+        excluded,
+        captures,
+        received,
+        duration,
+        not_before,
+        robots,
+        due,
+        *others,
+    ) in rows:
+        paused, visited, pause, *state = others
+        slowed = throttle.slowed(ThrottleState(*state)) if waiting else ""
+        why, until = _wait(waiting=waiting, not_before=not_before, robots=robots, due=due, now=now)
         if why == "retry-after" and pause:
             why = "asleep, next probe"
-        if waiting and (reached := allowance.reached(spent, received)):
+        if waiting and (reached := allowance.reached(visited, received)):
             why, until = f"held back by {reached}", 0.0
         if waiting and paused:
             why, until = "refuses us, paused", 0.0
         yield HostAccount(key, waiting, archived, failed, excluded, captures, received, duration, why, until, slowed)
 
 
-def _wait(*, waiting: int, parked: float, robots: str, due: float, now: float) -> tuple[str, float]:
+def _wait(*, waiting: int, not_before: float, robots: str, due: float, now: float) -> tuple[str, float]:
     if not waiting:
         return "", 0.0
-    if parked > now:
-        return "retry-after", parked
+    if not_before > now:
+        return "retry-after", not_before
     if due > now:
         return "retry", due
     return ("", 0.0) if robots == "known" else ("robots.txt", 0.0)

@@ -1,7 +1,7 @@
 """What crawl.db says of single URLs, for `explain` and `urls`: questions only, on a connection of `account.opened`.
 
 Every answer is bounded, whatever the database holds. Lists are read in pages, each in a transaction of its own, so that
-a slow reader at the other end of a pipe holds nothing back in a crawl that runs. Older databases are read too.
+a slow reader at the other end of a pipe holds nothing back in a crawl that runs.
 """
 
 import json
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from archiver.frontier import settle
-from archiver.frontier.database import VERDICT_SINCE, version_of
 from archiver.frontier.figures import MISSING
 from archiver.frontier.retry import LAST_BLOCKED, names_of
 from archiver.model import Hop, PatternTally, Robots, State
@@ -100,9 +99,9 @@ class HostState:
 
 
 _URL = """
-SELECT urls.id, urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.off_scope_hops,
-       urls.priority, urls.due, urls.tries,
-       urls.status, urls.failure, urls.note, coalesce(urls.settled, 0), coalesce(above.url, ''), {learned}
+SELECT urls.id, urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.priority, urls.due,
+       urls.tries, urls.status, urls.failure, urls.note, coalesce(urls.settled, 0), coalesce(above.url, ''),
+       urls.requeued, hosts.visited, hosts.received
 FROM urls JOIN hosts ON hosts.id = urls.host LEFT JOIN urls AS above ON above.id = urls.via
 """
 _WAY = """
@@ -115,15 +114,15 @@ SELECT url, hop, path FROM way ORDER BY step DESC
 """
 _CAPTURES = """
 SELECT timestamp, captures.status, mime, received, duration, payload_digest,
-       CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, {revisit}
+       CASE closed WHEN 1 THEN warcs.name ELSE warcs.name || '.open' END, offset, response_length, truncated, revisit
 FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY captures.id DESC LIMIT ?
 """
 _HOST = """
-SELECT hosts.key, waiting, parked, hosts.robots, robots.status, robots.body, coalesce(urls.url, ''), {learned}
+SELECT hosts.key, waiting, not_before, hosts.robots, robots.status, robots.body, coalesce(urls.url, ''), rate,
+       slow_reason, failing_since, paused
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url LEFT JOIN urls ON urls.id = hosts.robots_url
 WHERE hosts.key = ?
 """
-_LEARNED = ("rate", "slowed", "failing", "paused")
 _AHEAD = """
 SELECT count(*) FROM (SELECT 1 FROM urls WHERE host = (SELECT host FROM urls WHERE id = :id) AND state = 'waiting'
                       AND (priority < :priority OR priority = :priority AND id < :id) LIMIT :most)
@@ -158,7 +157,7 @@ class UrlFilter:
 
 def known(db: sqlite3.Connection, address: str) -> UrlRow | None:
     """The row of *address*."""
-    row = db.execute(f"{_url(db)} WHERE urls.url = ?", (address,)).fetchone()
+    row = db.execute(f"{_URL} WHERE urls.url = ?", (address,)).fetchone()
     return None if row is None else _known(row)
 
 
@@ -171,8 +170,7 @@ def way(db: sqlite3.Connection, row: UrlRow) -> tuple[list[DiscoveryStep], bool]
 
 def captures(db: sqlite3.Connection, row: UrlRow) -> list[StoredCapture]:
     """The newest captures of *row*, newest first."""
-    revisit = "revisit" if "revisit" in _columns(db, "captures") else "''"
-    found = db.execute(_CAPTURES.format(revisit=revisit), (row.id, MAX_CAPTURES))
+    found = db.execute(_CAPTURES, (row.id, MAX_CAPTURES))
     return [StoredCapture(moment / _MICRO, *others) for moment, *others in found]
 
 
@@ -184,9 +182,7 @@ def ahead(db: sqlite3.Connection, row: UrlRow) -> int:
 
 def host(db: sqlite3.Connection, key: str) -> HostState | None:
     """The host *key*, if the crawl knows it."""
-    there = _columns(db, "hosts")
-    learned = [name if name in there else "''" if name == "slowed" else "0" for name in _LEARNED]
-    row = db.execute(_HOST.format(learned=", ".join(learned)), (key,)).fetchone()
+    row = db.execute(_HOST, (key,)).fetchone()
     if row is None:
         return None
     name, waiting, parked, robots, status, body, address, *rest = row
@@ -215,7 +211,7 @@ def moved(db: sqlite3.Connection) -> list[tuple[str, str]]:
 
 def learned(db: sqlite3.Connection, most: int) -> list[PatternTally]:
     """What patterns of URLs have brought, at most *most*."""
-    return settle.pattern_tallies(db.execute(settle.NEWEST, (most,))) if _columns(db, "tallies") else []
+    return settle.pattern_tallies(db.execute(settle.NEWEST, (most,)))
 
 
 def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
@@ -227,17 +223,15 @@ def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
 
 def listed(db: sqlite3.Connection, which: UrlFilter, hosts: Sequence[str] | None) -> Iterator[UrlRow]:
     """Each URL that *which* means, in the order of discovery; of *hosts* only, if given, and then by name."""
-    if which.blocked and version_of(db) < VERDICT_SINCE:
-        return
     among, values = which.terms()
     if hosts is None:
         after = 0
-        order = f"{_url(db)} WHERE urls.id > ? AND {among} ORDER BY urls.id LIMIT ?"
+        order = f"{_URL} WHERE urls.id > ? AND {among} ORDER BY urls.id LIMIT ?"
         while page := _page(db, order, (after, *values, PAGE)):
             yield from map(_known, page)
             after = page[-1][0]
         return
-    order = f"{_url(db)} WHERE urls.url > ? AND urls.url < ? AND {among} ORDER BY urls.url LIMIT ?"
+    order = f"{_URL} WHERE urls.url > ? AND urls.url < ? AND {among} ORDER BY urls.url LIMIT ?"
     for key in hosts:
         last, behind = _span(key)
         while page := _page(db, order, (last, behind, *values, PAGE)):
@@ -267,15 +261,6 @@ def _page(db: sqlite3.Connection, order: str, values: tuple[object, ...]) -> lis
     db.execute("COMMIT")
     db.execute("BEGIN")
     return rows
-
-
-def _url(db: sqlite3.Connection) -> str:
-    learned = "urls.again, hosts.spent, hosts.received" if "spent" in _columns(db, "hosts") else "0, 0, 0"
-    return _URL.format(learned=learned)
-
-
-def _columns(db: sqlite3.Connection, table: str) -> set[str]:
-    return {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
 def _known(row: Sequence[Any]) -> UrlRow:

@@ -21,15 +21,15 @@ from archiver.policy.throttle import ThrottleState
 
 # Of a host that may be asked any URL will do, of another one only what leads to a robots.txt. Given: bounds, now, now.
 HAS_DUE = """
-CASE WHEN hosts.spent < ? AND hosts.received < ? AND NOT hosts.paused
+CASE WHEN hosts.visited < ? AND hosts.received < ? AND NOT hosts.paused
 THEN EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
 ELSE EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?
              AND urls.priority < 0) END
 """
 REACHED = """
 WITH bounds (urls, size) AS (VALUES (?, ?))
-SELECT spent >= bounds.urls AS by_urls, count(*), sum(waiting) FROM hosts, bounds
-WHERE waiting > 0 AND (spent >= bounds.urls OR received >= bounds.size) GROUP BY by_urls ORDER BY by_urls DESC
+SELECT visited >= bounds.urls AS by_urls, count(*), sum(waiting) FROM hosts, bounds
+WHERE waiting > 0 AND (visited >= bounds.urls OR received >= bounds.size) GROUP BY by_urls ORDER BY by_urls DESC
 """  # given: bounds
 
 
@@ -48,16 +48,16 @@ SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_s
 FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
 """
 HOST_COLUMNS = """
-SELECT hosts.id, hosts.key, hosts.parked, hosts.robots, robots.status, robots.body,
-       hosts.rate, hosts.rate_limit, hosts.width, hosts.slowed, hosts.failing, hosts.pause,
+SELECT hosts.id, hosts.key, hosts.not_before, hosts.robots, robots.status, robots.body,
+       hosts.rate, hosts.rate_limit, hosts.concurrency, hosts.slow_reason, hosts.failing_since, hosts.probe_interval,
        CASE WHEN hosts.robots_next IS NULL THEN hosts.robots_at ELSE 9e999 END, hosts.received > 0,
-       hosts.refuses
+       hosts.blocked_since
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url
 """
-MAY_BE_DUE = "SELECT id FROM hosts WHERE waiting > 0 AND parked <= ? ORDER BY parked, id"
+MAY_BE_DUE = "SELECT id FROM hosts WHERE waiting > 0 AND not_before <= ? ORDER BY not_before, id"
 DUE = f"""{HOST_COLUMNS}
 WHERE hosts.id IN (SELECT value FROM json_each(?)) AND {HAS_DUE}
-ORDER BY hosts.parked, hosts.id LIMIT ?
+ORDER BY hosts.not_before, hosts.id LIMIT ?
 """  # noqa: S608  constants
 SOME = f"{HOST_COLUMNS} WHERE hosts.id IN (SELECT value FROM json_each(?))"  # noqa: S608  constants
 NEXT = f"""{CLAIM_COLUMNS}
@@ -66,13 +66,13 @@ ORDER BY urls.priority, urls.id LIMIT ?
 """
 COUNTED = """
 SELECT (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0 AND due > ? {which}),
-       waiting, spent, received
+       waiting, visited, received
 FROM hosts WHERE id = ?
 """
 LEADS_TO_ROBOTS = "AND urls.priority < 0"
 NEXT_DUE = """
 SELECT min(due) FROM urls WHERE state = 'waiting' AND due > 0 AND due > ?
-UNION ALL SELECT min(parked) FROM hosts WHERE waiting > 0 AND parked > ?
+UNION ALL SELECT min(not_before) FROM hosts WHERE waiting > 0 AND not_before > ?
 """
 
 

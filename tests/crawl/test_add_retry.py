@@ -308,7 +308,7 @@ def test_what_is_due_again_survives_a_lost_database(tmp_path: Path) -> None:
         retried(tmp_path, server.url())
         resumed(tmp_path)
         asyncio.run(build.rebuilt(tmp_path, wanted, lambda *_: None))
-    assert rows(tmp_path, "SELECT state, status, again FROM urls WHERE priority > 0") == [("archived", 200, 1)]
+    assert rows(tmp_path, "SELECT state, status, requeued FROM urls WHERE priority > 0") == [("archived", 200, 1)]
     sound(tmp_path)
 
 

@@ -81,7 +81,7 @@ def test_a_site_that_begins_to_refuse_us_goes_on_when_it_lets_us(tmp_path: Path)
         assert ending.code is ExitCode.DONE
         assert ending.reason == f"blocked: {server.url().rstrip('/')} refuses us, and its URLs wait"
         assert len(server.log.targets()) < 60
-        ((refuses, paused),) = rows(tmp_path, "SELECT refuses > 0, paused FROM hosts")
+        ((refuses, paused),) = rows(tmp_path, "SELECT blocked_since > 0, paused FROM hosts")
         assert (refuses, paused) == (1, 1)
         before = len(server.log.targets())
         assert crawl(tmp_path, server.url(), resume=True).reason.startswith("blocked: ")
@@ -98,7 +98,7 @@ def test_a_site_that_begins_to_refuse_us_goes_on_when_it_lets_us(tmp_path: Path)
         ran = archiver("retry", str(tmp_path), "--blocked", cwd=tmp_path)
         assert ran.returncode == ExitCode.DONE
         assert crawl(tmp_path, server.url(), resume=True).reason == "done"
-        assert rows(tmp_path, "SELECT refuses, paused FROM hosts") == [(0, 0)]
+        assert rows(tmp_path, "SELECT blocked_since, paused FROM hosts") == [(0, 0)]
     assert rows(tmp_path, "SELECT DISTINCT state, status FROM urls WHERE priority >= 0") == [("archived", 200)]
     assert archiver("verify", str(tmp_path), cwd=tmp_path).returncode == ExitCode.DONE
 

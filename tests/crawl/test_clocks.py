@@ -25,7 +25,7 @@ def _moved(directory: Path, seconds: float) -> None:
     with closing(sqlite3.connect(directory / "crawl.db", isolation_level=None)) as db:
         db.execute("UPDATE urls SET settled = settled + ?", (seconds,))
         db.execute("UPDATE urls SET due = due + ? WHERE due > 0", (seconds,))
-        db.execute("UPDATE hosts SET parked = parked + ? WHERE parked > 0", (seconds,))
+        db.execute("UPDATE hosts SET not_before = not_before + ? WHERE not_before > 0", (seconds,))
 
 
 def _later(first: str, seconds: int) -> tuple[dict[str, Route], list[float]]:
@@ -71,11 +71,11 @@ def test_no_wait_is_longer_than_a_day(tmp_path: Path) -> None:
         assert crawl(tmp_path, server.url(), max_urls=2).code is ExitCode.LIMIT
         with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
             db.execute("UPDATE urls SET due = due + 1e9 WHERE due > 0")
-            db.execute("UPDATE hosts SET parked = parked + 1e9 WHERE parked > 0")
+            db.execute("UPDATE hosts SET not_before = not_before + 1e9 WHERE not_before > 0")
         crawl(tmp_path, server.url(), max_urls=2, resume=True, max_time=0.1)
     tomorrow = time.time() + 86_400
     assert rows(tmp_path, f"SELECT count(*) FROM urls WHERE due > {tomorrow}") == [(0,)]
-    assert rows(tmp_path, f"SELECT count(*) FROM hosts WHERE parked > {tomorrow}") == [(0,)]
+    assert rows(tmp_path, f"SELECT count(*) FROM hosts WHERE not_before > {tomorrow}") == [(0,)]
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def test_urls_of_each_host(tmp_path: Path, limit: int) -> None:
         assert _visited(tmp_path) == dict.fromkeys(HOSTS, limit + 3)
         assert crawl(tmp_path, *seeds, resume=True).code is ExitCode.DONE
         assert Counter(server.log.targets()) == dict.fromkeys(ALL, 2)
-    assert rows(tmp_path, "SELECT spent FROM hosts") == [(len(SITE.reachable),)] * 2
+    assert rows(tmp_path, "SELECT visited FROM hosts") == [(len(SITE.reachable),)] * 2
 
 
 def test_a_host_at_its_limit_holds_no_other_up(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_urls_that_nobody_asked_for_cost_nothing(tmp_path: Path) -> None:
         seeds = [server.url(f"/{number}") for number in range(5)]
         assert crawl(tmp_path, *seeds, max_urls_per_host=2, robots_patience=1.0).code is ExitCode.NO_SEED
     assert set(states(tmp_path).values()) == {"archived", "failed"}
-    assert rows(tmp_path, "SELECT spent FROM hosts") == [(0,)]
+    assert rows(tmp_path, "SELECT visited FROM hosts") == [(0,)]
 
 
 def test_a_url_that_is_tried_again_is_one(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_url_that_is_tried_again_is_one(tmp_path: Path) -> None:
     with RawServer(routes) as server:
         assert crawl(tmp_path, server.url(), max_urls_per_host=3).code is ExitCode.DONE
         assert server.log.targets() == ["/robots.txt", "/", "/busy", "/busy"]
-    assert rows(tmp_path, "SELECT spent FROM hosts") == [(2,)]
+    assert rows(tmp_path, "SELECT visited FROM hosts") == [(2,)]
 
 
 def test_a_robots_txt_that_others_wait_for_is_asked_all_the_same(tmp_path: Path) -> None:
@@ -189,9 +189,9 @@ def test_it_is_told(tmp_path: Path) -> None:
 def test_a_database_made_anew_knows_what_was_spent(tmp_path: Path) -> None:
     with RawServer(SITE.routes) as server:
         ending = crawl(tmp_path, server.url(), max_urls_per_host=7)
-        before = rows(tmp_path, "SELECT spent, received FROM hosts")
+        before = rows(tmp_path, "SELECT visited, received FROM hosts")
         settings = lifetimes.settings(server.url(), max_urls_per_host=7, traps="off")
         assert asyncio.run(rebuilt(tmp_path, settings, lambda *_: None)).visits == 8
-        assert rows(tmp_path, "SELECT spent, received FROM hosts") == before
+        assert rows(tmp_path, "SELECT visited, received FROM hosts") == before
         assert crawl(tmp_path, server.url(), max_urls_per_host=7, resume=True) == ending
     assert list(_visited(tmp_path).values()) == [7]

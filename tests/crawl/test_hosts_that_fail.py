@@ -72,7 +72,7 @@ def test_it_sleeps_and_wakes(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert set(states(tmp_path).values()) == {"archived"}
-    assert rows(tmp_path, "SELECT DISTINCT failing, pause FROM hosts") == [(0.0, 0.0)]
+    assert rows(tmp_path, "SELECT DISTINCT failing_since, probe_interval FROM hosts") == [(0.0, 0.0)]
     urls = [url for url, _ in captured(tmp_path)]
     assert len(urls) == len(set(urls))
 
@@ -115,8 +115,10 @@ def test_it_still_sleeps_after_a_restart(tmp_path: Path) -> None:
                 lifetime.drain()
                 assert (await ending).code is ExitCode.STOPPED
             with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
-                assert db.execute("SELECT count(*) FROM hosts WHERE failing > 0 AND pause > 0").fetchone() == (1,)
-                db.execute("UPDATE hosts SET failing = failing - 100 WHERE pause > 0")
+                assert db.execute(
+                    "SELECT count(*) FROM hosts WHERE failing_since > 0 AND probe_interval > 0"
+                ).fetchone() == (1,)
+                db.execute("UPDATE hosts SET failing_since = failing_since - 100 WHERE probe_interval > 0")
             async with crawling(tmp_path, *seeds, patience=60.0, resume=True) as (lifetime, ending):
                 assert (await ending).code is ExitCode.DONE
         found = states(tmp_path)
@@ -190,7 +192,7 @@ def test_an_overloaded_host_is_slowed_down_and_that_is_kept(tmp_path: Path) -> N
     routes: dict[str, Route] = {"/": ok(page("Start", names)), **dict.fromkeys(names, overloaded)}
     with RawServer(routes) as server:
         crawl(tmp_path, server.url(), rate=Rate(50), max_urls=12, retries=0, traps="off")
-    ((text, why),) = rows(tmp_path, "SELECT rate, slowed FROM hosts")
+    ((text, why),) = rows(tmp_path, "SELECT rate, slow_reason FROM hosts")
     rate = float(f"{text}")
     assert 0 < rate < 50
     assert why == "503"

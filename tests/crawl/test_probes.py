@@ -104,7 +104,7 @@ def test_what_is_not_there_is_no_fault_of_the_site(tmp_path: Path) -> None:
     }
     asked(tmp_path, broken, retries=0)
     assert rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'failed'") == [(0,)]
-    assert rows(tmp_path, "SELECT count(*) FROM tallies WHERE pattern LIKE 'speculative%'") == [(0,)]
+    assert rows(tmp_path, "SELECT count(*) FROM pattern_tallies WHERE pattern LIKE 'speculative%'") == [(0,)]
     with totals.open_totals(tmp_path) as db:
         assert totals.totals(db).failed == 0
 

@@ -20,9 +20,8 @@ ALL = SITE.reachable | UNNAMED | {"/robots.txt"}
 OPTIONS = ("-o", "c", "--rate", "0", "--warc-size", "20000")
 # What a crawl is, without the order in which rows were made.
 URLS = """
-SELECT urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries,
-       urls.status, urls.failure,
-       urls.note, via.url, seed.url, hosts.key
+SELECT urls.url, urls.state, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries, urls.status,
+       urls.failure, urls.note, via.url, seed.url, hosts.key
 FROM urls JOIN hosts ON hosts.id = urls.host LEFT JOIN urls AS via ON via.id = urls.via
 LEFT JOIN urls AS seed ON seed.id = urls.seed ORDER BY urls.url
 """

@@ -34,7 +34,9 @@ from fixtures.rawserver import RawServer
 from fixtures.replaying import archiver_replay
 from fixtures.sites import ok, page
 
-RECORDS = "SELECT uri, timestamp, mime, records.digest, name, offset, length FROM records JOIN warcs ON warcs.id = warc"
+RECORDS = (
+    "SELECT uri, timestamp, mime, resources.digest, name, offset, length FROM resources JOIN warcs ON warcs.id = warc"
+)
 PLACE = "metadata://archiver.invalid/crawl/"
 
 
@@ -121,9 +123,9 @@ def test_look_ups_and_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     checked = archiver("verify", "c", cwd=tmp_path)
     assert "0 faults, 0 warnings" in checked.stdout, checked.stdout
     with closing(sqlite3.connect(copy / "crawl.db")) as db:
-        db.execute("UPDATE records SET mime = 'text/html' WHERE uri = 'dns:one.example'")
-        db.execute("DELETE FROM records WHERE uri = 'dns:two.example'")
-        db.execute(f"UPDATE records SET offset = offset + 1 WHERE uri = '{PLACE}seeds.txt'")
+        db.execute("UPDATE resources SET mime = 'text/html' WHERE uri = 'dns:one.example'")
+        db.execute("DELETE FROM resources WHERE uri = 'dns:two.example'")
+        db.execute(f"UPDATE resources SET offset = offset + 1 WHERE uri = '{PLACE}seeds.txt'")
         db.commit()
     checked = archiver("verify", "copy", cwd=tmp_path)
     codes = re.findall(r"fault ([a-z-]+): .*\[(.*)\]", checked.stdout)

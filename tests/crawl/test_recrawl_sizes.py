@@ -28,8 +28,7 @@ MORE = ("payloadLength: ", "receivedLength: ", "outlinksOf: ", "fault: ", "remar
 
 URLS = """
     SELECT urls.url, urls.state, urls.status, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries,
-           urls.note,
-           via.url, seeds.url
+           urls.note, via.url, seeds.url
     FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seeds ON seeds.id = urls.seed
     ORDER BY urls.url
 """
@@ -153,7 +152,7 @@ def test_pages_stored_as_revisits_count_for_the_tallies_of_traps(tmp_path: Path,
     """Many URLs with one page: nearly all of them are revisits, and a rebuilt database knows what they brought."""
     lost = [f"/lost/{number}" for number in range(40)]
     same = Page(page("Lost", body="<p>There is nothing here.</p>" * 200))
-    tallies = "SELECT pattern, visits, fruitful, streak, barren, listed FROM tallies ORDER BY pattern"
+    tallies = "SELECT pattern, visits, fruitful, streak, barren, listed FROM pattern_tallies ORDER BY pattern"
     with RawServer(served({"/": Page(page("Home", lost)), **dict.fromkeys(lost, same)})) as server:
         done(forks, "crawl", server.url(), "-o", "c", *OPTIONS, cwd=tmp_path)
         directory = tmp_path / "c"

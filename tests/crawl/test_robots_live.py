@@ -101,12 +101,12 @@ def test_rules_of_yesterday_are_asked_for_again_and_hold_until_then(tmp_path: Pa
         assert "/rules.txt" in server.log.targets()
         assert notes(tmp_path)[server.url("/p0.html")][0] == "excluded"
         assert len(metadata(tmp_path, server.url("/robots.txt"))) == 2
-        before = rows(tmp_path, "SELECT url, state, status, tries, again FROM urls WHERE priority < 0 ORDER BY url")
+        before = rows(tmp_path, "SELECT url, state, status, tries, requeued FROM urls WHERE priority < 0 ORDER BY url")
         bodies = "SELECT body FROM hosts JOIN robots ON robots.url = hosts.robots_url WHERE robots = 'known'"
         assert rows(tmp_path, bodies) == [(b"User-agent: *\nDisallow: /p2",)]
         run(tmp_path, "verify", "c")
         run(tmp_path, "rebuild", "c")
-        after = rows(tmp_path, "SELECT url, state, status, tries, again FROM urls WHERE priority < 0 ORDER BY url")
+        after = rows(tmp_path, "SELECT url, state, status, tries, requeued FROM urls WHERE priority < 0 ORDER BY url")
         assert after == before
         assert rows(tmp_path, bodies) == [(b"User-agent: *\nDisallow: /p2",)]
         run(tmp_path, "verify", "c")

@@ -49,7 +49,7 @@ def test_guesses_are_asked_for_last_and_only_on_the_site(tmp_path: Path) -> None
     assert {each.url.removeprefix(home): each.status for each in stored(tmp_path)}["/wrong.png"] == "404"
     hops = rows(tmp_path, "SELECT substr(url, instr(url, '/img')), hop FROM urls WHERE url LIKE '%/img/%'")
     assert set(hops) == {("/img/late.png", "E"), ("/img/bg.png", "E")}  # what a page names is no guess any more
-    wrong = rows(tmp_path, "SELECT pattern, visits - fruitful FROM tallies WHERE pattern LIKE 'speculative %'")
+    wrong = rows(tmp_path, "SELECT pattern, visits - fruitful FROM pattern_tallies WHERE pattern LIKE 'speculative %'")
     assert wrong == [(f"speculative {home}", 2)]
     assert set(rows(tmp_path, "SELECT url, rule FROM refusals")) == {
         ("http://elsewhere.test/z.png", "speculative: site"),

@@ -10,9 +10,7 @@ import pytest
 from archiver.cli.retry import retry_held
 from archiver.config.option_types import Rate
 from archiver.crawl import build
-from archiver.frontier import database
 from archiver.frontier.held import HeldPattern, held_patterns
-from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 from archiver.tools.verify import verify as verified
 from fixtures import drilldown, endless, traps
@@ -192,98 +190,3 @@ def test_a_lost_database_brings_held_urls_back(tmp_path: Path) -> None:
         assert len(server.log) == asked
     assert {url for url, _ in rows(tmp_path, HELD)} == {url for url, _ in before}
     assert not verified([tmp_path]).faults
-
-
-def _as_version(directory: Path, version: int) -> None:
-    """Make the database of a crawl in *directory* one of an older schema version."""
-    new, old = directory / "crawl.db", directory / "older.db"
-    with closing(sqlite3.connect(old, isolation_level=None)) as db:
-        for step in range(1, version + 1):
-            db.executescript(database.script(step))
-        triggers = [sql for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger'")]
-        for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            db.execute(f"DROP TRIGGER {name}")
-        db.execute("ATTACH ? AS newer", (str(new),))
-        for (table,) in db.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'").fetchall():
-            columns = ", ".join(row[1] for row in db.execute(f"PRAGMA main.table_info({table})"))
-            db.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM newer.{table}")
-        for sql in triggers:
-            db.execute(sql)
-        db.execute("DETACH newer")
-    for path in directory.glob("crawl.db*"):
-        path.unlink()
-    old.rename(new)
-
-
-OLDER_RULES = {"/item/30": "barren-pages: 8: {home}item/N", "/a/a/a/a": "max-repeats: 3", "/x": "extension: .x"}
-
-
-def _older(directory: Path, home: str) -> None:
-    """Make of a crawl of *home* one of version 6, in which rules of that time had refused links and a waiting URL."""
-    (directory / "crawl.toml").write_text(f'seeds = ["{home}"]\nrate = 0\nprobe = "off"\n')
-    with closing(sqlite3.connect(directory / "crawl.db")) as db, db:
-        db.execute(
-            "UPDATE urls SET state = 'excluded', note = replace(note, 'trap-budget: 20', 'barren-pages: 8')"
-            " WHERE state = 'held'"
-        )
-        for target, rule in OLDER_RULES.items():
-            values = home + target[1:], rule.format(home=home), home.rstrip("/")
-            db.execute(
-                "INSERT INTO refusals SELECT ?1, ?2, min(id) FROM seeds JOIN urls ON urls.id = seeds.url", values[:2]
-            )
-            db.execute("INSERT INTO refusal_counts VALUES (?2, ?3, 5, 1)", values)
-    _as_version(directory, 6)
-
-
-def test_what_older_versions_refused_is_held_and_released(tmp_path: Path) -> None:
-    """Links that older rules had refused wait for one command too, and what other rules refused stays refused."""
-    routes = _numbered(60, "<p>Nothing at all was found</p>")
-    with RawServer({**routes, "/a/a/a/a": ok("deep")}) as server:
-        home = server.url()
-        assert crawl(tmp_path, home, host_concurrency=1, trap_budget=20).code is ExitCode.DONE
-        asked = server.log.targets()
-        _older(tmp_path, home)
-        assert crawl(tmp_path, home, resume=True).code is ExitCode.DONE
-        assert server.log.targets() == asked
-        found = {(each.pattern, each.rule): (each.urls, each.beyond) for each in _held(tmp_path).values()}
-        assert found == {(f"{home}item/N", "barren-pages: 8"): (2, 4), (f"{home}*", "max-repeats: 3"): (1, 4)}
-        assert rows(tmp_path, "SELECT url, rule FROM refusals") == [(f"{home}x", "extension: .x")]
-        assert rows(tmp_path, "SELECT held, excluded FROM hosts") == [(3, 0)]
-        assert retry_held(tmp_path, ("max-repeats",)) is ExitCode.DONE
-        assert crawl(tmp_path, home, resume=True).code is ExitCode.DONE
-        assert server.log.targets()[len(asked) :] == ["/a/a/a/a"]
-        assert retry_held(tmp_path, ()) is ExitCode.DONE
-        assert crawl(tmp_path, home, resume=True).code is ExitCode.DONE
-        assert {f"/item/{number}" for number in range(60)} <= set(server.log.targets())
-    assert not verified([tmp_path]).faults
-
-
-def _statements(script: str) -> list[str]:
-    """Return the statements of *script*, one by one."""
-    found = [""]
-    for line in script.splitlines(keepends=True):
-        found[-1] += line
-        if sqlite3.complete_statement(found[-1]):
-            found.append("")
-    return found[:-1]
-
-
-@pytest.mark.parametrize("done", [0.3, 0.6, 0.9])
-def test_a_crash_while_the_schema_changes(tmp_path: Path, done: float) -> None:
-    """Another process sees the old version whole or the new one whole, wherever the step was cut off."""
-    with RawServer(_numbered(30, "<p>Nothing at all was found</p>")) as server:
-        home = server.url()
-        assert crawl(tmp_path, home, host_concurrency=1, trap_budget=20).code is ExitCode.DONE
-    _older(tmp_path, home)
-    steps = _statements(database.script(7))
-    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
-        for statement in steps[: int(len(steps) * done)]:
-            db.execute(statement)
-    assert rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'excluded'") == [(1,)]
-
-    async def opened() -> None:
-        await (await SqliteFrontier.open(tmp_path / "crawl.db")).close()
-
-    asyncio.run(opened())
-    asyncio.run(opened())  # and the schema of what was migrated is the one that is expected
-    assert sum(each.urls for each in _held(tmp_path).values()) == 3

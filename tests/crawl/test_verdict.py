@@ -55,7 +55,7 @@ def test_a_lone_seed_without_a_usable_answer(tmp_path: Path, seed: Route) -> Non
         assert ran.returncode == ExitCode.NO_SEED, ran.stderr
         assert f"seeds     {server.url()} " in ran.stderr
         assert f"archiver retry o {server.url()} && archiver resume o" in ran.stderr
-    assert rows(tmp_path / "o", "SELECT code FROM runs") == [(ExitCode.NO_SEED,)]
+    assert rows(tmp_path / "o", "SELECT exit_code FROM runs") == [(ExitCode.NO_SEED,)]
 
 
 def test_one_usable_seed_is_enough(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_why_a_run_ended_is_kept(tmp_path: Path) -> None:
         ended = archiver("resume", "o", "--max-urls", "0", "-q", cwd=tmp_path)
         assert ended.returncode == ExitCode.DONE
         assert "ended     done\n" in archiver("status", "o", cwd=tmp_path).stdout
-    assert [code for (code,) in rows(tmp_path / "o", "SELECT code FROM runs ORDER BY id")] == [5, 0]
+    assert [code for (code,) in rows(tmp_path / "o", "SELECT exit_code FROM runs ORDER BY id")] == [5, 0]
 
 
 def test_a_run_that_was_killed_is_said_to_be(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from archiver.cli.entry import run as carried_out
 from archiver.cli.explain import text as explain_text
 from archiver.config import toml
 from archiver.frontier import totals
-from archiver.frontier.database import script
+from archiver.frontier.database import schema_script
 from archiver.model import ExitCode
 from fixtures import crawls
 from fixtures.archives import rows
@@ -252,9 +252,9 @@ def test_what_waits(tmp_path: Path) -> None:
     assert last["tries"] == 0
     with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
         for name in (server.url("/N"), f"site {server.url('')}"):
-            columns = "(pattern, visits, fruitful, streak, strict, barren)"
-            db.execute("DELETE FROM tallies WHERE pattern = ?", (name,))
-            db.execute(f"INSERT INTO tallies {columns} VALUES (?, 1200, 1, 1190, 0, 1199)", (name,))
+            columns = "(pattern, visits, fruitful, streak, barren)"
+            db.execute("DELETE FROM pattern_tallies WHERE pattern = ?", (name,))
+            db.execute(f"INSERT INTO pattern_tallies {columns} VALUES (?, 1200, 1, 1190, 1199)", (name,))
     held = explain_text.as_json(crawled.explained(server.url("/3")))
     assert (held["decision"], held["rule"]) == ("taken", "scope: host")
     assert held["detail"] == f"but it will be held by trap-budget: 1100: {server.url('/N')}"
@@ -298,9 +298,9 @@ def test_what_cannot_be_answered_is_said_in_one_line(
     assert (crawled.directory / "crawl.toml").read_bytes() == before
 
 
-def test_a_database_of_an_older_version_is_read(tmp_path: Path, said: Said) -> None:
+def test_reading_a_database_changes_nothing_on_disk(tmp_path: Path, said: Said) -> None:
     with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
-        db.executescript(script(1))
+        db.executescript(schema_script())
         db.execute("INSERT INTO hosts (key) VALUES ('https://a.example')")
         db.execute(
             "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) "

@@ -4,7 +4,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from lxml import etree
 
 from archiver.config.settings import Settings, with_values
 from archiver.config.toml import render
-from archiver.frontier import database, figures
+from archiver.frontier import figures
 from archiver.frontier import totals as account
 from archiver.frontier.figures import TimeSlices
 from archiver.humanize import volume
@@ -28,9 +28,8 @@ HOSTS = (
 )
 EVIL = "</script><script>alert(1)</script>'\"&<img src=x onerror=alert(2)>\x1b[31m\u202e\x00\ud800]]>"
 URL = (
-    "INSERT INTO urls (id, url, host, state, hop, path, depth, off_scope_hops, priority, via, seed, status, failure,"
-    " note)"
-    " VALUES (?, ?, 1, ?, ?, ?, ?, 0, 0, ?, 1, ?, ?, ?)"
+    "INSERT INTO urls (id, url, host, state, hop, path, depth, off_scope_hops, priority, via, seed, status,"
+    " failure, note) VALUES (?, ?, 1, ?, ?, ?, ?, 0, 0, ?, 1, ?, ?, ?)"
 )
 CAPTURE = (
     "INSERT INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset, response_length,"
@@ -298,27 +297,6 @@ def test_ticks(highest: float, last: float) -> None:
     assert found[-1] == pytest.approx(last)
     assert 2 <= len(found) <= 6
     assert svg.ticks(min(highest, 2), whole=True) == [0, 1, 2][: 2 + (highest > 1)]
-
-
-def test_a_database_of_an_older_program(tmp_path: Path) -> None:
-    """One that was finished before captures could be revisits, and hosts had numbers."""
-    crawls.finished(tmp_path, NOW)
-    (tmp_path / "crawl.db").rename(tmp_path / "new.db")
-    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
-        for version in (1, 2, 3):
-            db.executescript(database.script(version))
-        db.execute("ATTACH ? AS new", (str(tmp_path / "new.db"),))
-        tables = [name for (name,) in db.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
-        for table in sorted(tables, key="hosts".__eq__):  # the triggers count what waits on hosts that are there
-            columns = ", ".join(row[1] for row in db.execute(f"PRAGMA main.table_info({table})"))
-            db.execute(f"INSERT OR IGNORE INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
-    told = report(tmp_path)
-    assert {table.name: table.rows for table in told.tables}["revisits"] == ()
-    assert told.time_series.hosts[0][:4] == ("https://a.example", 2, 2300, 2)
-    with account.open_totals(tmp_path) as opened:
-        first = next(figures.hosts(opened))
-    assert (first.key, first.archived, first.failed, first.robots) == ("https://a.example", 2, 2, 1)
-    assert tuple(told.time_series.statuses) == plots.CLASSES
 
 
 def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from archiver.collection.dedup_sources import indexes_of
 from archiver.crawl.dedup import DedupKey, ExternalArchives
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import database, dedup
-from archiver.frontier.database import connected
+from archiver.frontier.database import connect_readonly
 from archiver.frontier.dedup import ExternalIndex, gather
 from archiver.model import Profile, Revisit
 from fixtures.endless_table import endless_table
@@ -269,11 +269,11 @@ def test_values_that_name_no_line_find_nothing(tmp_path: Path, column: str, valu
 def test_a_query_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that refer to each other hold more rows than anyone can count, in a file of some kilobytes."""
     monkeypatch.setattr(database, "PROGRESS_STEPS", 2_000_000)
-    monkeypatch.setattr(dedup, "CHECKED", 0)  # as if the file were too large to be looked through
+    monkeypatch.setattr(dedup, "CHECKED_SIZE", 0)  # as if the file were too large to be looked through
     target = tmp_path / "dedup.db"
     expected = found(tmp_path, line(), wanted())
     endless_table(target, "indexes")
-    with closing(connected(target)) as db:
+    with closing(connect_readonly(target)) as db:
         database.guard(db, target)
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             db.execute("SELECT count(path) FROM indexes").fetchone()

@@ -1,19 +1,16 @@
 """What hosts have cost, and which of them may still be asked, in a real database."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from archiver.frontier import database
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Settlement, Span
 from archiver.policy.limits import Allowance
 from fixtures.archives import rows
-from fixtures.waiting import SEEDS, two_hosts
+from fixtures.waiting import two_hosts
 
 LATER = 1000.0
 BY_URLS = "--max-urls-per-host 3 is reached by 1 host, for which 3 URLs wait"
@@ -69,7 +66,7 @@ def test_a_host_that_has_reached_a_limit_is_not_due(tmp_path: Path, allowance: A
             assert 1 in await due(frontier, allowance)
 
     asyncio.run(run())
-    assert rows(tmp_path, "SELECT spent, received FROM hosts") == [(3, 300), (1, 100)]
+    assert rows(tmp_path, "SELECT visited, received FROM hosts") == [(3, 300), (1, 100)]
 
 
 def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
@@ -81,30 +78,4 @@ def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
             assert await due(frontier, Allowance(urls=2)) == [1, 2]
 
     asyncio.run(run())
-    assert rows(tmp_path, "SELECT spent FROM hosts") == [(0,), (0,)]
-
-
-def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
-        for version in (1, 2):
-            db.executescript(database.script(version))
-        db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
-        db.executemany(
-            "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, tries) "
-            "VALUES (?, 1, 'L', '', 0, 0, ?, ?)",
-            [("http://h0.example/robots.txt", -1, 1), (SEEDS[0], 1, 2), (SEEDS[1], 1, 0), (SEEDS[2], 1, 1)],
-        )
-        db.execute("INSERT INTO warcs (name) VALUES ('w')")
-        db.executemany(
-            "INSERT INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset, "
-            "response_length, request_length, metadata_length, received, duration, truncated) "
-            "VALUES (?, 1, 200, '', '', 0, 1, ?, 1, 1, 1, 50, 0.0, '')",
-            [(1, 10), (2, 20), (2, 30)],
-        )
-
-    async def run() -> None:
-        async with two_hosts(tmp_path):
-            pass
-
-    asyncio.run(run())
-    assert rows(tmp_path, "SELECT spent, received FROM hosts") == [(2, 150), (0, 0)]
+    assert rows(tmp_path, "SELECT visited FROM hosts") == [(0,), (0,)]

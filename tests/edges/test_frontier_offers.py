@@ -1,9 +1,7 @@
 """Links that need not be looked up again: with the memory of them the database holds the same as without, always."""
 
 import asyncio
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.frontier import database
 from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.port import Selection
 from archiver.frontier.sqlite import SqliteFrontier
@@ -110,29 +107,6 @@ def test_it_holds_a_bounded_number_of_links_and_of_bytes(padding: str, most: int
     forgotten = news(offers, links)
     assert len(links) - most <= len(forgotten) < len(links)
     assert links[-1] not in forgotten
-
-
-def test_an_older_database_is_counted_once(tmp_path: Path) -> None:
-    """And what its hosts say is right from then on."""
-    with closing(sqlite3.connect(tmp_path / "crawl.db", isolation_level=None)) as db:
-        for version in (1, 2, 3):
-            db.executescript(database.script(version))
-        db.execute("INSERT INTO hosts (key) VALUES ('http://h0.example'), ('http://h1.example')")
-        states = ["archived", "archived", "failed", "excluded", "waiting"]
-        db.executemany(
-            "INSERT INTO urls (url, host, state, hop, path, depth, off_scope_hops, priority) "
-            "VALUES (?, 1, ?, 'L', '', 0, 0, 1)",
-            zip(SEEDS[:5], states, strict=True),
-        )
-
-    async def run() -> None:
-        async with two_hosts(tmp_path) as frontier:
-            counts = await frontier.counts()
-            assert (counts.waiting, counts.archived, counts.failed, counts.excluded) == (6, 2, 1, 1)
-            assert await frontier.again(Selection(statuses=((0, 0),))) == 4
-
-    asyncio.run(run())
-    assert rows(tmp_path, "SELECT waiting, archived, failed, excluded FROM hosts") == [(5, 0, 0, 0), (5, 0, 0, 0)]
 
 
 def test_what_is_held_may_be_released_by_the_same_link() -> None:

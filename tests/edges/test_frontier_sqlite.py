@@ -10,7 +10,7 @@ import pytest
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import settle
-from archiver.frontier.database import VERSION, inside
+from archiver.frontier.database import VERSION, run_in_thread
 from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
@@ -68,7 +68,7 @@ def test_a_batch_is_all_or_nothing(path: Path) -> None:
 
     on(path, act)
     assert rows(path, "SELECT url, state, tries FROM urls") == [(SEED, "waiting", 0)]
-    assert rows(path, "SELECT key, waiting, parked FROM hosts") == [("http://a.example", 1, 0.0)]
+    assert rows(path, "SELECT key, waiting, not_before FROM hosts") == [("http://a.example", 1, 0.0)]
     assert rows(path, "SELECT * FROM warcs") == []
 
 
@@ -92,18 +92,21 @@ def test_what_was_not_committed_is_not_there(path: Path) -> None:
         await frontier._writer.execute("BEGIN IMMEDIATE")
         seed = await claim(frontier, SEED)
         found = Settlement(seed, Event.CAPTURE, found=(link("http://b.example/"),))
-        await inside(frontier._writer, settle.settle, [found], [], RecentLinks())
+        await run_in_thread(frontier._writer, settle.settle, [found], [], RecentLinks())
 
     on(path, act)
     assert rows(path, "SELECT url, state FROM urls") == [(SEED, "waiting")]
 
 
-def test_a_newer_schema_is_refused(path: Path) -> None:
+@pytest.mark.parametrize("version", [-1, 0, 7, VERSION + 1])
+def test_another_schema_version_is_refused(path: Path, version: int) -> None:
     on(path, lambda frontier: frontier.counts())
     with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
-    with pytest.raises(ConfigError, match=f"schema version {VERSION + 1}, .* newer archiver"):
+        db.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match=f"schema version {version}, .* needs {VERSION}; archiver rebuild "):
         on(path, lambda frontier: frontier.counts())
+    assert path.read_bytes() == before
 
 
 def test_somebody_elses_database_is_refused_and_left_alone(path: Path) -> None:
@@ -406,7 +409,7 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(pa
         for sql in done:
             plan = [str(row[3]) for row in await frontier._rows(f"EXPLAIN QUERY PLAN {sql}")]
             assert not [step for step in plan if SCANS.match(step)], (sql, plan)
-            if "sum(waiting)" not in sql and "SET parked = 1.0 + 9.0" not in sql:  # once for a start
+            if "sum(waiting)" not in sql and "SET not_before = 1.0 + 9.0" not in sql:  # once for a start
                 assert not [step for step in plan if re.match(r"SCAN hosts\b(?! USING INDEX)", step)], (sql, plan)
             if "min(due)" in sql:
                 assert any(re.search("USING.* INDEX urls_(later|next)", step) for step in plan), (sql, plan)

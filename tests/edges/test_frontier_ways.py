@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import hosts, totals
-from archiver.frontier.database import WAYS_SINCE
 from archiver.policy.host_backoff import AWAKE, HostBackoff
 from archiver.policy.throttle import UNTAUGHT, ThrottleState
 from fixtures.archives import rows, states
@@ -71,17 +70,3 @@ def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
         ("connect", "gone", 0)
     ]
     assert rows(tmp_path, "SELECT waiting FROM hosts ORDER BY id") == [(1,), (5,)]
-
-
-def test_a_database_from_before_can_be_looked_at(tmp_path: Path) -> None:
-    """`archiver status` reads a crawl that no crawl of this version has opened."""
-
-    async def run() -> None:
-        async with two_hosts(tmp_path):
-            pass
-
-    asyncio.run(run())
-    with totals.open_totals(tmp_path) as db:
-        assert WAYS_SINCE == 3
-        question = totals._HOSTS.replace("{ways}", totals._NO_WAYS)
-        assert len(db.execute(question, (-1,)).fetchall()) == 2

@@ -22,7 +22,7 @@ async def _earlier(path: Path) -> None:
     await frontier.add_seeds([SEED, "http://calm.example/"])
     await frontier.close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("UPDATE hosts SET parked = ?, rate = 0.5 WHERE key = 'http://example.org'", (NOW + 60,))
+        db.execute("UPDATE hosts SET not_before = ?, rate = 0.5 WHERE key = 'http://example.org'", (NOW + 60,))
         db.commit()
 
 

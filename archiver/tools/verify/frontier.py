@@ -27,13 +27,13 @@ from archiver.tools.verify.inventory import BATCH
 from archiver.warc.records import parse_date
 
 _ROWS = """
-    SELECT warcs.name, offset, length, uri, timestamp, mime, records.digest
-    FROM records JOIN warcs ON warcs.id = records.warc ORDER BY records.warc, offset
+    SELECT warcs.name, offset, length, uri, timestamp, mime, resources.digest
+    FROM resources JOIN warcs ON warcs.id = resources.warc ORDER BY resources.warc, offset
 """
 _RECORD_AT = """
     SELECT length, type, url, date, mime, digest FROM records WHERE file = ? AND offset = ? AND inner = 0
 """
-_OFFSETS = "SELECT offset FROM records JOIN warcs ON warcs.id = records.warc WHERE warcs.name = ?"
+_OFFSETS = "SELECT offset FROM resources JOIN warcs ON warcs.id = resources.warc WHERE warcs.name = ?"
 _RESOURCES = "SELECT offset, url FROM records WHERE file = ? AND offset < ? AND type = 'resource' ORDER BY offset"
 
 
@@ -49,8 +49,6 @@ def resource_faults(
     db: sqlite3.Connection, inventory: sqlite3.Connection, files: Mapping[str, WarcExtent]
 ) -> Iterator[Fault]:
     """Yield the differences between *db* and the *inventory* of *files* (by final name) in resource records."""
-    if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'records'").fetchone():
-        return
     for name, offset, length, *ours in db.execute(_ROWS):
         file = files.get(name.removesuffix(OPEN))
         if file is None or offset >= file.committed:
@@ -85,7 +83,7 @@ _LARGEST_INTEGER = (1 << 63) - 1
 
 _CAPTURES = """
     SELECT warcs.name, captures.offset, response_length, request_length, metadata_length,
-           urls.url, timestamp, captures.status, mime, payload_digest, truncated, {revisit}
+           urls.url, timestamp, captures.status, mime, payload_digest, truncated, revisit
     FROM captures JOIN urls ON urls.id = captures.url JOIN warcs ON warcs.id = captures.warc
     ORDER BY captures.warc, captures.offset
 """
@@ -95,23 +93,24 @@ _WITHOUT_CAPTURE = """
 """
 
 _SETTLED_TWICE = """
-    SELECT urls.url, count(*), {again} AS again FROM captures JOIN urls ON urls.id = captures.url
+    SELECT urls.url, count(*), requeued FROM captures JOIN urls ON urls.id = captures.url
     WHERE captures.status NOT IN (SELECT value FROM json_each(?)) AND truncated NOT IN (SELECT value FROM json_each(?))
-      AND NOT (urls.priority < 0 AND captures.status >= 500) AND NOT (captures.status = 304 AND {revisit} = '')
-    GROUP BY urls.id HAVING count(*) > 1 + again
+      AND NOT (urls.priority < 0 AND captures.status >= 500) AND NOT (captures.status = 304 AND revisit = '')
+    GROUP BY urls.id HAVING count(*) > 1 + requeued
 """  # a final capture ends the visits of a URL until it is requested again; robots.txt errors and 304s are not final
 
 _COUNTS = """
     WITH counted AS (
         SELECT host, sum(state = 'waiting') AS waiting, sum(state = 'archived') AS archived,
                sum(state = 'failed') AS failed, sum(state = 'excluded') AS excluded,
-               sum(tries > 0 AND priority >= 0) AS spent{held}
+               sum(tries > 0 AND priority >= 0) AS visited,
+               sum(state = 'held') AS held
         FROM urls GROUP BY host
     )
     SELECT key FROM hosts LEFT JOIN counted ON counted.host = hosts.id
-    WHERE (hosts.waiting, hosts.archived, hosts.failed, hosts.excluded, hosts.spent{hosts_held}) IS NOT
+    WHERE (hosts.waiting, hosts.archived, hosts.failed, hosts.excluded, hosts.visited, hosts.held) IS NOT
           (coalesce(counted.waiting, 0), coalesce(counted.archived, 0), coalesce(counted.failed, 0),
-           coalesce(counted.excluded, 0), coalesce(counted.spent, 0){counted_held})
+           coalesce(counted.excluded, 0), coalesce(counted.visited, 0), coalesce(counted.held, 0))
 """
 
 _RECORDS = """
@@ -153,8 +152,7 @@ def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
     damage = [said for (said,) in db.execute("PRAGMA integrity_check(3)") if said != "ok"]
     if damage:
         raise ArchiveError(f"{directory / totals.NAME}: database is damaged: {'; '.join(damage)}")
-    digest = "digest" if _has(db, "warcs", "digest") else "''"  # schema version 1 did not know it
-    rows = db.execute(f"SELECT name, committed, closed, {digest}, indexed FROM warcs")  # noqa: S608  one of two constants
+    rows = db.execute("SELECT name, committed, closed, digest, indexed FROM warcs")
     path = directory / totals.NAME
     return {
         bare(name, path): WarcRow(size, bool(closed), digest, bool(indexed))
@@ -175,23 +173,6 @@ def _readable(directory: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:  # SQLite quotes a damaged schema in its message, which is not valid UTF-8
         raise ArchiveError(f"{directory / totals.NAME}: its schema is damaged") from error
-
-
-def _twice(db: sqlite3.Connection) -> str:
-    return _SETTLED_TWICE.format(
-        again="urls.again" if _has(db, "urls", "again") else "0",  # schema version 2 did not know it
-        revisit=_revisit(db),
-    )
-
-
-def _revisit(db: sqlite3.Connection) -> str:
-    return "captures.revisit" if _has(db, "captures", "revisit") else "''"  # nor version 4
-
-
-def _has(db: sqlite3.Connection, table: str, column: str) -> bool:
-    """Whether *table* has *column*: older versions of the schema have fewer."""
-    (count,) = db.execute("SELECT count(*) FROM pragma_table_info(?) WHERE name = ?", (table, column)).fetchone()
-    return bool(count)
 
 
 class FrontierCheck:
@@ -220,18 +201,17 @@ class FrontierCheck:
         """Yield all differences between the database and the files. Raises what `open_totals` raises."""
         with _readable(self._directory), _opened(self._directory) as db:
             yield from self._sizes()
-            for row in db.execute(_CAPTURES.format(revisit=_revisit(db))):
+            for row in db.execute(_CAPTURES):
                 yield from self._capture(_Row(*row))
             self._mark()
             yield from resource_faults(db, self._inventory, self._known())
             for (url,) in db.execute(_WITHOUT_CAPTURE):
                 yield Fault(self._path, "archived-without-capture", "it is archived, but has no capture", url=url)
-            for url, times, _ in db.execute(_twice(db), (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
+            for url, times, _ in db.execute(_SETTLED_TWICE, (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
                 message = f"it has {times} final captures instead of one"
                 yield Fault(self._path, "settled-twice", message, url=url)
-            if _has(db, "hosts", "archived"):
-                for (key,) in db.execute(_COUNTS.format(**_held(db))):
-                    yield Fault(self._path, "host-counts", f"the counts of {key} do not match its URLs")
+            for (key,) in db.execute(_COUNTS):
+                yield Fault(self._path, "host-counts", f"the counts of {key} do not match its URLs")
         yield from self._unknown()
 
     def _known(self) -> dict[str, WarcExtent]:
@@ -361,14 +341,3 @@ def _micros(date: str) -> int | None:
         return parse_date(date)
     except ValueError:
         return None
-
-
-def _held(db: sqlite3.Connection) -> dict[str, str]:
-    """What the question for counts has in it besides, of a database that knows held URLs."""
-    if not _has(db, "hosts", "held"):
-        return {"held": "", "hosts_held": "", "counted_held": ""}
-    return {
-        "held": ", sum(state = 'held') AS held",
-        "hosts_held": ", hosts.held",
-        "counted_held": ", coalesce(counted.held, 0)",
-    }
