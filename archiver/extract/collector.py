@@ -50,11 +50,7 @@ class LinkCollector:
         """Keep *reference* if it may name something to fetch."""
         if not reference or (reference[0] in _BEGIN_USELESS and reference.startswith(USELESS)):
             return
-        if (
-            ("{" in reference or "<" in reference)
-            and (self.in_template or hop is Hop.LINK)
-            and _has_placeholder(reference)
-        ):
+        if ("{" in reference or "<" in reference) and (self.in_template or hop is Hop.LINK) and _is_template(reference):
             return
         self.add_all((((reference, hop), context),))
 
@@ -80,10 +76,7 @@ class LinkCollector:
         return not self._references
 
     def links(self, base: str, encoding: str, note: str = "", *, queries: str | None = None) -> Links:
-        """Return the links, resolved against *base*.
-
-        *encoding* is the encoding of the text, and also that of *queries* in URLs unless given.
-        """
+        """Return the links of a text in *encoding*, resolved against *base*. URLs use *queries* if given."""
         links = UrlJoiner(base, queries or encoding).links(self._references)
         if len(set(map(_ADDRESS, links))) < len(links):
             links = _each_once(links)
@@ -102,7 +95,7 @@ def _each_once(links: Iterable[Link]) -> list[Link]:
     return list(once.values())
 
 
-def _has_placeholder(reference: str) -> bool:
+def _is_template(reference: str) -> bool:
     """True if the path of *reference* has placeholders that a script or server fills in."""
     return _FILLED_IN.search(reference.partition("?")[0]) is not None
 

@@ -85,8 +85,8 @@ class FeedReader:
         self._length = 0
         self._outer: list[str] = []  # names of the open elements
         self._pages = 0  # number of texts that were read as HTML
-        self._add_keys = ""  # identifier of this entry, if it is a URL
-        self._relation_hop = False  # true if this entry has a link
+        self._entry_id = ""  # identifier of this entry, if it is a URL
+        self._has_link = False  # true if this entry has a link
         self._type = ""  # type attribute of the current element
 
     @property
@@ -104,7 +104,7 @@ class FeedReader:
         self._outer.append(name)
         self._type = ""
         if name in _ENTRIES:
-            self._add_keys, self._relation_hop = "", False
+            self._entry_id, self._has_link = "", False
         if not attributes:
             return
         if tag.startswith(XHTML) or name in _TAGS:
@@ -114,7 +114,7 @@ class FeedReader:
         self._type = plain.get("ispermalink", plain.get("type", "")).lower()
         picture = plain.get("medium") == "image" or self._type.startswith("image/")
         if name == "link" and "href" in plain:
-            self._relation_hop = True
+            self._has_link = True
             self.bases.add(
                 plain["href"], _relation_hop(plain.get("rel", ""), plain["href"], picture=picture), "link/@href"
             )
@@ -137,8 +137,8 @@ class FeedReader:
         if self._pieces and self._length <= _LONGEST_HTML:
             self._text(name, "".join(self._pieces))
         self._pieces, self._length = [], 0
-        if name in _ENTRIES and not self._relation_hop:
-            self.bases.add(self._add_keys, L, f"{name}/id")
+        if name in _ENTRIES and not self._has_link:
+            self.bases.add(self._entry_id, L, f"{name}/id")
         self.bases.leave()
 
     def _text(self, name: str, text: str) -> None:
@@ -156,13 +156,13 @@ class FeedReader:
         whole = WHOLE.fullmatch(text)
         parent = self._outer[-1] if self._outer else ""
         if name == "id" or (name == "guid" and self._type == "false"):
-            self._add_keys = text if whole else ""
+            self._entry_id = text if whole else ""
         elif name == "guid":
             self.bases.add(text, L if whole else None, name)
         elif name == "url" and parent == "image":
             self.bases.add(text, E, "image/url")
         elif name in _TEXTS or whole or (name in _ADDRESSES and like_a_url(text)):
-            self._relation_hop |= name == "link"
+            self._has_link |= name == "link"
             self.bases.add(text, E if name == "image" else _TEXTS.get(name, L), name)
 
     def pi(self, target: str, content: str | None = None) -> None:

@@ -35,7 +35,7 @@ def parameters(function: object) -> list[str]:
     return list(inspect.signature(function).parameters)
 
 
-def test_what_is_called_takes_what_it_is_given() -> None:
+def test_called_functions_accept_our_arguments() -> None:
     assert parameters(TCPConnector.connect) == ["self", "req", "traces", "timeout"], "connect() has other parameters"
     wanted = {"method", "url", "loop", "ssl"}
     assert wanted <= set(parameters(ClientRequest.__init__)), f"ClientRequest no longer takes all of {wanted}"
@@ -46,11 +46,11 @@ def test_what_is_called_takes_what_it_is_given() -> None:
 
 
 @pytest.mark.parametrize("name", ["connection_made", "connection_lost", "data_received", "eof_received"])
-def test_the_protocol_is_told_of_bytes_by_these_names(name: str) -> None:
+def test_the_protocol_callbacks_have_these_names(name: str) -> None:
     assert parameters(getattr(ResponseHandler, name)) == parameters(getattr(RawProtocol, name))
 
 
-def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
+def test_a_protocol_can_be_made_and_has_the_attributes_we_use() -> None:
     async def main() -> None:
         lines = ConnectionPool(1.0, GUARD)
         protocol = RawProtocol(asyncio.get_running_loop(), lines)
@@ -65,7 +65,7 @@ def test_a_protocol_can_be_made_and_has_what_is_used() -> None:
 
 
 @BOTH
-def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
+def test_new_connections_use_our_protocol(*, tls: bool) -> None:
     async def main() -> None:
         lines = ConnectionPool(5.0, GUARD)
         wire = await lines.connect(server.url("/").rstrip("/"))
@@ -95,7 +95,7 @@ def test_new_connections_are_ours_and_carry_plain_text(*, tls: bool) -> None:
 
 
 @BOTH
-def test_the_pool_does_not_lend_what_got_bytes_while_idle(*, tls: bool) -> None:
+def test_connections_that_got_bytes_while_idle_are_not_reused(*, tls: bool) -> None:
     async def main() -> None:
         lines = ConnectionPool(5.0, GUARD)
         wire = await lines.connect(origin := server.url("/").rstrip("/"))
@@ -122,7 +122,7 @@ def test_a_closed_connector_makes_no_connections() -> None:
     asyncio.run(main())
 
 
-def test_the_errors_that_are_translated_exist_and_tell_what_is_read() -> None:
+def test_the_translated_errors_exist_with_their_attributes() -> None:
     async def main() -> None:
         async with TCPConnector(resolver=aiohttp.ThreadedResolver()) as connector:
             request = ClientRequest("GET", URL("http://nowhere.invalid/"), loop=asyncio.get_running_loop())
@@ -138,7 +138,7 @@ def test_the_errors_that_are_translated_exist_and_tell_what_is_read() -> None:
 
 
 @BOTH
-def test_a_whole_fetch(tmp_path: Path, *, tls: bool) -> None:
+def test_a_complete_fetch(tmp_path: Path, *, tls: bool) -> None:
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:
             for _ in range(3):
@@ -149,7 +149,7 @@ def test_a_whole_fetch(tmp_path: Path, *, tls: bool) -> None:
 
 
 @pytest.mark.skipif(INSIDE in os.environ, reason="this is the interpreter in development mode")
-def test_all_of_this_in_development_mode() -> None:
+def test_all_tests_of_this_file_in_development_mode() -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
         cwd=ROOT,

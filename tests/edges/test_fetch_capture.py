@@ -52,7 +52,7 @@ def check(bad: Bad, exchange: Exchange, block: bytes, *, at_once: bool) -> None:
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 @pytest.mark.parametrize("size", [0, 1], ids=["whole", "byte by byte"])
-def test_each_bad_answer_is_kept_to_the_byte(
+def test_each_bad_response_is_stored_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, loop: str, tls: bool, size: int
 ) -> None:
     if size:
@@ -101,7 +101,7 @@ def test_one_connection_carries_many_exchanges_at_the_same_peer(tmp_path: Path, 
     assert {row.connection for row in server.log} == {0}
 
 
-def test_the_request_says_what_the_settings_say(tmp_path: Path) -> None:
+def test_the_request_follows_the_settings(tmp_path: Path) -> None:
     async def main() -> None:
         settings = {"contact": "https://example.org/who", "header": ("X-A:  1", "accept: text/plain", "Host: evil")}
         async with fetching(tmp_path, **settings) as fetcher:
@@ -121,7 +121,7 @@ def test_the_request_says_what_the_settings_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1 << 10, 300 << 10, 3 << 20])
 @pytest.mark.parametrize("chunked", [False, True], ids=["sized", "chunked"])
-def test_large_answers_are_hashed_as_they_come(tmp_path: Path, size: int, *, chunked: bool) -> None:
+def test_large_responses_are_hashed_as_they_arrive(tmp_path: Path, size: int, *, chunked: bool) -> None:
     payload = bytes(range(256)) * (size // 256)
     chunks = [payload[at : at + 70_000] for at in range(0, size, 70_000)]
     framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\nT: 1\r\n\r\n"
@@ -175,7 +175,7 @@ def suite_replies(suites: Path) -> dict[str, tuple[bytes, str]]:
 @pytest.mark.suites
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 @pytest.mark.parametrize("size", [0, 1], ids=["whole", "byte by byte"])
-def test_the_replies_of_others(tmp_path: Path, suites: Path, *, tls: bool, size: int) -> None:
+def test_replies_of_other_test_suites(tmp_path: Path, suites: Path, *, tls: bool, size: int) -> None:
     replies = {name: row for name, row in suite_replies(suites).items() if not size or len(row[0]) < 3000}
     served = {f"/{name}": trickle(raw, size=size) if size else raw for name, (raw, _) in replies.items()}
 
@@ -200,7 +200,7 @@ def test_the_replies_of_others(tmp_path: Path, suites: Path, *, tls: bool, size:
 
 
 @pytest.mark.suites
-def test_a_connection_that_stays_open_after_the_replies_of_others(tmp_path: Path, suites: Path) -> None:
+def test_replies_of_other_test_suites_on_an_open_connection(tmp_path: Path, suites: Path) -> None:
     """Only those end whose own bytes say so; the others are cut by time, with all that came."""
     replies = {name: raw for name, (raw, _) in suite_replies(suites).items()}
     served = {f"/{name}": Answer((raw,), End.HANG) for name, raw in replies.items()}
@@ -222,7 +222,7 @@ def test_a_connection_that_stays_open_after_the_replies_of_others(tmp_path: Path
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("said", [True, False], ids=["close_notify", "nothing"])
 @pytest.mark.parametrize("stated", [True, False], ids=["length", "no length"])
-def test_tls_that_ends_without_a_word(tmp_path: Path, loop: str, *, said: bool, stated: bool) -> None:
+def test_tls_that_ends_without_close_notify(tmp_path: Path, loop: str, *, said: bool, stated: bool) -> None:
     """Only where nothing but the end delimits the body: what is whole by its length is whole (RFC 9112 §9.8)."""
     context, _ = rawserver._tls_context(("127.0.0.1",))
     length = b"Content-Length: 4\r\n" if stated else b""
@@ -252,7 +252,7 @@ def test_tls_that_ends_without_a_word(tmp_path: Path, loop: str, *, said: bool, 
 
 
 @pytest.mark.parametrize("end", [End.CLOSE, End.HANG])
-def test_interim_responses_alone_are_no_answer(tmp_path: Path, end: End) -> None:
+def test_interim_responses_alone_are_no_response(tmp_path: Path, end: End) -> None:
     async def main() -> None:
         only = Answer((b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n",), end)
         async with RawServer(otherwise=only) as server, fetching(tmp_path, timeout=0.5) as fetcher:

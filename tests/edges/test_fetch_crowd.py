@@ -31,7 +31,7 @@ class Held:
         self.resumed += 1
 
 
-def test_what_is_costly_waits_in_turn() -> None:
+def test_costly_responses_share_one_wait() -> None:
     """However many there are, together they get no more than one alone."""
 
     async def main() -> None:
@@ -45,7 +45,7 @@ def test_what_is_costly_waits_in_turn() -> None:
 
 
 @pytest.mark.parametrize("chunk", [b"1\r\nx\r\n", b"1;a=b\r\nx\r\n", b"400\r\n" + b"x" * 1024 + b"\r\n"])
-def test_chunks_are_looked_at_in_short_steps(chunk: bytes) -> None:
+def test_chunks_are_processed_in_short_steps(chunk: bytes) -> None:
     body = chunk * (200_000 // len(chunk)) + b"0\r\n\r\n"
     framer = Framer()
     pieces = list(FramerSteps(framer).feed(CHUNKED + body + b"more"))
@@ -55,7 +55,7 @@ def test_chunks_are_looked_at_in_short_steps(chunk: bytes) -> None:
     assert framer.surplus == b"more"
 
 
-def test_a_plain_body_is_taken_as_it_comes() -> None:
+def test_a_plain_body_is_processed_as_it_arrives() -> None:
     framer = Framer()
     steps = FramerSteps(framer)
     first = list(steps.feed(PLAIN % 1_000_000))
@@ -64,7 +64,7 @@ def test_a_plain_body_is_taken_as_it_comes() -> None:
     assert steps.spent == 0
 
 
-def test_many_tiny_pieces_cost_something() -> None:
+def test_many_tiny_pieces_count_as_costly() -> None:
     framer = Framer()
     steps = FramerSteps(framer)
     costs = []
@@ -76,7 +76,7 @@ def test_many_tiny_pieces_cost_something() -> None:
 
 
 @pytest.mark.parametrize("kind", ["chunks", "segments"])
-def test_quick_answers_come_while_others_cost(tmp_path: Path, kind: str) -> None:
+def test_quick_responses_pass_costly_ones(tmp_path: Path, kind: str) -> None:
     """A hundred of them while a dozen endless answers come in bytes; none of these stops either."""
 
     def pieces() -> Iterator[Piece]:
@@ -106,7 +106,7 @@ def test_quick_answers_come_while_others_cost(tmp_path: Path, kind: str) -> None
     asyncio.run(main())
 
 
-def test_a_body_in_tiny_chunks_is_stored_as_it_came(tmp_path: Path) -> None:
+def test_a_body_in_tiny_chunks_is_stored_unchanged(tmp_path: Path) -> None:
     raw = CHUNKED + b"1\r\nx\r\n" * 40_000 + b"0\r\n\r\n"
 
     async def main() -> None:

@@ -55,7 +55,7 @@ def a_clock() -> Iterator[Clock]:
     clock.loop.close()
 
 
-def test_the_latest_is_taken_first_and_only_for_its_origin(clock: Clock) -> None:
+def test_the_latest_connection_of_an_origin_is_used_first(clock: Clock) -> None:
     waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
     first, second, other = Kept(), Kept(), Kept()
     for origin, kept in (("http://a", first), ("http://b", other), ("http://a", second)):
@@ -67,7 +67,7 @@ def test_the_latest_is_taken_first_and_only_for_its_origin(clock: Clock) -> None
     assert (first.closed, second.closed, other.closed, len(waiting)) == (False, False, True, 0)
 
 
-def test_what_is_idle_for_too_long_is_closed(clock: Clock) -> None:
+def test_connections_that_are_idle_too_long_are_closed(clock: Clock) -> None:
     waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
     early, late, busy = Kept(), Kept(), Kept()
     waiting.put("http://a", early)
@@ -91,7 +91,7 @@ def test_what_is_idle_for_too_long_is_closed(clock: Clock) -> None:
     assert again.closed
 
 
-def test_beyond_their_number_the_longest_idle_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_above_the_limit_the_longest_idle_connection_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "MOST", 3)
     waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
     kept = [Kept() for _ in range(6)]
@@ -104,7 +104,7 @@ def test_beyond_their_number_the_longest_idle_is_closed(clock: Clock, monkeypatc
     waiting.close()
 
 
-def test_pauses_are_never_shorter_and_end_together(clock: Clock) -> None:
+def test_pauses_are_never_too_short_and_end_together(clock: Clock) -> None:
     pauses = SharedTimers(clock.loop)
     waiters = [clock.loop.create_future() for _ in range(4)]
     for number, waiter in enumerate(waiters):
@@ -126,7 +126,7 @@ def test_pauses_are_never_shorter_and_end_together(clock: Clock) -> None:
     pauses.close()
 
 
-def test_what_waits_gives_its_descriptors_to_what_is_used() -> None:
+def test_idle_connections_give_their_descriptors_to_active_ones() -> None:
     async def main() -> None:
         lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))
         connect = lines._connect_directly
@@ -148,7 +148,7 @@ def test_what_waits_gives_its_descriptors_to_what_is_used() -> None:
         asyncio.run(main())
 
 
-def test_a_large_answer_gives_way_while_small_ones_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_response_lets_small_ones_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "GIVE_WAY", 1e9)
     monkeypatch.setattr(client, "LOOK", 1.0)
 
@@ -168,7 +168,7 @@ def test_a_large_answer_gives_way_while_small_ones_come(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def test_a_connection_that_is_given_up_as_it_is_made_holds_nobody_up(factory: Callable[[], Any]) -> None:
+def test_a_connection_aborted_while_it_is_made_does_not_block_closing(factory: Callable[[], Any]) -> None:
     """uvloop never tells its protocol that such a connection is lost."""
 
     async def leave() -> None:

@@ -66,7 +66,7 @@ def test_a_trickle_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         asyncio.run(main())
 
 
-def test_endless_answers_are_cut_by_size(tmp_path: Path) -> None:
+def test_endless_responses_are_cut_by_size(tmp_path: Path) -> None:
     async def main() -> None:
         async with fetching(tmp_path, max_response_size=3_000_000) as fetcher:
             for name, size in (("endless-body", 3_000_000), ("endless-head", LONGEST_HEAD)):
@@ -80,7 +80,7 @@ def test_endless_answers_are_cut_by_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [10, 100, 300 << 10])
 @pytest.mark.parametrize("over", [-1, 0, 1])
 @pytest.mark.parametrize("kind", ["sized", "chunked", "until the end", "cut head"])
-def test_a_size_limit_below_at_and_above_the_answer(tmp_path: Path, size: int, over: int, kind: str) -> None:
+def test_a_size_limit_below_at_and_above_the_response(tmp_path: Path, size: int, over: int, kind: str) -> None:
     head, body = HEAD + b"Content-Length: %d\r\n\r\n" % size, b"x" * size
     if kind == "chunked":
         head, body = HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % size, b"x" * size + b"\r\n0\r\n\r\n"
@@ -120,7 +120,7 @@ def test_a_size_limit_below_at_and_above_the_answer(tmp_path: Path, size: int, o
         ("http://10.0.0.1:1/", Failure.PRIVATE),
     ],
 )
-def test_who_cannot_be_reached_is_a_failure_with_a_reason(tmp_path: Path, url: str, kind: Failure) -> None:
+def test_unreachable_hosts_fail_with_a_reason(tmp_path: Path, url: str, kind: Failure) -> None:
     async def main() -> None:
         async with fetching(tmp_path, allow_private=(*LOOPBACK, "224.0.0.1")) as fetcher:
             said, reason = await failure(fetcher, url)
@@ -140,7 +140,7 @@ def test_a_refused_connection_says_so(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_no_answer_at_all(tmp_path: Path) -> None:
+def test_no_response_at_all(tmp_path: Path) -> None:
     async def main() -> None:
         async with fetching(tmp_path, timeout=0.3) as fetcher:
             said = [(await failure(fetcher, server.url(f"/{name}")))[0] for name in NO_ANSWER]
@@ -186,7 +186,7 @@ def test_cipher_names(openssl: str, iana: str) -> None:
     assert iana_cipher(openssl) == iana
 
 
-def test_tls_1_2_is_spoken_and_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_1_2_is_used_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make = rawserver._tls_context
 
     def older(hosts: tuple[str, ...]) -> tuple[ssl.SSLContext, bytes]:
@@ -282,7 +282,7 @@ def test_a_cancelled_fetch_leaves_nothing_open(tmp_path: Path, *, spooling: bool
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_spool_that_cannot_be_written_is_our_storages_fault(tmp_path: Path) -> None:
+def test_a_spool_that_cannot_be_written_is_an_archive_error(tmp_path: Path) -> None:
     async def main() -> None:
         async with fetching(tmp_path / "missing") as fetcher:
             with pytest.raises(ArchiveError, match="missing"):

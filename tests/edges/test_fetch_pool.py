@@ -34,7 +34,7 @@ def body(exchange: Exchange) -> bytes:
 @BOTH
 @pytest.mark.parametrize("noticed", [False, True], ids=["in the socket", "noticed by the loop"])
 @pytest.mark.parametrize("poison", [POISON, ok(b"POISON"), b"x"], ids=["408", "200", "junk"])
-def test_bytes_on_an_idle_connection_are_nobodys_answer(
+def test_bytes_on_an_idle_connection_are_no_response(
     tmp_path: Path, poison: bytes, *, tls: bool, noticed: bool
 ) -> None:
     before, after = Gate(), Gate()
@@ -59,7 +59,7 @@ def test_bytes_on_an_idle_connection_are_nobodys_answer(
 
 
 @BOTH
-def test_bytes_that_come_while_the_gate_is_closed_are_nobodys_answer(tmp_path: Path, *, tls: bool) -> None:
+def test_bytes_while_the_gate_is_closed_are_no_response(tmp_path: Path, *, tls: bool) -> None:
     before, after = Gate(), Gate()
 
     async def slow_gate() -> None:
@@ -83,7 +83,9 @@ def test_bytes_that_come_while_the_gate_is_closed_are_nobodys_answer(tmp_path: P
     [POISON, ok(b"POISON") + ok(b"b"), b"POISON", POISON + ok(b"b")],
     ids=["408", "another answer before", "junk", "408 before"],
 )
-def test_an_answer_in_doubt_on_a_used_connection_is_asked_for_again(tmp_path: Path, first: bytes, *, tls: bool) -> None:
+def test_a_doubtful_response_on_a_used_connection_is_requested_again(
+    tmp_path: Path, first: bytes, *, tls: bool
+) -> None:
     """The surprise comes in the moment when the next request is already on its way."""
 
     def b(row: Row) -> Sendable:
@@ -104,7 +106,7 @@ def test_an_answer_in_doubt_on_a_used_connection_is_asked_for_again(tmp_path: Pa
     assert [(row.target, row.connection) for row in server.log] == [("/a", 0), ("/b", 0), ("/b", 1)]
 
 
-def test_on_a_fresh_connection_nothing_is_in_doubt(tmp_path: Path) -> None:
+def test_on_a_new_connection_no_response_is_doubtful(tmp_path: Path) -> None:
     served: dict[str, Route] = {"/late": keep(POISON), "/two": keep(ok(b"two") + ok(b"b")), "/bare": b"bare"}
 
     async def main() -> None:
@@ -135,7 +137,7 @@ def test_surplus_in_a_packet_of_its_own_is_kept_too(tmp_path: Path, monkeypatch:
 
 @BOTH
 @pytest.mark.parametrize("end", [End.CLOSE, End.RESET])
-def test_a_connection_that_was_closed_meanwhile_is_replaced_once(tmp_path: Path, end: End, *, tls: bool) -> None:
+def test_a_closed_connection_is_replaced_once(tmp_path: Path, end: End, *, tls: bool) -> None:
     """The server closes it at the very moment when the request arrives."""
 
     def b(row: Row) -> Sendable:
@@ -155,7 +157,7 @@ def test_a_connection_that_was_closed_meanwhile_is_replaced_once(tmp_path: Path,
     assert server.log[4].connection == 3, "idle ones beside a dead one are not tried"
 
 
-def test_a_host_that_was_caught_gets_one_exchange_per_connection(tmp_path: Path) -> None:
+def test_a_distrusted_host_gets_one_exchange_per_connection(tmp_path: Path) -> None:
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:
             for target in ("/plain", "/blank", "/plain", "/odd", "/plain", "/plain"):
@@ -167,7 +169,7 @@ def test_a_host_that_was_caught_gets_one_exchange_per_connection(tmp_path: Path)
     assert [row.connection for row in server.log] == [0, 0, 1, 1, 2, 3]
 
 
-def test_a_server_that_always_closes_is_asked_once(tmp_path: Path) -> None:
+def test_a_server_that_always_closes_gets_one_request(tmp_path: Path) -> None:
     async def main() -> None:
         gate = CountingGate()
         async with fetching(tmp_path) as fetcher:
@@ -214,7 +216,7 @@ def test_a_connection_that_dies_before_the_request_is_replaced(tmp_path: Path) -
     asyncio.run(main())
 
 
-def test_a_server_that_speaks_first_is_heard(tmp_path: Path) -> None:
+def test_bytes_sent_before_the_request_are_read(tmp_path: Path) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-Open\r\n")
         await reader.readuntil(b"\r\n\r\n")
@@ -270,7 +272,7 @@ def misbehaving(seed: int) -> Callable[[Row], Sendable]:
 
 @BOTH
 @pytest.mark.parametrize("seed", range(3))
-def test_no_url_gets_another_urls_answer(tmp_path: Path, seed: int, *, tls: bool) -> None:
+def test_no_url_gets_the_response_of_another(tmp_path: Path, seed: int, *, tls: bool) -> None:
     answered = failed = 0
 
     async def worker(fetcher: Fetcher, number: int) -> None:

@@ -57,14 +57,14 @@ def chosen(guard: AddressGuard, host: str, *addresses: str) -> list[str]:
 REFUSED = ["private"]
 
 
-def test_only_what_is_public_is_left_of_an_answer() -> None:
+def test_only_public_addresses_of_an_answer_are_used() -> None:
     guard = AddressGuard([], [])
     assert chosen(guard, "a.example", "1.1.1.1", "10.0.0.1", "2600::1", "::1") == ["1.1.1.1", "2600::1"]
     assert chosen(guard, "a.example", "10.0.0.1", "fe80::1%eth0") == REFUSED
     assert chosen(guard, "a.example") == []
 
 
-def test_an_address_that_is_written_as_a_seed_may_be_inside_and_no_name() -> None:
+def test_a_seed_may_be_a_private_address_but_not_a_name_for_one() -> None:
     guard = AddressGuard([], ["http://wiki.intranet:8080/a", "http://10.0.0.5/", "http://db.localhost/"])
     assert chosen(guard, "wiki.intranet", "10.0.0.9") == REFUSED
     assert chosen(guard, "wiki.intranet", "10.0.0.5") == REFUSED
@@ -90,7 +90,7 @@ def test_an_address_that_is_written_as_a_seed_may_be_inside_and_no_name() -> Non
         *("100.100.100.200", "192.0.0.192", "168.63.129.16", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"),
     ],
 )
-def test_addresses_that_hand_out_keys_are_never_asked(address: str) -> None:
+def test_metadata_services_are_never_fetched(address: str) -> None:
     """Whatever a person names: a cloud's keys are no part of a web archive."""
     literal = f"[{address}]" if ":" in address else address
     plain = address.partition("%")[0]
@@ -102,7 +102,7 @@ def test_addresses_that_hand_out_keys_are_never_asked(address: str) -> None:
     assert chosen(guard, "keys.example", address, "10.0.0.1") == ["10.0.0.1"]
 
 
-def test_a_name_that_was_public_does_not_move_inside() -> None:
+def test_a_public_name_cannot_move_to_a_private_address() -> None:
     guard = AddressGuard([], ["http://a.example/"])
     assert chosen(guard, "a.example", "1.1.1.1") == ["1.1.1.1"]
     assert chosen(guard, "a.example", "127.0.0.1") == REFUSED
@@ -133,13 +133,13 @@ def test_seeds_may_come_later() -> None:
         ("http://a.example.net", False),
     ],
 )
-def test_secrets_go_to_the_seeds_alone(origin: str, trusted: bool) -> None:  # noqa: FBT001  a table
+def test_secrets_are_sent_only_to_seeds(origin: str, trusted: bool) -> None:  # noqa: FBT001  a table
     guard = AddressGuard([], ["http://a.example/x", "http://www.b.example:8080/"])
     guard.add_seeds(["https://www.c.example/"])
     assert guard.trusts(origin) == trusted
 
 
-def test_a_stranger_is_told_no_secret(tmp_path: Path) -> None:
+def test_other_hosts_get_no_secrets(tmp_path: Path) -> None:
     given = ("Cookie: a=b", "authorization: Basic eDp5", "X-Api-Key: 1", "Accept-Language: de")
 
     async def main() -> None:
@@ -162,7 +162,7 @@ def alone_with(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: names)
 
 
-def test_nobody_connects_to_a_candidate_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_addresses_are_never_connected_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone_with(Names(["127.0.0.2", "::1", "127.0.0.1"]), monkeypatch)
 
     async def main() -> None:
@@ -200,7 +200,7 @@ def test_a_name_that_changes_its_address(tmp_path: Path, monkeypatch: pytest.Mon
         assert len(server.log) == 2
 
 
-def test_many_who_wait_for_one_name_are_all_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_fetches_that_wait_for_a_refused_name_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone_with(Names(["127.0.0.1"]), monkeypatch)
 
     async def main() -> None:
@@ -223,7 +223,7 @@ def _late(lines: ConnectionPool) -> None:
 
 @pytest.mark.parametrize("slip", [_unguarded, _late])
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
-def test_the_other_end_of_a_connection_is_looked_at(
+def test_the_peer_address_of_a_connection_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slip: Callable[[ConnectionPool], None], *, tls: bool
 ) -> None:
     """Whatever went before: not one byte of a request is sent to an address that is refused."""

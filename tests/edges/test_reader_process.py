@@ -42,7 +42,7 @@ def children() -> set[int]:
     return {int(pid) for pid in found.split()}
 
 
-def test_a_large_document_is_read_as_it_is_by_the_reader_itself(read: ReaderProcess) -> None:
+def test_a_large_document_gives_the_same_links_in_the_process(read: ReaderProcess) -> None:
     assert len(PAGE) > NEAR
     before = children()
     assert read(page(PAGE)) == extract.links(page(PAGE))
@@ -57,7 +57,7 @@ def test_a_small_document_needs_no_process(read: ReaderProcess) -> None:
     assert children() == before
 
 
-def test_a_document_that_takes_too_long_is_given_up_and_the_next_one_is_read() -> None:
+def test_a_document_that_takes_too_long_is_skipped() -> None:
     read = ReaderProcess(near=0, seconds=0.001 - 1e-6 * 8_000_000)  # next to nothing for a document of 8 MB
     try:
         given_up = read(page(b"<b '=x><i>" * 800_000))
@@ -72,7 +72,7 @@ def test_a_document_that_takes_too_long_is_given_up_and_the_next_one_is_read() -
         read.close()
 
 
-def test_a_document_that_ends_the_process_is_given_up_and_the_next_one_is_read(read: ReaderProcess) -> None:
+def test_a_document_that_crashes_the_process_is_skipped(read: ReaderProcess) -> None:
     before = children()
     read(page(PAGE))
     (process,) = children() - before
@@ -92,7 +92,7 @@ HUNGRY = {
 
 
 @pytest.mark.parametrize("when", HUNGRY)
-def test_a_document_that_takes_too_much_memory_ends_the_process_and_the_next_one_is_read(
+def test_a_document_that_takes_too_much_memory_is_skipped(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], when: str
 ) -> None:
     """The kernel refuses it more than its limit, which is smaller here so that the test does not need gigabytes."""
@@ -116,7 +116,7 @@ def test_the_process_has_the_limit_that_is_documented(read: ReaderProcess) -> No
     assert resource.prlimit(process, resource.RLIMIT_CORE) == (0, 0)
 
 
-def test_any_reader_is_given_up_when_it_takes_too_long() -> None:
+def test_any_reader_is_stopped_when_it_takes_too_long() -> None:
     """A document of 1 MB, and a reader that is quadratic: it would take minutes."""
     read = ReaderProcess(seconds=0.3 - 1.0)
     before = children()
@@ -152,7 +152,7 @@ def test_pack_lists_a_page_that_takes_too_long_without_its_text(caplog: pytest.L
     assert "cannot read title and text of http://e.org/costly: it took more than" in caplog.text
 
 
-def test_a_suspected_document_is_read_in_the_process_however_small(tmp_path: Path) -> None:
+def test_a_suspected_document_of_any_size_is_read_in_the_process(tmp_path: Path) -> None:
     mark = Mark(tmp_path / MARK.format(0))
     mark.set("http://e.org/")
     assert suspects(tmp_path) == {"http://e.org/"}

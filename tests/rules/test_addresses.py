@@ -117,7 +117,7 @@ def test_special(text: str, word: str) -> None:
 
 
 @pytest.mark.parametrize("network", [network for network, _ in (*SPECIAL_V4, *SPECIAL_V6)], ids=str)
-def test_each_range_to_its_edges(network: object) -> None:
+def test_both_ends_of_each_range(network: object) -> None:
     assert isinstance(network, type(SPECIAL_V4[0][0]) | type(SPECIAL_V6[0][0]))
     for place in (network[0], network[-1]):
         if not (isinstance(place, IPv6Address) and place.teredo):
@@ -125,14 +125,14 @@ def test_each_range_to_its_edges(network: object) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_nothing_is_public_that_the_library_calls_special(address: IPv4Address) -> None:
+def test_addresses_that_python_calls_special_are_not_public(address: IPv4Address) -> None:
     assert special(address) or not (
         address.is_private or address.is_reserved or address.is_multicast or address.is_loopback
     )
 
 
 @given(st.ip_addresses(v=4))
-def test_a_carried_address_is_as_special_as_itself(address: IPv4Address) -> None:
+def test_an_embedded_address_is_as_special_as_itself(address: IPv4Address) -> None:
     inside = bool(special(address))
     number = int(address)
     for form in (
@@ -144,7 +144,7 @@ def test_a_carried_address_is_as_special_as_itself(address: IPv4Address) -> None
 
 
 @given(st.ip_addresses(v=6))
-def test_outside_of_what_was_handed_out_nothing_is_public(address: IPv6Address) -> None:
+def test_unallocated_addresses_are_not_public(address: IPv6Address) -> None:
     if not special(address):
         assert address.ipv4_mapped or int(address) >> 125 == 1 or int(address) >> 32 == 0x64FF9B << 64
 
@@ -162,7 +162,7 @@ def test_outside_of_what_was_handed_out_nothing_is_public(address: IPv6Address) 
         ("http://[0:0::1]/", "::1"),
     ],
 )
-def test_odd_spellings_of_an_address_are_known_by_their_canonical_url(written: str, host: str) -> None:
+def test_unusual_spellings_of_an_address_are_recognized(written: str, host: str) -> None:
     address = url.canonical(written)
     assert address is not None
     place = spelled_address(url.host(address))
@@ -176,7 +176,7 @@ def test_a_name_is_no_address() -> None:
     assert spelled_address("1.2.3.4.example.org") is None
 
 
-def test_names_are_compared_in_one_spelling() -> None:
+def test_names_are_normalized_for_comparison() -> None:
     assert normalized_host("[::1]") == "::1"
     assert normalized_host("Wiki.Intranet.") == "wiki.intranet"
 
@@ -206,13 +206,13 @@ def test_names_are_compared_in_one_spelling() -> None:
         (("10.0.0.0/8", "127.0.0.0/8"), "a.example", "2001:0:a00:1::80ff:fffe", True),
     ],
 )
-def test_who_is_allowed(entries: tuple[str, ...], host: str, address: str, *, taken: bool) -> None:
+def test_allowed_hosts(entries: tuple[str, ...], host: str, address: str, *, taken: bool) -> None:
     refusal = AllowedHosts.parse(entries).refusal(host, ip_address(address))
     assert (refusal == "") is taken
     assert taken or refusal.startswith(f"{ip_address(address)} is ")
 
 
-def test_inside_is_who_has_no_public_address() -> None:
+def test_a_host_without_public_addresses_is_private() -> None:
     inner, outer = ip_address("10.0.0.1"), ip_address("1.1.1.1")
     assert is_inside([inner])
     assert not is_inside([inner, outer])

@@ -62,7 +62,7 @@ def test_finite(status_line: str, fields: list[str]) -> None:
     assert extent(read_head(head(status_line, fields))) == Extent()
 
 
-def test_audio_without_a_length_is_listened_to_for_a_while() -> None:
+def test_audio_without_a_length_is_recorded_for_a_while() -> None:
     found = extent(read_head(head(OK, ["Content-Type: audio/mpeg"])))
     assert found == Extent("endless:audio", seconds=LISTENED, slow_rate=LISTENING)
 
@@ -94,13 +94,13 @@ def test_wanted(include: tuple[str, ...], exclude: tuple[str, ...], media_type: 
         assert reason(["tls-unverified", remark]) == told
 
 
-def test_redirects_and_errors_are_read_whatever_their_type() -> None:
+def test_redirects_and_errors_are_read_in_any_media_type() -> None:
     for status in (301, 304, 404, 503):
         framing = read_head(head(f"HTTP/1.1 {status} X", ["Content-Type: video/mp4"]))
         assert WantedTypes((), ("video/*",)).extent(framing) == Extent()
 
 
-def test_what_is_unwanted_is_so_even_where_it_is_endless() -> None:
+def test_unwanted_types_are_not_read_even_if_endless() -> None:
     framing = read_head(head(OK, ["Content-Type: audio/mpeg", "icy-name: x"]))
     assert WantedTypes((), ("audio/*",)).extent(framing).remark == "exclude-type:audio/*"
 

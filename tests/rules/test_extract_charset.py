@@ -77,7 +77,7 @@ def test_texts(encoding: str, body: bytes, text: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["big5", "euc-jp", "euc-kr", "gb18030", "gbk", "shift_jis"])
 @pytest.mark.parametrize("lead", [b"\x81", b"\x8f", b"\xa1", b"\xfe"])
-def test_half_a_letter_swallows_no_markup(encoding: str, lead: bytes) -> None:
+def test_an_incomplete_character_does_not_hide_markup(encoding: str, lead: bytes) -> None:
     assert charset.text(lead + b'"><a', encoding).endswith('"><a')
 
 
@@ -103,7 +103,7 @@ def test_half_a_letter_swallows_no_markup(encoding: str, lead: bytes) -> None:
         ("replacement", "é", "%C3%A9"),
     ],
 )
-def test_queries_are_written_as_browsers_do(encoding: str, query: str, escaped: str) -> None:
+def test_queries_are_encoded_as_in_browsers(encoding: str, query: str, escaped: str) -> None:
     assert UrlJoiner("http://e.org/", encoding).join("?" + query) == "http://e.org/?" + escaped
 
 
@@ -119,13 +119,13 @@ def test_percent_encoding(suites: Path) -> None:
 
 @settings(max_examples=60)
 @given(st.binary(max_size=200), st.sampled_from(NAMES), st.integers(0, 200))
-def test_a_text_in_pieces_is_the_same_text(body: bytes, encoding: str, most: int) -> None:
+def test_text_decoded_in_pieces_is_the_same(body: bytes, encoding: str, most: int) -> None:
     body = b"\xa4\xa2<a>" * 13_000 + body  # more than one piece
     assert "".join(charset.pieces(body, encoding, len(body) + most)) == charset.text(body, encoding)
 
 
 @given(st.text(max_size=20), st.sampled_from(NAMES))
-def test_what_is_written_can_be_read(run: str, encoding: str) -> None:
+def test_encoded_text_can_be_decoded(run: str, encoding: str) -> None:
     try:
         written = charset.encoded(run, encoding)
     except UnicodeEncodeError:

@@ -51,7 +51,7 @@ def test_frames_are_counted() -> None:
     assert decoded(zstd.compress(b"") * 20_000, ("zstd",), LIMIT) == (b"", "more than 10000 zstd frames")
 
 
-def test_a_dictionary_is_not_at_hand() -> None:
+def test_dictionaries_are_not_supported() -> None:
     words = zstd.ZstdDict(TEXT, is_raw=True)
     trained = zstd.train_dict([b"sample %d of a text" % number * 9 for number in range(2000)], 1000)
     assert decoded(zstd.compress(TEXT, zstd_dict=trained), ("zstd",), LIMIT) == (b"", "broken zstd data")
@@ -60,7 +60,7 @@ def test_a_dictionary_is_not_at_hand() -> None:
 
 @pytest.mark.parametrize("label", ["gzip", "deflate", "br", "zstd"])
 @pytest.mark.parametrize("packed", [gzip.compress(TEXT), PACKED])
-def test_first_bytes_go_before_a_label_that_lies(label: str, packed: bytes) -> None:
+def test_magic_bytes_win_over_a_wrong_header(label: str, packed: bytes) -> None:
     assert decoded(packed, (label,), LIMIT)[0] == TEXT
 
 
@@ -76,20 +76,20 @@ ZEROS = bytes(30_000_000)
         (("zstd", "br"), brotlicffi.compress(zstd.compress(ZEROS))),
     ],
 )
-def test_what_grows_beyond_reason_ends_early(codings: tuple[str, ...], bomb: bytes) -> None:
+def test_decompression_bombs_are_cut(codings: tuple[str, ...], bomb: bytes) -> None:
     body, note = decoded(bomb, codings, LIMIT)
     assert len(body) == max(4 << 20, 500 * len(bomb)) < len(ZEROS)
     assert note.endswith("the rest is a bomb")
 
 
-def test_what_packs_well_is_no_bomb() -> None:
+def test_high_compression_alone_is_no_bomb() -> None:
     rows = b"<tr><td>0</td></tr>\n" * 400_000
     assert decoded(gzip.compress(rows, 1), ("gzip",), LIMIT) == (rows, "")
 
 
 @pytest.mark.suites
 @pytest.mark.parametrize("name", ["foo.text", "foo.octetstream", "hello.html", "big.text"])
-def test_browsers_cases(suites: Path, name: str) -> None:
+def test_cases_of_web_platform_tests(suites: Path, name: str) -> None:
     folder = suites / "http/content-encoding"
     texts = set()
     for coding, suffix in (("gzip", "gz"), ("br", "br"), ("zstd", "zst")):
@@ -101,7 +101,7 @@ def test_browsers_cases(suites: Path, name: str) -> None:
 
 
 @pytest.mark.suites
-def test_a_window_that_is_too_wide_is_refused(suites: Path) -> None:
+def test_a_window_above_the_limit_is_rejected(suites: Path) -> None:
     body = (suites / "http/content-encoding/zstd/big.window.zst").read_bytes()
     assert decoded(body, ("zstd",), LIMIT) == (b"", "broken zstd data")
 

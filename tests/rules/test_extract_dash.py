@@ -85,7 +85,7 @@ def test_dash(inside: str, expected: list[str]) -> None:
     assert mpd(inside) == [(path if path.startswith("/") else f"/d/{path}", E) for path in expected]
 
 
-def test_dash_without_an_end_names_what_is_there() -> None:
+def test_a_live_dash_manifest_names_its_current_segments() -> None:
     template = "<SegmentTemplate media='$Number$' initialization='i' duration='2'/>"
     inside = f"<Period><AdaptationSet>{template}<Representation/></AdaptationSet></Period>"
     assert mpd(inside, "type='dynamic'") == [("/d/i", E)]
@@ -113,7 +113,7 @@ def test_dash_is_bounded(inside: str) -> None:
     assert len(named.links(PAGE, "utf-8").links) <= media.MOST
 
 
-def test_a_template_of_nothing_but_fields_is_left_alone() -> None:
+def test_a_template_with_too_many_fields_is_ignored() -> None:
     template = "$Number$" * 5000
     inside = f"<SegmentTemplate media='{template}' duration='1'/><Representation/>"
     assert mpd(f"<Period><AdaptationSet>{inside}</AdaptationSet></Period>") == []

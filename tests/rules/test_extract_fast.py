@@ -85,7 +85,7 @@ def assert_same(source: str) -> None:
     assert list(fast[0]) == list(thorough[0])
 
 
-def test_good_markup_needs_no_parser() -> None:
+def test_well_formed_markup_needs_no_parser() -> None:
     assert Scanner(NAMES).tags(GOOD)
     references = told(GOOD, thorough=False)[0]
     assert len(references) == 37
@@ -95,7 +95,7 @@ def test_good_markup_needs_no_parser() -> None:
 
 
 @pytest.mark.parametrize("source", NOT_GOOD)
-def test_other_markup_is_left_to_the_parser(source: str) -> None:
+def test_other_markup_goes_to_the_parser(source: str) -> None:
     assert Scanner(NAMES).tags(source) is None
     assert Scanner(NAMES).tags(GOOD + source) is None
 
@@ -110,14 +110,14 @@ def test_pieces_of_markup(pieces: list[str]) -> None:
 @pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, len(GOOD)), st.integers(0, 30), st.sampled_from(PIECES))
-def test_a_page_with_one_place_changed(place: int, lost: int, gained: str) -> None:
+def test_a_page_with_one_mutation(place: int, lost: int, gained: str) -> None:
     assert_same(GOOD[:place] + gained + GOOD[place + lost :])
 
 
 @pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
 @pytest.mark.parametrize("reference", ["&#0;", "&#13;", "&#x1;", "&#129;", "&#xd800;", "&#x110000;", f"&#{'9' * 99};"])
 @pytest.mark.parametrize("end", ["", "x"])
-def test_odd_character_references(reference: str, end: str) -> None:
+def test_unusual_character_references(reference: str, end: str) -> None:
     assert_same(f"<a href='x{reference}{end}'>")
     assert_same(f"<a href='x{reference.removesuffix(';')}{end}'>")
 
@@ -128,14 +128,14 @@ def test_a_long_page_reaches_the_parser_in_pieces(before: int) -> None:
     assert_same("é" * before + GOOD * 30)
 
 
-def test_beyond_all_depth_the_pieces_are_read() -> None:
+def test_pages_that_are_too_deep_are_read_in_pieces() -> None:
     references = told("<b '=x>" * 6000 + "</i><a href=in>" * 6000 + "<a href=end>", thorough=True)[0]
     assert list(references) == [("in", "L"), ("end", "L")]
 
 
 @pytest.mark.skipif(not HTML5, reason="this libxml2 reads odd markup by other rules than HTML's")
 @pytest.mark.suites
-def test_pages_of_others(suites: Path) -> None:
+def test_real_pages(suites: Path) -> None:
     pages = sorted((suites / "links/pages").rglob("*.html"))
     for page in pages:
         assert_same(page.read_bytes().decode("utf-8", "replace"))
@@ -213,7 +213,7 @@ def assert_same_in_pieces(source: str) -> None:
         assert found[1] == elements.nofollow
 
 
-def test_good_markup_is_read_in_pieces() -> None:
+def test_well_formed_markup_is_read_in_pieces() -> None:
     assert told_in_pieces("".join(COMMON[:3])) == ((
         {("n.html", "L"): "a/@href", ("/n?a&b", "L"): "a/@href"}, None, [], [], False, []), {})  # fmt: skip
     for source in (GOOD, "".join(COMMON)):
@@ -222,7 +222,7 @@ def test_good_markup_is_read_in_pieces() -> None:
     assert_same_in_pieces(GOOD.replace('title=">"', "").replace("title='<a href=no>'", ""))
 
 
-def test_what_is_passed_over_says_nothing() -> None:
+def test_skipped_elements_have_no_urls() -> None:
     assert NAMES.union(HARD, fast.ONCE).isdisjoint(fast.PLAIN)
 
 
@@ -230,7 +230,7 @@ def test_what_is_passed_over_says_nothing() -> None:
     st.sampled_from(["description", "title", "keywords", "image", "robots"]),
     st.lists(st.sampled_from([*"nNo /h.;x", "none", "follow", "&#110;", "&nbsp;", "http://e.org/i.png"])).map("".join),
 )
-def test_a_description_that_is_passed_over_says_nothing(name: str, content: str) -> None:
+def test_skipped_descriptions_have_no_urls(name: str, content: str) -> None:
     assert_same_in_pieces(f'<meta name="{name}" content="{content}"><meta property="og:{name}" content="{content}" />')
 
 
@@ -238,11 +238,11 @@ def test_a_description_that_is_passed_over_says_nothing(name: str, content: str)
     st.sampled_from(["id", "src", "srcset", "setting", "href", "file", "x"]),
     st.lists(st.sampled_from([*"7a /.,:-#&;", "/i.png", "{", "[", "url(", "&#47;", '["/i.png"]'])).map("".join),
 )
-def test_data_that_is_passed_over_says_nothing(name: str, value: str) -> None:
+def test_skipped_data_attributes_have_no_urls(name: str, value: str) -> None:
     assert_same_in_pieces(f'<p data-{name}="{value}"><a href="x" data-{name}="{value}"><body data-{name}="{value}">')
 
 
-def test_what_each_page_has_of_its_own_is_passed_over() -> None:
+def test_text_that_differs_on_each_page_is_skipped() -> None:
     assert not fast._pieces(
         '<meta name="description" content="Not one &amp; no other"><body class="x" data-id="7"><p data-x="y">'
     )
@@ -250,13 +250,13 @@ def test_what_each_page_has_of_its_own_is_passed_over() -> None:
 
 @settings(deadline=None, max_examples=400)
 @given(st.lists(st.sampled_from(COMMON) | st.sampled_from(PIECES), max_size=20))
-def test_a_page_in_pieces_is_the_same_page(parts: list[str]) -> None:
+def test_a_page_read_in_pieces_gives_the_same_links(parts: list[str]) -> None:
     assert_same_in_pieces("".join(parts))
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.sampled_from(COMMON), max_size=6), st.integers(0, 200), st.integers(0, 4), st.sampled_from(PIECES))
-def test_pieces_with_one_place_changed(parts: list[str], place: int, lost: int, gained: str) -> None:
+def test_pieces_with_one_mutation(parts: list[str], place: int, lost: int, gained: str) -> None:
     source = "".join(parts)
     assert_same_in_pieces(source[:place] + gained + source[place + lost :])
 
@@ -264,14 +264,14 @@ def test_pieces_with_one_place_changed(parts: list[str], place: int, lost: int, 
 @pytest.mark.parametrize(
     "piece", ["<a ", '<a href="', "<title>", "<script>", "</script x>", "<!--", "<!-- -", "<p class="]
 )
-def test_cutting_is_linear(piece: str) -> None:
+def test_splitting_is_linear(piece: str) -> None:
     for source in (piece * 100_000, f'<a href="{piece * 100_000}'):
         started = time.process_time()
         told_in_pieces(source[: fast.MOST])
         assert time.process_time() - started < 2
 
 
-def test_a_page_of_a_site_after_others() -> None:
+def test_cached_pieces_mean_the_same_on_other_pages() -> None:
     """What was remembered of one page means the same on another one, elsewhere."""
     body = b'<a href="../x"><a href="/y"><a href="z"><a href="http://o.example/v"><img src="i.png"><a href="?q">'
     for _ in range(2):
@@ -309,7 +309,7 @@ def test_giving_up_is_linear(piece: str) -> None:
         assert time.process_time() - started < 2
 
 
-def test_what_is_gathered_is_bounded() -> None:
+def test_collected_tags_are_bounded() -> None:
     scanner = Scanner(NAMES)
     assert scanner.tags("<a b>" * 1_000_000) == []
     assert scanner.tags("<input b>" * 10_000)
@@ -344,7 +344,7 @@ def test_pieces_of_style_sheets(pieces: list[str]) -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, len(CSS)), st.integers(0, 20), st.sampled_from([*CSS_PIECES, "\\75rl(x)", "image-set('y')"]))
-def test_a_style_sheet_with_one_place_changed(place: int, lost: int, gained: str) -> None:
+def test_a_style_sheet_with_one_mutation(place: int, lost: int, gained: str) -> None:
     text = CSS[:place] + gained + CSS[place + lost :]
     assert css_told(text, thorough=True) == css_told(text, thorough=False)
 
@@ -398,5 +398,5 @@ def test_pieces_of_sitemaps(pieces: list[str]) -> None:
 @given(
     st.sampled_from((SITEMAP, INDEX)), st.integers(0, len(SITEMAP)), st.integers(0, 9), st.sampled_from(SITEMAP_PIECES)
 )
-def test_a_sitemap_with_one_place_changed(text: str, place: int, lost: int, gained: str) -> None:
+def test_a_sitemap_with_one_mutation(text: str, place: int, lost: int, gained: str) -> None:
     assert_same_entries(text[:place] + gained + text[place + lost :])

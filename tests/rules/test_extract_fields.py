@@ -86,12 +86,12 @@ def test_fields(name: str, value: str, expected: list[tuple[str, Hop]]) -> None:
     assert [(link.url, link.hop) for link in found] == [("http://e.org" + path, hop) for path, hop in expected]
 
 
-def test_fields_may_come_again() -> None:
+def test_repeated_fields() -> None:
     fields = (("link", "</a>; rel=next"), ("sourcemap", "/m"), ("x-sourcemap", "/n"), ("link", "</b>; rel=next"))
     assert [link.url.rpartition("/")[2] for link in from_fields(PAGE, fields)] == ["a", "m", "b"]
 
 
-def test_what_is_kept_of_many_is_bounded() -> None:
+def test_the_number_of_links_from_fields_is_bounded() -> None:
     assert len(from_fields(PAGE, (("link", ",".join(f"<{n}>" for n in range(10_000))),))) == 200
 
 

@@ -14,7 +14,7 @@ from fixtures.finding import PAGE, Found, found
 L, E, X, M = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.MANIFEST
 
 
-def test_lists_that_a_page_plays_are_played() -> None:
+def test_entries_of_playlists_on_a_page_are_requisites() -> None:
     asx = "<ASX VERSION='3'><Base HREF='/m/'/><Entry><Ref HREF='1.wmv'/><Ref href='mms://e.org/2'></entry></asx>"
     assert found(asx, "video/x-ms-asf", E) == [("/m/1.wmv", E)]
     assert found("\x30\x26\xb2\x75 binary", "video/x-ms-asf", E) == []

@@ -133,13 +133,13 @@ def test_any_packed_bytes(body: bytes, coding: str) -> None:
     assert len(decoded(body, (coding,), 1000)[0]) <= 1000
 
 
-def test_the_documents_to_be_changed_name_something() -> None:
+def test_the_documents_to_mutate_have_links() -> None:
     for media_type in ("text/html", "text/css", "image/svg+xml", SITEMAP, "application/rss+xml"):
         assert checked(document(media_type, DOCUMENTS[media_type])).links
 
 
 @pytest.mark.timeout(int(SECONDS) + 300)
-def test_documents_with_places_changed() -> None:
+def test_mutated_documents() -> None:
     """No exception; and none takes more than a second and 20 microseconds for each byte."""
     bodies = {media_type: [body] for media_type, body in DOCUMENTS.items()}
     for kind, ending in (

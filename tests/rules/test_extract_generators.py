@@ -87,7 +87,7 @@ BRANCH = (  # of the manuals of Rust 1.95
 BRANCH_AT = "/search.index/5f797e61b0af.js"
 
 
-def test_a_branch_of_rustdocs_search_names_those_below_it() -> None:
+def test_a_branch_of_rustdocs_search_names_its_children() -> None:
     expected = {"/search.index/0eaa29a5a9ab.js E"}
     assert named(f'rn_("{BRANCH}")', BRANCH_AT, "text/javascript", Hop.REQUISITE) == expected
 
@@ -123,7 +123,7 @@ ENTRY = "/pagefind/pagefind-entry.json"
 META = "/pagefind/pagefind.en_1.pf_meta"
 
 
-def test_what_is_no_index_of_pagefind_names_nothing() -> None:
+def test_other_data_than_a_pagefind_index_names_nothing() -> None:
     for body in ("{", "[]", '{"languages":[]}', '{"languages":{"a":1,"b":{"hash":2},"c":{"hash":"../x"}}}', "[" * 9999):
         assert named(body, ENTRY, "application/json", Hop.REQUISITE) == set()
     deep, long = b"\x84" * 9999, b"\x84\x61a\x9b" + b"\xff" * 8 + b"\x82\x61b\x01"
@@ -182,7 +182,7 @@ def test_the_results_of_doxygens_search(script: str, expected: set[str]) -> None
     assert manual(script, "/d/search/searchdata.js") == {f"/d/search/{name}.js" for name in expected}
 
 
-def test_results_of_doxygens_search_name_no_pages_beside_the_page_that_loads_them() -> None:
+def test_results_of_doxygens_search_are_relative_to_the_script() -> None:
     results = "var searchData=\n[\n  ['a_0',['A',['../a.html',1,''],['../b.html',0,'']]],\n"
     found = links(
         Document(f"{ROOT}/d/search/all_0.js", "text/javascript", "utf-8", results.encode(), page=f"{ROOT}/x/y/z/")
@@ -262,7 +262,7 @@ def of_next(route: str) -> str:
         ("/c", of_next(r'"query":{"s":"\ud800"}'), {"/_next/data/b/c.json?s=%3F"}),
     ],
 )
-def test_the_data_of_a_page_that_a_click_loads(at: str, page: str, expected: set[str]) -> None:
+def test_page_data_loaded_by_links(at: str, page: str, expected: set[str]) -> None:
     assert named(page, at) == {f"{name} X" for name in expected}
 
 

@@ -103,12 +103,12 @@ def test_no_link(html: str) -> None:
     assert found(html) == ()
 
 
-def test_each_once_in_order() -> None:
+def test_each_link_once_in_document_order() -> None:
     html = "<img src=b><a href=a><a href=./a#frag><img src=a><a href=b>"
     assert [(link.url[-1], link.hop) for link in found(html)] == [("b", E), ("a", L), ("a", E), ("b", L)]
 
 
-def test_base_may_come_late_and_holds_for_srcdoc() -> None:
+def test_a_late_base_also_applies_to_srcdoc() -> None:
     inner = '<a href=d><iframe srcdoc="<base href=e/><a href=f>">'
     html = f"<a href=a><base href=/b/><base href=/c/><iframe srcdoc='{inner}'>"
     assert [link.url for link in found(html)] == ["http://e.org/b/a", "http://e.org/b/d", "http://e.org/b/e/f"]
@@ -162,7 +162,7 @@ def test_hostile_repetition_is_linear(piece: bytes) -> None:
     links(Document(PAGE, "text/html", None, piece * 200_000))
 
 
-def test_depth_and_attributes_cost_nothing() -> None:
+def test_depth_and_number_of_attributes_cost_no_extra_time() -> None:
     attributes = b"".join(b"x%d=1 " % number for number in range(100_000))
     assert len(found(b"<div>" * 100_000 + b"<a " + attributes + b"href=/x>")) == 1
 
@@ -303,7 +303,7 @@ _PARTS = st.sampled_from(
     ),
     st.lists(_PARTS, max_size=8).map("".join) | st.text(max_size=20),
 )
-def test_the_fast_way_to_join_is_the_right_one(base: str, reference: str) -> None:
+def test_fast_joining_equals_url_join(base: str, reference: str) -> None:
     expected = (
         None
         if not reference.strip("\t\n\f\r ") or reference.strip("\t\n\f\r ").startswith("#")

@@ -281,7 +281,7 @@ def test_lists_of_files_in_an_attribute(attribute: str, expected: str) -> None:
     assert told(f"<i {attribute}>") == [(target, E) for target in expected.split()]
 
 
-def test_kept_for_scripts() -> None:
+def test_data_attributes() -> None:
     assert told("<i data-interchange='[a.png, small], [b.png, (large)]'>") == [("/dir/a.png", E), ("/dir/b.png", E)]
     assert told("<i data-zoom='a b.png' data-other=/x.png>") == [("/dir/a%20b.png", E), ("/x.png", X)]
     assert told("<i data-settings='{&quot;bg&quot;: {&quot;url&quot;: &quot;\\/x.jpg&quot;}}'>") == [("/x.jpg", X)]
@@ -305,7 +305,7 @@ def test_state(script: str) -> None:
     assert told(script) == [("/x.png", X)]
 
 
-def test_broken_json_is_read_as_far_as_it_can_be() -> None:
+def test_broken_json_is_read_as_far_as_possible() -> None:
     start = "<script type=application/ld+json>"
     assert told(f'{start}<!-- {{"image": "/a.png", "b": [}}, "logo": "/b.png" --></script>') == [
         ("/a.png", E),
@@ -326,7 +326,7 @@ def test_scripts_in_xhtml() -> None:
     ]
 
 
-def test_a_browser_asks_for_requisites_that_nobody_filled_in() -> None:
+def test_requisites_with_placeholders_are_kept() -> None:
     html = (
         "<img src='/{{x}}'><a href='/?{{x}}'><script type=text/template><img src='/{{y}}'></script><img src='/{{z}}'>"
     )
@@ -386,7 +386,7 @@ def test_bases(html: str, expected: str) -> None:
         "<applet code=a archive=,",
     ],
 )
-def test_odd_pieces_are_read_in_linear_time(piece: str) -> None:
+def test_unusual_markup_is_read_in_linear_time(piece: str) -> None:
     body = piece.encode() * (600_000 // len(piece))
     started = time.process_time()
     links(Document(PAGE, "text/html", "utf-8", body))
@@ -398,7 +398,7 @@ def test_odd_pieces_are_read_in_linear_time(piece: str) -> None:
 @pytest.mark.parametrize(
     "piece", ['"', '\\"', "\\", "'", "[", "{", '"a":', "_", "__a", "__a=", '"/', '"/a.', '"\\"', ":", "/"]
 )
-def test_odd_json_is_read_in_linear_time(kind: str, piece: str) -> None:
+def test_unusual_json_is_read_in_linear_time(kind: str, piece: str) -> None:
     text = piece * (300_000 // len(piece))
     started = time.process_time()
     links(Document(PAGE, "text/html", "utf-8", f"<script type={kind}>{text}</script>".encode()))

@@ -31,7 +31,7 @@ LIMIT = 1_000_000
         (("gzip",), b""),
     ],
 )
-def test_codings_are_undone(codings: tuple[str, ...], body: bytes) -> None:
+def test_codings_are_decoded(codings: tuple[str, ...], body: bytes) -> None:
     assert decoded(body, codings, LIMIT) == (TEXT if body else b"", "")
 
 
@@ -39,7 +39,7 @@ def test_codings_are_undone(codings: tuple[str, ...], body: bytes) -> None:
     ("coding", "packed"),
     [("gzip", gzip.compress(TEXT, mtime=0)), ("deflate", zlib.compress(TEXT)), ("br", brotlicffi.compress(TEXT))],
 )
-def test_what_can_be_had_of_a_broken_body(coding: str, packed: bytes) -> None:
+def test_a_broken_body_is_decoded_up_to_the_fault(coding: str, packed: bytes) -> None:
     whole, _ = decoded(packed[:-3], (coding,), LIMIT)
     assert TEXT.startswith(whole)
     assert decoded(packed[:-3], (coding,), LIMIT)[1]
@@ -56,7 +56,7 @@ def test_output_is_bounded(bomb: tuple[bytes, str]) -> None:
     assert "1000" in note
 
 
-def test_unknown_codings_stay() -> None:
+def test_unknown_codings_are_left_as_they_are() -> None:
     assert decoded(TEXT, ("dcz",), LIMIT) == (TEXT, "unknown content coding 'dcz'")
     assert decoded(TEXT, ("gzip",) * 99, LIMIT)[1]
 
@@ -237,7 +237,7 @@ def test_entities_do_not_grow() -> None:
     assert len(sitemap(body)) <= 1
 
 
-def test_other_vocabularies_are_read_for_whole_urls() -> None:
+def test_other_vocabularies_are_searched_for_absolute_urls() -> None:
     body = b"<?xml-stylesheet href='s.css'?><x xmlns='http://no.org/'><y z='http://a.org/'>see http://no.org/</y><y>http://b.org/</y></x>"
     found = links(Document("http://e.org/x", "application/xml", None, body)).links
     assert [link.url for link in found] == ["http://e.org/s.css", "http://a.org/", "http://b.org/"]
@@ -271,12 +271,12 @@ def test_any_bytes_have_an_encoding(body: bytes, label: str) -> None:
         ),
     ],
 )
-def test_a_fault_in_xml_takes_nothing_from_what_follows(media_type: str, body: str, expected: list[str]) -> None:
+def test_links_after_a_fault_in_xml_are_found(media_type: str, body: str, expected: list[str]) -> None:
     found = links(Document("http://e.org/", media_type, None, body.encode())).links
     assert [link.url for link in found] == expected
 
 
-def test_the_place_of_a_link_is_short() -> None:
+def test_the_context_of_a_link_is_short() -> None:
     name = f"x-{'a' * 5000}"
     page = f"<{name} src=/a.png></{name}><{name} href=/b rel=nofollow></{name}>"
     found = links(Document("http://e.org/", "text/html", None, page.encode())).links

@@ -55,7 +55,7 @@ SURE = [
 
 
 @pytest.mark.parametrize(("text", "kind", "expected"), SURE, ids=[row[0][:30] for row in SURE])
-def test_what_is_surely_a_file(text: str, kind: str, expected: str) -> None:
+def test_strings_that_are_certainly_files(text: str, kind: str, expected: str) -> None:
     assert list(javascript.references(text)) == [(reference, f"script/{kind}") for reference in expected.split()]
 
 
@@ -102,12 +102,12 @@ NEVER = [
 
 
 @pytest.mark.parametrize("value", NEVER)
-def test_what_never_is_one(value: str) -> None:
+def test_strings_that_are_never_files(value: str) -> None:
     assert named(f'x="{value}"') == []
 
 
 @pytest.mark.parametrize("value", [value for value in NEVER if value not in {"../", "./"}])
-def test_nor_in_a_page(value: str) -> None:
+def test_strings_that_are_never_files_in_a_page_either(value: str) -> None:
     assert named(f'f("{value}")', inline=True) == []
 
 
@@ -127,7 +127,7 @@ def test_strings_that_are_parts_or_names(text: str) -> None:
     assert named(text) == []
 
 
-def test_in_a_page_relative_strings_mean_the_page() -> None:
+def test_relative_strings_in_a_page_are_relative_to_it() -> None:
     text = 'i.src="over.gif";f("images/a.jpg","../b.webp","app/c.js");new Worker("d.js");import("./e.js")'
     text += ";navigator.serviceWorker.register('sw.js')"
     assert named(text, inline=True) == ["over.gif", "images/a.jpg", "../b.webp", "d.js", "./e.js", "sw.js"]
@@ -184,7 +184,7 @@ def test_in_a_page_relative_strings_mean_the_page() -> None:
         ),
     ],
 )
-def test_files_that_loaders_put_together(text: str, expected: str) -> None:
+def test_files_that_loaders_assemble(text: str, expected: str) -> None:
     assert named(text) == expected.split()
 
 
@@ -251,7 +251,7 @@ TREE = """var branch =
         ('var branch = [["A", "a.html", "a"]]; f({text:"A",url:"b.html"})', "a.js", ""),
     ],
 )
-def test_scripts_of_generated_manuals(text: str, address: str, expected: str) -> None:
+def test_scripts_of_generated_documentation(text: str, address: str, expected: str) -> None:
     got = [f"{reference} {hop}" for reference, hop, _ in search_indexes.urls(text, f"http://host.test/{address}")]
     assert " ".join(got) == expected
 
@@ -326,7 +326,7 @@ def test_markup_in_strings(text: str, expected: str) -> None:
     assert [value for value in sure if not value.startswith(("#", "javascript:"))] == expected.split()
 
 
-def test_a_string_means_the_page_that_runs_the_script() -> None:
+def test_strings_are_relative_to_the_page_that_runs_the_script() -> None:
     text = "x.innerHTML='<a href=\"a.html\">'; y=['b.html','c.html']; import './d.js'; f('img/e.png','/g.png')"
     document = Document(SCRIPT, "text/javascript", None, text.encode(), Hop.REQUISITE, PAGE)
     expected = "js/d.js X, g.png X, dir/a.html X, dir/img/e.png X, dir/b.html X, dir/c.html X"
@@ -341,7 +341,7 @@ def test_files_that_a_script_loads_for_its_page() -> None:
     assert " ".join(link.url[17:] for link in links(document).links) == expected
 
 
-def test_markup_in_data_means_the_page() -> None:
+def test_markup_in_data_is_relative_to_the_page() -> None:
     text = r'{"a": {"body": "<a href=\"library/gc.html\">", "path": "b/c.html"}}'
     document = Document(
         "http://host.test/_static/data.json", "application/json", None, text.encode(), Hop.SPECULATIVE, PAGE
@@ -351,7 +351,7 @@ def test_markup_in_data_means_the_page() -> None:
     assert "http://host.test/_static/library/gc.html" not in named
 
 
-def test_data_mean_the_page_or_their_own_folder() -> None:
+def test_data_are_relative_to_the_page_or_their_own_folder() -> None:
     document = Document(
         "http://host.test/js/toc.json", "application/json", None, b'["a.html","b.html"]', Hop.REQUISITE, PAGE
     )
@@ -394,7 +394,7 @@ GOALS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), GOALS, ids=[row[0][:40] for row in GOALS])
-def test_where_a_script_takes_its_reader(text: str, expected: str) -> None:
+def test_navigation_in_scripts(text: str, expected: str) -> None:
     assert ", ".join(f"{goal.reference} {goal.hop}" for goal in inline.targets(text)) == expected
 
 
@@ -433,7 +433,7 @@ def test_handlers_menus_and_scripts_in_a_page(broken: str, html: str, expected: 
 
 
 @pytest.mark.parametrize("broken", ["", "<p title='a'b>"])
-def test_what_loads_before_the_base_is_read_both_ways(broken: str) -> None:
+def test_requisites_before_the_base_are_resolved_both_ways(broken: str) -> None:
     page = f"{broken}<img src=a.png><a href=b><base href=/base/><img src=c.png>"
     found = [f"{link.url[16:]} {link.hop}" for link in links(Document(PAGE, "text/html", None, page.encode())).links]
     assert found == ["/base/a.png E", "/base/b L", "/base/c.png E", "/dir/a.png E"]
@@ -443,7 +443,7 @@ def test_a_menu_in_a_script_leads_to_pages() -> None:
     assert found('var menudata={children:[\n{text:"A",url:"a.html"}]}') == ["http://host.test/js/a.html script/menu"]
 
 
-def test_a_script_is_read_as_what_it_is() -> None:
+def test_script_elements_are_read_by_their_type() -> None:
     text = 'import "./a.js"; x = "/b.png"'
     both = ["http://host.test/js/a.js script/import", "http://host.test/b.png script/string"]
     for media_type in ("text/javascript", "application/javascript", "application/x-javascript"):
@@ -496,7 +496,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from([*PIECES, "importScripts(", "webpackChunk", ".u=e=>", ".p=", "{1:'a'}[e]", "+"])))
-def test_any_pieces_name_only_what_is_plain(pieces: list[str]) -> None:
+def test_any_pieces_name_only_plain_urls(pieces: list[str]) -> None:
     for reference, context in javascript.references("".join(pieces), inline=True):
         assert not set(reference) & set("\"'`{}[]\\\n*"), (reference, context)
 

@@ -298,7 +298,7 @@ def test_xml_is_linear(piece: str) -> None:
         links(Document(PAGE, "application/xml", None, (root + piece * 12_000).encode()))
 
 
-def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
+def test_a_large_sitemap_is_not_copied_in_memory() -> None:
     page = b"<url><loc>http://e.org/%d</loc></url>"
     body = b"<urlset>" + page % 1 + b" " * (8 << 20) + page % 2 + b"</urlset>"
     tracemalloc.start()
@@ -311,7 +311,7 @@ def test_a_large_sitemap_is_never_whole_in_memory_a_second_time() -> None:
     assert peak < 1 << 20
 
 
-def test_a_feed_that_closes_nothing_is_read_to_its_end() -> None:
+def test_a_feed_without_end_tags_is_read_to_its_end() -> None:
     body = b"<rss><channel><item><link>http://e.org/1</link></item>" + b"<g>" * 120_000 + b"<link>http://e.org/2</link>"
     named = links(Document(PAGE, "application/rss+xml", None, body)).links
     assert [link.url for link in named] == ["http://e.org/1", "http://e.org/2"]
@@ -349,13 +349,13 @@ BROKEN = {  # name: an SVG drawing or a feed that is not well-formed, and what i
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_is_read_as_a_person_would(name: str) -> None:
+def test_broken_xml_is_read_as_a_person_would(name: str) -> None:
     body, expected = BROKEN[name]
     named = links(Document("http://e.org/", "text/xml", None, body.encode())).links
     assert [link.url.removeprefix("http://e.org") for link in named] == expected.split()
 
 
-def test_a_packed_sitemap_that_somebody_links_to() -> None:
+def test_a_gzip_sitemap_behind_a_link() -> None:
     body = gzip.compress(b"<urlset><url><loc>http://e.org/1</loc></url></urlset>")
     assert found(body, "application/x-gzip", address="http://e.org/sitemap.xml.gz") == [("/1", L)]
     assert found(body, "application/gzip", address="http://e.org/data.gz") == []
@@ -402,9 +402,7 @@ URLSET = "<urlset><url><loc>http://e.org/1</loc></url></urlset>"
         ("application/xml", L, URLSET),
     ],
 )
-def test_a_warning_of_the_servers_program_before_the_declaration(
-    warning: str, media_type: str, hop: Hop, body: str
-) -> None:
+def test_a_server_warning_before_the_declaration(warning: str, media_type: str, hop: Hop, body: str) -> None:
     text = f'{warning}<?xml version="1.0" encoding="UTF-8"?>\n{body}'
     assert found(text, media_type, hop) == [("/1", L)]
 
@@ -414,6 +412,6 @@ def test_a_declaration_within_a_document_is_part_of_it() -> None:
     assert found(f"{inside}</item></channel></rss>", "text/xml") == [("/1", L)]
 
 
-def test_a_base_in_a_drawing_is_none() -> None:
+def test_a_base_element_in_svg_is_ignored() -> None:
     drawing = "<svg xmlns='http://www.w3.org/2000/svg'><base href='/b/'/><image href='i.png'/></svg>"
     assert found(drawing, "image/svg+xml") == [("/d/i.png", E)]

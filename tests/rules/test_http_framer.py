@@ -162,7 +162,7 @@ def check(sample: Sample, after: bytes, got: Read) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_message_whole_and_byte_by_byte(name: str) -> None:
+def test_a_message_at_once_and_byte_by_byte(name: str) -> None:
     sample = SAMPLES[name]
     data = sample.before + sample.block
     whole = read([data])
@@ -171,7 +171,7 @@ def test_a_message_whole_and_byte_by_byte(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.ends])
-def test_a_strangers_bytes_behind_a_message_are_kept_apart(name: str) -> None:
+def test_bytes_after_a_message_are_kept_apart(name: str) -> None:
     sample = SAMPLES[name]
     data = sample.before + sample.block + STRANGER
     whole = read([data])
@@ -180,7 +180,7 @@ def test_a_strangers_bytes_behind_a_message_are_kept_apart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, sample in SAMPLES.items() if sample.truncated is None])
-def test_a_connection_that_breaks_leaves_a_mark_unless_the_message_was_over(name: str) -> None:
+def test_a_broken_connection_is_marked_unless_the_message_was_complete(name: str) -> None:
     sample = SAMPLES[name]
     got = read([sample.before + sample.block], clean=False)
     assert got.truncated == (None if sample.ends else Truncation.DISCONNECT)
@@ -195,7 +195,7 @@ def test_it_does_not_matter_where_the_bytes_are_cut(name: str, after: bytes, dat
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_payload_is_what_was_meant(name: str) -> None:
+def test_the_payload_is_decoded(name: str) -> None:
     sample = SAMPLES[name]
     got = read([sample.before + sample.block])
     for pieces in ([got.block], bytewise(got.block)):
@@ -240,9 +240,7 @@ WIRE = st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(ALPHABET), ma
 
 
 @given(raw=WIRE, method=st.sampled_from(["GET", "HEAD"]), clean=st.booleans(), data=st.data())
-def test_whatever_comes_is_kept_and_read_the_same_way(
-    raw: bytes, method: str, *, clean: bool, data: st.DataObject
-) -> None:
+def test_any_bytes_are_kept_and_read_the_same_way(raw: bytes, method: str, *, clean: bool, data: st.DataObject) -> None:
     whole = read([raw], clean=clean, method=method)
     assert whole.interim + whole.block + whole.surplus == raw
     assert read(bytewise(raw), clean=clean, method=method) == whole
@@ -251,7 +249,7 @@ def test_whatever_comes_is_kept_and_read_the_same_way(
 
 
 @given(raw=WIRE, size=st.integers(0, 200))
-def test_a_cut_by_ourselves_keeps_what_came(raw: bytes, size: int) -> None:
+def test_our_own_cut_keeps_what_was_received(raw: bytes, size: int) -> None:
     framer = Framer()
     block = framer.feed(raw[:size]) + framer.cut(Truncation.TIME)
     assert framer.interim + block + framer.surplus == raw[:size]
@@ -274,7 +272,7 @@ def test_the_digester_finds_the_payload_that_the_dechunker_finds(raw: bytes, dat
     assert digests.block == digest_of("sha1", got.block)
 
 
-def test_a_head_is_cut_at_its_bound_wherever_the_pieces_end() -> None:
+def test_a_head_is_cut_at_the_limit_wherever_the_pieces_end() -> None:
     fits = HEAD + b"A: " + b"x" * (LONGEST_HEAD - len(HEAD) - 7) + b"\r\n\r\n"
     assert len(fits) == LONGEST_HEAD
     assert read([fits + b"hi"]).block == fits + b"hi"
@@ -292,14 +290,14 @@ def test_a_head_is_cut_at_its_bound_wherever_the_pieces_end() -> None:
         )
 
 
-def test_beyond_their_bound_interim_responses_are_not_skipped_any_more() -> None:
+def test_too_many_interim_responses_are_not_skipped() -> None:
     many = CONTINUE * (MAX_INTERIM // len(CONTINUE))
     got = read([many + CONTINUE + HEAD + b"\r\n"])
     assert (got.interim, got.block) == (many, CONTINUE + HEAD + b"\r\n")
     assert got.framing.faults == ("too-many-interim",)
 
 
-def test_surplus_is_kept_to_its_bound() -> None:
+def test_surplus_is_kept_up_to_its_limit() -> None:
     got = read([SAMPLES["sized"].block, b"x" * 50_000, b"y" * 50_000])
     assert got.surplus == (b"x" * 50_000 + b"y" * 50_000)[:MAX_SURPLUS]
 
@@ -337,14 +335,14 @@ def test_ten_times_as_much_takes_about_ten_times_as_long(name: str, size: int) -
     assert large < 40 * max(small, 0.0005)  # quadratic would be 100 times
 
 
-def test_words_for_faults_are_plain() -> None:
+def test_fault_words_are_plain() -> None:
     named = {fault for bad in BAD.values() for fault in read([bad.raw]).framing.faults}
     assert named
     assert all(re.fullmatch("[a-z]+(-[a-z]+)*", fault) for fault in named)
 
 
 @given(st.binary(max_size=200), st.integers(0, 250), st.booleans(), st.sampled_from(["sha256", "sha1", "md5"]))
-def test_digests_at_once_are_those_of_pieces(block: bytes, head: int, chunked: bool, algorithm: str) -> None:  # noqa: FBT001
+def test_digests_at_once_equal_digests_of_pieces(block: bytes, head: int, chunked: bool, algorithm: str) -> None:  # noqa: FBT001
     framing = Framing(200, head, chunked=chunked, media_type="", fields=())
     digester = Digester(algorithm, framing)
     for at in range(0, len(block), 7):

@@ -57,7 +57,7 @@ def test_status_lines(line: bytes, status: int, protocol: str, faults: tuple[str
 @pytest.mark.parametrize(
     "data", [b"", b"<p>hi", b"\r\n\r\n", b"http/1.1 200 OK\r\n\r\n", b"HTTP", b"ICY", b"HTTPS/1.1 200"]
 )
-def test_without_a_head_all_is_body(data: bytes) -> None:
+def test_without_a_head_everything_is_body(data: bytes) -> None:
     framing = read_head(data)
     assert (framing.status, framing.head_length, framing.protocol) == (0, 0, "http/0.9")
     assert framing.faults == ("no-status-line",)
@@ -158,7 +158,7 @@ def test_transfer_codings_besides_chunked() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_nothing_raises_and_lengths_fit(data: bytes) -> None:
+def test_parsing_never_raises_and_lengths_fit(data: bytes) -> None:
     start = leading_blank(data)
     assert data[:start].strip(b"\r\n") == b""
     assert may_be_head(data) == may_be_head(data, start)
@@ -182,7 +182,7 @@ PARTS = (
 
 
 @given(raw=st.lists(st.sampled_from(PARTS), max_size=14).map(b"".join), sound=st.booleans())
-def test_a_regular_head_is_read_as_any_other(raw: bytes, *, sound: bool) -> None:
+def test_a_regular_head_is_parsed_like_any_other(raw: bytes, *, sound: bool) -> None:
     data = b"HTTP/1.1 200 OK\r\n" + raw + b"\r\n\r\n" if sound else raw
     assert head.read_message(data) == head._read_any(data)
 

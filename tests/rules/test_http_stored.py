@@ -19,7 +19,7 @@ HEADS = (
 
 @given(st.sampled_from(HEADS), st.binary(max_size=40), st.integers(1, 50))
 @example(HEADS[0], b"body", 1)
-def test_as_from_the_whole_block(head: bytes, body: bytes, step: int) -> None:
+def test_pieces_give_the_same_as_the_whole_block(head: bytes, body: bytes, step: int) -> None:
     """The pieces say what the whole says; what was not read yet is still to come."""
     block = head + body
     pieces = iter([block[start : start + step] for start in range(0, len(block), step)])
@@ -29,7 +29,7 @@ def test_as_from_the_whole_block(head: bytes, body: bytes, step: int) -> None:
     assert len(begin) <= max(framing.head_length, 5 + len(head) - len(head.lstrip(b"\r\n"))) + step
 
 
-def test_a_head_without_an_end_is_not_looked_for_for_ever() -> None:
+def test_the_search_for_the_end_of_a_head_is_bounded() -> None:
     """Reading ends with the first piece beyond the bound."""
     pieces = iter([b"HTTP/1.1 200 OK\r\n", *[b"a: b\r\n" * 10_000] * 40])
     begin, framing = read_beginning(pieces)
@@ -37,7 +37,7 @@ def test_a_head_without_an_end_is_not_looked_for_for_ever() -> None:
     assert (framing.head_length, "no-head-end" in framing.faults) == (LONGEST_HEAD, True)
 
 
-def test_a_beginning_of_so_many_bytes() -> None:
+def test_the_first_bytes_of_a_response() -> None:
     """Whole pieces, until there are enough."""
     pieces = iter([b"ab", b"", b"cd", b"ef"])
     assert (beginning(pieces, 3), b"".join(pieces)) == (b"abcd", b"ef")

@@ -31,7 +31,7 @@ READ = {
 
 
 @pytest.mark.parametrize("source", READ)
-def test_what_is_read(source: str) -> None:
+def test_title_and_text(source: str) -> None:
     assert of(source) == READ[source]
 
 
@@ -55,13 +55,13 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_large_ones_are_bounded(name: str) -> None:
+def test_large_pages_are_bounded(name: str) -> None:
     found = of(LARGE[name])
     assert len(found.title) <= MOST_TITLE
     assert len(found.text) <= MOST_TEXT
 
 
-def test_half_a_tag_is_no_text() -> None:
+def test_an_incomplete_tag_is_no_text() -> None:
     """Also where the page is not read to its end."""
     assert "<" not in of(b"<div class=x>" * 20_000).text
 
