@@ -1,13 +1,10 @@
-"""Threads whose work may take longer: hashing and writing what is large, beside pages that somebody waits for.
+"""Writes batches of visits: one thread that turns visits into records, and the journal that both writers share.
 
-A scheduler that is fair to threads lets one that computes go on for milliseconds while one that was just woken waits,
-and a page wakes a dozen, one after the other.
-
-A lane: one thread that turns batches of visits into records, and the books that all lanes keep together.
-
-Within a batch the order is fixed: links read, records appended, files synced, then index and crawl.log. The database
-comes last and is not this module's business. The quick lane hands visits back that need a long time: those whose
-document is large, or names many links. The slow lane takes them, so that nobody else waits for them.
+Within a batch the order is fixed: read links, judge them, append records, sync files, then write index and crawl.log.
+The database comes last and is not this module's business. There are two writers. The quick one hands back visits that
+need a long time, because their document is large or names many links. The slow one takes them, so that no other visit
+waits for them. Its thread runs at a lower priority: a scheduler that is fair to threads would let it compute for
+milliseconds while a thread that was just woken waits, and each page wakes a dozen, one after the other.
 """
 
 import asyncio
@@ -30,11 +27,11 @@ from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.extract.exchange import LargeDocumentError, read_links, with_coding_fault
 from archiver.model import Event, Exchange, FileState, Links, Profile, Resource, Settlement
 
-NICE = 5  # steps behind the others: a quarter of a processor that all want, all of one that nobody else wants
+NICE = 5  # steps below the other threads: a quarter of a processor that all want, all of an idle one
 
 
-def stand_back() -> None:
-    """The calling thread lets the others of this process go first. Only Linux has priorities of single threads."""
+def lower_priority() -> None:
+    """Lower the priority of the calling thread. Only Linux has priorities of single threads."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICE)
@@ -42,10 +39,10 @@ def stand_back() -> None:
 
 FLUSH_EVERY = 2.0  # seconds between two looks of a replay at a running crawl …
 FLUSH_SHARE = 20  # … but never more than a twentieth of the time
-LARGE = 256 << 10  # bytes of a document that needs too long for the quick lane …
+LARGE = 256 << 10  # bytes of a document that takes too long for the quick writer …
 MANY = 2000  # … and so many links
-SECONDS_PER_BYTE, SECONDS_PER_LINK = 5e-7, 5e-5  # of work, as long as nothing else is known of a host
-MOST_LINKS = 20_000  # of a batch: they are held in memory until it is settled
+SECONDS_PER_BYTE, SECONDS_PER_LINK = 5e-7, 5e-5  # of work, until we have measured the host
+MOST_LINKS = 20_000  # in a batch: they stay in memory until it is settled
 DUPLICATE = {
     Profile.IDENTICAL: "duplicate:digest",
     Profile.NOT_MODIFIED: "duplicate:server-not-modified",
@@ -53,7 +50,7 @@ DUPLICATE = {
 
 
 class SlowVisit(NamedTuple):
-    """A visit for the slow lane, and how many seconds it is thought to need."""
+    """A visit for the slow writer, and how many seconds we expect it to need."""
 
     visited: Visited
     seconds: float
@@ -66,29 +63,29 @@ class StoredBatch:
     settlements: tuple[Settlement, ...]
     files: tuple[FileState, ...]
     resources: tuple[Resource, ...] = ()
-    slow: tuple[SlowVisit, ...] = ()  # visits of the batch that are not stored: they belong in the slow lane …
+    slow: tuple[SlowVisit, ...] = ()  # visits that are not stored: they go to the slow writer …
     left: tuple[Visited, ...] = ()  # … or in the next batch, because this one is full
     seconds: tuple[float, ...] = ()  # that each settlement took to prepare
 
 
 class Journal:
-    """Index and log, which the lanes share."""
+    """The index and crawl.log, which both writers share."""
 
     def __init__(self, index: Index, log: CrawlLog, clock: Clock) -> None:
         self._index = index
         self._log = log
         self._clock = clock
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._flush_at = 0.0
 
     @property
     def behind(self) -> bool:
-        """Whether a replay could not see everything."""
+        """True if a replay could not see everything."""
         return self._index.dirty
 
     def enter(self, stored: StoredBatch) -> None:
-        """Write down what was stored, for pywb and for people."""
-        with self._turn:
+        """Add what was stored to the index, for pywb, and to crawl.log, for people."""
+        with self._lock:
             self._index.add(each.capture for each in stored.settlements if each.capture is not None)
             self._index.add(stored.resources)
             for file in stored.files:
@@ -103,23 +100,23 @@ class Journal:
 
     def flush(self) -> None:
         """Let a replay see everything."""
-        with self._turn:
+        with self._lock:
             self._index.flush()
 
     def close(self) -> None:
-        """The crawl is over: one index file."""
-        with self._turn:
+        """Finish the index as one file, because the crawl is over."""
+        with self._lock:
             self._log.close()
             self._index.finish()
 
     def abandon(self) -> None:
-        """Close the log; everything else can be made again."""
-        with self._turn:
+        """Close the log; the index can be built again."""
+        with self._lock:
             self._log.abandon()
 
 
 class VisitStore(Protocol):
-    """Where a lane's visits go: an `Archive`, or one in which each payload is stored once."""
+    """Stores visits: an `Archive`, or a `DedupWriter` that stores each payload once."""
 
     def append(self, deposits: Sequence[PendingVisit]) -> WriteResult:
         """Store each of *deposits* whole; when this returns, all of them are on disk."""
@@ -132,16 +129,16 @@ class VisitStore(Protocol):
 
 
 class BatchWriter:
-    """Batches of one kind, one after the other: the next is handed in when the database knows the one before.
+    """Writes one batch after the other; the next comes when the database knows the one before.
 
-    It reads documents by *read*, which ends with it. The thread of a *slow* one stands back behind the others.
+    It reads documents with *read* and closes that at its end. The thread of the *slow* writer has a lower priority.
     """
 
     def __init__(
         self,
         archive: VisitStore,
-        books: Journal,
-        in_force: CurrentRules,
+        journal: Journal,
+        rules: CurrentRules,
         clock: Clock,
         read: ReaderProcess,
         *,
@@ -151,25 +148,25 @@ class BatchWriter:
         self.arrived = asyncio.Event()
         self.enough = asyncio.Event()  # a batch need not wait for more
         self._archive = archive
-        self._books = books
-        self._in_force = in_force
+        self._journal = journal
+        self._rules = rules
         self._clock = clock
         self._slow = slow
         self._read = read
-        self._thread = ThreadPoolExecutor(1, "archive", stand_back if slow else None)
+        self._thread = ThreadPoolExecutor(1, "archive", lower_priority if slow else None)
 
     @property
     def behind(self) -> bool:
-        """Whether a replay could not see everything that lies in the archive."""
-        return self._books.behind
+        """True if a replay could not see everything in the archive."""
+        return self._journal.behind
 
     async def store(self, batch: Sequence[Visited]) -> StoredBatch:
-        """Read links, append, sync: all in the lane's thread."""
+        """Read links, judge, append and sync, all in the thread of this writer."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._store, batch)
 
     async def flush(self) -> None:
         """Let a replay see everything."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._books.flush)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._journal.flush)
 
     async def close(self) -> tuple[FileState, ...]:
         """Finish the open file and end the thread."""
@@ -178,7 +175,7 @@ class BatchWriter:
         return files
 
     def abandon(self) -> None:
-        """Leave everything as it is."""
+        """Leave all files as they are."""
         self._thread.shutdown(cancel_futures=True)
         self._read.close()
         self._archive.abandon()
@@ -195,7 +192,7 @@ class BatchWriter:
             taken += 1
             began = self._clock.now()
             try:
-                settlement, deposit = self._concluded(visited, began)
+                settlement, deposit = self._judge(visited, began)
             except _SlowError as error:
                 slow.append(error.slow)
                 continue
@@ -211,12 +208,12 @@ class BatchWriter:
         stored = StoredBatch(
             tuple(settlements), receipt.files, receipt.resources, tuple(slow), tuple(batch[taken:]), tuple(seconds)
         )
-        self._books.enter(stored)
+        self._journal.enter(stored)
         return stored
 
-    def _concluded(self, visited: Visited, now: float) -> tuple[Settlement, PendingVisit | None]:
-        """What *visited* means, and what is to be stored of it."""
-        terms, claim, exchange = self._in_force.terms, visited.claim, visited.exchange
+    def _judge(self, visited: Visited, now: float) -> tuple[Settlement, PendingVisit | None]:
+        """Return the settlement of *visited*, and what is to be stored of it."""
+        terms, claim, exchange = self._rules.terms, visited.claim, visited.exchange
         if exchange is not None:
             links = visited.links if visited.links is not None else self._links(visited, exchange)
             if not self._slow and len(links.links) > MANY:
@@ -226,13 +223,13 @@ class BatchWriter:
             deposit = PendingVisit(claim, exchange, links)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
-            return self._in_force.hurried(conclude(terms, claim, exchange, links, now), links), deposit
+            return self._rules.adjust(conclude(terms, claim, exchange, links, now), links), deposit
         if visited.error is not None:
             return conclude_failure(terms, visited, now), None
         return conclude_unasked(visited, now), None
 
     def _links(self, visited: Visited, exchange: Exchange) -> Links:
-        """What the visit names; a page that has not changed names what the stored one names."""
+        """Return the links of a visit; a page that has not changed has the links of the stored one."""
         try:
             if visited.unmodified is not None:
                 return visited.unmodified.links(visited.claim, self._read)
@@ -243,12 +240,12 @@ class BatchWriter:
     def _close(self) -> tuple[FileState, ...]:
         self._read.close()
         files = self._archive.close()
-        self._books.enter(StoredBatch((), files))
+        self._journal.enter(StoredBatch((), files))
         return files
 
 
 class _SlowError(Exception):
-    """The visit belongs in the slow lane."""
+    """The visit belongs to the slow writer."""
 
     def __init__(self, visited: Visited, seconds: float) -> None:
         super().__init__(visited.claim.url)

@@ -1,4 +1,4 @@
-"""The one place where a crawl is put together, read from top to bottom; the shutdown is the same in reverse."""
+"""Puts a crawl together, in one place to be read from top to bottom; the shutdown is the same in reverse."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, FetchSettings, PolitenessSettings, Settings
-from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, stand_back
+from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
@@ -67,8 +67,8 @@ from archiver.warc.records import RecordIds
 if TYPE_CHECKING:
     from archiver.crawl.recovery.rebuild import RebuildResult, Tell
 
-EARLIER_CRAWLS = 10  # in which a payload is looked for: each is one more question for a batch
-CAPTURES_AT_ONCE = 5000  # rows held while an index is made again
+EARLIER_CRAWLS = 10  # in which we look for a payload: each costs one more query for a batch
+CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
 
 log = logging.getLogger(__name__)
 
@@ -77,10 +77,10 @@ log = logging.getLogger(__name__)
 async def open_crawl(
     directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = ""
 ) -> AsyncIterator[Crawl]:
-    """A crawl in *directory*, ready to run: new, or (with *resume*) brought to where it was left.
+    """Open the crawl in *directory*, ready to run: a new one, or with *resume* where the last run left it.
 
-    *text*, if any, becomes its crawl.toml, as soon as no other process can have anything to do with it. *read*, if any,
-    is what that file held when *settings* were made of it; where it has been changed since, nothing is begun.
+    *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
+    were parsed from; if crawl.toml has changed since, nothing begins.
     """
     clock = Clock()
     layout = _made(directory, settings)
@@ -99,14 +99,14 @@ async def open_crawl(
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
         fetcher = _fetcher(stack, layout, settings, guard)
-        books = Journal(index, CrawlLog(layout.log), clock)
-        stack.callback(books.abandon)  # after a good end there is nothing left to abandon
-        in_force = CurrentRules(terms, memory)
-        lanes = _lanes(
-            layout, settings, books, in_force, clock, await asyncio.to_thread(_others, layout, settings.dedup)
+        journal = Journal(index, CrawlLog(layout.log), clock)
+        stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
+        rules = CurrentRules(terms, memory)
+        writers = _writers(
+            layout, settings, journal, rules, clock, await asyncio.to_thread(_others, layout, settings.dedup)
         )
-        for lane in lanes:
-            stack.callback(lane.abandon)
+        for writer in writers:
+            stack.callback(writer.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
         robots = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
         room = DiskSpace(layout, settings.limits.min_free_disk, lambda: fetcher.spooled, lambda: fetcher.largest)
@@ -114,16 +114,16 @@ async def open_crawl(
         groups = GroupsOfHosts(settings.politeness, owners, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
         policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
-        dispatcher = Dispatcher(frontier, schedule, policies, in_force)
-        renew = _renewal(layout, settings, in_force, (guard.add_seeds, groups.welcome))
+        dispatcher = Dispatcher(frontier, schedule, policies, rules)
+        renew = _renewal(layout, settings, rules, (guard.add_seeds, groups.welcome))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
-        earlier, undiscovered = _recollection(stack, settings.fetch, memory, frontier, in_force)
-        committer = Committer(frontier, schedule, lanes, clock)
+        earlier, undiscovered = _recollection(stack, settings.fetch, memory, frontier, rules)
+        committer = Committer(frontier, schedule, writers, clock)
         parts = Parts(
             frontier, schedule, dispatcher, fetcher, committer, room, health, blocked, changes, earlier, undiscovered
         )
         yield Crawl(parts, settings.limits, clock)
-        await close_files(layout, frontier, lanes, books)
+        await close_files(layout, frontier, writers, journal)
 
 
 async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:
@@ -135,19 +135,19 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
 
 
 def _made(directory: Path, settings: Settings) -> Layout:
-    """The collection in *directory*, which remembers the other archives that were named for it here."""
+    """Return the layout of *directory*, and note there which other archives may be used for deduplication."""
     layout = safe_paths.make_folders(directory)
     vouch(layout, settings.dedup.dedup_from)
     return layout
 
 
 async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: VisitRules, now: float) -> None:
-    """Bring *frontier* to what the run before has left on disk, and its waits to the clock of this one."""
-    from archiver.crawl.recovery.recover import Recovery  # noqa: PLC0415 - a hundredth of a second, for those only who resume
+    """Recover what the last run left on disk, and adjust the waits in *frontier* to our clock."""
+    from archiver.crawl.recovery.recover import Recovery  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
     recovered = await Recovery(layout, frontier, terms).run()
     if ahead := await frontier.set_back(now, LONGEST_PARK):
-        log.warning("the clock stands %s before the latest answer; waits are moved along", duration(ahead))
+        log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
     if recovered.adopted:
         log.info("%d visits were stored but not settled; they are now", recovered.adopted)
 
@@ -157,22 +157,22 @@ def _recollection(
     settings: FetchSettings,
     memory: EarlierCrawls | None,
     frontier: Frontier,
-    in_force: CurrentRules,
+    rules: CurrentRules,
 ) -> tuple[EarlierLookups, UndiscoveredUrls | None]:
-    """What the crawl asks of earlier ones of its collection, in a thread that *stack* ends; no *memory*: nothing."""
+    """Return the look-ups in earlier crawls of the collection, in a thread that *stack* ends."""
     if memory is None:
         return EarlierLookups(), None
     thread = ThreadPoolExecutor(1, "earlier")
     stack.callback(thread.shutdown, cancel_futures=True)
     conditional = settings.conditional and not given_by_hand(settings.header)
     return EarlierLookups(memory, thread) if conditional else EarlierLookups(), UndiscoveredUrls(
-        memory, frontier, in_force, thread
+        memory, frontier, rules, thread
     )
 
 
 def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: AddressGuard) -> Fetcher:
-    """The fetcher, which *stack* closes, and after it the threads that spool what it brings."""
-    spooling = ThreadPoolExecutor(2, "spool", stand_back)
+    """Return the fetcher; *stack* closes it, and then the threads that spool its responses."""
+    spooling = ThreadPoolExecutor(2, "spool", lower_priority)
     stack.callback(spooling.shutdown)
     spool = SpoolFolder(layout.spool, settings.limits.min_free_disk)
     fetcher = Fetcher(settings.fetch, guard, spool, settings.warc.digest, spooling, Lookups(owners))
@@ -185,7 +185,7 @@ def _patience(settings: Settings) -> FailureLimits:
 
 
 def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
-    """The schedule; after a run before, starts are counted as if that had made all it might until *now*."""
+    """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*."""
     shared = settings.third_party_rate or settings.rate
     rates = (settings.rate, shared, settings.global_rate, *(limit.rate for limit in settings.host_limit))
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
@@ -195,13 +195,13 @@ def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Sche
 
 
 def put_settings(layout: Layout, text: str, read: str = "") -> None:
-    """*text*, if any, is crawl.toml from now on, for certain; *read*, if any, is what it has to hold until now."""
+    """Write *text*, if any, to crawl.toml durably. Raises `ConfigError` if the file no longer holds *read*."""
     if read and _text(layout.settings) != read:
-        raise ConfigError(f"{layout.settings} was changed in this very moment; call archiver resume again")
+        raise ConfigError(f"{layout.settings} has just been changed by someone else; run archiver resume again")
     if text:
         replace_file(layout.settings, lambda file: file.writelines((text.encode(),)), private=True)
     with contextlib.suppress(OSError):  # not there yet, or not ours to change
-        layout.settings.chmod(0o600)  # an older version left it for all to read
+        layout.settings.chmod(0o600)  # no one else is to read it
 
 
 def _text(path: Path) -> str:
@@ -210,31 +210,31 @@ def _text(path: Path) -> str:
 
 
 async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:
-    """The seeds that the crawl begins with; whoever adds one from now on finds *text* in crawl.toml, and is heard."""
+    """Return the seeds that the crawl begins with; the running crawl notices seeds that are added from now on."""
     async with frontier.alone():
         put_settings(layout, text, read)
         return await frontier.seeds()
 
 
 def _renewal(
-    layout: Layout, settings: Settings, in_force: CurrentRules, hosts: Iterable[Callable[[Sequence[str]], None]]
+    layout: Layout, settings: Settings, rules: CurrentRules, hosts: Iterable[Callable[[Sequence[str]], None]]
 ) -> Renew:
-    """What further seeds mean for a crawl that runs: all of *hosts* welcome them, and new terms are in force."""
+    """Return a function that adds seeds to a running crawl: it calls each of *hosts* and replaces the scope."""
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
         for welcome in hosts:
             welcome(newest)
         scope = await asyncio.to_thread(lambda: scope_for(with_seeds(settings, further, layout)))
-        scope.welcome(in_force.terms.scope.welcomed)
-        in_force.terms = replace(in_force.terms, scope=scope)
+        scope.welcome(rules.terms.scope.welcomed)
+        rules.terms = replace(rules.terms, scope=scope)
 
     return renew
 
 
 async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str = "") -> "RebuildResult":
-    """A new crawl.db from the WARC files in *directory*, and a new index; the old ones are kept under damaged/.
+    """Build a new crawl.db and index from the WARC files in *directory*; the old ones are kept under damaged/.
 
-    The new database is put in place in one step, when it is complete. *text* as for `opened`.
+    The new database is put in place in one step, when it is complete. *text* is as in `open_crawl`.
     """
     from archiver.collection import reindex  # noqa: PLC0415 - a crawl needs neither
     from archiver.crawl.recovery.earlier_payloads import held_before  # noqa: PLC0415 - as above
@@ -260,21 +260,21 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         return result
 
 
-def _lanes(
+def _writers(
     layout: Layout,
     settings: Settings,
-    books: Journal,
-    in_force: CurrentRules,
+    journal: Journal,
+    rules: CurrentRules,
     clock: Clock,
     others: Sequence[OtherIndex],
 ) -> tuple[BatchWriter, BatchWriter]:
-    """A quick lane and a slow one; file serials are common to both."""
+    """Return the quick writer and the slow one; they share the serial numbers of files."""
     identity = identity_of(settings)
     serials = itertools.count(next_serial(layout))
     indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
     suspected = suspects(layout.spool)
 
-    def lane(*, slow: bool) -> BatchWriter:
+    def writer(*, slow: bool) -> BatchWriter:
         archive = Archive(
             layout.archive,
             identity,
@@ -285,18 +285,18 @@ def _lanes(
         mark = Mark(layout.spool / MARK.format(int(slow)))
         read = ReaderProcess(most=0 if slow else LARGE, mark=mark, suspected=suspected)
         if settings.dedup.dedup == "off":
-            return BatchWriter(archive, books, in_force, clock, read, slow=slow)
+            return BatchWriter(archive, journal, rules, clock, read, slow=slow)
         earlier = ExternalArchives(ExternalIndex(layout.scratch, indexes), folders) if others else None
         past = [folder.database for folder in rounds(layout)[:EARLIER_CRAWLS]]
         known = [Payloads(layout.database), *(Payloads(path, at_rest=True) for path in past)]
         once = DedupWriter(archive, known, settings.dedup.dedup_min_size, earlier)
-        return BatchWriter(once, books, in_force, clock, read, slow=slow)
+        return BatchWriter(once, journal, rules, clock, read, slow=slow)
 
-    return lane(slow=False), lane(slow=True)
+    return writer(slow=False), writer(slow=True)
 
 
 def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
-    """The other archives whose payloads count as stored, which can be found from now on."""
+    """Return the other archives whose payloads count as stored, and index them."""
     if settings.dedup == "off":
         return ()
     others = indexes_of(settings.dedup_from, layout.directory)
@@ -307,14 +307,14 @@ def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
 
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
-    """The lines of every closed file that index.cdxj does not hold for certain, from the database or from the file."""
-    from archiver.collection import reindex  # noqa: PLC0415 - a hundredth of a second, for those only who resume
+    """Add the lines of closed files that index.cdxj may lack, from the database or from the files."""
+    from archiver.collection import reindex  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
     index.forget_runs()
     lost = not (layout.indexes / INDEX).exists()
     if lost:
         if any(file.indexed for file in await frontier.files()):
-            log.warning("%s is missing; it is made again from the database", layout.indexes / INDEX)
+            log.warning("%s is missing; it is rebuilt from the database", layout.indexes / INDEX)
         await frontier.forget_index()
     for file in await frontier.files():
         if file.indexed or not file.closed:
@@ -332,12 +332,12 @@ async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> Non
 
 
 async def close_files(
-    layout: Layout, frontier: Frontier, lanes: tuple[BatchWriter, BatchWriter], books: Journal
+    layout: Layout, frontier: Frontier, writers: tuple[BatchWriter, BatchWriter], journal: Journal
 ) -> None:
-    """Every file gets its final name, the index is made one, and the database is told, in this order."""
-    for lane in lanes:
-        await frontier.settle((), await lane.close())
-    await asyncio.to_thread(books.close)
+    """Give every file its final name, merge the index, and mark the files as indexed, in this order."""
+    for writer in writers:
+        await frontier.settle((), await writer.close())
+    await asyncio.to_thread(journal.close)
     await frontier.mark_indexed()
     with contextlib.suppress(OSError):  # something foreign lies in it: not ours to remove
         layout.spool.rmdir()

@@ -1,8 +1,8 @@
-"""Payloads that are stored already are not stored once more: their answers become revisits of the stored ones.
+"""Stores each payload once: answers whose payload is already stored become revisit records.
 
-A revisit names only what is on disk: captures that are committed, and of its own batch those that were synced before
-it is written. It never names another revisit, nor what was cut. What is named is read back first, every byte of it.
-Each lane has one of these, and what the other lane is writing is known to neither.
+A revisit refers only to what is on disk: committed captures, and captures of its own batch that were synced before it
+is written. It never refers to another revisit, nor to a truncated answer. The referred record is read back first, every
+byte of it. Each writer has its own `DedupWriter`, and neither knows what the other is writing.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,13 +24,13 @@ from archiver.frontier.dedup import ExternalIndex, Payloads
 from archiver.model import Claim, Digests, Exchange, FileState, Links, Profile, Revisit
 from archiver.warc.cdxj import IndexEntry, iso_date
 
-REMEMBERED = 2048  # originals that were read and found sound, of which the next duplicates need no reading
-FEW_LINKS = 4  # as many take no more room than the name of the record that has them
-LAST_CHUNK = b"\r\n0\r\n\r\n"  # with nothing behind it that belongs to this answer alone
+REMEMBERED = 2048  # originals that were read and found intact, so that further duplicates need no reading
+FEW_LINKS = 4  # they take no more space than a reference to the record that has them
+LAST_CHUNK = b"\r\n0\r\n\r\n"  # with no trailers, which belong to this answer alone
 
 
 class DedupKey(NamedTuple):
-    """What a stored answer must have in common with one that is to be its revisit."""
+    """The properties that a stored answer and its revisit must share."""
 
     digest: str
     length: int
@@ -39,21 +39,21 @@ class DedupKey(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a revisit says of a payload that is stored, and where that lies, if it is in this archive."""
+    """The revisit for a stored payload, and the place of that payload if it is in this archive."""
 
     revisit: Revisit
     place: tuple[str, int] | None = None  # the file and the offset
 
 
 class ExternalArchives:
-    """What earlier archives hold, of which there are indexes, and perhaps the WARC files."""
+    """Payloads in other archives, of which we have indexes and perhaps the WARC files."""
 
     def __init__(self, lines: ExternalIndex, folders: Sequence[Sequence[Path]]) -> None:
         self._lines = lines
         self._folders = folders  # of the WARC files that each index names
 
     def find(self, wanted: Collection[DedupKey]) -> Mapping[DedupKey, Revisit]:
-        """For those of *wanted* that are stored there, what a revisit says of it."""
+        """Return the revisits for those of *wanted* that are stored there."""
         found: dict[DedupKey, Revisit] = {}
         by_digest = _by_digest(wanted)
         for line in self._lines.find(by_digest):
@@ -63,7 +63,7 @@ class ExternalArchives:
         return found
 
     def close(self) -> None:
-        """No more questions."""
+        """Close the index."""
         self._lines.close()
 
     def _revisit(self, entry: IndexEntry, folders: Sequence[Path], each: DedupKey) -> Revisit | None:
@@ -72,14 +72,14 @@ class ExternalArchives:
             if is_stored(folder, name):
                 original = original_at(folder, name, entry.offset)
                 return revisit_of(original) if original is not None and fits(original, each) else None
-        date = iso_date(entry.timestamp)  # of whole seconds: nobody but the record itself knows more
+        date = iso_date(entry.timestamp)  # in whole seconds: only the record itself has more
         if entry.status != str(each.status) or not date or not is_target(entry.url):
             return None
         return Revisit(Profile.IDENTICAL, entry.url, date, "", each.digest, each.length)
 
 
 class DedupWriter:
-    """An archive in which each payload is stored once. To be used by one thread at a time, as the archive itself."""
+    """An archive that stores each payload once. Like `Archive`, for one thread at a time."""
 
     def __init__(
         self, archive: Archive, payloads: Sequence[Payloads], smallest: int, earlier: ExternalArchives | None = None
@@ -91,10 +91,10 @@ class DedupWriter:
         self._known: dict[DedupKey, Known] = {}
 
     def append(self, deposits: Sequence[PendingVisit]) -> WriteResult:
-        """As `Archive.append`. What is new is stored first, and then what of the batch has the same payload."""
+        """Do the same as `Archive.append`: first the new payloads of the batch, then their duplicates."""
         self._forget()
         hashed = [self._hashed(deposit) for deposit in deposits]
-        likes = [like(each.exchange, each.digests, self._smallest) if each.digests else None for each in hashed]
+        likes = [key_of(each.exchange, each.digests, self._smallest) if each.digests else None for each in hashed]
         self._look_up({each for each in likes if each is not None})
         first: dict[int, PendingVisit] = {}
         later: dict[int, tuple[DedupKey, int]] = {}
@@ -130,12 +130,12 @@ class DedupWriter:
         )
 
     def close(self) -> tuple[FileState, ...]:
-        """As `Archive.close`."""
+        """Do the same as `Archive.close`."""
         self._end()
         return self._archive.close()
 
     def abandon(self) -> None:
-        """As `Archive.abandon`."""
+        """Do the same as `Archive.abandon`."""
         self._end()
         self._archive.abandon()
 
@@ -146,13 +146,13 @@ class DedupWriter:
             self._earlier.close()
 
     def _hashed(self, deposit: PendingVisit) -> PendingVisit:
-        """*deposit*, with its digests where they may matter."""
+        """Add the digests to *deposit*, if it may become a revisit."""
         if deposit.revisit is not None or not may_refer(deposit.claim, deposit.exchange, self._smallest):
             return deposit
         return deposit._replace(digests=self._archive.digests(deposit.exchange))
 
     def _look_up(self, wanted: set[DedupKey]) -> None:
-        """Know what of *wanted* is stored."""
+        """Find those of *wanted* that are stored."""
         for payloads in self._payloads:
             if not (unknown := wanted - self._known.keys()):
                 return
@@ -165,7 +165,7 @@ class DedupWriter:
             self._known.update((each, Known(revisit)) for each, revisit in self._earlier.find(unknown).items())
 
     def _read(self, each: DedupKey, warc: str, offset: int) -> None:
-        """Know the record at that place, if it is whole and *each* is like it."""
+        """Remember the record at that place, if it is intact and matches *each*."""
         original = original_at(self._archive.folder, warc, offset)
         if original is not None and fits(original, each):
             self._known[each] = Known(revisit_of(original), (warc, offset))
@@ -177,8 +177,8 @@ class DedupWriter:
         links = deposit.links
         if place is None or revisit.url != deposit.claim.url or len(links.links) <= FEW_LINKS:
             return deposit
-        told = links_at(self._archive.folder, *place)
-        if told is None or told != Links(links.links, links.charset, links.note, links.nofollow):
+        stored = links_at(self._archive.folder, *place)
+        if stored is None or stored != Links(links.links, links.charset, links.note, links.nofollow):
             return deposit
         return deposit._replace(links_of=place)
 
@@ -188,7 +188,7 @@ class DedupWriter:
 
 
 def may_refer(claim: Claim, exchange: Exchange, smallest: int) -> bool:
-    """Whether the answer could be a revisit, as far as can be said before its payload is hashed.
+    """Return True if the answer could be a revisit, as far as we know before its payload is hashed.
 
     A robots.txt is stored whole, because recovery reads it; a redirect, because pywb shows one without its payload.
     """
@@ -202,29 +202,29 @@ def may_refer(claim: Claim, exchange: Exchange, smallest: int) -> bool:
     )
 
 
-def like(exchange: Exchange, digests: Digests, smallest: int) -> DedupKey | None:
-    """What a stored answer must be like; None where the payload is too small."""
+def key_of(exchange: Exchange, digests: Digests, smallest: int) -> DedupKey | None:
+    """Return the key for a stored answer; None if the payload is too small."""
     if digests.payload_length < smallest:
         return None
     framing = exchange.framing
     return DedupKey(digests.payload, digests.payload_length, framing.status, codings(framing))
 
 
-def as_like(original: RevisitOriginal) -> DedupKey:
-    """What answers that may be revisits of *original* must be like."""
+def key_of_original(original: RevisitOriginal) -> DedupKey:
+    """Return the key of answers that may be revisits of *original*."""
     return DedupKey(original.digest, original.length, original.framing.status, codings(original.framing))
 
 
 def fits(original: RevisitOriginal, each: DedupKey) -> bool:
-    """Whether *each* can be replayed as its own head with the body of *original* behind it."""
+    """Return True if *each* can be replayed as its own head followed by the body of *original*."""
     if not original.plain:
         return False
-    known = as_like(original)
+    known = key_of_original(original)
     return known == each or (known == _unchunked(each) and not original.like_chunks)
 
 
 def has_trailers(exchange: Exchange) -> bool:
-    """Whether something may stand behind the payload, which a revisit would lose."""
+    """Return True if trailers may follow the payload, which a revisit would lose."""
     if not exchange.framing.chunked:
         return False
     end = b""
@@ -238,7 +238,7 @@ def _unchunked(each: DedupKey) -> DedupKey:
 
 
 def _twin(each: DedupKey, new: Mapping[DedupKey, int]) -> int | None:
-    """The number of what *each* may be a revisit of, among what is *new* in its batch."""
+    """Return the number of the visit in *new*, of the same batch, that *each* may be a revisit of."""
     if each in new or "chunked" not in each.codings:
         return new.get(each)
     return new.get(_unchunked(each))

@@ -1,10 +1,10 @@
-"""Reads large documents in a process of their own, which a document that takes too long, or breaks it, cannot outlive.
+"""Reads large documents in a separate process, so that a document that takes too long or breaks it cannot stop us.
 
-The readers of `extract` are made to be linear. This is the defence against what their authors did not think of: the
-kernel ends the process when it has used its processor time for one document, or too much memory, and the crawl goes
-on with the page stored and its links noted as unread. Small documents are read at once, by the caller's thread: what
-is smaller than `NEAR` costs seconds even if a reader takes quadratic time. A `Mark` names it meanwhile: if this
-process is killed then, the next run reads the document in the other process.
+The readers in `extract` are meant to be linear. This process is the defence against cases their authors did not think
+of. The kernel ends it when it has used its processor time for one document, or too much memory. The crawl goes on: the
+page is stored, and its links are noted as unread. Small documents are read at once in the caller's thread, for below
+`NEAR` even a quadratic reader takes only seconds. Meanwhile a `Mark` names the document. If this process is killed
+then, the next run reads that document in the separate process.
 
 This module is also the program of that process: see `serve`.
 """
@@ -31,7 +31,7 @@ from archiver.extract.exchange import FAULT, UNREAD, LargeDocumentError
 from archiver.model import Links
 from archiver.storage import open_file
 
-NEAR = 64 << 10  # bytes of a document that is read at once
+NEAR = 64 << 10  # bytes of a document that we read at once
 SECONDS = 4.0  # of processor time for one document, whatever it is …
 SECONDS_PER_MB = 1.0  # … and for each of its megabytes; most take a twentieth of this
 PATIENCE = 20.0  # times as long by the clock: the machine may be busy with other things
@@ -45,7 +45,7 @@ sys.path[:], memory = json.loads(sys.argv[1])
 from archiver.crawl.reader_process import serve
 serve(memory)
 """
-MARK = "reading-{}"  # the name of a mark; each lane has one
+MARK = "reading-{}"  # the name of a mark; each writer has one
 _LONGEST_MARK = 4096
 _READY = b"r"
 _LENGTH = struct.Struct(">Q")
@@ -56,9 +56,9 @@ log = logging.getLogger(__name__)
 
 
 class Mark:
-    """A file that names the document that is being read, so that the next run knows it if this process is killed by it.
+    """A file with the URL of the document being read, for the next run in case that document kills this process.
 
-    To write it costs two microseconds. It is not synced: what a document does to a process does not stop the machine.
+    Writing it costs two microseconds. It is not synced, because a document may stop a process but not the machine.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,12 +69,12 @@ class Mark:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
     def set(self, address: str) -> None:
-        """The document of *address* is being read; "": none."""
+        """Note that the document of *address* is being read; "": none."""
         with suppress(OSError):
             os.pwrite(self._file, address.encode("utf-8", "replace")[:_LONGEST_MARK].ljust(_LONGEST_MARK), 0)
 
     def remove(self) -> None:
-        """Nothing is read any more."""
+        """Remove the file, because nothing is read any more."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -82,7 +82,7 @@ class Mark:
 
 
 def suspects(folder: Path) -> frozenset[str]:
-    """The addresses of the documents that were being read when an earlier process ended, by its marks in *folder*."""
+    """Return the URLs of documents that were being read when an earlier process ended, by its marks in *folder*."""
     found: set[str] = set()
     for path in (folder / MARK.format(number) for number in range(2)):
         with suppress(OSError, ArchiveError), open_file(path) as file:
@@ -91,10 +91,10 @@ def suspects(folder: Path) -> frozenset[str]:
 
 
 class ReaderProcess:
-    """Reads documents; begins its process with the first large one. To be used by one thread at a time.
+    """Reads documents, for one thread at a time; starts its process with the first large one.
 
-    It refuses those of more than *most* bytes with `LargeError`; 0: none. Those of *suspected* addresses are read in
-    the process, however small they are: an earlier run may have ended because of them.
+    It refuses documents of more than *most* bytes with `LargeDocumentError`; 0: none. Documents of *suspected* URLs are
+    read in the process, however small they are, because an earlier run may have ended while reading them.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ReaderProcess:
         self._possible = True
 
     def __call__(self, document: Document) -> Links:
-        """What *document* names. Returns within a bounded time, whatever it holds."""
+        """Return the links of *document* within a bounded time, whatever it holds."""
         if len(document.body) <= self._near and document.url not in self._suspected:
             return self._at_once(document)
         if not extract.readable(document):
@@ -185,7 +185,7 @@ class ReaderProcess:
             self._forget(self._process)
 
     def _running(self) -> "subprocess.Popen[bytes] | None":
-        """The process, begun if need be; None where this machine allows none."""
+        """Return the process, started if need be; None if this machine permits none."""
         if self._possible and (self._process is None or self._process.poll() is not None):
             self._end()
             try:
@@ -204,7 +204,7 @@ class ReaderProcess:
 
 
 def _begun() -> "subprocess.Popen[bytes]":
-    """A new process that waits for documents; OSError where it cannot be had."""
+    """Start a process that waits for documents. Raises `OSError` if that fails."""
     given = json.dumps([[path or str(Path.cwd()) for path in sys.path], MEMORY])
     process = subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-P", "-c", _PROGRAM, given],
@@ -222,7 +222,7 @@ def _begun() -> "subprocess.Popen[bytes]":
 
 
 def _ask(process: "subprocess.Popen[bytes]", question: Any, seconds: float) -> Any:
-    """What *process* answers; an error where it has not done so in so many *seconds* of its time, or has ended."""
+    """Return the answer of *process*. Raises an error if it takes more than *seconds* of its time, or ends."""
     assert process.stdin is not None
     assert process.stdout is not None
     _send(process.stdin.fileno(), pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
@@ -286,6 +286,6 @@ def _read(read: Callable[[Document], T], document: Document) -> T | None:
         return read(document)
     except MemoryError:
         raise
-    except Exception:  # a fault of a reader must not keep a page from being stored: the note stands in its record
+    except Exception:  # a bug in a reader must not keep a page from being stored; the record says so
         log.exception("%s could not be read", document.url)
         return None

@@ -1,9 +1,10 @@
-"""What earlier crawls have of a URL that is about to be asked for again: looked up beside the event loop.
+"""Uses what earlier crawls of the collection have archived.
 
-What earlier crawls have archived, and nothing has led to in this one: asked for when all else is done.
+`EarlierLookups` finds the stored version of a URL for a conditional request, in a thread beside the event loop.
 
-Only so it is known what is gone. Scope and traps judge each URL as if the page that named it then named it now; what
-was only a guess of ours is not asked for again. Needs no state of its own: what the frontier knows is not handed out.
+`UndiscoveredUrls` queues URLs that earlier crawls have archived and that no link led to this time, when all else is
+done: the only way to learn that they are gone. Scope and traps judge each URL as if the page that named it then named
+it now. Our own guesses are not repeated. This needs no state of its own: URLs that the frontier knows are skipped.
 """
 
 import asyncio
@@ -22,15 +23,15 @@ from archiver.policy.scope import is_guess
 
 
 class EarlierLookups:
-    """Asks *memory* in *thread*; without them nothing is known of any URL."""
+    """Looks up stored versions in *memory*, in *thread*; without them it finds none."""
 
     def __init__(self, memory: EarlierCrawls | None = None, thread: Executor | None = None) -> None:
         self._memory = memory
         self._thread = thread
-        self._doubted: set[str] = set()  # what is asked for whole the next time
+        self._doubted: set[str] = set()  # URLs to fetch without conditions the next time
 
     async def version(self, claim: Claim) -> StoredVersion | None:
-        """What is stored of the URL of *claim*, if it can be asked for under conditions; rules are always asked for."""
+        """Return the stored version for a conditional request; None if there is none, or for a robots.txt."""
         if self._memory is None or is_robots(claim):
             return None
         if claim.url in self._doubted:
@@ -39,27 +40,27 @@ class EarlierLookups:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._memory.version, claim.url)
 
     def doubted(self, claim: Claim, exchange: Exchange) -> Exchange:
-        """*exchange*, a 304 that names another version than ours; its URL is asked for again without conditions."""
+        """Mark *exchange*, a 304 for another version than ours; its URL is fetched again without conditions."""
         self._doubted.add(claim.url)
         return replace(exchange, notes=(*exchange.notes, OTHER_VERSION))
 
 
-AT_ONCE = 1000  # URLs looked at in one go, and handed out in one transaction
+AT_ONCE = 1000  # URLs judged and queued in one transaction
 
 _HOPS = frozenset(Hop)
 
 
 class UndiscoveredUrls:
-    """Hands the frontier, portion by portion, what *memory* has."""
+    """Queues, portion by portion, the URLs that only *memory* knows."""
 
-    def __init__(self, memory: EarlierCrawls, frontier: Frontier, in_force: CurrentRules, thread: Executor) -> None:
+    def __init__(self, memory: EarlierCrawls, frontier: Frontier, rules: CurrentRules, thread: Executor) -> None:
         self._left: Iterator[list[EarlierUrl]] = memory.left(AT_ONCE)
         self._frontier = frontier
-        self._in_force = in_force
+        self._rules = rules
         self._thread = thread
 
     async def hand_out(self, now: float) -> bool:
-        """Let the next URLs wait that nobody has asked for; False where there are none left."""
+        """Queue the next URLs that this crawl has not seen; return False if none are left."""
         loop = asyncio.get_running_loop()
         while portion := await loop.run_in_executor(self._thread, next, self._left, None):
             unknown = await self._frontier.unknown([each.url for each in portion])
@@ -73,14 +74,14 @@ class UndiscoveredUrls:
         taken = []
         for each in wanted:
             link, parent = _as_found(each)
-            verdict = judged(self._in_force.terms, link, parent, now)
+            verdict = judged(self._rules.terms, link, parent, now)
             if not isinstance(verdict, Refusal):
                 taken.append(EarlierFind(verdict, each.via, each.seed))
         return taken
 
 
 def _as_found(each: EarlierUrl) -> tuple[Link, Claim]:
-    """The link that led to a URL then, and the page on which it stood; what was a seed counts as a link of its own."""
+    """Return the link that led to a URL then, and the page it was on; a seed counts as a link from itself."""
     hop = Hop(each.path[-1]) if each.path else Hop.LINK
     before = each.path[:-1]
     way = Hop(before[-1]) if before[-1:] in _HOPS else Hop.LINK

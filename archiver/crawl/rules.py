@@ -1,10 +1,8 @@
-"""What the WARC files of a crawl say of themselves: their names, and who made them, why, and by which settings.
+"""Turns settings into the rules of a crawl: its scope, traps and budgets, and the warcinfo of its WARC files.
 
-What settings mean for the visits of a crawl: by which terms each is judged, with what earlier runs have learned.
-
-Sitemaps say when a page has changed: what is newer than every capture of earlier crawls is asked for first.
-
-A hint: it changes the order, and nothing is left out because of it. How a sitemap says it stands with the link.
+`CurrentRules` holds the rules that are valid now; they are replaced while the crawl runs when seeds are added. It also
+applies what earlier crawls and sitemaps say: a page that a sitemap calls newer than our latest capture is fetched
+first. That changes only the order. How a sitemap says it is stored with the link.
 """
 
 import logging
@@ -40,7 +38,7 @@ from archiver.storage import open_file
 
 
 def identity_of(settings: Settings) -> WarcIdentity:
-    """What every WARC file of this crawl says of itself."""
+    """Return the warcinfo of every WARC file of this crawl."""
     return WarcIdentity(
         prefix=settings.warc.warc_prefix,
         host=re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()) or "localhost",
@@ -52,13 +50,13 @@ def identity_of(settings: Settings) -> WarcIdentity:
 
 
 def next_serial(layout: Layout) -> int:
-    """The number of the next WARC file: one more than any that is there."""
+    """Return the number of the next WARC file, one more than the highest that exists."""
     numbers = (re.search(r"-\d{17}-(\d{5,})-", path.name) for path in layout.archive.iterdir())
     return max((int(found[1]) + 1 for found in numbers if found), default=0)
 
 
 def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """What each file says of the crawl: who, why, by which software, and the settings, as crawl.toml has them."""
+    """Return the fields of the warcinfo: who crawls, why, with which software and settings (as in crawl.toml)."""
     described = [
         ("software", f"archiver/{__version__}"),
         ("format", "WARC File Format 1.1"),
@@ -70,21 +68,21 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
         ("http-header-user-agent", user_agent(settings.fetch)),
         ("http-header-from", settings.fetch.contact),
     ]
-    in_force = []
+    given = []
     for part, entry in every_setting():
         value = getattr(getattr(settings, part), entry.name)
         write = entry.metadata["kind"].write
         values = [[write(one)] for one in value] if entry.metadata["many"] else [write(value)]
-        in_force += [("setting", f"{key_of(entry)} = {toml_value(single)}") for single in values]
+        given += [("setting", f"{key_of(entry)} = {toml_value(single)}") for single in values]
     seeds = [("seed", seed) for seed in settings.seeds]
-    return tuple((name, value) for name, value in (*described, *in_force, *seeds) if value)
+    return tuple((name, value) for name, value in (*described, *given, *seeds) if value)
 
 
 log = logging.getLogger(__name__)
 
 
 def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRules:
-    """By what visits of this crawl are judged; *known*: what patterns of its URLs have brought so far."""
+    """Return the rules for the visits of this crawl; *known*: what URL patterns have brought so far."""
     politeness = settings.politeness
     rules = RobotsSettings(
         patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
@@ -98,13 +96,13 @@ def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRul
 
 
 def scope_for(settings: Settings) -> Scope | Scopes:
-    """Which links the crawl takes."""
+    """Return the scope of the crawl."""
     reaches = {settings.scope.scope, *(own.get("scope") for own in settings.scope.seed_setting)}
     return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
 
 
 async def learned_terms(settings: Settings, frontier: Frontier) -> VisitRules:
-    """By what visits are judged, with what earlier runs of the crawl have learned of its sites."""
+    """Return the rules for visits, with what earlier runs of the crawl have learned about its sites."""
     terms = terms_of(settings, await frontier.tallies(MOST_PATTERNS))
     if settings.scope.redirects == "seeds":
         terms.scope.welcome(await frontier.moved())
@@ -113,8 +111,8 @@ async def learned_terms(settings: Settings, frontier: Frontier) -> VisitRules:
 
 @cache
 def registered_domains() -> Callable[[str], str]:
-    """Host name to registered domain, by the list that comes with tldextract; the network is never asked."""
-    import tldextract  # noqa: PLC0415 - a fifth of a second, for those only who crawl a domain
+    """Return a function from host name to registered domain. It uses the list in tldextract, never the network."""
+    import tldextract  # noqa: PLC0415 - takes a fifth of a second, and only domain scopes need it
 
     extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
     return lambda host: extract(host).top_domain_under_public_suffix or host
@@ -122,9 +120,9 @@ def registered_domains() -> Callable[[str], str]:
 
 @cache
 def owners() -> Callable[[str], str]:
-    """Return a function from a host name to what one owner has: its registered domain, also below an unlisted suffix.
+    """Return a function from host name to its owner's domain: the registered domain, even if its suffix is not listed.
 
-    The Public Suffix List says that each name stands for a suffix that no rule of it matches.
+    The Public Suffix List treats a top-level domain without a rule as a suffix.
     """
     registered = registered_domains()
 
@@ -143,7 +141,7 @@ def _text(path: Path) -> str:
 
 
 def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Settings:
-    """*settings*, with *further* seeds; whoever added these has written their own settings to crawl.toml first."""
+    """Return *settings* with *further* seeds, whose own settings were written to crawl.toml before they were added."""
     own: tuple[SeedSetting, ...] = ()
     try:
         own = parse(_text(layout.settings), str(layout.settings)).get("seed_setting", ())
@@ -156,11 +154,11 @@ def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Se
     return replace(settings, seeds=(*settings.seeds, *further), scope=scope)
 
 
-MOST = 10_000  # entries of one sitemap that are looked up: a tenth of a second
+MOST = 10_000  # entries of one sitemap that we look up: a tenth of a second
 
 
-def hurried(settlement: Settlement, links: Links, memory: EarlierCrawls) -> Settlement:
-    """*settlement*, in which pages that are newer than what *memory* has wait as seeds do, before all other pages."""
+def hasten(settlement: Settlement, links: Links, memory: EarlierCrawls) -> Settlement:
+    """Give pages in *settlement* that are newer than our latest capture the priority of seeds."""
     dates = {link.url: date for link in links.links[:MOST] if link.hop is Hop.LINK and (date := modified(link.context))}
     if not dates:
         return settlement
@@ -177,33 +175,33 @@ def _is_newer(address: str, date: float, memory: EarlierCrawls) -> bool:
 
 
 class CurrentRules:
-    """The terms by which visits are judged from now on: one value, put in the place of another while the crawl runs."""
+    """The rules that are valid now: one value, which is replaced while the crawl runs."""
 
     def __init__(self, terms: VisitRules, memory: EarlierCrawls | None = None) -> None:
         self.terms = terms
         self._memory = memory
 
     def refusal(self, claim: Claim) -> Visited | None:
-        """What becomes of *claim* without a request, because of what other pages brought since it was taken."""
+        """Return the visit that *claim* becomes without a request, because of what other pages have brought since."""
         visited = refusal(self.terms, claim)
         return None if visited is not None and visited.event is Event.HOLD and self._had(claim.url) else visited
 
     def learn(self, tallies: Sequence[PatternTally]) -> None:
-        """What somebody else allows patterns of URLs to cost."""
+        """Take in the budgets that another process has given to URL patterns."""
         if self.terms.traps is not None:
-            with self.terms.turn:
+            with self.terms.lock:
                 self.terms.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
 
-    def hurried(self, settlement: Settlement, links: Links) -> Settlement:
-        """*settlement*, in which nothing that earlier crawls have is held, and news of sitemaps go first."""
+    def adjust(self, settlement: Settlement, links: Links) -> Settlement:
+        """Release what earlier crawls have captured, and put pages first that a sitemap calls newer."""
         if self._memory is None:
             return settlement
         if any(new.held for new in settlement.found):
             found = (new._replace(held="") if new.held and self._had(new.url) else new for new in settlement.found)
             settlement = settlement._replace(found=tuple(found))
-        return hurried(settlement, links, self._memory)
+        return hasten(settlement, links, self._memory)
 
     def _had(self, address: str) -> bool:
-        """Return True if earlier crawls have *address*: then no rule against traps holds it."""
+        """Return True if earlier crawls have captured *address*, so that no trap rule holds it."""
         before = self._memory.newest(address) if self._memory is not None else None
         return before is not None and is_there(before)

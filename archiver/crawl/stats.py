@@ -1,9 +1,8 @@
-"""The account of a running crawl, kept in memory from what is committed, for those who look at it meanwhile.
+"""Counts a running crawl in memory, and describes it to the outside as one frozen snapshot.
 
-What a running crawl looks like from outside: one frozen snapshot, and how numbers and names are written for people.
-
-The snapshot feeds the progress line and nothing else reads counters. Pure: the time comes in as an argument.
-Names come from the network, so `printable` stands between every one of them and a terminal.
+The counts follow from what is committed. The snapshot feeds the progress line, and nothing else reads the counters.
+Pure: the time comes in as an argument. Names come from the network, so they must pass through `printable` before they
+reach a terminal.
 """
 
 from collections import deque
@@ -36,7 +35,7 @@ BUSIEST = 8  # hosts in a snapshot: what fits on a terminal of 24 lines
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """One host as it stands now."""
+    """One host as it is now."""
 
     key: str  # https://example.org
     waiting: int
@@ -44,12 +43,12 @@ class HostLine:
     done: int
     wait: float = 0.0  # seconds until its next request may start
     why: Why = ""  # what it waits for
-    slowed: str = ""  # how it is held back, and why, in words
+    slowed: str = ""  # how it is slowed down and why, in words
 
 
 @dataclass(frozen=True, slots=True)
 class UrlCounts:
-    """URLs of the whole crawl by what became of them, earlier runs included."""
+    """URLs of the whole crawl by state, earlier runs included."""
 
     done: int = 0
     waiting: int = 0
@@ -74,7 +73,7 @@ class Snapshot:
     hosts: tuple[HostLine, ...] = ()  # busiest first
     waiting_for: str = ""  # what the crawl waits for when nothing runs
     visits: int = 0  # in this run
-    unwritten: int = 0  # answers that have come, and are not committed yet
+    unwritten: int = 0  # answers that are not committed yet
 
 
 class Counters:
@@ -87,7 +86,7 @@ class Counters:
         self._seconds: deque[tuple[int, int]] = deque()  # (second of the clock, visits in it), oldest first
 
     def visited(self, now: float, received: int) -> None:
-        """One visit ended, with *received* bytes."""
+        """Count a visit that has ended, with *received* bytes."""
         self._visits += 1
         self._received += received
         second = int(now)
@@ -98,13 +97,13 @@ class Counters:
         self._forget(now)
 
     def rate(self, now: float) -> float:
-        """Visits a second over the last `WINDOW` seconds, or since the start where that is later."""
+        """Return the visits per second over the last `WINDOW` seconds, or since the start if that is later."""
         self._forget(now)
         span = min(WINDOW, max(1.0, now - self._started))
         return sum(visits for _, visits in self._seconds) / span
 
     def snapshot(self, now: float, state: Phase, tally: UrlCounts, hosts: Iterable[HostLine] = ()) -> Snapshot:
-        """The crawl at *now*; of *hosts* only the busiest are kept."""
+        """Return the crawl at *now*, with the busiest of *hosts*."""
         lines = tuple(hosts)
         busiest = sorted(lines, key=lambda line: (-line.active, -line.waiting, line.key))[:BUSIEST]
         return Snapshot(
@@ -128,7 +127,7 @@ class Counters:
 
 
 def waited_for(hosts: Iterable[HostLine]) -> str:
-    """What a crawl waits for that does nothing now: the host whose turn comes first."""
+    """Describe what an idle crawl waits for: the host that is due first."""
     ours = (line for line in hosts if line.waiting and line.why not in {"limit reached", "refuses us"})
     first = min(ours, key=lambda line: line.wait, default=None)
     if first is None:
@@ -146,7 +145,7 @@ class CrawlEnding:
 
 
 def concluded(stop: CrawlEnding | None, counts: Counts) -> CrawlEnding:
-    """How a run ended that was told to *stop*, or had nothing left, with these *counts*."""
+    """Return how a run ended, by its reason to *stop* (None: nothing was left) and its final *counts*."""
     if stop is not None and stop.code is not ExitCode.DONE and (stop.code is ExitCode.STOPPED or counts.waiting):
         return stop
     reason = stop.reason if stop is not None and stop.code is ExitCode.DONE else ""
@@ -156,7 +155,7 @@ def concluded(stop: CrawlEnding | None, counts: Counts) -> CrawlEnding:
 
 
 class CrawlCounts:
-    """Counts from what the frontier says at the beginning on."""
+    """Counts on from what the frontier says at the beginning."""
 
     def __init__(self, now: float) -> None:
         self._counters = Counters(now)
@@ -168,16 +167,16 @@ class CrawlCounts:
         return self._counts.received
 
     def begin(self, counts: Counts) -> None:
-        """What the frontier itself says."""
+        """Start from the counts of the frontier."""
         self._counts = counts
 
     def recounted(self, counts: Counts) -> None:
-        """What the frontier says now that others have written; of bytes and visits this account knows better."""
+        """Take the counts of the frontier after others have written; our own bytes and visits are more recent."""
         now = self._counts
         self._counts = replace(counts, received=now.received, visited=now.visited)
 
     def committed(self, now: float, settlements: Sequence[Settlement], settled: Settled) -> None:
-        """A batch is durable."""
+        """Count a committed batch."""
         sizes = [each.capture.received if each.capture is not None else 0 for each in settlements]
         for size, each in zip(sizes, settlements, strict=True):
             if each.event not in {Event.HOLD, Event.DELAY}:

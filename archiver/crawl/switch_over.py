@@ -1,14 +1,9 @@
-"""The turn from one crawl of a collection to the next: what belongs to the one alone goes below DIR/crawls.
+"""Ends one crawl of a collection so that the next one can begin: its own files move to a folder below DIR/crawls.
 
-Whoever does it holds the lock, and the earlier crawl is recovered and closed. One rename decides, that of crawl.db:
-before it nothing has changed for anybody, after it the next crawl has begun, though what is left to be moved may still
-be moved by whoever comes next. Each step can be cut off and done again; nothing is deleted but what a turn that was
-cut off had begun.
-
-One crawl of a collection follows another: the earlier one is brought to its end, and set aside.
-
-As in `build`, and by its functions: what a crash left is recovered first, by the settings of the crawl that was cut
-off, so that nothing of it is lost to the next one.
+The caller holds the lock. First the earlier crawl is recovered and closed, with the settings of the crawl that was cut
+off, so that nothing of it is lost to the next one. Then the rename of crawl.db decides: before it nothing has changed,
+after it the next crawl has begun, and any later run moves what is left to be moved. Each step can be interrupted and
+repeated. Nothing is deleted but the leftovers of an interrupted switch-over.
 """
 
 import asyncio
@@ -29,21 +24,21 @@ from archiver.crawl.rules import learned_terms
 from archiver.errors import ArchiveError
 from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
 
-NEXT = "next.toml"  # in the folder of the newest earlier crawl: what crawl.toml is to hold from the turn on
+NEXT = "next.toml"  # in the folder of the newest earlier crawl: the next crawl.toml
 _LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
 _BESIDE = ("-wal", "-shm", "-journal")  # behind the name of a database that is open, or was not closed
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedWork:
-    """What a crawl left undone that is followed by another."""
+    """The work that a crawl left to the next one."""
 
     stamp: str  # the name of its folder
     waiting: int  # URLs
 
 
 def stamp_for(layout: Layout, began: float) -> str:
-    """The name of the folder for the crawl that *began* then; a later second where there is one of that name."""
+    """Return the name of the folder for the crawl that *began* then; a later second if that name is taken."""
     second = int(began if 0 < began < _LATEST else time.time())
     taken = {folder.directory.name for folder in rounds(layout)}
     while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:
@@ -52,7 +47,7 @@ def stamp_for(layout: Layout, began: float) -> str:
 
 
 def turn(layout: Layout, stamp: str, text: str) -> None:
-    """Set the crawl of *layout*, whose database is closed, aside as *stamp*; the next one's crawl.toml holds *text*."""
+    """Move the crawl of *layout*, whose database is closed, to the folder *stamp*; *text* is the next crawl.toml."""
     if beside := [end for end in _BESIDE if layout.database.with_name(layout.database.name + end).exists()]:
         raise ArchiveError(f"{layout.database}{beside[0]} is there: another process has the database open")
     _forget_attempts(layout)
@@ -70,13 +65,13 @@ def turn(layout: Layout, stamp: str, text: str) -> None:
 
 
 def pending(layout: Layout) -> bool:
-    """Whether a turn was cut off behind the point from which on it is to be finished."""
+    """Return True if a switch-over was interrupted after the point of no return."""
     newest = _newest(layout)
     return newest is not None and (newest.directory / NEXT).exists() and not layout.database.exists()
 
 
 def finish(layout: Layout) -> None:
-    """Move what is left to be moved since a turn, if one was cut off; the settings of the next crawl come last."""
+    """Move what an interrupted switch-over has left; the settings of the next crawl come last."""
     newest = _newest(layout)
     if newest is None or not pending(layout):
         return
@@ -95,7 +90,7 @@ def _newest(layout: Layout) -> Layout | None:
 
 
 def _move(source: Path, target: Path) -> None:
-    """Rename *source*, for certain: it stands in the one folder or in the other, after a power cut too."""
+    """Rename *source* durably: even after a power cut it is in exactly one of the folders."""
     with storage(source):
         source.rename(target)
         sync_folder(target.parent)
@@ -103,7 +98,7 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _forget_attempts(layout: Layout) -> None:
-    """Remove what a turn that did not happen left: copies of settings, in a folder without a database."""
+    """Remove what failed attempts left: copies of settings in a folder without a database."""
     if not layout.earlier.is_dir():
         return
     with storage(layout.earlier):
@@ -118,10 +113,10 @@ def _forget_attempts(layout: Layout) -> None:
 
 
 async def set_aside(directory: Path, settings: Settings, text: str, read: str) -> UnfinishedWork | None:
-    """Close the crawl in *directory*, so that the next one follows it with *text* as its crawl.toml; what it left.
+    """End the crawl in *directory*, and let the next one follow it with *text* as its crawl.toml; return what it left.
 
-    *settings* are those of the crawl, made of *read*. None where there is no database to be set aside: a crawl that has
-    not begun gets the new settings.
+    *settings* are those of the crawl that ends, parsed from *read*. Returns None without a database: a crawl that has
+    not begun only gets the new settings.
     """
     clock = Clock()
     layout = safe_paths.make_folders(directory)
@@ -145,7 +140,7 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
 
 
 def finish_turn(directory: Path) -> None:
-    """Finish what a turn to the next crawl that was cut off has left; nothing as a rule."""
+    """Finish a switch-over that was interrupted, if there is one."""
     layout = Layout(directory)
     if pending(layout):
         with hold_lock(layout):

@@ -1,7 +1,7 @@
-"""One visit, from what came back to what the frontier is told: the same words live and in recovery.
+"""Judges one visit: turns an answer and its links into a settlement, both while crawling and in recovery.
 
-`read_links` (of `reading`) looks into a body, `conclude` turns an exchange and its links into a settlement. No network,
-no disk of its own, no database; the time is an argument.
+`archiver.extract.exchange.read_links` reads a body; `conclude` turns an exchange and its links into a settlement. No
+network, no disk of its own, no database; the time is an argument.
 """
 
 from collections.abc import Callable
@@ -39,15 +39,15 @@ from archiver.policy.seed_scopes import ScopeCache, Scopes, remember
 from archiver.policy.speculative import ICON, Probes, SpeculativeBudget, is_unnamed
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
 
-OTHER_VERSION = "otherVersion"  # a 304 whose tag is not the one that was asked about
-ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for what robots.txt would have kept it from
+OTHER_VERSION = "otherVersion"  # a 304 with another tag than the one in our request
+ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for a URL that robots.txt would have forbidden
 
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
 
 YEAR = 31_556_952  # seconds
 NOT_THERE = frozenset((404, 410))
-LATER = 2 * PRIORITY_GUESS  # is added to a priority for each level of suspicion; greater than any without suspicion
-PART = 4 << 10  # bytes of an image, a style or a script by which it is told from others
+LATER = 2 * PRIORITY_GUESS  # added to a priority for each level of suspicion; greater than any without suspicion
+PART = 4 << 10  # bytes by which we tell images, styles and scripts apart
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
 _ADDRESS, _HOP = itemgetter(0), itemgetter(1)  # of a link; the first one of a verdict, too
@@ -56,31 +56,31 @@ _LINK, _REQUISITE, _SPECULATIVE, _REDIRECT = Hop.LINK, Hop.REQUISITE, Hop.SPECUL
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """What came of one claim: an exchange, or an error, or a refusal by robots.txt before anything was asked."""
+    """The result of one claim: an exchange, an error, or a refusal before any request."""
 
     claim: Claim
     exchange: Exchange | None = None
     error: FetchError | None = None
-    final: bool = False  # the error is known from the host's robots.txt: nothing was asked, and nothing will be
+    final: bool = False  # the error is that of the host's robots.txt: no request was made, and none will be
     forbidden: str = ""  # the rule
     failure: Failure = Failure.ROBOTS  # whose rule forbids it
-    event: Event = Event.FORBID  # or HOLD, or DELAY, where nothing was asked and a rule says why
-    priority: int = 0  # of what is delayed: what it goes by from now on
-    unmodified: StoredVersion | None = None  # what is stored of it, which the exchange says is still the newest
-    links: Links | None = None  # what the answer names, where it has been read
+    event: Event = Event.FORBID  # or HOLD, or DELAY, if a rule prevented the request
+    priority: int = 0  # the new priority of a delayed URL
+    unmodified: StoredVersion | None = None  # the stored version, which the exchange says is still the newest
+    links: Links | None = None  # in the answer, if it has been read
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsSettings:
-    """How robots.txt is asked for, and whether pages may speak of their links."""
+    """How robots.txt is fetched, and if pages may forbid us to follow their links."""
 
-    patience: float = 300.0  # seconds for which an error is borne; 0: no limit
-    nofollow: str = ""  # the name by which pages may tell us not to follow; empty: they may not
+    patience: float = 300.0  # seconds of errors before we give up; 0: no limit
+    nofollow: str = ""  # our name in such pages; empty: they may not
 
 
 @dataclass(frozen=True, slots=True)
 class VisitRules:
-    """By what visits are judged."""
+    """The rules by which visits are judged."""
 
     scope: Scope | Scopes
     retries: int
@@ -89,11 +89,11 @@ class VisitRules:
     guesses: SpeculativeBudget | None = None
     probes: Probes | None = None
     verdicts: ScopeCache = field(default_factory=ScopeCache)
-    turn: Lock = field(default_factory=Lock)  # for one thread at a time counts what pages brought
+    lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
 
 
 def conclude(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
-    """What an answered visit means; its capture is still to be added."""
+    """Return the settlement of an answered visit; its capture is added later."""
     result = _outcome(terms, claim, exchange, now)
     notes = [result.note, body_limits.reason(exchange.notes), links.note if UNREAD in links.note else ""]
     if ROBOTS_EXCLUDED in exchange.notes:
@@ -131,7 +131,7 @@ def conclude(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
 
 
 def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
-    """By what the answer is known as a challenge or block page; only what is suspect is looked into."""
+    """Return the sign that the answer is a challenge or block page; only suspect bodies are read."""
     framing = exchange.framing
     leads = (link for link in links.links if link[1] is _LINK)
     pages = sum(1 for _ in islice(leads, block_pages.FEW_LINKS + 1))  # more is as good as many
@@ -151,7 +151,7 @@ def _outcome(terms: VisitRules, claim: Claim, exchange: Exchange, now: float) ->
 
 
 def _verdicts(terms: VisitRules, claim: Claim, links: Links, now: float) -> tuple[list[NewUrl], list[Refusal]]:
-    """Which of *links* are taken, and which are not; without guesses at what the document names for certain."""
+    """Return which of *links* are taken and which are refused; skip guesses that the document names for certain."""
     nofollow = _nofollow(terms.rules.nofollow.lower(), links) if terms.rules.nofollow else None
     guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
@@ -186,14 +186,14 @@ def _verdicts(terms: VisitRules, claim: Claim, links: Links, now: float) -> tupl
 
 
 def _again(terms: VisitRules, new: NewUrl, hop: Hop, claim: Claim, now: float) -> NewUrl:
-    """The verdict on a link in the document of *claim* that was taken elsewhere in the same way, as *new*."""
+    """Return the verdict on a link that was taken elsewhere in the same way, as *new*."""
     if terms.traps is None:
         return new
     return _placed(new, terms.traps.judge(new.url, hop, claim.url, _year(now)))
 
 
 def _placed(new: NewUrl, standing: Suspicion) -> NewUrl:
-    """*new*, as late as it stands, or held."""
+    """Return *new* with the lower priority that its suspicion means, or held."""
     if standing is FREE or not standing.level:
         return new
     held = f"{standing.rule}: {standing.pattern}" if standing.rule else ""
@@ -205,7 +205,7 @@ def _year(now: float) -> int:
 
 
 def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
-    """By which rule a link of this document is not to be followed by *token*; "" where it may be."""
+    """Return a function that returns the rule by which *token* may not follow a link of this document; "" if it may."""
     heard = {"robots", "*", token, robots.PRODUCT}
     page = next((f"nofollow: {said}" for said in links.nofollow if said.rpartition(" ")[2] in heard), "")
 
@@ -218,7 +218,7 @@ def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
 
 
 def judged(terms: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
-    """Whether *link*, found in the document of *claim*, is taken, and as what; or which rule refuses it."""
+    """Return the new URL that *link*, found in the document of *claim*, becomes, or the rule that refuses it."""
     if port := url.blocked_port(link.url):
         return Refusal(link.url, f"blocked-port: {port}")
     verdict = terms.scope.judge(link, claim)
@@ -239,7 +239,7 @@ def judged(terms: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | 
 
 
 def _is_there(claim: Claim, exchange: Exchange) -> bool:
-    """Whether a guess was right: many sites answer with a page, and status 200, where there is no such file."""
+    """Return True if a guess was right: many sites answer with a page and status 200 although there is no such file."""
     as_guessed = exchange.framing.media_type not in PAGES or is_page(claim)
     return 200 <= exchange.framing.status < 400 and as_guessed
 
@@ -247,50 +247,50 @@ def _is_there(claim: Claim, exchange: Exchange) -> bool:
 def _guessed(
     terms: VisitRules, claim: Claim, event: Event, *, there: bool, page: bytes | None = None
 ) -> tuple[PatternTally, ...]:
-    """What is to be remembered of the guesses on this host, where *claim* was one and this is the last word on it."""
+    """Return the counts of guesses on this host to remember, if *claim* was a guess and this answer is final."""
     if terms.guesses is None or event is Event.RETRY or not is_guess(claim.path) or is_unnamed(claim.url):
         return ()
-    with terms.turn:
+    with terms.lock:
         return (terms.guesses.saw(claim.url, claim.via or "", there=there, page=page),)
 
 
 def _unnamed(
     terms: VisitRules, probes: Probes, claim: Claim, framing: Framing, links: Links
 ) -> tuple[list[NewUrl], tuple[PatternTally, ...]]:
-    """What the site is asked for beside *claim* although nothing names it, and what is to be remembered of its host.
+    """Return URLs to try that no link names (such as a sitemap), and what to remember about the host.
 
-    A page that is there shows that its host is the site's; a seed that is not may have a sitemap all the same.
+    A page that exists shows that its host belongs to the site; the host of a missing seed may still have a sitemap.
     """
     if is_robots(claim):
-        with terms.turn:
+        with terms.lock:
             return [], probes.named(claim, links)
     is_there = 200 <= framing.status < 300 or (framing.status in NOT_THERE and not claim.path)
     if not is_there or not is_page(claim) or not terms.scope.contains(claim.url):
         return [], ()
-    with terms.turn:
+    with terms.lock:
         wanted, learned = probes.after(claim.url, links, html=framing.status < 300 and framing.media_type in PAGES)
     taken = (terms.scope.unnamed(each, claim, shown=each.endswith(ICON)) for each in wanted)
     return [new for new in taken if new is not None], learned
 
 
 def _brought(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links) -> tuple[PatternTally, ...]:
-    """What is to be remembered of the pattern of *claim*, or of the page that needs it."""
+    """Return the counts to remember for the URL pattern of *claim*, or for the page that needs it."""
     if terms.traps is not None and links.page is not None:
         home = f"{url.origin(claim.url)}/"
         leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
         markup = exchange.framing.media_type in PAGES
-        with terms.turn:
+        with terms.lock:
             return terms.traps.saw(PageEvidence(claim.url, links.page, leads, claim.via or "", markup=markup))
     if terms.traps is None or claim.hop is not _REQUISITE or not claim.via or not terms.traps.is_poor(claim.via):
         return ()
     start, size = exchange.framing.head_length, exchange.response.length
     content = hash((size - start, exchange.response.head(start + PART)[start:])) if _is_there(claim, exchange) else 0
-    with terms.turn:
+    with terms.lock:
         return terms.traps.saw_part(claim.via, content)
 
 
 def refusal(terms: VisitRules, claim: Claim) -> Visited | None:
-    """Why *claim* is not asked for now, although it was taken: a budget was used up, or its pattern goes later."""
+    """Return a visit without a request if the budget of *claim* is used up by now, or its pattern goes later."""
     guesses = terms.guesses if claim.hop is Hop.SPECULATIVE else None
     if guesses is not None and (rule := guesses.refusal(claim.url, claim.via or "")):
         return Visited(claim, forbidden=rule, failure=Failure.TRAP)
@@ -307,7 +307,7 @@ def refusal(terms: VisitRules, claim: Claim) -> Visited | None:
 
 
 def conclude_failure(terms: VisitRules, visited: Visited, now: float) -> Settlement:
-    """What a visit means that got no answer."""
+    """Return the settlement of a visit that got no answer."""
     claim, error = visited.claim, visited.error
     if error is None:
         raise ValueError(f"the visit of {claim.url} did not fail")
@@ -319,7 +319,7 @@ def conclude_failure(terms: VisitRules, visited: Visited, now: float) -> Settlem
     else:
         result = retry.after_failure(error.failure, error.reason, claim.tries, retries, now)
     gone = is_robots(claim) and result.event is not Event.RETRY
-    nothing = guess and result.event is Event.GIVE_UP  # no fault of the site: nobody said that there is something
+    nothing = guess and result.event is Event.GIVE_UP  # not the fault of the site, which never named it
     return Settlement(
         claim=claim,
         event=Event.FORBID if nothing else result.event,
@@ -334,7 +334,7 @@ def conclude_failure(terms: VisitRules, visited: Visited, now: float) -> Settlem
 
 
 def conclude_unasked(visited: Visited, now: float) -> Settlement:
-    """robots.txt refuses the claim, or another rule of ours does, for good or for now; nothing was asked."""
+    """Return the settlement of a claim that robots.txt or another rule refuses, for good or for now, unasked."""
     late = visited.event is Event.DELAY
     return Settlement(
         claim=visited.claim,
@@ -362,14 +362,14 @@ def _robots(claim: Claim, exchange: Exchange, links: Links) -> Robots:
         followed = target is not None and target != claim.url and redirects_in_a_row(claim.path) < robots.MAX_REDIRECTS
         return Robots(status, b"", redirect=target if followed else None)
     if exchange.truncated in retry.CUT:
-        return Robots(503, b"")  # what is missing may be the rule that matters
+        return Robots(503, b"")  # the missing part may hold the rule that matters
     if status == 0 or 200 <= status < 300:
         return Robots(status or 200, payload(exchange, robots.MAX_BODY)[0])
-    return Robots(503 if status == 429 else status, b"")  # asked to slow down is not the same as allowed
+    return Robots(503 if status == 429 else status, b"")  # a request to slow down is no permission
 
 
 def _blocked(sign: Sign | None) -> tuple[str, ...]:
-    """The word in crawl.log for a challenge or block page."""
+    """Return the word in crawl.log for a challenge or block page."""
     return (f"blocked:{sign.name.replace(' ', '-')}",) if sign is not None and sign.grade > Grade.HINT else ()
 
 

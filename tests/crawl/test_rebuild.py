@@ -188,7 +188,7 @@ def test_a_missing_index_is_named_and_made_anew(tmp_path: Path, forks: Forks) ->
     [
         (("nothing",), "nothing does not exist"),
         (("file",), "file is not a directory"),
-        (("empty",), "there is no archive/ in it"),
+        (("empty",), "it has no archive/ folder"),
         (("bare",), "crawl.toml is missing, and no WARC file holds the seeds"),
     ],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from archiver import storage
-from archiver.crawl.batch_writer import NICE, stand_back
+from archiver.crawl.batch_writer import NICE, lower_priority
 from archiver.fetch import spool
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.model import Framing
@@ -74,7 +74,7 @@ def test_a_large_response_does_not_pile_up_in_the_spool(tmp_path: Path, synced: 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
 def test_only_the_thread_that_asks_stands_back() -> None:
-    with ThreadPoolExecutor(1, "spool", stand_back) as patient, ThreadPoolExecutor(1) as other:
+    with ThreadPoolExecutor(1, "spool", lower_priority) as patient, ThreadPoolExecutor(1) as other:
         before = os.getpriority(os.PRIO_PROCESS, 0)
         now = [pool.submit(os.getpriority, os.PRIO_PROCESS, 0).result() for pool in (patient, other)]
     assert now == [min(before + NICE, 19), before]
