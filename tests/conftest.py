@@ -1,10 +1,11 @@
-"""What holds for every test: it leaves nothing behind, and it says why when it cannot run here."""
+"""Rules for every test: it leaves nothing behind, and it names the reason when it cannot run here."""
 
 import asyncio
 import gc
 import multiprocessing.resource_tracker
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,30 +15,33 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from fixtures import command
 from fixtures import suites as others
 from fixtures.forks import Forks
 
-hypothesis.settings.register_profile("patient", deadline=None)  # how long an example takes is for tests that measure it
+EXAMPLES = 200 if os.environ.get("ARCHIVER_LONG") else 50  # of a property, where its test does not say how many
+
+hypothesis.settings.register_profile("patient", deadline=None, max_examples=EXAMPLES)  # only some tests measure time
 hypothesis.settings.register_profile("brief", deadline=None, max_examples=15)  # for a second interpreter
 hypothesis.settings.load_profile("patient")
 
 for _ignored in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
-    # A shell lets what it starts in the background ignore them, which every process of the tests would inherit.
+    # Background jobs of a shell ignore them, and every process of the tests would inherit that.
     if signal.getsignal(_ignored) is signal.SIG_IGN:
         signal.signal(_ignored, signal.default_int_handler if _ignored == signal.SIGINT else signal.SIG_DFL)
 
-GRACE = 20.0  # seconds at most for what is on its way out: a thread that was told to end, a child that is dying
+GRACE = 20.0  # seconds at most for a thread or a child process that is about to end
 KEPT_OPEN = ("/dev/urandom", "/dev/null")  # libraries open them once, for good
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs the cases of others where they are not at hand."""
+    """Skip tests that need the cases of other projects if these are missing."""
     if item.get_closest_marker("suites") and others.folder() is None:
         pytest.skip(others.why_not())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long goes first in the share that each process begins with: none is left with it in the end."""
+    """Put slow tests first in the share of each process, so that none of them is left at the end."""
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     slow = [item for item in items if item.get_closest_marker("slow")]
     light = [item for item in items if not item.get_closest_marker("slow")]
@@ -61,7 +65,7 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(name="suites", scope="session")
 def suites_folder() -> Path:
-    """The folder of others' cases; the test is skipped where there is none."""
+    """Return the folder with the cases of other projects, or skip the test."""
     folder = others.folder()
     if folder is None:
         pytest.skip(others.why_not())
@@ -70,16 +74,28 @@ def suites_folder() -> Path:
 
 @pytest.fixture(name="forks", scope="session")
 def one_process_that_forks() -> Iterator[Forks]:
-    """Runs of the command that cost no start."""
+    """Start a process that forks for each run of the command."""
     if not hasattr(os, "fork"):
-        pytest.skip("needs os.fork, which makes so many runs cheap")
+        pytest.skip("needs os.fork")
     with Forks() as forks:
         yield forks
 
 
+@pytest.fixture(scope="session", autouse=True)
+def command_in_forks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let `fixtures.command.archiver` fork if a test calls it: each run saves the start of an interpreter."""
+    callers = [vars(module).get("archiver") for module in list(sys.modules.values()) if module is not command]
+    if command.archiver not in callers or not hasattr(os, "fork"):
+        yield
+        return
+    command.FORKS.append(request.getfixturevalue("forks"))
+    yield
+    command.FORKS.clear()
+
+
 @dataclass(frozen=True)
 class Belongings:
-    """What this process holds at one moment, each by a name for people."""
+    """The threads, files and children of this process at one moment, with readable names."""
 
     threads: dict[int, str]
     files: dict[str, str]
@@ -87,25 +103,25 @@ class Belongings:
 
     @classmethod
     def now(cls) -> "Belongings":
-        """All that can be seen from here; open files and children on Linux only."""
+        """Return the present ones; open files and children on Linux only."""
         threads = {thread.ident or 0: f"thread {thread.name!r}" for thread in threading.enumerate()}
         return cls(threads, _open_files(), _children())
 
     def beyond(self, before: "Belongings") -> list[str]:
-        """What is here and was not there."""
+        """Return the names of those that are not in *before*."""
         new = [name for ident, name in self.threads.items() if ident not in before.threads]
         new += [name for key, name in self.files.items() if key not in before.files]
         return new + [name for pid, name in self.children.items() if pid not in before.children]
 
 
 def _open_files() -> dict[str, str]:
-    """Descriptor and what it leads to; a descriptor that now leads elsewhere counts as another one."""
+    """Return the open descriptors and their targets; the same number with a new target is another descriptor."""
     files: dict[str, str] = {}
     folder = Path("/proc/self/fd")
     for entry in folder.iterdir() if folder.is_dir() else ():
         try:
             target = str(entry.readlink())
-        except FileNotFoundError:  # the descriptor of this very listing
+        except FileNotFoundError:  # the descriptor of this listing
             continue
         if target not in KEPT_OPEN:
             files[f"{entry.name} {target}"] = f"descriptor {entry.name}: {target}"
@@ -117,20 +133,20 @@ def _children() -> dict[int, str]:
     for listing in Path("/proc/self/task").glob("*/children"):
         try:
             pids = listing.read_text().split()
-        except (FileNotFoundError, ProcessLookupError):  # the thread has ended meanwhile
+        except (FileNotFoundError, ProcessLookupError):  # the thread has ended
             continue
         for pid in map(int, pids):
             try:
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            children[pid] = f"process {pid}: {command.strip()[:100] or 'ended, but nobody waited for it'}"
+            children[pid] = f"process {pid}: {command.strip()[:100] or 'ended, but never waited for'}"
     return children
 
 
 @pytest.fixture(autouse=True, scope="session")
 def opened_once() -> None:
-    """What multiprocessing opens with its first use and keeps for good is opened before the first test."""
+    """Open what multiprocessing opens on first use and keeps, before the first test."""
     multiprocessing.resource_tracker.ensure_running()
     multiprocessing.get_context("spawn").Array("Q", 1, lock=False)
 
@@ -139,8 +155,8 @@ def opened_once() -> None:
 def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fail a test that leaves a task, a thread, a socket, an open file or a child process.
 
-    `asyncio.run` quietly cancels the tasks that are left when its coroutine returns; here they are named first.
-    A task that was told to end (cancelled) is not held against the test.
+    `asyncio.run` quietly cancels the tasks that are left when its coroutine returns, so they are listed before.
+    A cancelled task is not counted as a leak.
     """
     forgotten: list[str] = []
     cancel_all = asyncio.runners._cancel_all_tasks  # type: ignore[attr-defined]
@@ -153,10 +169,11 @@ def nothing_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = Belongings.now()
     yield
     left = Belongings.now().beyond(before)
-    end = time.monotonic() + GRACE
+    end, pause = time.monotonic() + GRACE, 0.02
     while left and time.monotonic() < end:
         gc.collect()
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(2 * pause, 1.0)
         left = Belongings.now().beyond(before)
     if left or forgotten:
         pytest.fail("left behind:\n  " + "\n  ".join(forgotten + left), pytrace=False)

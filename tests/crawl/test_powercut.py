@@ -1,9 +1,10 @@
-"""Power cuts in a crawl and in a recovery: whatever of the unsynced bytes and names is left, nothing is lost or twice.
+"""After a power cut in a crawl or a recovery nothing is lost or duplicated, whichever unsynced changes survive.
 
-Here one step of each kind is taken, and of the states before and after it two by chance; `fixtures/powercut.py` says
-what is demanded, and tries all of them when it is run as a program. Costs some 25 s of CPU.
+The tests take one step of each kind, and a random state before or after it (with ARCHIVER_LONG four of them).
+`fixtures/powercut.py` holds the requirements. Run as a program, it tries all states.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from fixtures.disk import Disk, Loss, Tree
 from fixtures.powercut import NAME, Ground, Recording, State, states_of
 from fixtures.trace import Operation, Sync, SyncFolder, Write, without
 
-EACH = 2  # states of each kind of step
+EACH = 4 if os.environ.get("ARCHIVER_LONG") else 1  # states of each kind of step
 DATABASE = f"{NAME}/crawl.db"
 
 pytestmark = [
@@ -26,13 +27,13 @@ pytestmark = [
 
 
 def kind(operation: Operation) -> str:
-    """What an operation does to which kind of file: names without what is different in each."""
+    """Return the kind of operation and of file; parts of names that differ in each run are left out."""
     path = re.sub(r"-[0-9]{17}-[^.]*|-[0-9]{5}(?=[.])|(?<=reports/)[^.]*", "", getattr(operation, "path", ""))
     return f"{operation.kind} {path}"
 
 
 def sample(operations: Sequence[Operation], start: int, seed: int) -> dict[str, list[State]]:
-    """For each kind of step from *start* on some states around one such step."""
+    """Return some states around one step of each kind from *start* on."""
     random = Random(seed)
     by_kind: dict[str, list[int]] = {}
     for place in range(start, len(operations)):
@@ -51,12 +52,12 @@ def sample(operations: Sequence[Operation], start: int, seed: int) -> dict[str, 
 
 
 def failures(crawled: Ground, states: dict[str, list[State]]) -> Iterator[str]:
-    """The states that are not survived."""
+    """Yield each state that the crawl does not survive."""
     for name, each in states.items():
         for state in each:
             try:
                 crawled.survive(state)
-            except Exception as error:  # noqa: BLE001  all of them are to be seen at once
+            except Exception as error:  # noqa: BLE001 - report all of them at once
                 yield f"{name}, {state}: {type(error).__name__}: {error}"
 
 
@@ -87,7 +88,7 @@ def test_in_a_recovery(crawled: Ground, recovered: Recording) -> None:
 
 
 def test_before_anything_was_captured(crawled: Ground) -> None:
-    """Without settings there is nothing to go on with, which is said; with settings the crawl begins."""
+    """Without settings the command reports that there is nothing to continue; with settings the crawl starts."""
     paths = [getattr(each, "path", "") for each in crawled.operations]
     begin = paths.index(DATABASE)
     first = next(place for place, path in enumerate(paths) if path.endswith(".warc.gz.open"))
@@ -106,7 +107,7 @@ def dropped(ending: str) -> Callable[[Operation], bool]:
 
 @pytest.mark.parametrize("ending", [".warc.gz.open", "/archive"], ids=["bytes", "names"])
 def test_what_is_not_synced_is_missed(crawled: Ground, ending: str) -> None:
-    """The same crawl without one kind of sync is not survived, so the demands can fail."""
+    """A crawl without one kind of sync does not survive, so the requirements can fail."""
     operations = without(crawled.operations, dropped(ending))
     commits = [at for at, each in enumerate(operations) if isinstance(each, Sync) and each.path == f"{DATABASE}-wal"]
     lost = [state for state in states_of(operations, [commits[-1]], seed=4) if state.loss is Loss.LOST]

@@ -313,7 +313,9 @@ def test_leak():
 @pytest.mark.parametrize("kind", sorted(LEAKS))
 def test_a_leak_fails_its_test_and_is_named(kind: str, tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    (tmp_path / "conftest.py").write_text((root / "tests" / "conftest.py").read_text())
+    rules = (root / "tests" / "conftest.py").read_text()
+    assert "GRACE = 20.0" in rules
+    (tmp_path / "conftest.py").write_text(rules.replace("GRACE = 20.0", "GRACE = 0.5"))
     (tmp_path / "test_it.py").write_text(LEAKS[kind])
     options = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-q", "--rootdir", tmp_path, "-c", "/dev/null")
     done = subprocess.run(
