@@ -49,7 +49,7 @@ def turning(pages: int, after: int, refusal: Answer) -> dict[str, Route]:
 def test_a_site_that_challenges_every_link(tmp_path: Path) -> None:
     names = [f"/p{number}" for number in range(60)]
     with RawServer({"/": ok(page("Home", names)), **dict.fromkeys(names, CHALLENGE)}) as server:
-        ran = archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", "--strict", cwd=tmp_path, timeout=120)
+        ran = archiver("crawl", server.url(), "-o", "o", "--rate", "0", "-q", "--strict", cwd=tmp_path)
         asked = server.log.targets()
         assert ran.returncode == ExitCode.TROUBLE, ran.stderr
         assert len(asked) < 50

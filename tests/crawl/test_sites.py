@@ -1,7 +1,7 @@
-"""A real site that nobody here wrote, whole: Python's manual as Debian packages it, served on loopback.
+"""A whole real site: Python's manual as Debian packages it, served on loopback.
 
-A browser loads every fortieth page; ARCHIVER_EVERY=10 makes it every tenth. ARCHIVER_SITE names the folder of another
-site for it (what the other tests know of Python's manual does not hold there).
+A browser loads some of its pages: every 120th, with ARCHIVER_LONG every 40th, with ARCHIVER_EVERY=10 every tenth.
+ARCHIVER_SITE names the folder of another site for the browser; the other checks expect Python's manual.
 """
 
 import os
@@ -23,11 +23,13 @@ from fixtures.folder import content_type, files, serve_tree
 from fixtures.sites import UNNAMED
 from fixtures.walk import reachable
 
+EVERY = int(os.environ.get("ARCHIVER_EVERY", "40" if os.environ.get("ARCHIVER_LONG") else "120"))
+
 pytestmark = [pytest.mark.site, pytest.mark.slow]
 
 
 class Site:
-    """The site, what a crawl made of it, and which of its URLs can be reached."""
+    """The site, a crawl of it, and its reachable URLs."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self.root = root
@@ -36,7 +38,7 @@ class Site:
         with serve_tree(root) as server:
             self.base = server.url("")
             options = ("-o", "c", "--rate", "0", "--host-concurrency", "8", "--warc-size", "4000000")
-            ran = archiver("crawl", server.url(), *options, cwd=folder, timeout=300)
+            ran = archiver("crawl", server.url(), *options, cwd=folder)
             assert ran.returncode == ExitCode.DONE, ran.stderr
             self.asked = server.log.targets()
         self.stored = stored(self.directory)
@@ -47,13 +49,13 @@ class Site:
         return (content_type(path), path.read_bytes()) if path else None
 
     def target(self, record: Stored) -> str:
-        """What was asked for."""
+        """Return the requested target."""
         return record.url.removeprefix(self.base)
 
 
 @pytest.mark.timeout(1200)
 def test_a_real_site(tmp_path: Path) -> None:
-    """All in one test, so that the site is crawled once, and walked once by somebody else's eyes."""
+    """One test for all checks, so that the site is crawled once and walked once by independent code."""
     named = os.environ.get("ARCHIVER_SITE")
     try:
         site = Site(Path(named) if named else python_manual(tmp_path / "manual"), tmp_path)
@@ -90,10 +92,10 @@ def _every_payload_is_the_file(site: Site) -> None:
 
 
 def _a_browser_asks_for_nothing_that_was_not_captured(site: Site, tmp_path: Path) -> None:
-    """It loads pages from the server itself and is scrolled to their ends; the server says what it asked for."""
+    """A browser loads pages from the server and scrolls to their ends; the server logs its requests."""
     captured = {site.target(record) for record in site.stored}
     pages = sorted(target for target in captured if target.endswith(".html") and target in site.files)
-    chosen = pages[:: int(os.environ.get("ARCHIVER_EVERY", "40"))]
+    chosen = pages[::EVERY]
     with serve_tree(site.root) as server:
         browser.tour(map(server.url, chosen), tmp_path / "profile")
         asked = server.log.targets()
@@ -122,7 +124,7 @@ def _others_read_every_record(site: Site) -> None:
 
 
 class _Options:
-    """What warcio's command line would hand to its checker."""
+    """The options that warcio's command line passes to its checker."""
 
     verbose = False
 
@@ -139,5 +141,5 @@ def _the_index_is_what_cdxj_indexer_writes(site: Site, tmp_path: Path) -> None:
 
 
 def _verify_finds_nothing(site: Site) -> None:
-    checked = archiver("verify", str(site.directory), cwd=site.directory, timeout=300)
+    checked = archiver("verify", str(site.directory), cwd=site.directory)
     assert checked.returncode == ExitCode.DONE, checked.stdout

@@ -147,7 +147,7 @@ def test_a_replay_from_a_read_only_disk(tmp_path: Path, server: RawServer) -> No
         with running("replay", "disk/c", "--port", "0", cwd=tmp_path) as process:
             assert process.stdout is not None
             address = process.stdout.readline().strip()
-            with urlopen(address.replace("/http", "/mp_/http"), timeout=30) as answer:
+            with urlopen(address.replace("/http", "/mp_/http"), timeout=300) as answer:
                 assert answer.status == 200
 
 

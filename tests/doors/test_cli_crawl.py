@@ -121,13 +121,13 @@ def test_stopped_and_gone_on_with(server: RawServer, tmp_path: Path) -> None:
         text=True,
         env=environment(),
     ) as process:
-        server.log.holds(2).wait(60)
+        server.log.holds(2).wait()
         assert json.loads(archiver("status", "out", "--json", cwd=tmp_path).stdout)["running"]["pid"] == process.pid
         busy = archiver("resume", "out", cwd=tmp_path)
         assert busy.returncode == ExitCode.USAGE
         assert f"process {process.pid} on " in busy.stderr
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == ExitCode.STOPPED, err
     assert "stopping" in err
     assert "archiver resume out" in err

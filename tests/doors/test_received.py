@@ -228,7 +228,7 @@ def test_a_pipe_that_is_named_by_hand_makes_nobody_wait(tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         assert done.returncode == ExitCode.USAGE, done.stderr
@@ -251,7 +251,7 @@ def test_other_archives_are_taken_only_if_they_were_named_here(
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
             check=False,
         )
 

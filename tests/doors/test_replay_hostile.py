@@ -83,7 +83,7 @@ def replaying(*names: str, cwd: Path, temporary: Path | None = None) -> Iterator
 def got(address: str, **fields: str) -> tuple[int, bytes]:
     asked = urllib.request.Request(address, headers={name.replace("_", "-"): value for name, value in fields.items()})
     try:
-        with urllib.request.urlopen(asked, timeout=90) as answer:
+        with urllib.request.urlopen(asked, timeout=300) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:
@@ -203,7 +203,7 @@ def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals) -> None:
         assert temporary in works_in.parents
         assert list(works_in.iterdir()) == []
         process.send_signal(number)
-        process.communicate(timeout=90)
+        process.communicate(timeout=300)
         assert process.returncode == ExitCode.DONE
     assert list(temporary.iterdir()) == []
 

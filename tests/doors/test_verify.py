@@ -242,7 +242,7 @@ def test_several_files_are_read_by_several_processes(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.stdout == "1 4 [('not-warc', 1)] 4 True\n"
 

@@ -156,7 +156,7 @@ def test_all_tests_of_this_file_in_development_mode() -> None:
         env={**os.environ, INSIDE: "1"},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=500,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-2000:]
