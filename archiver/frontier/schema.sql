@@ -1,6 +1,6 @@
 -- The tables of crawl.db. Times are seconds since the epoch (REAL) unless a comment gives another unit.
 
-CREATE TABLE hosts (
+CREATE TABLE hosts (                                   -- origins (scheme, name, port): their queue, throttle and robots.txt
     id             INTEGER PRIMARY KEY,
     key            TEXT    NOT NULL UNIQUE,            -- scheme and authority: https://example.org:8443
 
@@ -32,7 +32,7 @@ CREATE INDEX hosts_waiting ON hosts (not_before, id) WHERE waiting > 0;
 CREATE INDEX hosts_robots ON hosts (robots_url) WHERE robots_url IS NOT NULL;
 CREATE INDEX hosts_robots_next ON hosts (robots_next) WHERE robots_next IS NOT NULL;
 
-CREATE TABLE urls (
+CREATE TABLE urls (                                    -- the URL queue and the seen-set
     id             INTEGER PRIMARY KEY,
     url            TEXT    NOT NULL UNIQUE,            -- the seen-set: canonical, exact
     host           INTEGER NOT NULL REFERENCES hosts (id),
@@ -79,7 +79,7 @@ WHEN new.state <> old.state OR (new.tries > 0 AND new.priority >= 0) <> (old.tri
     WHERE id = new.host;
 END;
 
-CREATE TABLE seeds (
+CREATE TABLE seeds (                                   -- the URLs that the crawl was given
     url      INTEGER PRIMARY KEY REFERENCES urls (id),
     position INTEGER NOT NULL                          -- in the order given
 ) STRICT;
@@ -90,7 +90,7 @@ CREATE TABLE robots (                                  -- answers for robots.txt
     body   BLOB    NOT NULL                            -- decoded, at most 512 KiB
 ) STRICT;
 
-CREATE TABLE warcs (
+CREATE TABLE warcs (                                   -- WARC files and how far each is committed
     id        INTEGER PRIMARY KEY,
     name      TEXT    NOT NULL UNIQUE,                 -- the final name, without .open
     committed INTEGER NOT NULL DEFAULT 0,              -- bytes that this database has rows for
@@ -100,7 +100,7 @@ CREATE TABLE warcs (
     modified  INTEGER NOT NULL DEFAULT 0               -- modification time at that digest, in nanoseconds
 ) STRICT;
 
-CREATE TABLE captures (
+CREATE TABLE captures (                                -- response and revisit records: where each one is
     id              INTEGER PRIMARY KEY,
     url             INTEGER NOT NULL REFERENCES urls (id),
     timestamp       INTEGER NOT NULL,                  -- microseconds since the epoch: WARC-Date
@@ -167,7 +167,7 @@ CREATE TABLE pattern_tallies (                         -- results of each patter
     released INTEGER NOT NULL DEFAULT 0                -- further barren visits that a person allows
 ) STRICT;
 
-CREATE TABLE runs (
+CREATE TABLE runs (                                    -- the runs of this crawl: start, end and reason
     id        INTEGER PRIMARY KEY,
     started   REAL    NOT NULL,
     ended     REAL,                                    -- NULL: it is running, or it was killed

@@ -11,6 +11,7 @@ from types import ModuleType
 import click
 import pytest
 
+from archiver import model
 from archiver.cli.options import SettingOption
 from archiver.collection.layout import Layout
 from archiver.config.settings import every_setting, key_of
@@ -203,3 +204,13 @@ def test_headings_that_are_linked_exist() -> None:
 def _anchor(heading: str) -> str:
     """Return the name by which a link reaches *heading*, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def test_the_glossary_has_every_value_and_every_table() -> None:
+    page = (REFERENCE / "glossary.md").read_text(encoding="utf-8")
+    values = [
+        name for name, value in vars(model).items() if isinstance(value, type) and value.__module__ == model.__name__
+    ]
+    schema = (ROOT / "archiver" / "frontier" / "schema.sql").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+)` \| \S", page, re.MULTILINE))
+    assert {*values, *re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE)} == named

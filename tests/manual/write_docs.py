@@ -17,6 +17,7 @@ if __name__ == "__main__":
 
 import click  # noqa: E402
 
+from archiver import model  # noqa: E402
 from archiver.cli.entry import archiver  # noqa: E402
 from archiver.cli.options import HELP_WIDTH, SettingOption  # noqa: E402
 from archiver.config.exclude_sets import SETS  # noqa: E402
@@ -311,6 +312,39 @@ def exclude_lists_page() -> str:
     return _page("Exclude lists and query presets", *lines)
 
 
+TERMS = {
+    "canonical URL": "the spelling under which a URL is stored and compared (WHATWG URL Standard, no fragment)",
+    "CDXJ": "the index format that pywb reads: one sorted line per capture",
+    "frontier": "the URLs of a crawl and their states, in `crawl.db`",
+    "held": "not fetched because a trap is suspected and its budget is spent; `archiver retry DIR --held` fetches it",
+    "hop path": "Heritrix's letters for the way from a seed: L link, E embed, X guess, R redirect, P robots.txt",
+    "payload digest": "the digest of a response's body as it was sent, before any content coding is undone",
+    "requisite": "a resource that a page needs to look right: image, style sheet, script, font",
+    "seed": "a URL that you gave; scope is computed from seeds",
+    "SURT": "a URL with its host name reversed, so that sorting keeps a domain together",
+    "via": "the URL on which a link was found first",
+}
+
+
+def glossary_page() -> str:
+    """Return the terms, the values of `archiver.model`, and the tables of crawl.db, a line each."""
+    values = (
+        (f"`{name}`", str(value.__doc__).partition("\n")[0])
+        for name, value in sorted(vars(model).items())
+        if isinstance(value, type) and value.__module__ == model.__name__
+    )
+    schema = (ROOT / "archiver" / "frontier" / "schema.sql").read_text(encoding="utf-8")
+    tables = re.findall(r"^CREATE TABLE (\w+) \( *-- (.*)$", schema, re.MULTILINE)
+    return _page(
+        "Glossary",
+        *_table(("term", "meaning"), TERMS.items()),
+        *("", "## Values of the code (`archiver/model.py`)", ""),
+        *_table(("value", "meaning"), values),
+        *("", "## Tables of crawl.db", ""),
+        *_table(("table", "rows"), ((f"`{name}`", text) for name, text in sorted(tables))),
+    )
+
+
 def _parameters(preset: Preset) -> str:
     return ", ".join(f"`{name}`" for name in preset.names) or f"`{preset.path}`"
 
@@ -340,6 +374,7 @@ PAGES = {
     "index.md": index_page,
     "verify.md": verify_page,
     "exclude-lists.md": exclude_lists_page,
+    "glossary.md": glossary_page,
 }
 
 
