@@ -27,7 +27,7 @@ def setting(default: Any, kind: OptionType, help_text: str, *, many: bool = Fals
 
 @dataclass(frozen=True, slots=True)
 class ScopeSettings:
-    """What belongs to the archive."""
+    """Which URLs belong to the archive."""
 
     scope: str = setting(
         "host",
@@ -122,7 +122,7 @@ class ScopeSettings:
 
 @dataclass(frozen=True, slots=True)
 class TrapSettings:
-    """Parts of a site that go on without end and bring nothing."""
+    """How to recognize endless parts of a site, and what to do about them."""
 
     traps: str = setting("on", choice("on", "off"), "Fetch last what looks endless, and hold it after a while.")
     trap_budget: int = setting(

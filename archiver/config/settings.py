@@ -33,7 +33,7 @@ from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
 
 @dataclass(frozen=True, slots=True)
 class PolitenessSettings:
-    """How gently each host is asked."""
+    """How often to send requests to each host."""
 
     rate: Rate = setting(
         Rate(5), RATE, "Start at most N requests per second (or per SECONDS) on one host. 0: no limit."
@@ -93,7 +93,7 @@ class PolitenessSettings:
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """How a request is made."""
+    """How to send requests and read responses."""
 
     user_agent: str = setting(
         "", TEXT, "The User-Agent header, whole. Empty: archiver's name and version, and your contact."
@@ -156,7 +156,7 @@ class FetchSettings:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """When the whole crawl ends early."""
+    """When to stop, and how many requests to make at once."""
 
     concurrency: int = setting(32, COUNT, "At most N requests at once, over all hosts.")
     slow_concurrency: int = setting(
@@ -192,7 +192,7 @@ class LimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class WarcSettings:
-    """How the archive is written."""
+    """How to write the WARC files."""
 
     warc_prefix: str = setting("archiver", LABEL, "WARC file names begin with this.")
     warc_size: int = setting(10**9, SIZE, "Begin a new WARC file when one has reached this size.")
@@ -208,7 +208,7 @@ class WarcSettings:
 
 @dataclass(frozen=True, slots=True)
 class DedupSettings:
-    """What becomes of a payload that is stored already."""
+    """When to store a payload that is already stored."""
 
     dedup: str = setting(
         "on",
