@@ -1,9 +1,9 @@
-"""crawl.log: one line for each visit, field for field as Heritrix writes it, so that archives' tools read it.
+"""crawl.log: one line for each visit, in Heritrix's format, so that the tools of archives can read it.
 
 Fields: log time, status, size, URL, hop path, via, media type, worker, start and duration, digest, source tag,
-annotations. A field that is not known is `-` (a media type: `unknown`); no field holds a space, and a comma stands only
-between two annotations. The log is a convenience: the frontier and the WARCs are the record, and a line that a crash
-took is not made again.
+annotations. An unknown field is `-` (an unknown media type: `unknown`). No field holds a space, and commas only
+separate annotations. The log is a convenience: the frontier and the WARCs are the record, and lines lost in a crash
+are not rebuilt.
 """
 
 import os
@@ -17,13 +17,13 @@ from typing import BinaryIO, NamedTuple
 
 from archiver.storage import open_file, storage, sync_data, sync_folder
 
-MAX_HOPS = 50  # letters of a hop path; of a longer one the first are only counted
-WORKER = "#000"  # visits are tasks of one process: there is no thread of their own to name
+MAX_HOPS = 50  # letters shown of a hop path; the first ones of a longer path are only counted
+WORKER = "#000"  # visits are tasks of one process, so there is no thread to name
 _TYPE = re.compile(r"[^\s;,]+")
 
 
 class LogLine(NamedTuple):
-    """What one line says."""
+    """The fields of one line."""
 
     logged: float  # seconds since the epoch
     status: int  # HTTP status, or Heritrix's negative code
@@ -39,12 +39,12 @@ class LogLine(NamedTuple):
     source: str = ""  # the seed behind it: Heritrix's source tag
 
     def render(self) -> str:
-        """The line, without its line end."""
-        second, millis = _moment(self.logged)
+        """Return the line, without its line end."""
+        second, millis = _split_time(self.logged)
         logged = f"{_second(second, '%Y-%m-%dT%H:%M:%S')}.{millis:03}Z"
         start = "-"
         if self.started is not None:
-            second, millis = _moment(self.started)
+            second, millis = _split_time(self.started)
             start = f"{_second(second, '%Y%m%d%H%M%S')}{millis:03}+{round(self.duration * 1000)}"
         return (
             f"{logged} {self.status:5} {'-' if self.size is None else self.size:>10} {_word(self.url)} "
@@ -53,8 +53,8 @@ class LogLine(NamedTuple):
         )
 
 
-def _moment(seconds: float) -> tuple[int, int]:
-    """Seconds and milliseconds, of *seconds* since the epoch to the nearest microsecond."""
+def _split_time(seconds: float) -> tuple[int, int]:
+    """Split *seconds* since the epoch, rounded to microseconds, into whole seconds and milliseconds."""
     whole, part = divmod(seconds, 1)
     millis = round(part * 1e6) // 1000
     return (int(whole), millis) if millis < 1000 else (int(whole) + 1, 0)
@@ -66,7 +66,7 @@ def _second(seconds: int, form: str) -> str:
 
 
 def _hops(path: str) -> str:
-    """`LLE`, `-` for a seed's own, `12+LLR…` beyond what is shown."""
+    """Format a hop path: `LLE`, `-` for a seed, `12+LLR…` if it is too long."""
     if len(path) <= MAX_HOPS:
         return path or "-"
     return f"{len(path) - MAX_HOPS}+{path[-MAX_HOPS:]}"
@@ -74,7 +74,7 @@ def _hops(path: str) -> str:
 
 @lru_cache(maxsize=64)
 def _type(mime: str) -> str:
-    """A media type without what follows it, be it parameters or nonsense."""
+    """Return a media type without parameters."""
     found = _TYPE.search(mime[:200])
     return _word(found[0]) if found else "unknown"
 
@@ -92,7 +92,7 @@ def _word(text: str) -> str:
 
 
 def _end_line(file: BinaryIO) -> None:
-    """A line that a crash or a full disk cut off must not run into the next one."""
+    """End the last line of *file*, which a crash or a full disk may have cut off."""
     if file.seek(0, os.SEEK_END):
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":
@@ -100,7 +100,7 @@ def _end_line(file: BinaryIO) -> None:
 
 
 class CrawlLog:
-    """Appends lines to one file."""
+    """The log file, open for appending."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -116,13 +116,13 @@ class CrawlLog:
             self._file.flush()
 
     def close(self) -> None:
-        """No more lines; all of them are on disk when this returns."""
+        """Sync all lines to disk and close the file."""
         with storage(self._path):
             sync_data(self._file)
             self._file.close()
             sync_folder(self._path.parent)
 
     def abandon(self) -> None:
-        """Close without a word: something failed already."""
+        """Close the file and ignore errors, because something failed already."""
         with suppress(OSError):
             self._file.close()

@@ -1,7 +1,7 @@
-"""Dates as a person types them: a moment, or all of a year, a month, a day, an hour or a minute. UTC. Pure.
+"""Parse dates as a person types them: a moment, or a whole year, month, day, hour or minute. UTC. Pure.
 
-`2026`, `202611`, `20261121103000` as pywb has them in addresses, and ISO 8601: `2026-11-21`, `2026-11-21T10:30`, with
-seconds, fractions and a zone where they are known.
+Forms: `2026`, `202611`, `20261121103000` as in pywb's addresses, and ISO 8601: `2026-11-21`, `2026-11-21T10:30`, with
+optional seconds, fractions and time zone.
 """
 
 import re
@@ -17,20 +17,20 @@ _FIRST, _LAST = "00000101000000", "99991231235959"
 
 
 class DateRange(NamedTuple):
-    """The span from one second to another, both included: 14 digits each."""
+    """A range of seconds, with both ends included; 14 digits each."""
 
     first: str
     last: str
 
     def distance(self, timestamp: str) -> float:
-        """How many seconds lie between the span and *timestamp* (14 digits); 0 inside."""
+        """Return the seconds between the range and *timestamp* (14 digits); 0 inside."""
         if self.first <= timestamp <= self.last:
             return 0.0
         return abs(_seconds(timestamp) - _seconds(self.first if timestamp < self.first else self.last))
 
 
 def date_range(text: str, name: str) -> DateRange:
-    """What *text* means; `ConfigError`, which begins with *name*, says what would be right."""
+    """Parse *text*; raise a `ConfigError` that begins with *name* and shows valid forms."""
     written = text.strip()
     zone = _ZONE.search(written) if len(written) > 10 and not written.isdigit() else None
     plain = written[: zone.start()] if zone else written
@@ -44,7 +44,7 @@ def date_range(text: str, name: str) -> DateRange:
     if len(digits) <= 6:
         last = _end_of_month(last)
     try:
-        start, end = (_moved(one, zone[0] if zone else "Z") for one in (first, last))
+        start, end = (_to_utc(one, zone[0] if zone else "Z") for one in (first, last))
     except (ValueError, OverflowError):
         raise _refused(text, name) from None
     return DateRange(start, end)
@@ -53,8 +53,7 @@ def date_range(text: str, name: str) -> DateRange:
 def _refused(text: str, name: str) -> ConfigError:
     shown = repr(text)
     return ConfigError(
-        f"{name} {shown[:60]} is no date; right would be 2026, 20261121, 20261121103000, 2026-11-21 or "
-        "2026-11-21T10:30:00Z"
+        f"{name} {shown[:60]} is not a date; use 2026, 20261121, 20261121103000, 2026-11-21 or 2026-11-21T10:30:00Z"
     )
 
 
@@ -65,14 +64,14 @@ def _end_of_month(last: str) -> str:
     return f"{last[:6]}{days}235959"
 
 
-def _moved(digits: str, zone: str) -> str:
+def _to_utc(digits: str, zone: str) -> str:
     zone = "+0000" if zone in "Zz" else zone
     found = datetime.strptime(f"{digits}{zone}", "%Y%m%d%H%M%S%z").astimezone(UTC)
     return f"{found.year:04}{found:%m%d%H%M%S}"
 
 
 def _seconds(timestamp: str) -> float:
-    """Any 14 digits as seconds; those that are no date, as foreign indexes have them, as near as may be."""
+    """Convert 14 digits to seconds; approximate those that are no valid date, as some indexes have them."""
     padded = (timestamp + _FIRST[len(timestamp) :])[:14]
     try:
         return datetime.strptime(f"{padded}+0000", "%Y%m%d%H%M%S%z").timestamp()

@@ -1,9 +1,8 @@
-"""Other archives whose payloads count as stored: their index files, and where their WARC files may lie. Only looks.
+"""Archives for `--dedup-from`, whose payloads count as stored: their index files and the places of their WARC files.
 
-Which other archives the person at this machine has named for a collection (`--dedup-from`).
-
-`crawl.toml` remembers them, and may come from somebody else: then it could have us read, refer to and replay whatever
-archive lies here. So a collection also holds a mark for each, made with a key that never leaves this user's own folder.
+`crawl.toml` lists these archives. A collection received from someone else could name any archive on this machine, and
+we would read it, refer to it and replay it. So a collection also holds a signature for each archive that this user
+named. The key of the signatures never leaves the user's own folder.
 """
 
 import hmac
@@ -24,18 +23,18 @@ from archiver.warc.cdxj import LONGEST_LINE
 
 _SUFFIXES = frozenset((".cdxj", ".cdx")) | zipnum.SUFFIXES
 _GZIP = b"\x1f\x8b"
-_LOOK = 20  # lines of a file that may come before the first one of an index: some begin with a header
+_PROBED_LINES = 20  # one of the first lines must be an entry; some files begin with a header
 
 
 class OtherIndex(NamedTuple):
-    """One index of an archive."""
+    """One index of another archive."""
 
     cdxj: Path
-    folders: tuple[Path, ...]  # in one of which a WARC file lies that it names, if it is there at all
+    folders: tuple[Path, ...]  # where the WARC files that it names may be
 
 
 def indexes_of(given: Iterable[str], own: Path) -> tuple[OtherIndex, ...]:
-    """The indexes that *given* directories and files stand for; ConfigError where one cannot be used.
+    """Return the indexes in the *given* directories and files; ConfigError if one cannot be used.
 
     *own* is the directory of the crawl itself.
     """
@@ -45,9 +44,7 @@ def indexes_of(given: Iterable[str], own: Path) -> tuple[OtherIndex, ...]:
 def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
     try:
         if not path.exists():
-            raise ConfigError(
-                f"{path}: there is no such file or directory; right would be an archive, or an index of one"
-            )
+            raise ConfigError(f"{path}: there is no such file or directory; name an archive, or the index of one")
         if own.resolve() in (path.resolve(), *path.resolve().parents):
             raise ConfigError(f"{path} belongs to this crawl itself, which knows its own payloads; name another one")
         if not path.is_dir():
@@ -68,33 +65,35 @@ def _indexes_of(path: Path, own: Path) -> list[OtherIndex]:
 
 
 def index_files(folder: Path) -> list[Path]:
-    """The files in *folder* that are indexes by their names, of every kind that is read here."""
+    """Return the files in *folder* whose names end like those of an index."""
     return sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
 
 
 def _check(index: Path) -> None:
-    """Refuse what is no index; an empty one is."""
+    """Refuse *index* if it is not an index; an empty file is accepted."""
     if index.suffix in zipnum.SUFFIXES:
         if not zipnum.is_keys(index):
-            raise ConfigError(f"{index} is no ZipNum index: a line of one is `key timestamp`, and where a block lies")
+            raise ConfigError(
+                f"{index} is not a ZipNum index, whose lines are `key timestamp` and the place of a block"
+            )
         return
     with index.open("rb") as file:
-        lines = [file.readline(LONGEST_LINE) for _ in range(_LOOK)]
+        lines = [file.readline(LONGEST_LINE) for _ in range(_PROBED_LINES)]
     if any(lines) and not any(map(parse_line, lines)):
         if index.name.lower().endswith(ARCHIVE_ENDINGS):
             how = f"archiver import {quote(str(index))} -o OTHER"
-            raise ConfigError(f"{index} is no index; make a collection of it, and name that: {how}")
+            raise ConfigError(f"{index} is not an index; import it into a collection and name that: {how}")
         packed = "; name the .idx beside it" if lines[0].startswith(_GZIP) else ""
-        raise ConfigError(f"{index} is no CDXJ index: a line of one is `key timestamp {{json}}`{packed}")
+        raise ConfigError(f"{index} is not a CDXJ index, whose lines are `key timestamp {{json}}`{packed}")
 
 
-NAME = "dedup-from.known"  # in the collection: a line for each path
+NAME = "dedup-from.known"  # in the collection: one signature per line
 LARGEST = 1 << 20  # bytes of it
 _LENGTH = 32  # bytes of the key
 
 
 def vouch(layout: Layout, paths: Sequence[str]) -> None:
-    """Note that *paths* were named by the person at this machine, if there is a place for the key."""
+    """Sign *paths*, which this user named, if a key can be stored."""
     key = _key(make=True) if paths else b""
     marks = _marks(layout)
     wanted = {_mark(key, path) for path in paths} if key else set()
@@ -105,7 +104,7 @@ def vouch(layout: Layout, paths: Sequence[str]) -> None:
 
 
 def strangers(layout: Layout, paths: Iterable[str]) -> list[str]:
-    """Return those of *paths* that this user has not named for this collection."""
+    """Return those of *paths* that this user did not name for this collection."""
     key, marks = _key(make=False), _marks(layout)
     return [path for path in paths if not key or _mark(key, path) not in marks]
 
@@ -121,8 +120,8 @@ def _marks(layout: Layout) -> set[str]:
 
 
 def _key(*, make: bool) -> bytes:
-    """Return this user's key; nothing if there is none, or no place for it."""
-    with suppress(OSError, RuntimeError):  # without a home folder, or one that may not be written
+    """Return this user's key; b"" if there is none and none can be stored."""
+    with suppress(OSError, RuntimeError):  # there is no home folder, or it is read-only
         path = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "archiver/key"
         if make and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +130,7 @@ def _key(*, make: bool) -> bytes:
             with os.fdopen(handle, "wb") as file:
                 file.write(os.urandom(_LENGTH))
             try:
-                os.link(draft, path)  # of two processes one makes it
+                os.link(draft, path)  # if two processes try, one succeeds
             except FileExistsError:
                 pass
             finally:

@@ -1,7 +1,7 @@
-"""`imports.json`: which files in `archive/` were brought in from elsewhere, from where, and what was found in them.
+"""`imports.json`: the imported files in `archive/`, with their sources and the faults found in them.
 
-A file that stands here is foreign to the crawl, whoever wrote it. An entry is written before its file has its name:
-until the entry says `indexed`, the file may be missing, or have no lines in the index.
+The crawl treats every listed file as foreign, even one that this program wrote. An entry is written before its file
+gets its name, so the file may be missing, or have no lines in the index, until the entry says `indexed`.
 """
 
 import json
@@ -19,7 +19,7 @@ LARGEST = 256 << 20  # bytes: half a million files
 
 @dataclass(frozen=True, slots=True)
 class KeptOriginal:
-    """The bytes of which a file was made that could not be replayed as it was."""
+    """The original of a file that was converted because it could not be replayed as it was."""
 
     name: str  # below the directory
     sha256: str
@@ -28,73 +28,73 @@ class KeptOriginal:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """One file that was brought in."""
+    """One imported file."""
 
     name: str  # in `archive`
     source: str  # the path it was read from
-    member: str  # of a package; "" where the source is the file itself
-    package: str  # the folder, below the directory, that holds what else was in the package; "" without one
+    member: str  # of a package; "" if the source is the file itself
+    package: str  # the folder, below the directory, with the other contents of the package; "" without one
     sha256: str  # of the file in `archive`
     bytes: int
     records: int
     when: str
-    faults: Mapping[str, int] = field(default_factory=dict)  # by verify's code words
-    doubts: tuple[str, ...] = ()  # what its package says that is not so, and what of its original is not in it
+    faults: Mapping[str, int] = field(default_factory=dict)  # counts by verify's codes
+    doubts: tuple[str, ...] = ()  # wrong statements of its package, and parts of its original that it lacks
     indexed: bool = False
-    original: KeptOriginal | None = None  # None: the file is as it came
-    signature: str = ""  # what became of checking that of its package; "" where there is none
+    original: KeptOriginal | None = None  # None if the file was not converted
+    signature: str = ""  # the result of checking the package's signature; "" if it has none
 
 
 def imported_files(layout: Layout) -> tuple[ImportedFile, ...]:
-    """All that imports.json tells; raises `ArchiveError` where it cannot be read."""
+    """Return all entries of imports.json; raises `ArchiveError` if it cannot be read."""
     path = layout.imports
     if not path.exists():
         return ()
     try:
         with storage(path), open_file(path) as file:
-            told = json.loads(file.read(LARGEST))
-        return tuple(_entry(each, path) for each in told["files"])
+            document = json.loads(file.read(LARGEST))
+        return tuple(_entry(each, path) for each in document["files"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(
-            f"{path} cannot be read ({str(error)[:100]}); put a copy back, or take it away: then nobody knows "
-            "which files were imported"
+            f"{path} cannot be read ({str(error)[:100]}); restore a copy, or remove it: without it the list of "
+            "imported files is lost"
         ) from None
 
 
 def imported_names(layout: Layout) -> frozenset[str]:
-    """The names of the files that are foreign."""
+    """Return the names of the imported files."""
     return frozenset(each.name for each in imported_files(layout))
 
 
 def write_imports(layout: Layout, files: Iterable[ImportedFile]) -> None:
-    """imports.json holds *files*, for certain."""
+    """Replace imports.json by *files*; it is on disk when this returns."""
     text = json.dumps({"files": [asdict(each) for each in files]}, indent=1, ensure_ascii=False) + "\n"
     data = text.encode("utf-8", "replace")
     replace_file(layout.imports, lambda file: file.writelines((data,)), lambda: len(data))
 
 
-def _entry(told: Any, path: Path) -> ImportedFile:
+def _entry(fields: Any, path: Path) -> ImportedFile:
     return ImportedFile(
-        name=bare(told["name"], path),
-        source=str(told.get("source", "")),
-        member=str(told.get("member", "")),
-        package=str(told.get("package", "")),
-        sha256=str(told["sha256"]),
-        bytes=int(told["bytes"]),
-        records=int(told.get("records", 0)),
-        when=str(told.get("when", "")),
-        faults={str(word): int(number) for word, number in told.get("faults", {}).items()},
-        doubts=tuple(map(str, told.get("doubts", ()))),
-        indexed=bool(told.get("indexed")),
-        original=_original(told.get("original"), path),
-        signature=str(told.get("signature", "")),
+        name=bare(fields["name"], path),
+        source=str(fields.get("source", "")),
+        member=str(fields.get("member", "")),
+        package=str(fields.get("package", "")),
+        sha256=str(fields["sha256"]),
+        bytes=int(fields["bytes"]),
+        records=int(fields.get("records", 0)),
+        when=str(fields.get("when", "")),
+        faults={str(word): int(number) for word, number in fields.get("faults", {}).items()},
+        doubts=tuple(map(str, fields.get("doubts", ()))),
+        indexed=bool(fields.get("indexed")),
+        original=_original(fields.get("original"), path),
+        signature=str(fields.get("signature", "")),
     )
 
 
-def _original(told: Any, path: Path) -> KeptOriginal | None:
-    if not told:
+def _original(fields: Any, path: Path) -> KeptOriginal | None:
+    if not fields:
         return None
-    name = str(told["name"])
+    name = str(fields["name"])
     for part in PurePosixPath(name).parts or ("",):
         bare(part, path)
-    return KeptOriginal(name, str(told["sha256"]), int(told["bytes"]))
+    return KeptOriginal(name, str(fields["sha256"]), int(fields["bytes"]))

@@ -1,4 +1,4 @@
-"""One crawl, one process: a lock that dies with its holder, and says who that is."""
+"""The lock of a collection: one process crawls at a time. The lock ends with its holder, and names it."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from archiver.errors import ConfigError
 from archiver.storage import open_file, storage
 
 TRIES, PAUSE = 5, 0.02  # seconds
-SIGNING_TRIES = 50  # until the holder must have signed: a second
+SIGNING_TRIES = 50  # one second, in which a new holder writes its name
 
 if sys.platform == "win32":
     import msvcrt
 
-    _FAR = 1 << 30  # Windows locks bytes and keeps others from reading them: lock one where nobody reads
+    _FAR = 1 << 30  # Windows keeps others from reading locked bytes, so we lock one that no one reads
 
     def _take(file: IO[str]) -> None:
         file.seek(_FAR)
@@ -35,8 +35,8 @@ else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _opened(path: Path) -> tuple[IO[str], bool]:
-    """The file at *path*, and whether it may be written; one that may only be read can be locked all the same."""
+def _open_lock(path: Path) -> tuple[IO[str], bool]:
+    """Open the lock file at *path* and return whether it is writable; a read-only file can be locked too."""
     try:
         return _text(open_file(path, "a+b")), True
     except PermissionError:
@@ -48,7 +48,7 @@ def _text(file: BinaryIO) -> IO[str]:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process *pid* runs here; on Windows, which has no such question, always true."""
+    """Return True if process *pid* runs here; always true on Windows, which has no such test."""
     if sys.platform == "win32":
         return True
     try:
@@ -61,11 +61,11 @@ def _is_alive(pid: int) -> bool:
 
 
 class Lock:
-    """Holds *path* as long as it is open; the operating system lets it go when the process ends, however it ends."""
+    """Holds the lock file *path* while it is open; the operating system releases it when the process ends."""
 
     def __init__(self, path: Path) -> None:
         with storage(path):
-            self._file, writable = _opened(path)
+            self._file, writable = _open_lock(path)
         try:
             self._try()
         except OSError:
@@ -89,7 +89,7 @@ class Lock:
             self._file.flush()
 
     def _try(self) -> None:
-        """Take it, looking again for a moment: who asks for the status of a crawl holds it for an instant."""
+        """Take the lock; try for a moment, because `status` holds it for an instant."""
         for _ in range(TRIES - 1):
             try:
                 _take(self._file)
@@ -100,19 +100,19 @@ class Lock:
         _take(self._file)
 
     def _holder(self) -> str:
-        """Name the process that holds the lock; one that has just taken it may not have signed yet."""
+        """Name the process that holds the lock; one that has just taken it may not have written its name yet."""
         for _ in range(SIGNING_TRIES):
-            with suppress(OSError, ValueError, KeyError, TypeError, OverflowError):
+            with suppress(OSError, OverflowError):
                 self._file.seek(0)
-                known = json.load(self._file)
-                if known["host"] != socket.gethostname() or _is_alive(int(known["pid"])):
-                    return f"process {known['pid']} on {known['host']}"
+                found = _parse_holder(self._file.read())
+                if found.pid and (found.host != socket.gethostname() or _is_alive(found.pid)):
+                    return str(found)
             time.sleep(PAUSE)
-        return "another process"
+        return str(Holder())
 
     def release(self) -> None:
-        """Let it go, whatever the disk says: the lock is the open file, its text is for people."""
-        with suppress(OSError):  # also where it may only be read
+        """Release the lock, and ignore disk errors: the lock is the open file, its text is only for people."""
+        with suppress(OSError):  # the file may be read-only
             self._file.seek(0)
             self._file.truncate()
         with suppress(OSError):
@@ -121,7 +121,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that works in a directory; pid 0 where it does not say."""
+    """The process that works in a directory; pid 0 if it has not written its name."""
 
     pid: int = 0
     host: str = ""
@@ -131,17 +131,17 @@ class Holder:
 
 
 def holder(directory: Path) -> Holder | None:
-    """Who works in *directory* now; None where nobody does, or where this system cannot tell."""
+    """Return the process that works in *directory* now; None if there is none or this system cannot tell."""
     try:
         with open_file(Layout(directory).lock) as file, _free(file) as free:
-            return None if free else _named(file.read(4096).decode(errors="replace"))
+            return None if free else _parse_holder(file.read(4096).decode(errors="replace"))
     except OSError:
         return None
 
 
 @contextmanager
 def _free(file: BinaryIO) -> Iterator[bool]:
-    """Whether nobody holds the lock on *file*."""
+    """Give True if no process holds the lock on *file*."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:
@@ -158,7 +158,7 @@ def _free(file: BinaryIO) -> Iterator[bool]:
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def _named(text: str) -> Holder:
+def _parse_holder(text: str) -> Holder:
     with suppress(ValueError, TypeError, KeyError):
         found = json.loads(text)
         return Holder(int(found["pid"]), str(found["host"]))

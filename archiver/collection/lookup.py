@@ -1,8 +1,8 @@
-"""Finds captures in a collection, and reads the records that the index points at.
+"""Look captures up in a collection, and read the records that the index names.
 
-A key of the index stands for http and https, and for a host with www and without; here the exact URL goes before the
-others. A revisit leads to its original as in pywb: a capture of the same key with the same digest, else the capture
-that its record refers to by URL and date.
+One key of the index covers http and https, and a host with and without www; here the exact URL ranks before the
+others. As in pywb, the original of a revisit is a capture with the same key and digest, or else the capture that its
+record refers to by URL and date.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,19 +28,19 @@ from archiver.warc.cdxj import IndexEntry, is_revisit
 from archiver.warc.reader import Record
 from archiver.warc.records import profile_of, referred
 
-METHOD = "__wb_method="  # in keys of answers to other requests than GET
+METHOD = "__wb_method="  # in the keys of responses to other methods than GET
 HIGHEST = "99999999999999"
 _ALL = DateRange("0" * 14, HIGHEST)
-_MOST_NEAR = 2000  # lines that are looked at for URLs like the one that is missed
+_MOST_NEAR = 2000  # lines searched for URLs similar to a missing one
 _NEAR = 3
 _OF_FOLDERS = ("index.html", "index.htm", "index.xhtml", "index.php", "default.html", "default.htm")
 _ARC = (".arc", ".arc.gz")
 
-Records = Callable[[str, int], AbstractContextManager[Record]]  # by the name of a WARC and an offset in it
+Records = Callable[[str, int], AbstractContextManager[Record]]  # opens the record at an offset of a WARC
 
 
 class Holdings:
-    """One collection, its index opened."""
+    """One collection with its index open."""
 
     def __init__(self, directory: Path, index: IndexLines, records: Records) -> None:
         self.directory = directory
@@ -50,46 +50,46 @@ class Holdings:
     @classmethod
     @contextmanager
     def opened(cls, directory: Path) -> Iterator["Holdings"]:
-        """What *directory* holds at this moment."""
+        """Open the collection in *directory* as it is now."""
         layout = Layout(directory)
         safe_paths.check_files(directory)
         if not layout.archive.is_dir():
             whole = directory.parent if Layout(directory.parent).archive.is_dir() else None
-            instead = f"; it is a part of the collection {whole}" if whole else ""
+            instead = f"; it is part of the collection {whole}" if whole else ""
             raise ConfigError(f"{directory} holds no archive: there is no {layout.archive.name}/ in it{instead}")
         if not layout.indexes.is_dir():
-            raise ConfigError(f"{directory} holds no index; {_make(directory)}")
+            raise ConfigError(f"{directory} holds no index; {_build_advice(directory)}")
         with index_search.open_index_files(layout.indexes) as index:
             if not len(index) and any(layout.archive.iterdir()):
-                raise ConfigError(f"{layout.indexes} holds no index; {_make(directory)}")
+                raise ConfigError(f"{layout.indexes} holds no index; {_build_advice(directory)}")
             yield cls(directory, index, partial(record_of, layout.archive))
 
     @classmethod
     @contextmanager
     def of_index(cls, place: Path, indexes: Path, records: Records) -> Iterator["Holdings"]:
-        """What the index files in the folder *indexes* list of the archive at *place*, whose *records* are given."""
+        """Open the index files in *indexes*, which list the archive at *place*; *records* opens its records."""
         with index_search.open_index_files(indexes) as index:
             yield cls(place, index, records)
 
     def entries(self) -> Iterator[IndexEntry]:
-        """Every capture, by key and date."""
+        """Yield every capture, by key and date."""
         return _once(self._index.since(b""))
 
     def of_host(self, host: str) -> Iterator[IndexEntry]:
-        """Every capture of *host*, which may have a port, by key and date."""
+        """Yield every capture of *host*, which may have a port, by key and date."""
         key = cdxj.lookup_key(f"http://{host}/").removesuffix("/").removesuffix(")")
         ends = (")",) if ":" in host.rpartition("]")[2] else (")", ":")
         found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in ends)
         return (entry for entry in _once(found) if host in names(entry.url))
 
     def of_domain(self, domain: str) -> Iterator[IndexEntry]:
-        """Every capture of *domain* and of all hosts below it, by key and date."""
+        """Yield every capture of *domain* and of all hosts below it, by key and date."""
         key = cdxj.lookup_key(f"http://{domain}/").removesuffix("/").removesuffix(")")
         found = chain.from_iterable(self._index.beginning((key + end).encode()) for end in (")", ",", ":"))
         return (entry for entry in _once(found) if any(f".{name}".endswith(f".{domain}") for name in names(entry.url)))
 
     def of_prefix(self, prefix: str) -> Iterator[IndexEntry]:
-        """Every capture whose URL begins with *prefix*; one without a scheme stands for both."""
+        """Yield every capture whose URL begins with *prefix*; without a scheme, it covers http and https."""
         bare = prefix.partition("://")[2] if "://" in prefix else prefix
         host, slash, path = bare.partition("/")
         if slash:
@@ -101,11 +101,11 @@ class Holdings:
         return (entry for entry in found if _begins(entry.url, prefix))
 
     def of_url(self, address: str) -> Iterator[IndexEntry]:
-        """Every capture of exactly *address*, by date."""
+        """Yield every capture of exactly *address*, by date."""
         return (entry for entry in self.of_key(address) if _canonical(entry.url) == address)
 
     def of_key(self, address: str) -> Iterator[IndexEntry]:
-        """Every capture that has the key of *address*, by date; then answers to what was no GET, as forms."""
+        """Yield every capture with the key of *address*, by date; then responses to other methods than GET."""
         key = cdxj.lookup_key(address.encode("utf-8", "replace").decode())
         sent = f"{key}{'&' if '?' in key else '?'}{METHOD}"
         return chain(self._under(key), _once(self._index.beginning(sent.encode())))
@@ -114,9 +114,9 @@ class Holdings:
         return _once(self._index.beginning(f"{key} ".encode()))
 
     def closest(self, address: str, at: DateRange | None = None) -> IndexEntry | None:
-        """The capture of *address* that is closest to *at*, the newest without; None without any.
+        """Return the capture of *address* closest to *at*, or without *at* the newest; None if there is none.
 
-        Where there is none of exactly this URL, one that pywb would show for it; answers to a GET go before others.
+        If no capture has exactly this URL, return one that pywb would show for it. Responses to GET rank first.
         """
         ranked: list[IndexEntry | None] = [None] * 4
         for entry in self.of_key(address):
@@ -125,7 +125,7 @@ class Holdings:
         return next((entry for entry in ranked if entry is not None), None)
 
     def near(self, address: str) -> list[str]:
-        """A few URLs that are held and look most like *address*, which is not."""
+        """Return a few stored URLs that look most like *address*, which is not stored."""
         key = cdxj.lookup_key(address).partition("?")[0]
         names: dict[str, None] = {}
         for start in (key, key.rstrip("/").rpartition("/")[0] + "/"):
@@ -137,22 +137,22 @@ class Holdings:
         return [*ranked][:_NEAR]
 
     def _pages_of(self, address: str) -> Iterator[str]:
-        """The page that a server shows for the folder *address*, by its own name."""
+        """Yield the stored index pages of the folder *address*."""
         page, sign, query = address.partition("?")
         if not sign and not query:
             folder = page.removesuffix("/") + "/"
             yield from (folder + name for name in _OF_FOLDERS if any(self.of_url(folder + name)))
 
     def record(self, entry: IndexEntry) -> AbstractContextManager[Record]:
-        """The record of *entry*."""
+        """Open the record of *entry*."""
         return self.record_at(entry.filename, entry.offset)
 
     def record_at(self, name: str, offset: int) -> AbstractContextManager[Record]:
-        """The record at a place that the index names."""
+        """Open the record at a place that the index names."""
         return self._records(name, offset)
 
     def original(self, entry: IndexEntry) -> IndexEntry | None:
-        """The capture whose payload *entry* has: itself, unless it is a revisit; None where that is not held."""
+        """Return the capture that stores the payload of *entry*, for most itself; None if that is missing."""
         if not is_revisit(entry):
             return entry
         found = _same_payload(self._under(entry.key), entry)
@@ -160,39 +160,41 @@ class Holdings:
             return found
         with self.record(entry) as record:
             named, not_modified = referred(record), profile_of(record) is Profile.NOT_MODIFIED
-        at = _moment(named.date)
+        at = _parsed_date(named.date)
         of_key = self.of_key(_canonical(named.url or entry.url))
         others = [one for one in of_key if not is_revisit(one) and METHOD not in one.key]
         same = [one for one in others if _digest(one.digest) == _digest(entry.digest)]
-        by_date = at is not None and (not_modified or not entry.digest.strip("-"))  # it says of no payload which one
+        by_date = at is not None and (
+            not_modified or not entry.digest.strip("-")
+        )  # the revisit has no digest that identifies the payload
         best: IndexEntry | None = None
         for one in same or (others if by_date else ()):
             best = closer(best, one, at or _ALL)
         return best
 
     def location(self, entry: IndexEntry) -> str | None:
-        """Where the redirect *entry* leads; None where it does not say."""
+        """Return the target of the redirect *entry*; None if it has none."""
         with self.record(entry) as record:
             reference = read_answer(record).framing.first("location")
         return url.join(entry.url, _utf8(reference)) if reference else None
 
 
-def _make(directory: Path) -> str:
-    return f"make it with: archiver index {quote(str(directory))}"
+def _build_advice(directory: Path) -> str:
+    return f"build it with: archiver index {quote(str(directory))}"
 
 
 def record_of(archive: Path, name: str, offset: int) -> AbstractContextManager[Record]:
-    """The record at a place that an index names, of whatever origin; nothing outside *archive* is read."""
+    """Open the record at a place that any index names; nothing outside *archive* is read."""
     if not (is_below(name) and 0 <= offset < 1 << 63):
-        raise ArchiveError(f"{archive}: its index names a place that cannot be: offset {offset} of {name[:200]!r}")
+        raise ArchiveError(f"{archive}: its index names an impossible place: offset {offset} of {name[:200]!r}")
     if name.lower().endswith(_ARC):
         path = archive / name
-        raise ArchiveError(f"{path} is an ARC file; make a WARC of it: archiver import {quote(str(path))} -o DIR")
+        raise ArchiveError(f"{path} is an ARC file; convert it: archiver import {quote(str(path))} -o DIR")
     return record_at(archive, name, offset)
 
 
 def closer(one: IndexEntry | None, other: IndexEntry, at: DateRange) -> IndexEntry:
-    """Of two captures the one closer to *at*; of equal ones the newer."""
+    """Return the capture closer to *at*; if both are equally close, the newer one."""
     if one is None:
         return other
 
@@ -203,7 +205,7 @@ def closer(one: IndexEntry | None, other: IndexEntry, at: DateRange) -> IndexEnt
 
 
 def _once(found: Iterable[bytes]) -> Iterator[IndexEntry]:
-    """The entries of sorted *found*, each once, though two files may hold it while a crawl puts them together."""
+    """Yield each entry of sorted *found* once; two files may hold it while a crawl merges them."""
     last: set[tuple[str, int]] = set()
     when = ("", "")
     for line in found:
@@ -220,7 +222,7 @@ def _once(found: Iterable[bytes]) -> Iterator[IndexEntry]:
 
 
 def _same_payload(entries: Iterable[IndexEntry], revisit: IndexEntry) -> IndexEntry | None:
-    """The latest capture before *revisit* with its digest, or else the first after it."""
+    """Return the latest capture before *revisit* with its digest, or else the first after it."""
     digest, best = _digest(revisit.digest), None
     for entry in entries if digest else ():
         if is_revisit(entry) or _digest(entry.digest) != digest:
@@ -232,7 +234,7 @@ def _same_payload(entries: Iterable[IndexEntry], revisit: IndexEntry) -> IndexEn
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters two URLs begin and end with alike, whatever their schemes."""
+    """Count the common characters at the beginnings and ends of two URLs, without their schemes."""
     one, other = one.partition("://")[2], other.partition("://")[2]
     return sum(_same(one, other)) + sum(_same(reversed(one), reversed(other)))
 
@@ -242,13 +244,13 @@ def _same(one: Iterable[str], other: Iterable[str]) -> Iterator[bool]:
 
 
 def _digest(written: str) -> str:
-    """A digest to be compared: some indexers leave the name of SHA-1 out, some writers call SHA-256 `sha-256`."""
+    """Normalize a digest for comparison: some indexers omit `sha1:`, and some writers name SHA-256 `sha-256`."""
     name, colon, value = written.partition(":")
     name = name.lower().replace("-", "")
     return value if name == "sha1" else f"{name}:{value}" if colon else written
 
 
-def _moment(date: str) -> DateRange | None:
+def _parsed_date(date: str) -> DateRange | None:
     try:
         return date_range(date, "WARC-Refers-To-Date")
     except ConfigError:
@@ -260,7 +262,7 @@ def _canonical(address: str) -> str:
 
 
 def names(address: str) -> tuple[str, ...]:
-    """The names by which the host of *address* may be called: with its port, and without."""
+    """Return the host of *address* with and without its port."""
     found = url.canonical(address)
     return (url.host(found), url.authority(found)) if found else ()
 
@@ -270,7 +272,7 @@ def _begins(address: str, prefix: str) -> bool:
 
 
 def _utf8(value: str) -> str:
-    """A field's *value* as servers mean it."""
+    """Decode the *value* of a header as UTF-8 if possible."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:

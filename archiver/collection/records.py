@@ -1,8 +1,7 @@
-"""What lies in `archive/`: its WARC files, and one record of them, read from where an index or the database points.
+"""The WARC files in `archive/`, and single records of them, at places that an index or the database names.
 
-A stored response as what a revisit may name: read whole from its place, and only if every byte is what it was.
-
-Reading costs less than storing the payload once more, and naming a record that is damaged would lose a payload.
+A revisit may refer only to a response that was just read whole and whose bytes match its digest. Reading it costs less
+than storing the payload again, and a reference to a damaged record would lose the payload.
 """
 
 import re
@@ -23,12 +22,12 @@ from archiver.warc.reader import Record, read_records
 from archiver.warc.records import VisitMetadata, parse_date, target_of
 
 WARC_ENDINGS = (".warc", ".warc.gz")
-DEEPEST = 8  # folders in an archive
-ARCHIVE_ENDINGS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)  # of whatever can be imported
+DEEPEST = 8  # levels of folders in an archive
+ARCHIVE_ENDINGS = (".wacz", ".arc", ".arc.gz", ".warc.zst", *WARC_ENDINGS)  # of files that can be imported
 
 
 def warc_files(layout: Layout) -> list[Path]:
-    """The WARC files of a collection, whoever wrote them, open ones too, by name; none where it has no archive."""
+    """Return all WARC files of a collection by name, open and imported ones too; none if it has no archive."""
     if not layout.archive.is_dir():
         return []
     with storage(layout.archive):
@@ -36,16 +35,16 @@ def warc_files(layout: Layout) -> list[Path]:
 
 
 def maybe_ours(layout: Layout) -> list[Path]:
-    """Those that this program may have written: it compresses all."""
+    """Return the WARC files that this program may have written; it compresses all of its own."""
     return [path for path in warc_files(layout) if path.name.removesuffix(OPEN).endswith(".gz")]
 
 
 @contextmanager
 def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
-    """The record at *offset* of the WARC *name* in *folder*, whether the file has its final name yet or not.
+    """Give the record at *offset* of the WARC *name* in *folder*, whether the file has its final name or not.
 
-    Its block is still to be read, and only inside the context. Raises `ArchiveError` where there is no such file or
-    no record begins there; reading a damaged block raises `Torn`.
+    Read its block inside the context. Raises `ArchiveError` if there is no such file or no record begins there;
+    reading a damaged block raises `DamagedRecord`.
     """
     path, found = open_warc(folder, name)
     with storage(path), found as file:
@@ -59,7 +58,7 @@ def record_at(folder: Path, name: str, offset: int) -> Iterator[Record]:
 
 
 def open_warc(folder: Path, name: str) -> tuple[Path, BinaryIO]:
-    """The WARC *name* in *folder*, whether it has its final name yet or not; raises `ArchiveError`."""
+    """Open the WARC *name* in *folder*, whether it has its final name or not; raises `ArchiveError`."""
     name = name.removesuffix(OPEN)
     for path in _names(folder, name):
         with storage(path), suppress(FileNotFoundError):
@@ -68,22 +67,22 @@ def open_warc(folder: Path, name: str) -> tuple[Path, BinaryIO]:
 
 
 def is_stored(folder: Path, name: str) -> bool:
-    """Whether there is a WARC *name* in *folder*, whether it has its final name yet or not."""
+    """Return True if there is a WARC *name* in *folder*, whether it has its final name or not."""
     name = name.removesuffix(OPEN)
     return bool(name) and any(path.is_file() for path in _names(folder, name))
 
 
 def is_below(name: str) -> bool:
-    """Return whether *name* can be that of a file in a folder, or in one below it."""
+    """Return True if *name* is a path to a file in a folder or below it."""
     path = PurePath(name)
     outside = path.is_absolute() or path.drive or ".." in path.parts
     return not outside and 0 < len(path.parts) <= DEEPEST and all(is_bare(part) for part in path.parts)
 
 
 def _names(folder: Path, name: str) -> tuple[Path, ...]:
-    """Where the file may be found, looked at in this order: it may get its final name in this very moment.
+    """Return the paths to try, in order; the file may get its final name at this moment.
 
-    Names come from indexes and databases: one that leads out of *folder* is that of no file.
+    Names come from indexes and databases. One that leads out of *folder* has no paths.
     """
     if not is_below(name):
         return ()
@@ -94,18 +93,18 @@ def _is_warc(name: str) -> bool:
     return name.removesuffix(OPEN).endswith(WARC_ENDINGS)
 
 
-LONGEST_NOTES = 8 << 20  # bytes of a metadata record
+LARGEST_METADATA = 8 << 20  # bytes of a metadata record
 
 _ALGORITHMS = frozenset(("sha1", "sha256"))
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # what may stand in a field
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x20\x7f<>]+")  # safe in a record header
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
 _ID = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\s<>]+>")
-_CHUNK_SIZE = re.compile(rb"\s*[0-9A-Fa-f]+\s*(?:;[^\n]*)?\n")  # what readers take for the beginning of a chunk
+_CHUNK_SIZE = re.compile(rb"\s*[0-9A-Fa-f]+\s*(?:;[^\n]*)?\n")  # readers take this for the beginning of a chunk
 _NOT_WHOLE = ("WARC-Truncated", "WARC-Segment-Number")
 
 
 class RevisitOriginal(NamedTuple):
-    """One response record that is sound."""
+    """An undamaged response record."""
 
     url: str
     date: str  # character for character
@@ -113,51 +112,51 @@ class RevisitOriginal(NamedTuple):
     digest: str  # of its payload
     length: int  # of its payload
     framing: Framing
-    like_chunks: bool  # not chunked, but a reader that is told so would believe it
-    plain: bool  # well-formed, with nothing behind the payload: no reader finds another payload in it
+    like_chunks: bool  # not chunked, but a reader that expects chunks would find some
+    plain: bool  # well-formed, with no bytes after the payload, so every reader finds the same payload
 
 
 def original_at(folder: Path, name: str, offset: int) -> RevisitOriginal | None:
-    """The response at *offset* of the WARC *name* in *folder*; None where there is none that is whole and sound."""
+    """Return the response at *offset* of the WARC *name* in *folder*; None if it is missing, cut or damaged."""
     try:
         with record_at(folder, name, offset) as record:
             return _original(record)
-    except (ArchiveError, DamagedRecord, ValueError, OverflowError):  # of an offset that a foreign index names, too
+    except (ArchiveError, DamagedRecord, ValueError, OverflowError):  # another archive's index may name any offset
         return None
 
 
 def links_at(folder: Path, name: str, offset: int) -> Links | None:
-    """Return what the metadata record says that the response at *offset* of the WARC *name* links to; None without one.
+    """Return the links that are stored for the response at *offset* of the WARC *name*.
 
-    Its links stand there themselves: they are not those of another response.
+    None if there is no metadata record, or if it refers to the links of another response.
     """
     with suppress(ArchiveError, OSError, DamagedRecord, ValueError, OverflowError), open_warc(folder, name)[1] as file:
-        response, *others = islice(read_records(file, offset), 3)  # with request and metadata, which follow at once
+        response, *others = islice(read_records(file, offset), 3)  # request and metadata follow immediately
         for record in others:
             named = record.first("WARC-Concurrent-To") == response.first("WARC-Record-ID")
-            if named and record.type == "metadata" and (record.size or 0) <= LONGEST_NOTES:
+            if named and record.type == "metadata" and (record.size or 0) <= LARGEST_METADATA:
                 notes = VisitMetadata.read(b"".join(record.pieces()))
                 return notes.links if notes.links_of is None else None
     return None
 
 
 def codings(framing: Framing) -> tuple[str, ...]:
-    """How the head says that the body is coded: its content codings, and chunked.
+    """Return the codings of the body that the head names: content codings and chunked.
 
-    Replay joins the head of a revisit to the stored body: pywb undoes chunks only where that head names them, and
-    lets a body pass that is not chunked though the head says so.
+    Replay joins the head of a revisit to the stored body. pywb decodes chunks only if that head names them, and passes
+    on a body that is not chunked even if the head says so.
     """
     content = content_codings(framing.fields)
     return (*content, "chunked") if framing.chunked else content
 
 
 def revisit_of(original: RevisitOriginal, profile: Profile = Profile.IDENTICAL) -> Revisit:
-    """What a record says that stands for the payload of *original*."""
+    """Return the reference for a revisit that has the payload of *original*."""
     return Revisit(profile, original.url, original.date, original.record_id, original.digest, original.length)
 
 
 def is_target(url: str) -> bool:
-    """Whether *url* can stand in a field that names a record."""
+    """Return True if *url* is safe in a header that refers to a record."""
     return _URI.fullmatch(url) is not None
 
 

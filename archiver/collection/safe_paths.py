@@ -1,8 +1,8 @@
-"""What lies in a collection is its own: folders and regular files. A received one may hold links and pipes instead.
+"""Check that a collection holds only folders and regular files; a received one may hold links and pipes instead.
 
-Followed, a link would let its sender read, change or delete whatever this user can. So every command looks first, and
-refuses the collection with the path that is not its own. The collection's folder itself may be a link: the person who
-names it has made it.
+If we followed a link, its sender could read, change or delete whatever this user can. So every command checks first,
+and refuses the collection with the offending path. The collection's folder itself may be a link, because the user who
+names it made it.
 """
 
 import os
@@ -14,12 +14,12 @@ from archiver.collection.layout import Layout
 from archiver.errors import ConfigError
 from archiver.storage import DRAFT, kind, storage
 
-DEEPEST = 12  # folders in each other
-_ENDINGS = ("-wal", "-shm", "-journal")  # of what SQLite puts beside a database
+DEEPEST = 12  # levels of folders
+_ENDINGS = ("-wal", "-shm", "-journal")  # of the files that SQLite puts beside a database
 
 
 def check_files(directory: Path) -> None:
-    """Refuse the collection in *directory* if anything in it that archiver uses is no folder or regular file."""
+    """Refuse the collection in *directory* unless all that archiver uses in it are folders and regular files."""
     if not directory.is_dir():
         return
     layout = Layout(directory)
@@ -29,7 +29,7 @@ def check_files(directory: Path) -> None:
 
 
 def make_folders(directory: Path) -> Layout:
-    """Return the layout of *directory*, with the folders that a crawl needs; refuse it as `check` does."""
+    """Create the folders that a crawl needs in *directory*, after `check_files`, and return its layout."""
     check_files(directory)
     layout = Layout(directory)
     layout.make()
@@ -61,9 +61,9 @@ def _check(path: Path, directory: Path, *, folder: bool) -> None:
 
 
 def _check_below(folder: Path, directory: Path, left: int) -> None:
-    """Refuse what is no folder or regular file below *folder*. A crawl that runs may take files away meanwhile."""
+    """Refuse links and special files below *folder*. A running crawl may remove files meanwhile."""
     if not left:
-        raise ConfigError(f"{folder}: there are more than {DEEPEST} folders in each other; this is no collection")
+        raise ConfigError(f"{folder}: it has more than {DEEPEST} levels of folders, so it is not a collection")
     deeper = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -81,7 +81,7 @@ def _check_below(folder: Path, directory: Path, left: int) -> None:
 
 def _refused(path: Path, mode: int, directory: Path) -> ConfigError:
     if not stat.S_ISLNK(mode):
-        how = "only regular files and folders may be inside a collection; take it away"
+        how = "only regular files and folders may be inside a collection; remove it"
     elif path.is_dir():
         how = (
             f"archiver follows no link inside a collection. To keep it on another disk, move all of {directory} there "

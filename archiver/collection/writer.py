@@ -1,9 +1,9 @@
-"""Visits become records: the archive takes batches of them, says where each lies, and syncs before it answers.
+"""Write batches of visits as WARC records, sync them, and return where each lies.
 
 A file that has reached its size is sealed after the visit that filled it; a visit never spans two files. A sealed
-file gets its final name only when the next batch comes, which is when the database knows all that is in it: a crash
-leaves no file that looks finished but of which nobody knows.
-Invariant: a receipt speaks only of bytes that are on disk.
+file gets its final name only when the next batch comes, because then the database knows all its contents. So a crash
+never leaves a file that looks finished and that the database does not know.
+Invariant: a `WriteResult` names only bytes that are on disk.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,45 +31,45 @@ from archiver.warc.writer import WarcFile
 
 
 class PendingVisit(NamedTuple):
-    """One visit, ready to be stored; with *revisit* only the head of its answer is.
+    """One visit, ready to be stored; with *revisit*, only the head of its response is stored.
 
-    Where that says that nothing has changed, it is kept in the notes of the visit: see `VisitNotes`.
+    The head of a 304 is stored in the visit's metadata instead: see `VisitMetadata`.
     """
 
     claim: Claim
     exchange: Exchange
     links: Links
     revisit: Revisit | None = None
-    digests: Digests | None = None  # where they are known already
-    links_of: tuple[str, int] | None = None  # the file and offset of the stored answer whose *links* these are
+    digests: Digests | None = None  # if they are known already
+    links_of: tuple[str, int] | None = None  # the file and offset of the stored response that *links* come from
 
 
 class WriteResult(NamedTuple):
-    """Where a batch lies, in the order in which it was handed in, and the files it touched."""
+    """The places of a batch's captures, in order, and the files they are in."""
 
     captures: tuple[Capture, ...]
     files: tuple[FileState, ...]
-    resources: tuple[Resource, ...] = ()  # look-ups that led to them
+    resources: tuple[Resource, ...] = ()  # DNS lookups that led to them
 
 
 @dataclass(frozen=True, slots=True)
 class WarcIdentity:
-    """What every file of this crawl says of itself."""
+    """The name and the warcinfo of every file of this crawl."""
 
     prefix: str
     host: str  # of the machine that crawls, for the file name
-    size: int  # bytes after which a new file begins
+    size: int  # bytes; a file that has reached it is sealed
     algorithm: str
     info: tuple[tuple[str, str], ...]  # the fields of the warcinfo block
     private: bool = False  # requests hold secrets, so only the owner may read the files
 
     def file_name(self, now: int, serial: int, kind: str = "") -> str:
-        """The name of the file begun at *now* (microseconds since the epoch)."""
+        """Return the name of the file created at *now* (microseconds since the epoch)."""
         stamp = f"{datetime.fromtimestamp(now // 1_000_000, UTC):%Y%m%d%H%M%S}{now // 1000 % 1000:03}"
         return f"{self.prefix}-{stamp}-{serial:05}-{self.host}{kind}.warc.gz"
 
     def begin(self, file: WarcFile, now: int, file_id: str) -> None:
-        """Write the warcinfo record, which is the first of each *file*."""
+        """Write the warcinfo record, which begins each *file*."""
         block = warc_fields(self.info)
         fields = [
             ("WARC-Record-ID", file_id),
@@ -81,7 +81,7 @@ class WarcIdentity:
 
 
 class Archive:
-    """Appends visits to the WARC files of one lane. Its methods block; each lane is called by one thread at a time."""
+    """Appends visits to the WARC files of one writer. Its methods block; call them from one thread at a time."""
 
     def __init__(
         self, folder: Path, identity: WarcIdentity, serials: Callable[[], int], now: Callable[[], int], new_id: NewId
@@ -93,29 +93,29 @@ class Archive:
         self._new_id = new_id
         self._file: WarcFile | None = None
         self._file_id = ""
-        self._sealed: list[WarcFile] = []  # without their final names
+        self._sealed: list[WarcFile] = []  # files without their final names
 
-    def append(self, deposits: Sequence[PendingVisit]) -> WriteResult:
-        """Store each of *deposits* whole; when this returns, all of them are on disk.
+    def append(self, visits: Sequence[PendingVisit]) -> WriteResult:
+        """Write each of *visits* whole; all of them are on disk when this returns.
 
-        What the receipts before this one say must be in the database by now.
+        The database must hold all earlier results by now.
         """
         files = self._name_sealed()
-        receipt = self.extend(deposits)
-        return receipt._replace(files=(*files, *receipt.files))
+        result = self.extend(visits)
+        return result._replace(files=(*files, *result.files))
 
-    def extend(self, deposits: Sequence[PendingVisit]) -> WriteResult:
-        """Store further deposits of the same batch, which may refer to those before; then they are on disk too.
+    def extend(self, visits: Sequence[PendingVisit]) -> WriteResult:
+        """Write more visits of the same batch, which may refer to those before; then they are on disk too.
 
-        No file gets its final name: what the latest receipt says may not be in the database yet.
+        No file gets its final name, because the latest result may not be in the database yet.
         """
         captures: list[Capture] = []
         resources: list[Resource] = []
-        for deposit in deposits:
+        for visit in visits:
             file = self._open_file()
-            if deposit.exchange.lookup is not None:
-                resources.append(self._store_lookup(file, deposit.exchange.lookup))
-            captures.append(self._store(file, deposit))
+            if visit.exchange.lookup is not None:
+                resources.append(self._store_lookup(file, visit.exchange.lookup))
+            captures.append(self._store(file, visit))
             if file.size >= self._identity.size:
                 self._seal(file)
         if self._file is not None:
@@ -128,17 +128,17 @@ class Archive:
         )
 
     def digests(self, exchange: Exchange) -> Digests:
-        """The digests of the response, as this archive has them."""
+        """Return the digests of the response, by this archive's algorithm."""
         return exchange.digests or self._digests(exchange)
 
     def close(self) -> tuple[FileState, ...]:
-        """Give every file its final name; all receipts must be in the database by now."""
+        """Give every file its final name; the database must hold all results by now."""
         if self._file is not None:
             self._seal(self._file)
         return tuple(self._name_sealed())
 
     def abandon(self) -> None:
-        """Leave the open file as it is."""
+        """Close the open file as it is."""
         if self._file is not None:
             self._file.abandon()
             self._file = None
@@ -167,13 +167,13 @@ class Archive:
             self._identity.begin(self._file, now, self._file_id)
         return self._file
 
-    def _store(self, file: WarcFile, deposit: PendingVisit) -> Capture:
-        claim, exchange, links, revisit, _, links_of = deposit
+    def _store(self, file: WarcFile, visit: PendingVisit) -> Capture:
+        claim, exchange, links, revisit, _, links_of = visit
         algorithm = self._identity.algorithm
-        told = VisitMetadata.of(claim, exchange, links, revisit, links_of)
-        fields = told.fields() if is_unmodified(revisit) else ""
-        notes = b"" if fields else told.block()
-        block, length, digests = self._block(deposit)
+        visit_metadata = VisitMetadata.of(claim, exchange, links, revisit, links_of)
+        fields = visit_metadata.fields() if is_unmodified(revisit) else ""
+        notes = b"" if fields else visit_metadata.block()
+        block, length, digests = self._block(visit)
         request, metadata = digest_of(algorithm, exchange.request), digest_of(algorithm, notes)
         blocks = BlockHeaders(digests, length, request, metadata, len(notes), revisit, fields)
         headers = capture_headers(claim.url, exchange, blocks, self._file_id, self._new_id)
@@ -198,11 +198,11 @@ class Archive:
             revisit=None if revisit is None else revisit.profile,
         )
 
-    def _block(self, deposit: PendingVisit) -> tuple[Iterable[bytes], int, Digests]:
-        """What is stored of the response, its length, and its digests."""
-        exchange, revisit = deposit.exchange, deposit.revisit
+    def _block(self, visit: PendingVisit) -> tuple[Iterable[bytes], int, Digests]:
+        """Return the stored part of the response, its length and its digests."""
+        exchange, revisit = visit.exchange, visit.revisit
         if revisit is None:
-            digests = deposit.digests or self.digests(exchange)
+            digests = visit.digests or self.digests(exchange)
             return exchange.response.pieces(), exchange.response.length, digests
         head = b"" if is_unmodified(revisit) else exchange.response.head(exchange.framing.head_length)
         stored = digest_of(self._identity.algorithm, head)

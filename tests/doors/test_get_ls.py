@@ -130,7 +130,7 @@ def test_get_into_a_file(get: Get, tmp_path: Path) -> None:
         (["https://example.org/a.png"], ExitCode.USAGE, "similar: http://example.org/a.png?x=1"),
         (["https://example.net/"], ExitCode.USAGE, "holds no capture of https://example.net/"),
         (["http://"], ExitCode.USAGE, "holds no capture of http://"),
-        (["example.org", "--at", "then"], ExitCode.USAGE, "--at 'then' is no date; right would be 2026"),
+        (["example.org", "--at", "then"], ExitCode.USAGE, "--at 'then' is not a date; use 2026"),
         (["http://example.org/again"], ExitCode.STORAGE, "is in another collection"),
     ],
 )
@@ -339,7 +339,7 @@ def test_ls_is_for_people_and_programs(get: Get) -> None:
         (["--status", "20"], "--status '20' is not valid; write it like 404, or 2xx for a class"),
         (["--type", "html"], "--type 'html' is not valid; write it like text/html or image/*"),
         (["--host", "http://example.org/"], "--host 'http://example.org/' is not a host; write it like example.org"),
-        (["--to", "later"], "--to 'later' is no date"),
+        (["--to", "later"], "--to 'later' is not a date"),
     ],
 )
 def test_ls_refuses(get: Get, arguments: list[str], words: str) -> None:

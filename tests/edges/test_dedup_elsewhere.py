@@ -165,8 +165,11 @@ def test_where_the_files_of_an_index_may_lie(tmp_path: Path) -> None:
         ("nothing", "nothing: there is no such file or directory"),
         ("empty", "empty holds no index, indexes/.*; name a CDXJ file"),
         ("bare", "archiver index .*bare makes it"),
-        ("text", "text is no CDXJ index"),
-        ("old.WARC.gz", "old.WARC.gz is no index; make a collection of it, and name that: archiver import .* -o OTHER"),
+        ("text", "text is not a CDXJ index"),
+        (
+            "old.WARC.gz",
+            "old.WARC.gz is not an index; import it into a collection and name that: archiver import .* -o OTHER",
+        ),
         ("own", "own belongs to this crawl itself"),
     ],
 )
