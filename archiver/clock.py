@@ -1,8 +1,8 @@
-"""Time as the crawl sees it: seconds since the epoch that never jump, whatever happens to the wall clock.
+"""Clocks and timers of a crawl.
 
-Time that passes only while this process runs: not while it is stopped (SIGSTOP), nor while its machine sleeps.
-
-Patience with a server is measured in it, because what the server said meanwhile is still to be read.
+`Clock` gives seconds since the epoch that never jump, even if the wall clock does. `AwakeClock` counts only while the
+process runs, not while it is stopped (SIGSTOP) or the machine sleeps. Server timeouts use it, because data that
+arrived meanwhile has not been read yet.
 """
 
 import asyncio
@@ -11,45 +11,45 @@ from collections import deque
 
 
 class Clock:
-    """Starts at the wall clock's time and goes on by the monotonic one."""
+    """A clock that starts at the wall clock's time and then follows the monotonic clock."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         return self.at(time.monotonic())
 
     def at(self, monotonic: float) -> float:
-        """The moment at which `time.monotonic()` was *monotonic*."""
+        """Return the time at which `time.monotonic()` was *monotonic*."""
         return monotonic + self._offset
 
 
-TICK = 1.0  # seconds between two looks
-TOGETHER = 0.0005  # seconds by which a short wait may be longer, so that many end with one timer
-TARDY = 1.0  # seconds by which a look may be late; beyond that the process stood still
+TICK = 1.0  # seconds between two ticks
+TOGETHER = 0.0005  # seconds by which a short wait may be extended, so that one timer ends many
+TARDY = 1.0  # seconds by which a tick may be late; beyond that the process was stopped
 
 
 class AwakeClock:
-    """A clock of one event loop; close it."""
+    """A clock of one event loop that stops while the process is stopped; close it after use."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._looked = time.monotonic()
-        self._stood = 0.0
+        self._last_tick = time.monotonic()
+        self._stopped = 0.0
         self._timer = loop.call_later(TICK, self._tick)
 
     def now(self) -> float:
-        """Seconds that the process has run, from some moment on."""
+        """Return the seconds that the process has run since an arbitrary start."""
         moment = time.monotonic()
-        gap = moment - self._looked
+        gap = moment - self._last_tick
         if gap > TICK + TARDY:
-            self._stood += gap
-        self._looked = moment
-        return moment - self._stood
+            self._stopped += gap
+        self._last_tick = moment
+        return moment - self._stopped
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop ticking."""
         self._timer.cancel()
 
     def _tick(self) -> None:
@@ -58,7 +58,7 @@ class AwakeClock:
 
 
 class SharedTimers:
-    """Wakes those who wait for the same short while, many with one timer and never early; close it."""
+    """Wakes tasks that wait for the same short time, many with one timer and never early; close it after use."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -66,14 +66,14 @@ class SharedTimers:
         self._timer: asyncio.TimerHandle | None = None
 
     def wake(self, waiter: "asyncio.Future[None]", seconds: float) -> None:
-        """Set *waiter*, if nobody else has, after *seconds*: as many as all others who wait."""
+        """Set the result of *waiter*, unless it is done, after *seconds*, the same number for all waiters."""
         end = self._loop.time() + seconds
         self._waiting.append((end, waiter))
         if self._timer is None:
             self._timer = self._loop.call_at(end + TOGETHER, self._ring)
 
     def close(self) -> None:
-        """Wake nobody any more."""
+        """Drop all waiters."""
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,8 +1,8 @@
-"""Whose fault it is, said by the type: three families, and everything else is a bug.
+"""Exceptions by whose fault it is: three families, and everything else is a bug.
 
-`ConfigError` is the user's (exit 2), `FetchError` is the site's (a row in the frontier, never leaves
-the visit), `ArchiveError` is our storage's (the crawl stops, exit 3). Any other exception is our own
-bug: it is not caught, and it is loud.
+`ConfigError` is the user's fault (exit 2), `FetchError` the site's (it becomes a row in the frontier and never leaves
+the visit), `ArchiveError` our storage's (the crawl stops, exit 3). Any other exception is our own bug and is not
+caught.
 """
 
 import errno
@@ -12,7 +12,7 @@ SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class ConfigError(Exception):
-    """What the user asked for cannot be done; the message names the input and what would be right."""
+    """The user's request is impossible; the message names the input and how to correct it."""
 
 
 class ArchiveError(Exception):
@@ -20,11 +20,11 @@ class ArchiveError(Exception):
 
 
 class ShortageError(ArchiveError):
-    """This machine has run out of something that comes back: descriptors, buffers, memory. Nobody's URL is to blame."""
+    """This machine has temporarily run out of descriptors, buffers or memory. No URL is to blame."""
 
 
 class Failure(StrEnum):
-    """Why no answer came, in words that stand in the frontier, the reports and crawl.log."""
+    """Why no response came, in the words of the frontier, the reports and crawl.log."""
 
     DNS = "dns"
     CONNECT = "connect"
@@ -38,11 +38,11 @@ class Failure(StrEnum):
 
     @property
     def heritrix_code(self) -> int:
-        """The negative status that archives' tools know from Heritrix's crawl.log."""
+        """The negative status of Heritrix's crawl.log, which the tools of archives know."""
         return _HERITRIX_CODES[self]
 
 
-ROBOTS_PRECLUDED = -9998  # Heritrix's word for a URL that a robots.txt forbids
+ROBOTS_PRECLUDED = -9998  # Heritrix's status for a URL that a robots.txt forbids
 _HERITRIX_CODES = {
     Failure.DNS: -1,
     Failure.CONNECT: -2,
@@ -52,12 +52,12 @@ _HERITRIX_CODES = {
     Failure.REFUSED: -7,
     Failure.ROBOTS: -61,
     Failure.TRAP: -5003,  # "blocked due to exceeding an established quota"
-    Failure.PRIVATE: -5001,  # "blocked from fetch by user setting": nothing failed, and another setting takes it
+    Failure.PRIVATE: -5001,  # "blocked from fetch by user setting": nothing failed, and another setting allows it
 }
 
 
 class FetchError(Exception):
-    """No byte of an answer came; `failure` says why in one word, the message says it in full."""
+    """No byte of a response came; `failure` is the reason in one word, the message has the details."""
 
     def __init__(self, failure: Failure, reason: str) -> None:
         super().__init__(reason)

@@ -1,8 +1,8 @@
-"""The values that travel, one for each stage, holding only what is known by then.
+"""The frozen values of a URL's way through a crawl, one for each stage, holding only what is known by then.
 
 `Link` (found) → `Claim` (may be fetched now) → `Exchange` (what crossed the wire) → `Capture` (where it
-lies) → `Settlement` (what the frontier is told). All are frozen. The life of a URL is a table, and so are
-the exit codes; the documents and the database are held to both by tests.
+lies) → `Settlement` (what the frontier commits). The states of a URL and the exit codes are tables here;
+tests compare the documents and the database with both.
 """
 
 from collections.abc import Iterator
@@ -12,21 +12,21 @@ from typing import NamedTuple, Protocol
 
 
 class ExitCode(IntEnum):
-    """What the command tells the shell."""
+    """The exit codes of the command."""
 
-    DONE = 0  # everything asked for was done
-    BUG = 1  # a fault of this program, with a traceback
+    DONE = 0  # all work was done
+    BUG = 1  # a bug in this program, with a traceback
     USAGE = 2  # the input or the settings cannot be used
     STORAGE = 3  # disk full or below --min-free-disk, not writable, or the database is damaged
     STOPPED = 4  # stopped by a signal; `resume` goes on
     LIMIT = 5  # a limit was reached; `resume` goes on
     NO_SEED = 6  # the crawl is done, but no seed gave a usable answer (2xx or 3xx)
     FAULTS = 7  # `verify` or `import` found a fault
-    TROUBLE = 8  # `--strict`: the crawl is done, but a seed or a page failed, or something was held back or refused
+    TROUBLE = 8  # `--strict`: the crawl is done, but a seed or a page failed, was held or was refused
 
 
 class Hop(StrEnum):
-    """How one URL led to the next: Heritrix's letters, of which a hop path is made."""
+    """How one URL led to the next, in the letters of Heritrix's hop paths."""
 
     LINK = "L"  # a page that a person could follow
     REQUISITE = "E"  # needed to show the page: image, style, script, frame
@@ -37,24 +37,24 @@ class Hop(StrEnum):
 
 
 class State(StrEnum):
-    """Where a URL is in its life. There is no "in progress": a crash leaves nothing to repair."""
+    """The states of a URL. There is no "in progress", so a crash leaves nothing to repair."""
 
     WAITING = "waiting"
     ARCHIVED = "archived"
     FAILED = "failed"
     EXCLUDED = "excluded"
-    HELD = "held"  # suspected to be in a trap, and kept until a person releases it
+    HELD = "held"  # suspected to be in a trap; kept until a person releases it
 
 
 class Event(StrEnum):
-    """What may happen to a waiting URL when a visit settles, and how it may come back."""
+    """The events that change the state of a URL: the results of a visit, and a person's request to try again."""
 
-    CAPTURE = "capture"  # an answer is on disk and it is the last word
+    CAPTURE = "capture"  # a final response is on disk
     RETRY = "retry"  # due again later
-    GIVE_UP = "give up"  # no answer after the last try
-    FORBID = "forbid"  # robots.txt refuses it
+    GIVE_UP = "give up"  # no response after the last try
+    FORBID = "forbid"  # robots.txt forbids it
     HOLD = "hold"  # the budget of its pattern is spent
-    DELAY = "delay"  # its pattern became suspicious while it waited: it goes later
+    DELAY = "delay"  # its pattern became suspicious while it waited, so its priority drops
     AGAIN = "again"  # a person asked for another try
 
 
@@ -72,55 +72,55 @@ LIFE: dict[tuple[State, Event], State] = {
 }
 
 
-LINK_OUTSIDE = 1000  # what a link outside the scope adds to `off_scope_hops`; requisites in a row are always fewer
-OUTSIDE = "which is outside the scope"  # ends the note of a URL that redirects there
+LINK_OUTSIDE = 1000  # a link outside the scope adds this to `off_scope_hops`; a path has fewer requisites in a row
+OUTSIDE = "which is outside the scope"  # the end of the note on a URL that redirects there
 
 
 class Truncation(StrEnum):
-    """Why a stored body is not whole: the tokens of WARC 1.1 §5.13."""
+    """Why a stored body is incomplete, in the tokens of WARC 1.1 §5.13."""
 
     LENGTH = "length"  # our own size limit
     TIME = "time"  # our own time limit
     DISCONNECT = "disconnect"  # the connection ended before the message did
-    UNSPECIFIED = "unspecified"  # the framing is broken, so nobody can know where the message ended
+    UNSPECIFIED = "unspecified"  # the framing is broken, so the end of the message is unknown
 
 
 class Profile(StrEnum):
-    """Why a payload is not stored once more: the last words of the profiles of WARC 1.1 §6.7."""
+    """Why a payload is not stored again: the last words of the profiles of WARC 1.1 §6.7."""
 
-    IDENTICAL = "identical-payload-digest"  # it came again, and is stored already
-    NOT_MODIFIED = "server-not-modified"  # the server says that it has not changed (304)
+    IDENTICAL = "identical-payload-digest"  # the same payload is stored already
+    NOT_MODIFIED = "server-not-modified"  # the server answered 304
 
 
 class Revisit(NamedTuple):
-    """The stored response whose payload an answer stands for. It is whole, on disk, and no revisit itself."""
+    """A reference to the stored response with the same payload. That is whole, on disk, and not a revisit."""
 
     profile: Profile
     url: str
     date: str  # its WARC-Date, character for character
-    record_id: str  # its WARC-Record-ID, "<urn:uuid:…>"; "" where it is not known
+    record_id: str  # its WARC-Record-ID, "<urn:uuid:…>"; "" if unknown
     payload_digest: str
     payload_length: int  # bytes
 
 
 class Link(NamedTuple):
-    """A reference found in a document: an absolute canonical URL, how it leads there, and where it stood."""
+    """A link found in a document: an absolute canonical URL, the kind of hop, and its place in the document."""
 
     url: str
     hop: Hop
-    context: str = ""  # element and attribute, "img/@src"; "" where there is none
+    context: str = ""  # element and attribute, "img/@src"; "" if there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Everything that one document names, each (URL, hop) once, in document order."""
+    """All links of one document, each (URL, hop) once, in document order."""
 
     links: tuple[Link, ...] = ()
-    charset: str = ""  # by which text was read; "" where none was needed
-    note: str = ""  # why there may be more that was not read: a bound that was reached, broken coding
-    nofollow: tuple[str, ...] = ()  # where it says not to follow its links, and to whom: "meta robots"
-    icon: bool = False  # it names the icon of its site
-    page: bytes | None = None  # the beginning of what was read, where it is a page and no part of one
+    charset: str = ""  # the text was decoded with it; "" if none was needed
+    note: str = ""  # why links may be missing: a limit was reached, a coding is broken
+    nofollow: tuple[str, ...] = ()  # where the document forbids following its links, and to whom: "meta robots"
+    icon: bool = False  # the document links to the icon of its site
+    page: bytes | None = None  # the beginning of the document, if it is a page and no part of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +141,12 @@ class Claim:
 
     @property
     def counts(self) -> bool:
-        """Whether a visit counts for limits of URLs: it is the first one, and of no robots.txt."""
+        """True if a visit counts towards URL limits: it is the first one, and not of a robots.txt."""
         return self.tries == 0 and self.priority >= 0
 
 
 class NewUrl(NamedTuple):
-    """A link that scope took, ready for the frontier."""
+    """A link that the scope accepted, ready for the frontier."""
 
     url: str
     hop: Hop
@@ -154,11 +154,11 @@ class NewUrl(NamedTuple):
     depth: int
     off_scope_hops: int
     priority: int
-    held: str = ""  # the rule that holds it, and its pattern; "" where it may wait with the others
+    held: str = ""  # the rule that holds it, and its pattern; "" if it is not held
 
 
 class Refusal(NamedTuple):
-    """A link that scope did not take, and the rule that said so."""
+    """A link that the scope refused, and the rule that did so."""
 
     url: str
     rule: str
@@ -166,52 +166,52 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PatternTally:
-    """What the pages of one pattern of URLs, or of one directory, have brought so far."""
+    """Counts of the pages of one URL pattern, or of one directory."""
 
     pattern: str  # `http://example.org/calendar/N/N`, `http://example.org/news/*`
     visits: int
-    fruitful: int  # that showed something not seen before
-    streak: int  # barren ones since the last of these
-    barren: int = 0  # that showed nothing new
-    listed: int = 0  # pages that other, fruitful pages named several at a time: they answer for so many barren ones
-    released: int = 0  # barren pages more that a person allows
+    fruitful: int  # pages with new content
+    streak: int  # barren pages since the last fruitful one
+    barren: int = 0  # pages without new content
+    listed: int = 0  # pages to which fruitful pages link several at a time; each makes up for one barren page
+    released: int = 0  # additional barren pages that a person allows
 
 
 class Block(Protocol):
-    """The bytes of one message, in memory or in a spool file, to be read any number of times."""
+    """The bytes of one message, in memory or in a spool file; they can be read several times."""
 
     @property
     def length(self) -> int:
         """Size in bytes."""
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes in order, in pieces of bounded size."""
+        """Yield the bytes in order, in pieces of bounded size."""
 
     def head(self, size: int) -> bytes:
-        """The first *size* bytes, fewer where there are fewer."""
+        """Return the first *size* bytes, or all if there are fewer."""
 
     def close(self) -> None:
-        """Give back what it holds; reading is over."""
+        """Free the memory or the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """Where the parts of a stored response lie: what its bytes mean, decided once."""
+    """The parts of a stored response: what its bytes mean, decided once."""
 
-    status: int  # 0 where there was no status line
-    head_length: int  # of status line, fields and the empty line
+    status: int  # 0 if there was no status line
+    head_length: int  # of status line, headers and the empty line
     chunked: bool
-    media_type: str  # "text/html"; "" where the answer does not say
+    media_type: str  # "text/html"; "" if the response does not say
     fields: tuple[tuple[str, str], ...]  # names in lower case, values as latin-1, in wire order
     protocol: str = "http/1.1"  # WARC-Protocol's word; "http/0.9" without a status line
-    faults: tuple[str, ...] = ()  # what is malformed about the message, in fixed words
+    faults: tuple[str, ...] = ()  # faults of the message, in fixed words
 
     def first(self, name: str) -> str | None:
-        """The first value of the field *name* (in lower case)."""
+        """Return the first value of the header *name* (in lower case)."""
         return next((value for known, value in self.fields if known == name), None)
 
     def all(self, name: str) -> list[str]:
-        """Every value of the field *name* (in lower case), in order."""
+        """Return every value of the header *name* (in lower case), in order."""
         return [value for known, value in self.fields if known == name]
 
 
@@ -225,7 +225,7 @@ class Digests(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who answered, and over what."""
+    """The server's address and TLS parameters."""
 
     ip: str | None
     tls: str | None = None  # "tls/1.3"
@@ -233,44 +233,44 @@ class Peer:
 
 
 class Lookup(NamedTuple):
-    """What the system's resolver answered when it was asked for one host name."""
+    """The answer of the system's resolver for one host name."""
 
     host: str
-    addresses: tuple[str, ...]  # all of them, in the order in which they came
+    addresses: tuple[str, ...]  # all of them, in the resolver's order
     asked: int  # microseconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What crossed the wire for one claim. There is always a response, if only a part of one."""
+    """What crossed the wire for one claim. There is always a response, even if it is incomplete."""
 
     request: bytes
     response: Block
     framing: Framing
-    digests: Digests | None  # None: still to be computed, off the event loop
+    digests: Digests | None  # None if they will be computed later, off the event loop
     peer: Peer
     started: int  # microseconds since the epoch, when the request was sent
-    duration: float  # seconds from sending the request to the end of the answer
+    duration: float  # seconds from sending the request to the end of the response
     truncated: Truncation | None = None
     interim: bytes = b""  # 1xx responses that came before the final one
     surplus: bytes = b""  # bytes that followed the end of the message on the same connection
-    notes: tuple[str, ...] = ()  # what else should be known about it, in fixed words: "tls-unverified"
-    time_to_first_byte: float = 0.0  # seconds from sending the request to the first byte of the answer; 0: not known
-    lookup: Lookup | None = None  # that led to the connection, where this is the first exchange to tell of it
+    notes: tuple[str, ...] = ()  # other remarks in fixed words: "tls-unverified"
+    time_to_first_byte: float = 0.0  # seconds from sending the request to the first byte of the response; 0: unknown
+    lookup: Lookup | None = None  # the DNS lookup behind the connection, on its first exchange only
 
 
 class Span(NamedTuple):
-    """Where one record lies in its file: the whole gzip member."""
+    """The place of one record in its file: the whole gzip member."""
 
     offset: int
     length: int
 
 
-NOWHERE = Span(0, 0)  # of a record that a visit does not have
+NOWHERE = Span(0, 0)  # the place of a record that a visit lacks
 
 
 class Capture(NamedTuple):
-    """Where an exchange lies on disk, and what an index says of it."""
+    """The place of an exchange on disk, and its fields in an index."""
 
     url: str
     timestamp: int  # microseconds since the epoch; the WARC-Date of its records
@@ -284,11 +284,11 @@ class Capture(NamedTuple):
     request: Span
     metadata: Span
     truncated: Truncation | None = None
-    revisit: Profile | None = None  # the record is a revisit; the payload lies elsewhere
+    revisit: Profile | None = None  # if the record is a revisit, whose payload is stored elsewhere
 
 
 class Resource(NamedTuple):
-    """Where a record lies that is no part of a visit, and what an index says of it: a look-up, a log, a report."""
+    """The place and the index fields of a record outside of a visit: a DNS lookup, a log, a report."""
 
     uri: str
     timestamp: int  # microseconds since the epoch; its WARC-Date
@@ -300,7 +300,7 @@ class Resource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """How far a WARC file is written, and whether it has its final name: only then the rest is known."""
+    """The size of a WARC file, and whether it has its final name; the other fields are known only then."""
 
     name: str
     size: int
@@ -311,51 +311,51 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """What one robots.txt said, as it is kept in the frontier."""
+    """A robots.txt as the frontier stores it."""
 
-    status: int  # HTTP status; 0 where no answer came
-    body: bytes  # de-coded, at most 512 KiB
-    redirect: str | None = None  # where its rules are to be found instead
+    status: int  # HTTP status; 0 if there was no response
+    body: bytes  # decoded, at most 512 KiB
+    redirect: str | None = None  # the URL that has the rules instead
 
 
 class Grade(IntEnum):
-    """How much a sign says."""
+    """The strength of a sign."""
 
-    HINT = 1  # a small page that speaks as walls do: with others like it, it is one
-    LIKELY = 2  # the wall names itself, but the site behind it may have answered
+    HINT = 1  # a small page with the words of a block page; several like it are one
+    LIKELY = 2  # it names the product, but the site behind that may have answered
     CERTAIN = 3
 
 
 class Sign(NamedTuple):
-    """By what an answer is recognised as a challenge or block page."""
+    """A sign that a response is a challenge or block page."""
 
-    name: str  # the wall: Cloudflare
+    name: str  # the product: Cloudflare
     grade: Grade
 
 
 class Settlement(NamedTuple):
-    """All that one visit means for the frontier, in one value, committed in one transaction."""
+    """All changes that one visit makes to the frontier, committed in one transaction."""
 
     claim: Claim
     event: Event
     status: int = 0
-    failure: str = ""  # a word of `errors.Failure`, or "" where an answer came
+    failure: str = ""  # a word of `errors.Failure`; "" if there was a response
     note: str = ""  # why, for a person
-    due: float = 0.0  # seconds since the epoch: when a RETRY may start
-    priority: int = 0  # of a DELAY: what it goes by from now on
-    not_before: float = 0.0  # seconds since the epoch: not one request to this host before (Retry-After)
+    due: float = 0.0  # seconds since the epoch; a RETRY may start then
+    priority: int = 0  # the new priority after a DELAY
+    not_before: float = 0.0  # seconds since the epoch; until then no request goes to this host (Retry-After)
     found: tuple[NewUrl, ...] = ()
     refused: tuple[Refusal, ...] = ()
     capture: Capture | None = None
     robots: Robots | None = None
     settled: float = 0.0  # seconds since the epoch
     duration: float = 0.0
-    asked: bool = True  # whether its host was asked, or it was tried to
+    asked: bool = True  # a request was sent or attempted
     annotations: tuple[str, ...] = ()
-    tallies: tuple[PatternTally, ...] = ()  # what the patterns of its URL have brought, with this visit
-    sign: Sign | None = None  # by which the answer is recognised as a challenge or block page
+    tallies: tuple[PatternTally, ...] = ()  # of the patterns of its URL, including this visit
+    sign: Sign | None = None  # that the response is a challenge or block page
 
     @property
     def blocked(self) -> str:
-        """The wall that answered in the place of the site; "" where the answer is the site's, or may well be."""
+        """The product that answered in place of the site; "" if the site itself probably answered."""
         return self.sign.name if self.sign is not None and self.sign.grade > Grade.HINT else ""

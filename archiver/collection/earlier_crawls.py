@@ -1,16 +1,12 @@
-"""What earlier crawls have of a URL: its newest capture, the conditions to ask for it again, and its stored answer.
+"""The earlier crawls of a collection: the newest stored version of a URL, and conditional requests for a newer one.
 
-A page that came with 200 and is whole can be asked for again under conditions, if the record that holds its payload
-lies in this collection, is read back whole, and would be shown as the page was: only then is nothing lost where it does
-not come again. A revisit is followed to that record; conditions are those of the URL's own newest head. Blocks; may be
-asked by any thread.
+Each earlier crawl has a folder, named after the second in which it began. A URL is requested conditionally if a whole
+response with status 200 is stored, the record that holds its payload is in this collection and undamaged, and that
+payload would be shown in the same way. Otherwise a 304 could lose something. A revisit is followed to that record; the
+validators are those of the URL's own newest head. The lookups block; any thread may call them.
 
-Which earlier crawls a collection has: a folder for each, named after the second in which it began.
-
-The conditions of a request, made of the head that came with the earlier answer. Never raises; pure.
-
-A validator is sent back exactly as it came, byte for byte, or not at all. What could mean more than the one version
-that is stored (`*`, several tags, a control character) is not sent.
+A validator is sent back byte for byte, or not at all. Values that could match more than the one stored version (`*`,
+several tags, a control character) are not sent.
 Source: RFC 9110 §8.8, §13.1, §15.4.5; RFC 9111 §4.3.4.
 """
 
@@ -38,12 +34,12 @@ from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
 from archiver.warc.records import parse_date, referred
 
-MOST_ASKED = 32  # of the newest crawls what they hold is asked for: each is an open file, and a question for each URL
+MOST_ASKED = 32  # newest crawls that are searched; each costs an open file, and a query per URL
 STAMP = re.compile(r"[0-9]{14}")
 
 
 def rounds(layout: Layout) -> list[Layout]:
-    """The earlier crawls in the collection of *layout*, newest first."""
+    """Return the layouts of the earlier crawls in the collection of *layout*, newest first."""
     if not layout.earlier.is_dir():
         return []
     with storage(layout.earlier):
@@ -54,13 +50,13 @@ def rounds(layout: Layout) -> list[Layout]:
 
 @contextmanager
 def database(folder: Layout) -> Iterator[EarlierDatabase]:
-    """The database of the earlier crawl in *folder*."""
+    """Open the database of the earlier crawl in *folder*."""
     with closing(EarlierDatabase(folder.database)) as past:
         yield past
 
 
 def files_of(layout: Layout) -> frozenset[str]:
-    """The names of all WARC files that belong to earlier crawls; none of them is ever written again."""
+    """Return the names of all WARC files of earlier crawls; none of them is ever written again."""
     names: set[str] = set()
     for folder in rounds(layout):
         with database(folder) as past:
@@ -69,18 +65,18 @@ def files_of(layout: Layout) -> frozenset[str]:
 
 
 def stamp_of(folder: Layout) -> str:
-    """When the crawl in *folder* began, in UTC, as ISO 8601 has it."""
+    """Return when the crawl in *folder* began, as ISO 8601 in UTC."""
     return f"{datetime.strptime(folder.directory.name, '%Y%m%d%H%M%S').replace(tzinfo=UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-LONGEST = 1024  # bytes; real ones have some dozens, and a server may refuse a large head
+LONGEST = 1024  # bytes of a validator; real ones have some dozens, and a server may refuse a large head
 
-SHOWN_BY = (  # what a head says of how its payload is shown and read
+SHOWN_BY = (  # headers that change how a payload is shown and read
     *("content-type", "content-disposition", "content-language", "content-location", "content-security-policy"),
     *("link", "refresh", "x-frame-options", "x-robots-tag"),
 )
 
-_TAG = re.compile(rb'(?:W/)?"[^"\x00-\x1f\x7f]*"|[^\s",*\x00-\x1f\x7f]+')  # quoted as it should be, or a bare word
+_TAG = re.compile(rb'(?:W/)?"[^"\x00-\x1f\x7f]*"|[^\s",*\x00-\x1f\x7f]+')  # quoted as in the standard, or a bare word
 _NAMED = re.compile(rb"If-None-Match: ([^\r\n]*)\r\n")  # as `conditions` writes it
 _DATE = re.compile(rb"[0-9A-Za-z,:+ -]+")
 
@@ -88,7 +84,7 @@ NAMES = frozenset(("if-none-match", "if-modified-since", "if-match", "if-unmodif
 
 
 def conditions(framing: Framing) -> bytes:
-    """Field lines by which a server can say that the version with this head is still the newest; b"" for none."""
+    """Return header lines that ask for a newer version than the one with this head; b"" if it has no validator."""
     lines = b""
     if tag := _single(framing, "etag", _TAG):
         lines += b"If-None-Match: %b\r\n" % tag
@@ -98,18 +94,18 @@ def conditions(framing: Framing) -> bytes:
 
 
 def contradicts(framing: Framing, asked: bytes) -> bool:
-    """Whether an answer says by its tag that the newest version is another than the one named by *asked*."""
+    """Return True if the tag of a response differs from the one in the request lines *asked*."""
     tag, named = _single(framing, "etag", _TAG), _NAMED.match(asked)
     return bool(tag) and named is not None and tag.removeprefix(b"W/") != named[1].removeprefix(b"W/")
 
 
 def shown_alike(one: Framing, other: Framing) -> bool:
-    """Whether the payload of *one* is shown, and its links are read, in the same way with the head *other*."""
+    """Return True if a payload is shown, and its links are read, in the same way with either head."""
     return one.status == other.status and all(one.all(name) == other.all(name) for name in SHOWN_BY)
 
 
 def given_by_hand(headers: tuple[str, ...]) -> bool:
-    """Whether the user's own *headers* make requests conditional, or ask for parts: then nothing is added to them."""
+    """Return True if the user's own *headers* make requests conditional or ask for ranges; we add nothing to those."""
     return any(line.partition(":")[0].strip().lower() in NAMES for line in headers)
 
 
@@ -122,36 +118,36 @@ def _single(framing: Framing, name: str, form: re.Pattern[bytes]) -> bytes:
 
 
 OK, NOT_MODIFIED = 200, 304
-ERRORS = 400  # the first status that says that there is nothing …
-GONE = frozenset((404, 410))  # … of which these mean it
+ERRORS = 400  # the first error status
+GONE = frozenset((404, 410))  # errors that mean the page no longer exists
 CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))
-MOST_CAPTURES = 8  # of one URL in one crawl that are looked at: as a rule it has one
-MOST_COMPARED = 64 << 20  # bytes of a decoded payload; larger ones are compared as they came
+MOST_CAPTURES = 8  # captures of one URL that are read per crawl; most URLs have one
+MOST_COMPARED = 64 << 20  # bytes of a decoded payload; larger ones count as different
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
-    """A version of a URL that is stored, and how a request asks for a newer one."""
+    """A stored version of a URL, and the conditions that ask for a newer one."""
 
-    conditions: bytes  # field lines
+    conditions: bytes  # header lines
     original: Revisit  # the response that holds its payload …
-    file: Path  # … and where it lies
+    file: Path  # … and its place
     offset: int
     spool: Path
 
     def links(self, claim: Claim, read: Read) -> Links:
-        """What the stored answer names, read as if it had come now for *claim*. Whatever is there, this returns."""
+        """Return the links of the stored response, as if it had come now for *claim*; never raises."""
         return stored_links(self.file, self.offset, self.spool, claim, read)
 
     def contradicted(self, framing: Framing) -> bool:
-        """Whether the answer "not modified" with this head speaks of another version."""
+        """Return True if a 304 with this head is about another version."""
         return contradicts(framing, self.conditions)
 
 
 def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: Read) -> Links:
-    """What the response at *offset* of *file* names, read as if it had come now for *claim*; a note where it cannot."""
+    """Return the links of the response at *offset* of *file*, as if it had come now for *claim*; or a note why not."""
     try:
         with stored_answer(file, offset, spool) as exchange:
             return read_links(claim, exchange, read)
@@ -161,20 +157,20 @@ def stored_links(file: Path, offset: int, spool: Path, claim: Claim, read: Read)
 
 
 class EarlierCrawls:
-    """Over the earlier crawls of a collection, newest first, each with its database; who opens these closes them."""
+    """The earlier crawls of a collection, newest first, each with its open database; the caller closes these."""
 
     def __init__(self, layout: Layout, pasts: Sequence[EarlierDatabase]) -> None:
         self._layout = layout
         self._pasts = tuple(pasts)
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def newest(self, address: str) -> CaptureRow | None:
-        """The newest capture of *address* that says whether there is something: no passing trouble of the server.
+        """Return the newest capture of *address* that shows if the page exists; skip temporary server errors.
 
-        One that was cut off tells less than an older one that is whole.
+        An older whole capture ranks before a newer one that was cut off.
         """
         cut = None
-        with self._turn:
+        with self._lock:
             for taken in (taken for past in self._pasts for taken in past.captures(address, MOST_CAPTURES)):
                 if taken.status in GONE:
                     return cut or taken
@@ -184,15 +180,15 @@ class EarlierCrawls:
         return cut
 
     def version(self, address: str) -> StoredVersion | None:
-        """The newest whole version of *address*; None where it cannot be asked for under conditions."""
+        """Return the newest whole version of *address*; None if no conditional request is possible."""
         try:
             return self._version(address)
         except (
             ArchiveError,
             DamagedRecord,
             ValueError,
-        ) as error:  # of the archive: then it comes whole, and is stored so
-            log.warning("%s is asked for without conditions: %s", address, error)
+        ) as error:  # the archive is damaged here, so the page is fetched and stored whole
+            log.warning("%s is requested without conditions: %s", address, error)
             return None
 
     def _version(self, address: str) -> StoredVersion | None:
@@ -214,10 +210,10 @@ class EarlierCrawls:
         return StoredVersion(said, named, self._layout.archive / holding.file, holding.offset, self._layout.spool)
 
     def _newest_version(self, address: str) -> tuple[CaptureRow | None, CaptureRow | None]:
-        """The newest whole capture of *address* that came with 200, or still held; and the one that came with 200."""
+        """Return the newest whole capture of *address*, with 200 or 304, and the newest with 200."""
         newest = None
         for past in self._pasts:
-            with self._turn:
+            with self._lock:
                 found = past.captures(address, MOST_CAPTURES)
             for taken in found:
                 if taken.truncated or taken.meant != OK:
@@ -228,13 +224,13 @@ class EarlierCrawls:
         return newest, None
 
     def _holding(self, taken: CaptureRow) -> CaptureRow | None:
-        """The capture that holds the payload for which the revisit *taken* stands."""
+        """Return the capture that stores the payload of the revisit *taken*."""
         with self._record(taken) as record:
             named = referred(record)
         if not named.url or not named.date:
             return None
         moment = parse_date(named.date)
-        with self._turn:
+        with self._lock:
             found = next((found for past in self._pasts if (found := past.capture(named.url, moment))), None)
         return found if found is not None and not found.truncated else None
 
@@ -242,11 +238,11 @@ class EarlierCrawls:
         return record_at(self._layout.archive, taken.file, taken.offset)
 
     def left(self, most: int) -> Iterator[list[EarlierUrl]]:
-        """Every URL whose last word, in the newest crawl that has one, was an answer that is no error; in portions."""
+        """Yield, in portions, every URL whose newest response in any crawl was no error."""
         for age, past in enumerate(self._pasts):
             after = 0
             while True:
-                with self._turn:
+                with self._lock:
                     found = past.archived(after, most)
                     last = [each for each in found if not self._settled_since(each.url, age)]
                 if not found:
@@ -261,14 +257,14 @@ class EarlierCrawls:
         return any(status < ERRORS or status in GONE for status in answers)
 
     def manners(self, now: float) -> list[InheritedThrottle]:
-        """How hosts want to be asked, as the newest crawl has learned it."""
-        with self._turn:
+        """Return the throttle of each host, as the newest crawl has learned it."""
+        with self._lock:
             return self._pasts[0].manners(now)
 
     def same_content(self, one: CaptureRow, other: CaptureRow) -> bool:
-        """Whether both have the same payload when their content codings are undone; False where that cannot be told.
+        """Return True if both have the same payload without content codings; False if unknown.
 
-        A server may compress a page anew for each answer, so that no two of them are the same bytes.
+        A server may compress a page again for each response, so that the stored bytes differ each time.
         """
         places = [self._holding(taken) if taken.revisit else taken for taken in (one, other)]
         try:
@@ -281,26 +277,26 @@ class EarlierCrawls:
                     if place is not None and not place.truncated
                 ]
                 if len(answers) < len(places) or not any(content_codings(each.framing.fields) for each in answers):
-                    return False  # without a coding the digests have said it
+                    return False  # without a coding, the digests have shown that they differ
                 bodies = [payload(answer, MOST_COMPARED) for answer in answers]
                 whole = all(not note and len(body) < MOST_COMPARED for body, note in bodies)
                 return whole and bodies[0] == bodies[1]
-        except (ArchiveError, DamagedRecord, ValueError):  # verify names what is damaged
+        except (ArchiveError, DamagedRecord, ValueError):  # verify reports damage
             return False
 
     def redirect(self, taken: CaptureRow) -> str:
-        """Where *taken*, a redirect, leads; "" where it does not say."""
+        """Return the target of the redirect *taken*; "" if it has none."""
         with self._record(taken) as record:
             return _framing(record).first("location") or ""
 
 
 def is_there(taken: CaptureRow) -> bool:
-    """Whether *taken* says that something is there; a 304 that nobody had asked for says nothing."""
+    """Return True if *taken* shows that the page exists; a 304 to an unconditional request shows nothing."""
     return taken.meant < ERRORS and taken.meant != NOT_MODIFIED
 
 
 def is_cut(taken: CaptureRow) -> bool:
-    """Whether the connection ended before *taken* did: the next time more may come."""
+    """Return True if *taken* was cut off; the next time more may come."""
     return taken.truncated in CUT
 
 
@@ -310,7 +306,7 @@ def _framing(record: Record) -> Framing:
 
 @contextmanager
 def remembered(layout: Layout) -> Iterator[EarlierCrawls | None]:
-    """What the earlier crawls in the collection of *layout* hold; None where there are none."""
+    """Open the earlier crawls in the collection of *layout*; None if there are none."""
     with ExitStack() as stack:
         pasts: list[EarlierDatabase] = []
         for folder in rounds(layout)[:MOST_ASKED]:

@@ -1,8 +1,8 @@
-"""The index made from WARC files alone, whoever wrote them: line for line as cdxj-indexer has it.
+"""Build the index from WARC files of any writer, line for line like cdxj-indexer.
 
-Reads each record once, and holds no more of one than an HTTP head, or a request's body up to a bound. A record that is
-not whole is left out; one that is whole but for the line ends behind it is listed. Of several records that share a
-gzip member only the first has a place. Records inside the body of a damaged record of ours are left out.
+Each record is read once, and only an HTTP head or a bounded part of a request's body is kept in memory. A record that
+is cut or damaged is left out; one that lacks only the line ends after it is listed. If several records share a gzip
+member, only the first is listed. Records inside the body of a damaged record of ours are left out.
 """
 
 import base64
@@ -41,7 +41,7 @@ _WITH_BODY = frozenset(("POST", "PUT"))
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a request says of the key of its answer."""
+    """The parts of a request that the key of its response depends on."""
 
     method: str
     content_type: str
@@ -51,7 +51,7 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class _RecordInFile:
-    """One record of a file, in its place between others."""
+    """One record of a file, with what joins it to its neighbours."""
 
     kind: str
     url: str
@@ -59,12 +59,12 @@ class _RecordInFile:
     concurrent: str | None
     offset: int
     inner: int
-    listed: IndexedRecord | None = None  # its length is 0 where only the next record shows it
+    listed: IndexedRecord | None = None  # its length is 0 if only the next record shows it
     request: _Request | None = None
 
 
 def rebuild(directory: Path) -> int:
-    """Write index.cdxj of the collection at *directory* from its WARCs; how many lines were made."""
+    """Write index.cdxj of the collection at *directory* from its WARCs, and return its number of lines."""
     layout = Layout(directory)
     index = Index(layout.indexes)
     with storage(layout.indexes):
@@ -79,7 +79,7 @@ def rebuild(directory: Path) -> int:
 
 
 def add_file(index: Index, path: Path) -> int:
-    """Give *index* the lines of the WARC at *path*; how many there are."""
+    """Add the lines of the WARC at *path* to *index*, and return their number."""
     with storage(path), path.open("rb") as file:
         count = index.add_lines(path.name.removesuffix(OPEN), lines(file, path.name))
     if not path.name.endswith(OPEN):
@@ -88,7 +88,7 @@ def add_file(index: Index, path: Path) -> int:
 
 
 class KnownFile(Protocol):
-    """A file that a database knows."""
+    """A WARC file that the database lists."""
 
     @property
     def name(self) -> str:
@@ -96,9 +96,9 @@ class KnownFile(Protocol):
 
 
 def add_others(index: Index, layout: Layout, files: Iterable[KnownFile], *, all_of_them: bool) -> None:
-    """Give *index* the lines of the WARCs that are not among *files*: imported, or of earlier crawls.
+    """Add the lines of the WARCs that are not among *files*: imported ones, and those of earlier crawls.
 
-    All of them, or those whose import was cut off before its lines were there.
+    Without *all_of_them*, only those whose import was interrupted before it indexed them.
     """
     known = {file.name for file in files}
     waiting = {each.name for each in imported_files(layout) if not each.indexed}
@@ -108,7 +108,7 @@ def add_others(index: Index, layout: Layout, files: Iterable[KnownFile], *, all_
 
 
 def lines(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """The lines of one WARC, which is called *name*, in the order of its records."""
+    """Yield the lines of one WARC, which is called *name*, in the order of its records."""
     size = file.seek(0, 2)
     for listed in _placed(_joined(_records(file)), size):
         yield listed.line(name)
@@ -127,12 +127,12 @@ def _records(file: BinaryIO) -> Iterator[_RecordInFile]:
                 record.offset,
                 record.inner,
                 _listed(record) if is_listed(record) else None,
-                _asked(record) if kind == "request" and is_http(record) else None,
+                _request_of(record) if kind == "request" and is_http(record) else None,
             )
 
 
 def _listed(record: Record) -> IndexedRecord | None:
-    """What an index says of *record*; None where its block is not all there, which verify tells."""
+    """Return the index entry of *record*; None if its block is incomplete, which verify reports."""
     digest = hashlib.sha1(usedforsecurity=False) if _lacks_digest(record) else None
     pieces = _block(record)
     begin, framing = b"", None
@@ -162,7 +162,7 @@ def _lacks_digest(record: Record) -> bool:
 
 
 def _block(record: Record) -> Iterator[bytes]:
-    """The block of *record*, also where only the line ends behind it are missing."""
+    """Yield the block of *record*, even if the line ends after it are missing."""
     size = 0
     try:
         for piece in record.pieces():
@@ -178,14 +178,14 @@ def _written(digest: "hashlib._Hash | None") -> str:
 
 
 def _length(record: Record) -> int:
-    """What cdxj-indexer says: all of a gzip member, but not the line ends behind an uncompressed record."""
+    """Return the length as cdxj-indexer does: a whole gzip member, or an uncompressed record without its line ends."""
     if not record.compressed:
         return record.header_length + (record.size or 0)
     return record.length or 0
 
 
-def _asked(record: Record) -> _Request | None:
-    """The request; None where it is not whole."""
+def _request_of(record: Record) -> _Request | None:
+    """Return the request in *record*; None if it is incomplete."""
     block = bytearray()
     try:
         for piece in record.pieces():
@@ -208,7 +208,7 @@ def _asked(record: Record) -> _Request | None:
 
 
 def _joined(seen: Iterable[_RecordInFile]) -> Iterator[_RecordInFile]:
-    """Each record; an answer with the key that its request gives it, where one stands directly beside the other."""
+    """Yield each record; a response next to its request gets the key that the request gives it."""
     before: _RecordInFile | None = None
     for this in seen:
         if before is None or not _belong(before, this):
@@ -244,7 +244,7 @@ def _answering(seen: _RecordInFile, other: _RecordInFile) -> _RecordInFile:
 
 
 def _placed(seen: Iterable[_RecordInFile], size: int) -> Iterator[IndexedRecord]:
-    """What is listed, each with its length: of one that shares its member, that of the member."""
+    """Yield the listed records with their lengths; one that shares a gzip member gets the length of the member."""
     held: IndexedRecord | None = None
     for each in seen:
         if held is not None and each.offset != held.offset:

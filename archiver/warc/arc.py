@@ -1,50 +1,55 @@
-"""The records of an ARC file, the format before WARC, in versions 1 and 2.
+"""Read ARC files, the format before WARC, in versions 1 and 2.
 
-Each is a line `URL IP date type … length`, a block of that length, and an empty line; the first describes the file. In
-a gzip file it does not matter where members end. What is no record is given as a `Torn`, and reading goes on at the
-next line that is one. Pure; linear; on any bytes, raises nothing but `Torn`.
+A record is a line `URL IP date type … length`, a block of that length, and an empty line; the first record describes
+the file. `records` recovers as much as it can, for the import: gzip members may end anywhere, and damage is given as a
+`DamagedRecord` before reading goes on at the next valid line. Linear; on any bytes, raises only `DamagedRecord`.
+`check` reads a file with warcio, for verify: an independent reader shows what other programs will make of it.
 Source: the ARC File Format of the Internet Archive, 1996.
 """
 
 import re
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from datetime import UTC, datetime
+from io import StringIO
 from ipaddress import ip_address
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from urllib.parse import quote_from_bytes
 
-from archiver.warc.members import DamagedRecord, MemberSource
+from warcio.archiveiterator import ArchiveIterator
 
-DESCRIPTION = "filedesc://"  # how the URL of the first record begins
+from archiver.warc.members import CHUNK, DamagedRecord, MemberSource
+
+DESCRIPTION = "filedesc://"  # the beginning of the first record's URL
 MAX_LINE = 64 << 10
 
 _ADDRESS_AND_DATE = re.compile(rb" ([0-9A-Fa-f:.]{1,45}|-) ([0-9]{12,18}) ")
 _URL = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\x00-\x1f\x7f]+")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _PLAIN = bytes(range(0x21, 0x7F)).decode()
-_NOWHERE = frozenset(("0.0.0.0", "-", "::"))  # noqa: S104 - what writers say where there is no address
+_NOWHERE = frozenset(("0.0.0.0", "-", "::"))  # noqa: S104 - written in place of an unknown address
 _SECOND_VERSION = b"2 "
 _NEVER_RESUMED = frozenset(("gzip-broken", "gzip-cut", "not-gzip"))
 
 
 class _ArcHeader:
-    """What the line before a block says."""
+    """The fields of the line before a block."""
 
     def __init__(self, url: bytes, ip: bytes, date: str, rest: bytes, size: int) -> None:
         self.url = _text(url)
         self.ip = _ip(ip.decode())
-        self.date = date  # as a WARC has it
-        self.rest = rest  # the type; in version 2 more
+        self.date = date  # as a WARC-Date
+        self.rest = rest  # the media type; in version 2 more fields
         self.size = size
 
 
 class ArcRecord:
-    """One record: what its line says, and a block that is still to be read, once."""
+    """One record: the fields of its line, and a block that can be read once."""
 
     def __init__(self, stream: "_Stream", line: _ArcHeader, *, second_version: bool) -> None:
-        self.offset = stream.start  # where its line begins in the uncompressed file
+        self.offset = stream.start  # of its line in the uncompressed file
         self.url = line.url
-        self.ip = line.ip  # "" where the line names none
+        self.ip = line.ip  # "" if the line names none
         self.date = line.date
         self.size = line.size
         self.mime = (line.rest.split(b" ")[0] if second_version else line.rest).decode("latin-1").strip()
@@ -53,11 +58,11 @@ class ArcRecord:
 
     @property
     def is_description(self) -> bool:
-        """Whether it describes the file."""
+        """True if the record describes the file."""
         return self.url.startswith(DESCRIPTION)
 
     def pieces(self) -> Iterator[bytes]:
-        """The rest of the block. That it ends without `Torn` proves it whole."""
+        """Yield the rest of the block. It is whole if this ends without `DamagedRecord`."""
         while self._left:
             piece = self._stream.take_any(self._left)
             if not piece:
@@ -67,7 +72,7 @@ class ArcRecord:
 
 
 def records(file: BinaryIO) -> Iterator[ArcRecord | DamagedRecord]:
-    """Each record of *file*, read to its end before the next is given; what is not whole as a `Torn`, behind it."""
+    """Yield each record of *file*, and read it to its end before the next; damage follows as a `DamagedRecord`."""
     stream = _Stream(file)
     second_version = False
     searching = False
@@ -99,23 +104,48 @@ def records(file: BinaryIO) -> Iterator[ArcRecord | DamagedRecord]:
                 return
 
 
+class ArcCheck(NamedTuple):
+    """The result of reading an ARC file with warcio."""
+
+    records: int
+    faults: tuple[tuple[str, int | None], ...]  # a sentence, and the byte at which reading stopped
+
+
+def check(file: BinaryIO) -> ArcCheck:
+    """Read all records of *file* with warcio."""
+    count = 0
+    faults: list[tuple[str, int | None]] = []
+    messages = StringIO()  # warcio reports the errors that it skips on stderr
+    try:
+        with redirect_stderr(messages):
+            for record in ArchiveIterator(file, no_record_parse=True):
+                count += 1
+                while record.raw_stream.read(CHUNK):
+                    pass
+    except Exception as error:  # noqa: BLE001  warcio raises anything from UnicodeDecodeError to EOFError; it becomes a fault
+        faults.append((f"reading stopped: {str(error) or type(error).__name__}", file.tell()))
+    if messages.getvalue():
+        faults.append((" ".join(messages.getvalue().split())[:300], None))
+    return ArcCheck(count, tuple(faults))
+
+
 class _Stream:
-    """The uncompressed bytes of a file, those of all its members in a row."""
+    """The uncompressed bytes of a file, across all its gzip members."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._source = MemberSource(file, 0)
         self._inside = False  # a member
         self.buffer = bytearray()
-        self.start = 0  # where the last line began that was looked at
+        self.start = 0  # of the line that was read last
         self._taken = 0
 
     def fill(self, size: int) -> None:
-        """Have *size* bytes in the buffer, fewer only where the file ends."""
+        """Read until the buffer has *size* bytes or the file ends."""
         while len(self.buffer) < size and self._more():
             pass
 
     def take_any(self, most: int) -> bytes:
-        """Some bytes, at most *most*; none where the file ends."""
+        """Return some bytes, at most *most*; none at the end of the file."""
         self.fill(1)
         piece = bytes(self.buffer[:most])
         del self.buffer[: len(piece)]
@@ -123,7 +153,7 @@ class _Stream:
         return piece
 
     def next_line(self) -> tuple[bytes, int]:
-        """The next line that is not empty, left in the buffer, and its length with its end; 0 where the file ends."""
+        """Return the next non-empty line, which stays in the buffer, and its full length; 0 at the end of the file."""
         while True:
             self.fill(1)
             empty = len(self.buffer) - len(self.buffer.lstrip(b"\r\n"))
@@ -155,9 +185,9 @@ class _Stream:
 
 
 def _parse(line: bytes) -> _ArcHeader | None:
-    """What *line* says, if it is that of a record."""
+    """Parse *line*; None if no record begins with it."""
     rest, _, length = line.rstrip(b"\r\n").rpartition(b" ")
-    places = list(_ADDRESS_AND_DATE.finditer(rest + b" "))  # behind the last of them only the type is left
+    places = list(_ADDRESS_AND_DATE.finditer(rest + b" "))  # only the type follows the last of them
     if not places or not _LENGTH.fullmatch(length):
         return None
     url = rest[: places[-1].start()]
@@ -168,7 +198,7 @@ def _parse(line: bytes) -> _ArcHeader | None:
 
 
 def _date(digits: str) -> str:
-    """*digits* as a WARC-Date, as precise as they are; "" where they are no date."""
+    """Convert *digits* to a WARC-Date of the same precision; "" if they are not a date."""
     try:
         moment = datetime.strptime(f"{digits[:14]:0<14}", "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:
@@ -185,7 +215,7 @@ def _ip(address: str) -> str:
 
 
 def _text(url: bytes) -> str:
-    """*url* as a URI: spaces and what is no text are escaped."""
+    """Decode *url* and escape spaces; escape all special bytes if it is not UTF-8."""
     try:
         return url.decode().replace(" ", "%20")
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""The key of a request with a body: what is appended to its URL, so that answers to different bodies are told apart.
+"""The index keys of requests with a body: a query appended to the URL, so that each body has its own key.
 
-A form's or JSON's values as a query, anything else in base64, cut at 4096 characters: word for word what cdxj-indexer
-makes of it, which is also what replayweb.page looks up. Source: "CDX for non-GET requests". Pure; linear; never raises.
+The query has the values of a form or of JSON, or else the body in base64, cut at 4096 characters. It is exactly what
+cdxj-indexer writes and replayweb.page looks up. Source: "CDX for non-GET requests". Pure; linear; never raises.
 """
 
 import base64
@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
 LONGEST = 4096  # characters of a query
-MAX_BODY = 4 << 20  # bytes of a body that are looked at; JSON that is longer has no values
-WITHOUT_LENGTH = 8192  # bytes of a body whose length the request does not say
+MAX_BODY = 4 << 20  # bytes of a body that are read; longer JSON gives no values
+WITHOUT_LENGTH = 8192  # bytes that are read of a body without Content-Length
 
 _NAME = re.compile(rb'[; \t]name="([^"\r\n]*)"', re.IGNORECASE)
 _FILENAME = re.compile(rb"[; \t]filename\*?=", re.IGNORECASE)
@@ -20,10 +20,9 @@ _LENGTH = re.compile(r"[ \t]*[0-9]{1,18}[ \t]*")
 
 
 def key_parts(method: str, url: str, content_type: str, length: str | None, body: bytes) -> tuple[str | None, str]:
-    """The query that stands for *body*, and *url* with everything by which the answer is looked up.
+    """Return the query made from *body*, and *url* with all that is appended for the lookup of the response.
 
-    *length* is the request's Content-Length as it stands there, None without one; where it is no number there is no
-    query.
+    *length* is the request's Content-Length, None without one; if it is not a number, there is no query.
     """
     query: str | None = ""
     if method in ("POST", "PUT"):
@@ -61,7 +60,7 @@ def _binary(body: bytes) -> str:
 
 
 def _multipart(body: bytes, boundary: str) -> str:
-    """The fields of a form in parts; a file's bytes stand there as they are."""
+    """Return the fields of a multipart form as a query; a file's bytes are kept as they are."""
     mark = b"\r\n--" + boundary.partition(";")[0].strip(' \t"').encode("latin-1", "replace")
     values: list[tuple[str, str | bytes]] = []
     for part in (b"\r\n" + body).split(mark)[1:]:
@@ -76,7 +75,7 @@ def _multipart(body: bytes, boundary: str) -> str:
 
 
 def _json(body: bytes) -> str | None:
-    """Names and values of JSON, or of JSON on each line, as a query; None where it is none."""
+    """Return names and values of JSON, or of JSON lines, as a query; None if *body* is not JSON."""
     try:
         try:
             documents = [json.loads(body)]
@@ -89,7 +88,7 @@ def _json(body: bytes) -> str | None:
         for document in documents:
             _gather(document, "", values, repeated)
         return urlencode(values)
-    except (ValueError, RecursionError):  # half a surrogate pair, a number of too many digits, nested without end
+    except (ValueError, RecursionError):  # an unpaired surrogate, a number with too many digits, or too deep nesting
         return None
 
 

@@ -1,8 +1,8 @@
-"""Records that are no part of a visit: look-ups of names, and the papers of a crawl, each a `resource` record.
+"""Records outside of visits: DNS lookups and the documents of a crawl, each a `resource` record.
 
-Pure: dates, digests and ids come in. Source: WARC 1.1 §6.4.4; RFC 1035 §5.1 and RFC 4501 for look-ups. An invented
-URI begins with `metadata://archiver.invalid/`, for indexers make one key of `metadata://HOST/x` and `http://HOST/x`:
-no host out there can have a name that ends in `.invalid` (RFC 2606).
+Pure: dates, digests and ids are arguments. Our URIs begin with `metadata://archiver.invalid/`, because indexers give
+`metadata://HOST/x` and `http://HOST/x` the same key, and no real host name ends in `.invalid` (RFC 2606).
+Source: WARC 1.1 §6.4.4; RFC 1035 §5.1 and RFC 4501 for lookups.
 """
 
 import re
@@ -18,19 +18,19 @@ from archiver.warc.records import header, parse_date, target_of, warc_date
 DNS_TYPE = "text/dns"
 PLACE = "metadata://archiver.invalid/crawl/"
 
-_SPECIAL = re.compile(r'([";()@$\\])')  # what a master file would take for something else
+_SPECIAL = re.compile(r'([";()@$\\])')  # characters with a meaning in a zone file
 _TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+(?=[;\s]|$)")
 
 
 def lookup_uri(lookup: Lookup) -> str:
-    """The URI of what was looked up (RFC 4501); without a type, for both families of addresses were asked for."""
+    """Return the URI of a lookup (RFC 4501), without a type, because it asked for both address families."""
     return "dns:" + quote(lookup.host, safe="!$&'()*+,;=._-")
 
 
 def lookup_block(lookup: Lookup) -> bytes:
-    """The answer as text, as Heritrix has it: when it came, and a line for each address.
+    """Return the answer as text, in Heritrix's format: its time, and a line for each address.
 
-    A line lacks the time to live, which the standard leaves open: the system's resolver does not tell it.
+    The lines have no time to live, which is optional: the system's resolver does not give it.
     """
     moment = datetime.fromtimestamp(lookup.asked // 1_000_000, UTC)
     name = _SPECIAL.sub(r"\\\1", lookup.host)
@@ -40,7 +40,7 @@ def lookup_block(lookup: Lookup) -> bytes:
 
 
 class Content(NamedTuple):
-    """What a header says of a block."""
+    """The fields of a header that describe its block."""
 
     type: str
     digest: str
@@ -48,13 +48,13 @@ class Content(NamedTuple):
 
 
 def resource_header(uri: str, timestamp: int, content: Content, file_id: str, record_id: str) -> bytes:
-    """The header of a resource record in the file whose warcinfo is *file_id*."""
+    """Return the header of a resource record in the file whose warcinfo is *file_id*."""
     fields = (*_fields(uri, timestamp, content, file_id, record_id), ("WARC-Payload-Digest", content.digest))
     return header("resource", fields, content.type, content.length)
 
 
 def manifest_header(uri: str, timestamp: int, content: Content, file_id: str, record_id: str) -> bytes:
-    """The header of a metadata record that speaks of no other record."""
+    """Return the header of a metadata record that describes no other record."""
     return header("metadata", _fields(uri, timestamp, content, file_id, record_id), content.type, content.length)
 
 
@@ -69,9 +69,9 @@ def _fields(uri: str, timestamp: int, content: Content, file_id: str, record_id:
 
 
 def resource_of(record: Record, warc: str) -> Resource | None:
-    """What an index says of the resource *record* of the file *warc*, read to its end.
+    """Read the resource *record* of the file *warc* to its end, and return its index fields.
 
-    None where it is not whole, or lacks a field that one of ours has.
+    None if it is damaged, or lacks a field that each of ours has.
     """
     address, digest = target_of(record), record.first("WARC-Payload-Digest")
     try:
@@ -87,6 +87,6 @@ def resource_of(record: Record, warc: str) -> Resource | None:
 
 
 def mime_of(content_type: str) -> str:
-    """What an index says of a record that is no HTTP message and has *content_type*; "" where that names no type."""
+    """Return the media type in *content_type* as an index lists it for a record without HTTP; "" if there is none."""
     found = _TYPE.match(content_type.lower())
     return found[0] if found else ""

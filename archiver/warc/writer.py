@@ -1,14 +1,11 @@
-"""One WARC file while it is being written: members appended, synced, sealed, and the final name given at the end.
+"""Write one WARC file: append and sync gzip members, seal the file, and give it its final name at the end.
 
-Each record is a gzip member of its own. A file is called NAME.open until it is whole; nothing here ever
-reads, shortens or overwrites what was written.
-
-One gzip member for each record, and how hard it is compressed: by its size, and by what a sample of it gains.
-
-isal is the quickest by far, but it looks for repetitions only in small tables: what it loses grows with a page. So
-short records go to isal, long ones to zlib-ng, and to isal again where they cannot be made smaller: pictures, films,
-answers with a coding. docs/explanation/performance.md has the figures.
-Every member has the same header and zeros behind its data, whoever compressed it: `verify` counts on both.
+Each record is a gzip member of its own. A file is called NAME.open until it is complete; nothing here ever reads,
+shortens or overwrites written bytes.
+The size of a record, and the gain of a sample, decide how it is compressed. isal is the fastest by far, but it searches
+for repetitions only in small tables, so it loses more on longer pages. So isal compresses short records, zlib-ng long
+ones, and isal again those that do not shrink: images, video, encoded responses. docs/explanation/performance.md has
+the figures. Every member has the same header, and zeros after its data, from either library: `verify` relies on both.
 """
 
 import os
@@ -24,21 +21,21 @@ from zlib_ng import zlib_ng
 from archiver.model import Span
 from archiver.storage import OPEN, STEP, open_file, storage, sync_data, sync_folder, trouble
 
-HEADER = bytes.fromhex("1f8b08000000000000ff")  # no name, no time, no hints, no system: what isal writes
+HEADER = bytes.fromhex("1f8b08000000000000ff")  # no name, no time, no hints, no system, as isal writes it
 
-VAIN = 1  # isal's level where trying hard is in vain
+VAIN = 1  # isal's level for records that do not shrink
 SHORT = 2  # isal's level for short records
-LONG = 5  # zlib-ng's level for long ones
-LIMIT = 24 << 10  # bytes from which on a record is long
+LONG = 5  # zlib-ng's level for long records
+LIMIT = 24 << 10  # bytes; a record of this size is long
 
 _SAMPLE = 1 << 10  # bytes in each of three places
-_GAIN = 0.95  # a sample that stays larger than this part of itself gains nothing
+_GAIN = 0.95  # a sample that does not shrink below this share gains nothing
 _RAW = -15  # deflate without a frame, largest window
 _GZIP = 31
 
 
 def member(record: bytes) -> bytes:
-    """The gzip member of *record*."""
+    """Return the gzip member of *record*."""
     if len(record) < LIMIT:
         return isal_zlib.compress(record, SHORT, _GZIP)
     if _in_vain(record):
@@ -47,7 +44,7 @@ def member(record: bytes) -> bytes:
 
 
 def member_in_pieces(first: bytes, others: Iterable[bytes]) -> Iterator[bytes]:
-    """The gzip member of a record that is too long to be held, in pieces. How it begins says how it is compressed."""
+    """Yield the gzip member of a record too long for memory; its first piece decides how it is compressed."""
     compressor = (
         isal_zlib.compressobj(VAIN, isal_zlib.DEFLATED, _RAW)
         if _in_vain(first)
@@ -63,7 +60,7 @@ def member_in_pieces(first: bytes, others: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _in_vain(data: bytes) -> bool:
-    """Whether *data* seems to be compressed already."""
+    """Return True if *data* seems to be compressed already."""
     step = len(data) // 4
     sample = b"".join(data[place : place + _SAMPLE] for place in (step, 2 * step, 3 * step))
     return len(isal_zlib.compress(sample, VAIN, _RAW)) > _GAIN * len(sample)
@@ -74,7 +71,7 @@ def _trailer(crc: int, length: int) -> bytes:
 
 
 SMALL = 1 << 20  # a record below this is compressed in one call
-BUFFER = 1 << 18  # bytes handed to the system at once: the records of some forty pages
+BUFFER = 1 << 18  # bytes written at once: the records of some forty pages
 
 _END = b"\r\n\r\n"
 
@@ -94,7 +91,7 @@ class WarcFile:
             sync_folder(folder)
 
     def append(self, header: bytes, block: Iterable[bytes], length: int) -> Span:
-        """Write one record as one member; where it lies. It is on disk only after `sync`."""
+        """Write one record as one member, and return its place. It is on disk only after `sync`."""
         start = self.size
         try:
             if length < SMALL:
@@ -102,12 +99,12 @@ class WarcFile:
             else:
                 pieces = iter(block)
                 self._stream(member_in_pieces(header + next(pieces, b""), chain(pieces, (_END,))))
-        except OSError as error:  # of a spool file too
+        except OSError as error:  # also from reading a spool file
             raise trouble(error, self._path, self._missing()) from error
         return Span(start, self.size - start)
 
     def _stream(self, pieces: Iterable[bytes]) -> None:
-        """A record piece by piece, and to the disk in steps: others sync their files meanwhile."""
+        """Write a record piece by piece, and sync it in steps, because others sync their files meanwhile."""
         synced = self.size
         for piece in pieces:
             self._write(piece)
@@ -121,41 +118,41 @@ class WarcFile:
         self._sum.update(data)
 
     def _missing(self) -> int:
-        """Bytes that should be in the file and are not."""
+        """Return the number of bytes that should be in the file and are not."""
         return max(0, self.size - os.fstat(self._file.fileno()).st_size)
 
     @property
     def digest(self) -> str:
-        """Of all bytes so far, by which a later change is seen: `sha256:hex`."""
+        """The digest of all bytes so far, `sha256:hex`, to detect later changes."""
         return f"sha256:{self._sum.hexdigest()}"
 
     def sync(self) -> None:
-        """Every record appended so far is on disk when this returns."""
+        """Sync all appended records to disk."""
         with storage(self._path, self._missing):
             sync_data(self._file)
 
     def seal(self) -> None:
-        """No more records; every one of them is on disk when this returns."""
+        """Sync all records to disk and close the file."""
         with storage(self._path, self._missing):
             sync_data(self._file)
             self.modified = os.fstat(self._file.fileno()).st_mtime_ns
             self._file.close()
 
     def publish(self) -> None:
-        """Let the sealed draft be called NAME.open, as a file that holds whole records."""
+        """Rename the sealed draft to NAME.open."""
         with storage(self._path):
             self._path = self._path.rename(self._folder / (self.name + OPEN))
             sync_folder(self._folder)
 
     def give_name(self) -> None:
-        """Let the sealed file have its final name."""
+        """Rename the sealed file to its final name."""
         with storage(self._path):
             self._path.rename(self._folder / self.name)
             sync_folder(self._folder)
 
     def abandon(self) -> None:
-        """Close without a word: something failed, and recovery will read what is there."""
+        """Close the file and ignore errors, because something failed and recovery will read the file."""
         try:
             self._file.close()
-        except OSError:  # a full disk refuses the last buffer too; recovery cuts where wholeness ends
+        except OSError:  # a full disk refuses the last buffer too; recovery cuts the file after the last whole record
             return

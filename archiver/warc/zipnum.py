@@ -1,8 +1,9 @@
-"""Indexes in compressed blocks (ZipNum): a small sorted file of keys says where each gzip member begins.
+"""Read ZipNum indexes: compressed blocks of lines, and a small sorted file with the first key and place of each.
 
-`.idx` and `.summary` files of pywb and OpenWayback have `key date<TAB>part<TAB>offset<TAB>length`; a `.loc` file beside
-them says in which files a part may lie. The `.idx` of a WACZ package has `key date {json}`. One block is read at a
-time. It may name only regular files in its own folder or below, and no block may be too large to be one.
+`.idx` and `.summary` files of pywb and OpenWayback have lines `key date<TAB>part<TAB>offset<TAB>length`; a `.loc` file
+beside them lists the files in which a part may be. The `.idx` of a WACZ package has lines `key date {json}`. Only one
+block is in memory at a time. An index may name only regular files in its own folder or below, and blocks have a
+maximum size.
 """
 
 import gzip
@@ -17,16 +18,16 @@ from archiver.errors import ArchiveError
 from archiver.warc.cdxj import LONGEST_LINE
 
 SUFFIXES = frozenset((".idx", ".summary"))
-_META = b"!"  # how a line begins that is about the others
-_LARGEST = 16 << 20  # bytes of a block as it lies there; those of some thousand lines have a fiftieth of it
+_META = b"!"  # begins a line of metadata
+_LARGEST = 16 << 20  # bytes of a compressed block; blocks of some thousand lines have a fiftieth of it
 _UNPACKED = 256 << 20
-_LONGEST_LOC = 16 << 20  # bytes of a file of places
-_LONGEST_PART = 200  # characters of the name of a file of blocks
-_FIELDS = 4  # of a line with tabs, at least
+_LONGEST_LOC = 16 << 20  # bytes of a .loc file
+_LONGEST_PART = 200  # characters of the name of a part
+_FIELDS = 4  # the least number of fields in a line with tabs
 
 
 class BlockLocation(NamedTuple):
-    """Where a block lies."""
+    """The place of a block."""
 
     part: str
     offset: int
@@ -34,13 +35,13 @@ class BlockLocation(NamedTuple):
 
 
 def first_key(line: bytes) -> bytes:
-    """The key and date, in *line* of a file of keys, with which its block begins."""
+    """Return the key and date in *line* of a key file, with which its block begins."""
     head, tab, _ = line.partition(b"\t")
     return head if tab else line.partition(b" {")[0].rstrip()
 
 
 def every_line(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Every line of the index whose file of keys lies at *path*, and its place, by which `line_at` finds it again."""
+    """Yield every line of the index with the key file *path*, and its place for `line_at`."""
     offset = 0
     with path.open("rb") as file:
         for key, lines in Cluster(path).blocks(iter(lambda: file.readline(LONGEST_LINE), b"")):
@@ -52,7 +53,7 @@ def every_line(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def line_at(path: Path, place: int) -> bytes:
-    """The line at a *place* that `every_line` told; empty where none begins there any more."""
+    """Return the line at a *place* from `every_line`; b"" if no line begins there any more."""
     offset, wanted = divmod(place, _UNPACKED)
     with path.open("rb") as file:
         file.seek(offset)
@@ -67,18 +68,18 @@ def line_at(path: Path, place: int) -> bytes:
 
 
 def is_keys(path: Path) -> bool:
-    """Whether the file at *path* begins as a file of keys."""
+    """Return True if the file at *path* begins like a key file."""
     cluster = Cluster(path)
     with path.open("rb") as file:
         try:
-            first = [cluster.block(file.readline(LONGEST_LINE)) for _ in range(2)]  # one may be about the others
+            first = [cluster.block(file.readline(LONGEST_LINE)) for _ in range(2)]  # one may be metadata
         except ArchiveError:
             return False
         return any(first) or not file.tell()
 
 
 class Cluster:
-    """The blocks of which the file of keys at *path* speaks."""
+    """The blocks that the key file at *path* lists."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -86,7 +87,7 @@ class Cluster:
         self._default = _default_part(path)
 
     def block(self, line: bytes) -> BlockLocation | None:
-        """The block of *line* in the file of keys; None where it is about none; `ArchiveError` where it is damaged."""
+        """Return the block that *line* of the key file names; None if it has none; `ArchiveError` if it is damaged."""
         if not line.strip() or line.startswith(_META):
             return None
         fields = line.rstrip(b"\r\n").split(b"\t")
@@ -105,9 +106,9 @@ class Cluster:
         return found
 
     def blocks(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
-        """Each of the lines *keys*, and the lines of its block, each with its end. No byte of a file is read twice.
+        """Yield each of the lines *keys*, and the lines of its block, with their ends. No byte is read twice.
 
-        `ArchiveError` where a block is missing, damaged, or lies over another.
+        Raises `ArchiveError` if a block is missing, damaged, or overlaps another.
         """
         ends: dict[Path, int] = {}
         for key in keys:
@@ -122,7 +123,7 @@ class Cluster:
             yield key, _lines(path, block)
 
     def _file_of(self, part: str) -> Path:
-        """The first file there is of those in which *part* may lie."""
+        """Return the first existing file of those in which *part* may be."""
         places = self._places.get(part)
         if places is None:
             places = [f"{part}{ending}" for ending in ("", ".cdx.gz", ".gz")] if len(part) <= _LONGEST_PART else []
@@ -137,7 +138,7 @@ class Cluster:
 
 
 def _is_below(place: str) -> bool:
-    """Return whether *place* lies in the folder it is seen from, or below: who sends an index may name no other."""
+    """Return True if the relative *place* stays in its folder or below; an index may name no other."""
     path = PurePath(place)
     outside = path.is_absolute() or path.drive or ".." in path.parts
     return bool(path.parts) and not outside and "\0" not in place
@@ -163,7 +164,7 @@ def _lines(path: Path, block: BlockLocation) -> Iterator[bytes]:
 
 
 def _places(loc: Path) -> dict[str, list[str]]:
-    """What the file *loc* says of each part: the files that it may be, seen from its folder."""
+    """Read the file *loc*: the files that each part may be in, relative to its folder."""
     if not loc.is_file():
         return {}
     with loc.open("rb") as file:
@@ -175,7 +176,7 @@ def _places(loc: Path) -> dict[str, list[str]]:
 
 
 def _default_part(path: Path) -> str:
-    """The file of blocks that the first line of *path* names, or else the one that is called as it."""
+    """Return the file of blocks that the first line of *path* names, or else the one with the same stem."""
     with path.open("rb") as file:
         line = file.readline(LONGEST_LINE)
     if line.startswith(_META):

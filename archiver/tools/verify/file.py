@@ -9,22 +9,20 @@ undetected, such as another distance inside a run of one byte.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, redirect_stderr
+from contextlib import closing
 from dataclasses import dataclass
-from io import StringIO
 from os import fstat
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
-from warcio.archiveiterator import ArchiveIterator
 
 from archiver.storage import OPEN
 from archiver.tools.verify.findings import Fault, Findings
 from archiver.tools.verify.inventory import InventoryWriter, connect, text
 from archiver.tools.verify.record_checks import BlockCheck, Finding, field_findings
-from archiver.warc import writer
+from archiver.warc import arc, writer
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import says_all
@@ -99,19 +97,10 @@ CHUNK = 64 << 10
 
 def read_arc(file: BinaryIO, name: str, findings: Findings) -> int:
     """Read all records of an ARC *file* and return their number. Add damage to *findings*."""
-    records = 0
-    messages = StringIO()  # warcio reports the errors that it skips on stderr
-    try:
-        with redirect_stderr(messages):
-            for record in ArchiveIterator(file, no_record_parse=True):
-                records += 1
-                while record.raw_stream.read(CHUNK):
-                    pass
-    except Exception as error:  # noqa: BLE001  warcio raises anything from UnicodeDecodeError to EOFError; it becomes a finding
-        findings.add(Fault(name, "arc-broken", f"reading stopped: {str(error) or type(error).__name__}", file.tell()))
-    if messages.getvalue():
-        findings.add(Fault(name, "arc-broken", " ".join(messages.getvalue().split())[:300]))
-    return records
+    result = arc.check(file)
+    for sentence, offset in result.faults:
+        findings.add(Fault(name, "arc-broken", sentence, offset))
+    return result.records
 
 
 STEP = 1 << 20  # bytes of blocks between two progress reports
