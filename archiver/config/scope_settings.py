@@ -32,90 +32,92 @@ class ScopeSettings:
     scope: str = setting(
         "host",
         REACH,
-        "How far to go from each seed: its host (www. and http/https count as one), its registered domain, "
-        "the URLs below its path, only the page itself, or anywhere; set other limits with the last.",
+        "Take pages of each seed's host (www. and http/https count as one), its registered domain, the path below "
+        "it (prefix), only the seed (page), or anything (any).",
     )
     scope_surt: tuple[str, ...] = setting(
         (),
         SURT,
-        "Take also URLs that begin so when their host is turned round: http://(org,example, is all of example.org; "
-        "a URL stands for what begins with it, a host for itself and all below it.",
+        "Also take URLs with this SURT prefix: http://(org,example, is all of example.org. You can give a URL or "
+        "a host instead; a host includes its subdomains.",
         many=True,
     )
     seed_setting: tuple[SeedSetting, ...] = setting(
         (),
         SEED_SETTING,
-        "For this seed alone: how far to go (scope, max-depth, max-hops) in place of what the crawl's settings say, "
-        "and what to take or refuse (include, exclude) besides them. In a list of seeds the same stands behind a URL.",
+        "Settings for one seed: scope, max-depth and max-hops replace those of the crawl; include and exclude add "
+        "to them. In a list of seeds, write them after the URL.",
         many=True,
     )
     include: tuple[str, ...] = setting(
-        (), PATTERN, "Take also URLs in which this regular expression is found, whatever their host.", many=True
+        (), PATTERN, "Also take URLs that match this regular expression, on any host.", many=True
     )
     exclude: tuple[str, ...] = setting(
-        (), PATTERN, "Refuse URLs in which this regular expression is found. Goes before every other rule.", many=True
+        (), PATTERN, "Refuse URLs that match this regular expression. Overrides every other rule.", many=True
     )
-    exclude_ext: tuple[str, ...] = setting((), ENDINGS, "Refuse URLs whose path ends so (zip,iso).", many=True)
+    exclude_ext: tuple[str, ...] = setting(
+        (), ENDINGS, "Refuse URLs whose path ends with these extensions (zip,iso).", many=True
+    )
     without: tuple[str, ...] = setting(
-        (), SETS, "Leave out what these ready-made lists match; see docs/reference/exclude-lists.md.", many=True
+        (), SETS, "Leave out URLs on these ready-made lists; see docs/reference/exclude-lists.md.", many=True
     )
     max_depth: int | None = setting(
-        None, NUMBER_OR_NONE, "Follow at most N links from a seed; 0 takes the seeds alone, none has no limit."
+        None, NUMBER_OR_NONE, "Follow at most N links from a seed. 0: only the seeds; none: no limit."
     )
     max_hops: int | None = setting(
         None,
         NUMBER_OR_NONE,
-        "Go at most N hops of any kind from a seed: links, requisites, redirects, sitemaps; none has no limit.",
+        "Follow at most N hops of any kind from a seed: links, requisites, redirects, sitemaps. none: no limit.",
     )
     page_requisites: bool = setting(
-        True, BOOLEAN, "Take what a page needs to be shown (images, styles, scripts, frames), off-host too."
+        True, BOOLEAN, "Fetch what pages need to be shown (images, styles, scripts, frames), from other hosts too."
     )
     requisite_hops: int = setting(
-        2, NUMBER, "Take what a page needs at most N hops outside of the scope: a foreign style sheet, and its fonts."
+        2,
+        NUMBER,
+        "Follow page requisites up to N hops out of scope: a style sheet on another host is one hop, its fonts "
+        "are two.",
     )
-    extra_hops: int = setting(
-        0, NUMBER, "Take pages outside of the scope that its pages link to, at most N links far, with what they need."
-    )
+    extra_hops: int = setting(0, NUMBER, "Also take pages up to N links out of scope, with their requisites.")
     speculative: str = setting(
         "site",
         choice("site", "any", "off"),
-        "Whether to ask for what only a script names (strings that are surely files or pages, markup in strings, "
-        "imports, what loaders put together): on the hosts of the site, anywhere, or not. "
-        "See docs/explanation/extraction.md.",
+        "Request URLs that only scripts name, some of which may not exist: on hosts of the site, on any host, or "
+        "never (off). See docs/explanation/extraction.md.",
     )
     source_maps: bool = setting(
         False,
         BOOLEAN,
-        "Ask also for the source maps that scripts name; only developers use them, and few sites have any.",
+        "Also fetch the source maps of scripts. Only developers use them, and few sites have any.",
     )
     speculative_per_page: int = setting(
-        100, NUMBER, "Give up what only one page or script names after N of it were not there. 0: no limit."
+        100, NUMBER, "Give up URLs that only one page or script names after N of them did not exist. 0: no limit."
     )
     speculative_per_host: int = setting(
-        2000, NUMBER, "Give up what only scripts name on one host after N of it were not there. 0: no limit."
+        2000, NUMBER, "Give up URLs of a host that only scripts name after N of them did not exist. 0: no limit."
     )
     probe: str = setting(
         "on",
         choice("on", "off"),
-        "Ask each site once for /sitemap.xml, /sitemap_index.xml and /favicon.ico, where nothing names one.",
+        "Request /sitemap.xml, /sitemap_index.xml and /favicon.ico of each site once, unless the site names its own.",
     )
     max_redirects: int = setting(10, NUMBER, "Follow at most N redirects in a row.")
     redirects: str = setting(
         "follow",
         choice("follow", "seeds", "stop"),
-        "What a redirect of a page out of the scope means: it is followed, one page far; only that of a seed is, and "
-        "where it leads counts as a seed too; or none is.",
+        "If a page redirects out of scope: archive that one page (follow); take the new place as a seed if the "
+        "page is a seed, else stop (seeds); or always stop (stop).",
     )
     query: str = setting(
         "keep",
         choice("keep", "sort"),
-        "Whether links are asked for with the parameters of their query in the order given, or sorted.",
+        "Request links with their query parameters in the original order, or sorted.",
     )
     drop_query: tuple[str, ...] = setting(
         ("sessions",),
         PARAMETERS,
-        "Drop these query parameters (utm_*), or those of a preset, from links. none: drop nothing. "
-        "docs/reference/exclude-lists.md has the presets.",
+        "Drop these query parameters (utm_*), or those of a preset, from links. none: drop nothing. Presets: "
+        "docs/reference/exclude-lists.md.",
         many=True,
     )
 
@@ -124,19 +126,23 @@ class ScopeSettings:
 class TrapSettings:
     """How to recognize endless parts of a site, and what to do about them."""
 
-    traps: str = setting("on", choice("on", "off"), "Fetch last what looks endless, and hold it after a while.")
+    traps: str = setting(
+        "on", choice("on", "off"), "Fetch URLs that look like a crawler trap last, and hold them after a while."
+    )
     trap_budget: int = setting(
         1100,
         NUMBER,
-        "Hold what looks endless after N pages of a site that showed nothing new, or a fifth of its real pages if that "
-        "is more; archiver retry --held fetches it then. 0: no limit.",
+        "Hold suspected traps of a site after N pages without new content, or a fifth of its real pages if that "
+        "is more. Fetch them with archiver retry --held. 0: no limit.",
     )
-    barren_pages: int = setting(8, NUMBER, "Fetch a pattern of URLs last when N of its pages in a row brought nothing.")
+    barren_pages: int = setting(8, NUMBER, "Fetch a URL pattern last after N of its pages in a row had no new content.")
     max_repeats: int = setting(
-        3, COUNT, "Fetch pages last whose URL has a path segment or query pair more than N times."
+        3, COUNT, "Fetch pages last if their URL has a path segment or query pair more than N times."
     )
-    max_segments: int = setting(25, COUNT, "Fetch pages last whose path has more than N segments.")
-    max_url_length: int = setting(2000, COUNT, "Fetch pages last with more than N characters in the URL.")
-    max_years_ahead: int = setting(2, NUMBER, "Fetch pages last whose URL names a day more than N years ahead.")
-    pattern_budget: int = setting(0, NUMBER, "Hold a pattern of URLs (/thread/N) after N of its pages. 0: no limit.")
-    directory_budget: int = setting(0, NUMBER, "Hold URLs below a first directory after N of its pages. 0: no limit.")
+    max_segments: int = setting(25, COUNT, "Fetch pages last if their path has more than N segments.")
+    max_url_length: int = setting(2000, COUNT, "Fetch pages last if their URL has more than N characters.")
+    max_years_ahead: int = setting(2, NUMBER, "Fetch pages last if their URL contains a date more than N years ahead.")
+    pattern_budget: int = setting(0, NUMBER, "Hold a URL pattern (/thread/N) after N of its pages. 0: no limit.")
+    directory_budget: int = setting(
+        0, NUMBER, "Hold URLs below a top-level directory after N of its pages. 0: no limit."
+    )

@@ -4,7 +4,7 @@ Reads the frontier only when the schedule needs something, or when a host may ha
 for its robots.txt, its window holds nothing but the way to that. The same is true for a host that has reached its
 quota. URLs under way count as if they will cost one each; when they are settled the window is filled again.
 
-`GroupsOfHosts` decides which hosts share limits: `--polite-by`, `--third-party-rate` and `--host-limit`. Hosts with
+`GroupsOfHosts` decides which hosts share limits: `--politeness-group`, `--third-party-rate` and `--host-limit`. Hosts with
 different limits never share. A page can name any number of hosts that lead to one server, so hosts that are not seeds
 share one rate by registered domain, and by address as soon as we know that.
 
@@ -266,7 +266,7 @@ class GroupsOfHosts:
 
     async def terms(self, rows: Sequence[HostRow]) -> list[Politeness]:
         """Return the limits of each of *rows*, and the groups in which they share them."""
-        by_domain = self._settings.polite_by == "domain" or any(self._is_third_party(row.key) for row in rows)
+        by_domain = self._settings.politeness_group == "domain" or any(self._is_third_party(row.key) for row in rows)
         if by_domain and self._domain_of is None:
             self._domain_of = await asyncio.to_thread(self._load_domains)
         return [self._terms(row.key) for row in rows]
@@ -283,13 +283,13 @@ class GroupsOfHosts:
                 break
         domain = self._domain_of(name) if self._domain_of is not None else ""
         third_party = self._is_third_party(key)
-        if third_party and settings.polite_by == "domain" and self._domain_of is not None:
+        if third_party and settings.politeness_group == "domain" and self._domain_of is not None:
             third_party = domain not in map(self._domain_of, self._names)
         if third_party and not pattern:
             rate = slower(rate, self._shared)
             rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
-        group = f"domain {domain} {pattern}" if third_party or settings.polite_by == "domain" else ""
-        by_address = f"ip {pattern}" if third_party or settings.polite_by == "ip" else ""
+        group = f"domain {domain} {pattern}" if third_party or settings.politeness_group == "domain" else ""
+        by_address = f"ip {pattern}" if third_party or settings.politeness_group == "ip" else ""
         return Politeness(rate, concurrency, FIRST, group, by_address)
 
 

@@ -44,7 +44,7 @@ def test_a_rate_for_all_hosts(tmp_path: Path) -> None:
 
 def test_hosts_at_one_address(tmp_path: Path) -> None:
     with RawServer(site(5)) as one, RawServer(site(5)) as other:
-        crawled(tmp_path, one.url(), other.url(), polite_by="ip", rate=Rate(8))
+        crawled(tmp_path, one.url(), other.url(), politeness_group="ip", rate=Rate(8))
         log = together(one.log, other.log)
         assert len(log) == 12
         assert log.most_starts(1 - JITTER) <= 8
@@ -53,7 +53,7 @@ def test_hosts_at_one_address(tmp_path: Path) -> None:
 def test_hosts_at_two_addresses_have_nothing_to_do_with_each_other(tmp_path: Path) -> None:
     with RawServer(site(7), hosts=HOSTS) as server:
         seeds = [server.url("/", host) for host in HOSTS]
-        crawled(tmp_path, *seeds, polite_by="ip", rate=Rate(8))
+        crawled(tmp_path, *seeds, politeness_group="ip", rate=Rate(8))
         assert server.log.most_starts(1 - JITTER) > 8
 
 
