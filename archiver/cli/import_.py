@@ -81,8 +81,8 @@ COMMAND = define_command(
             ["--convert/--no-convert", "--recompress/--no-recompress", "convert"],
             default=True,
             show_default=True,
-            help="Convert files that cannot be replayed (records that share a gzip member, .warc.zst, ARC) to WARC. "
-            "Keeps the bytes of each record, and the original in DIR/imports/originals.",
+            help="Convert files that pywb cannot read (ARC, .warc.zst, records that share a gzip member). The original "
+            "is kept in DIR/imports/originals.",
         ),
     ],
     ("archiver import crawl.wacz", "import a package into collections/crawl"),

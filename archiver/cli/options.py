@@ -173,7 +173,9 @@ def last_status_option() -> click.Option:
 def verbosity_options() -> list[click.Parameter]:
     """Return the options for more or less output during a crawl."""
     return [
-        click.Option(["-v", "--verbose"], count=True, help="Print a line for each URL; twice: debug lines too."),
+        click.Option(
+            ["-v", "--verbose"], count=True, help="Print a line for each URL, and each host; twice: debug lines too."
+        ),
         click.Option(["-q", "--quiet"], count=True, help="Print only how the crawl ended; twice: only errors."),
     ]
 

@@ -59,10 +59,13 @@ async def _show(snapshot: Callable[[], Snapshot], display: Display) -> None:
 
 
 def display_for(stream: TextIO, verbosity: int) -> Display | None:
-    """Return the display for *stream*: none if *verbosity* is negative, with hosts if it is positive."""
+    """Return the display for *stream*: none if *verbosity* is negative; if it is positive, lines with a line per host.
+
+    A panel would overwrite the lines of the log.
+    """
     if verbosity < 0:
         return None
-    if stream.isatty():
+    if stream.isatty() and verbosity == 0:
         return LivePanel(stream)
     return ProgressLines(stream, hosts=verbosity > 0)
 

@@ -4,7 +4,6 @@ Everything is checked before anything is written.
 """
 
 import asyncio
-import logging
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from archiver.cli.directory import read_settings
 from archiver.cli.options import combine_seed_settings, read_seeds
 from archiver.cli.progress import display_for
 from archiver.cli.runner import RunResult, run_crawl
-from archiver.cli.terminal import colours, complain, say, show, width
+from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, width
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
@@ -109,7 +108,7 @@ def run_and_report(directory: Path, settings: Settings, verbosity: int, existing
     from archiver.crawl.build import open_crawl  # noqa: PLC0415 - slow to import; bad input is refused without it
 
     if verbosity > 0:
-        logging.basicConfig(level=logging.INFO if verbosity == 1 else logging.DEBUG, format="%(name)s: %(message)s")
+        log_to_stderr(debug=verbosity > 1)
     if verbosity > QUIET:
         say(f"archiver: {'continuing' if existing.resume else 'archiving into'} {directory}")
     if verbosity > SILENT and (warning := contact_warning(settings)):

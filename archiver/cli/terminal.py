@@ -3,6 +3,7 @@
 A closed terminal or broken pipe ends the output without an error. Any other failure to write a result is an error.
 """
 
+import logging
 import math
 import os
 import re
@@ -92,6 +93,24 @@ def _write_error(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+
+
+class StderrLog(logging.Handler):
+    """Prints log records to stderr, made safe for a terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print *record*."""
+        for line in self.format(record).splitlines():
+            say(line)
+
+
+def log_to_stderr(*, debug: bool) -> None:
+    """Print what archiver logs, but nothing that libraries log below a warning."""
+    log = logging.getLogger("archiver")
+    log.setLevel(logging.DEBUG if debug else logging.INFO)
+    output = StderrLog()
+    output.setFormatter(logging.Formatter("%(name)s: %(message)s" if debug else "%(message)s"))
+    log.handlers = [output]
 
 
 _ERASE = "\r\x1b[K"  # carriage return, erase line

@@ -8,10 +8,11 @@ milliseconds while a thread that was just woken waits, and each page wakes a doz
 """
 
 import asyncio
+import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -25,7 +26,10 @@ from archiver.crawl.rules import CurrentRules
 from archiver.crawl.visit import Visited, conclude, conclude_failure, conclude_unasked
 from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.extract.exchange import LargeDocumentError, read_links, with_coding_fault
+from archiver.humanize import volume
 from archiver.model import Event, Exchange, FileState, Links, Profile, Resource, Settlement
+
+log = logging.getLogger(__name__)
 
 NICE = 5  # steps below the other threads: a quarter of a processor that all want, all of an idle one
 
@@ -91,7 +95,10 @@ class Journal:
             for file in stored.files:
                 if file.closed:
                     self._index.close_file(file.name)
-            self._log.write([_log_line(each) for each in stored.settlements if each.event is not Event.DELAY])
+            settled = [each for each in stored.settlements if each.event is not Event.DELAY]
+            self._log.write([_log_line(each) for each in settled])
+            if log.isEnabledFor(logging.INFO):
+                _report_urls(settled)
             now = self._clock.now()
             if now >= self._flush_at:
                 self._index.flush()
@@ -250,6 +257,20 @@ class _SlowError(Exception):
     def __init__(self, visited: Visited, seconds: float) -> None:
         super().__init__(visited.claim.url)
         self.slow = SlowVisit(visited, seconds)
+
+
+def _report_urls(settlements: Iterable[Settlement]) -> None:
+    """Log a line for each URL, for `--verbose`."""
+    for each in settlements:
+        claim, capture = each.claim, each.capture
+        result = each.failure or each.event.value
+        if capture is not None:
+            kind = f"revisit of {capture.mime}" if capture.revisit else capture.mime
+            result = f"{capture.status} {kind} {volume(capture.payload_length)}"
+        log.info("%s %s", f"{result}, will retry" if each.event is Event.RETRY else result, claim.url)
+        log.debug(
+            "hops %s via %s, %.2f s, %s", claim.path or "-", claim.via or "-", each.duration, each.note or "no note"
+        )
 
 
 def _log_line(each: Settlement) -> LogLine:

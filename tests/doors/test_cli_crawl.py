@@ -1,6 +1,7 @@
 """`archiver crawl` and `archiver resume` as a person uses them: exit codes, what is said, what lies there."""
 
 import json
+import re
 import signal
 import subprocess
 import tomllib
@@ -11,8 +12,8 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.command import COMMAND, archiver, environment
-from fixtures.rawserver import RawServer
-from fixtures.sites import Site, tree
+from fixtures.rawserver import RawServer, Route
+from fixtures.sites import Site, ok, page, tree
 
 SITE: Site = tree(12, images=2)
 FAST = ("--rate", "0", "--retries", "0", "--probe", "off")
@@ -52,7 +53,7 @@ def test_whole_crawl(server: RawServer, tmp_path: Path) -> None:
     assert again.returncode == ExitCode.USAGE
     assert f"already holds a crawl; to continue it: archiver resume {name}" in again.stderr
     assert f"to crawl the site again: archiver recrawl {name}" in again.stderr
-    assert "another directory with: -o DIR" in again.stderr
+    assert "to use another directory: -o DIR" in again.stderr
     indexed = (directory / "indexes" / "index.cdxj").read_bytes()
     assert archiver("index", str(directory), cwd=tmp_path).returncode == ExitCode.DONE
     assert (directory / "indexes" / "index.cdxj").read_bytes() == indexed
@@ -151,3 +152,18 @@ def test_directory_that_cannot_be_written(server: RawServer, tmp_path: Path) -> 
     assert ran.returncode == ExitCode.STORAGE
     assert ran.stderr.count("\n") == 1
     assert "/proc/nowhere" in ran.stderr
+
+
+@pytest.mark.parametrize("option", ["-v", "-vv"])
+def test_verbose(option: str, tmp_path: Path) -> None:
+    """With -v, a line for each URL; with -vv, debug lines too, but only those of archiver."""
+    routes: dict[str, Route] = {"/": ok(page("Home", ["/gone", "/dead"])), "/dead": b""}
+    with RawServer(routes) as server:
+        ran = archiver("crawl", server.url(), option, "--retries", "0", "--probe", "off", cwd=tmp_path)
+        lines = ran.stderr.splitlines()
+        said = [line.removeprefix("archiver.crawl.batch_writer: ") for line in lines]
+        assert [line for line in said if re.fullmatch(rf"200 text/html [0-9]+ B {server.url()}", line)]
+        assert [line for line in said if re.fullmatch(rf"404 \S* ?[0-9]+ B {server.url('/gone')}", line)]
+        assert f"disconnect {server.url('/dead')}" in said
+        assert ("hops L via" in ran.stderr) == (option == "-vv")
+        assert not re.search(r"\b(aiosqlite|asyncio|SELECT|INSERT|BEGIN)\b", ran.stderr)

@@ -2,7 +2,6 @@
 
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -205,18 +204,3 @@ def test_no_command_shows_help(tmp_path: Path, forks: Forks) -> None:
     assert ran.returncode == ExitCode.USAGE
     assert "Commands:" in ran.stderr
     assert ran.stdout == ""
-
-
-def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
-    seen = "import sys, archiver.cli.entry as e; e.run(['--help']); print(*sorted(sys.modules))"
-    ran = subprocess.run(
-        [sys.executable, "-c", seen],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=environment(),
-        check=True,
-    )
-    loaded = set(ran.stdout.splitlines()[-1].split())
-    assert "click" in loaded
-    assert not loaded & {"aiohttp", "asyncio", "lxml", "rich", "pywb", "sqlite3", "aiosqlite", "warcio", "surt"}

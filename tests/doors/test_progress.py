@@ -83,7 +83,11 @@ def test_a_slow_crawl_that_waits_between_requests_is_no_change() -> None:
     assert stream.getvalue().startswith("draining 1.0 s")
 
 
-def test_which_face() -> None:
+def test_which_display() -> None:
+    screen = io.StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]
+    assert isinstance(display_for(screen, 0), LivePanel)
+    assert isinstance(display_for(screen, 1), ProgressLines)
     assert display_for(io.StringIO(), -1) is None
     assert isinstance(display_for(io.StringIO(), 0), ProgressLines)
 
