@@ -56,7 +56,7 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
     """
     layout = Layout(directory)
     async with open_frontier(layout.database) as frontier:
-        async with frontier.alone():
+        async with frontier.exclusive_transaction():
             settings = with_values(Settings(), read_settings(layout.settings))
             new = _with_seeds(settings, given)
             if new != settings:

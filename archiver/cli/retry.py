@@ -90,7 +90,7 @@ async def _release(directory: Path, chosen: Sequence[held.HeldPattern], budget: 
 
 async def _queue_again(directory: Path, selection: Selection) -> int:
     async with open_frontier(Layout(directory).database) as frontier:
-        return await frontier.again(selection)
+        return await frontier.queue_again(selection)
 
 
 def _known(directory: Path, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:

@@ -41,8 +41,8 @@ class BlockedHosts:
     def recall(self, row: HostRow) -> None:
         """Remember that a host, which is leased now, refused us in an earlier run."""
         memory = self._schedule.host(row.id).memory
-        if row.refuses and memory.refusals is None:
-            memory.refusals = RefusalCase(RefusalRecord(wary=True), since=row.refuses)
+        if row.blocked_since and memory.refusals is None:
+            memory.refusals = RefusalCase(RefusalRecord(wary=True), since=row.blocked_since)
 
     @property
     def description(self) -> str:

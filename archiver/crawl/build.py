@@ -130,7 +130,7 @@ async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now
     """Return what earlier crawls of the collection hold; *frontier* learns how their hosts were asked."""
     memory = stack.enter_context(remembered(layout))
     if memory is not None:
-        await frontier.inherit(memory.manners(now))
+        await frontier.inherit_throttles(memory.manners(now))
     return memory
 
 
@@ -146,7 +146,7 @@ async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: VisitRules, 
     from archiver.crawl.recovery.recover import Recovery  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
     recovered = await Recovery(layout, frontier, terms).run()
-    if ahead := await frontier.set_back(now, LONGEST_PARK):
+    if ahead := await frontier.correct_waits(now, LONGEST_PARK):
         log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
     if recovered.adopted:
         log.info("%d visits were stored but not settled; they are now", recovered.adopted)
@@ -211,7 +211,7 @@ def _text(path: Path) -> str:
 
 async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:
     """Return the seeds that the crawl begins with; the running crawl notices seeds that are added from now on."""
-    async with frontier.alone():
+    async with frontier.exclusive_transaction():
         put_settings(layout, text, read)
         return await frontier.seeds()
 
@@ -250,7 +250,9 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         async with open_frontier(draft) as frontier:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuild(layout, frontier, terms_of(settings), tell).run()
-            if not settings.dedup.dedup_from and (lost := await frontier.again_without_payload(held_before(layout))):
+            if not settings.dedup.dedup_from and (
+                lost := await frontier.queue_again_without_payload(held_before(layout))
+            ):
                 log.warning("the payloads of %d revisits are lost; their URLs wait to be visited again", lost)
             await asyncio.to_thread(reindex.rebuild, directory)
             await frontier.mark_indexed()

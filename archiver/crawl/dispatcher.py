@@ -106,12 +106,12 @@ class Dispatcher:
     def _is_held(self, host: LeasedHost, window: UrlWindow) -> bool:
         """Return True if *host* has reached its quota, or is paused because it refuses us."""
         host.received = max(window.received, host.received)
-        host.quota_reached = bool(self._quota.reached(window.spent, host.received))
+        host.quota_reached = bool(self._quota.reached(window.visited, host.received))
         return host.quota_reached or host.memory.paused
 
     def _permitted(self, host: LeasedHost, window: UrlWindow, most: int, under_way: int) -> Sequence[Claim]:
         """Return the URLs of *window* that may be handed out, as if each URL under way will count for the quota."""
-        left = self._quota.bounds[0] - window.spent - under_way
+        left = self._quota.bounds[0] - window.visited - under_way
         if left >= most:
             host.short_window = False
             return window.claims
@@ -166,7 +166,7 @@ class Dispatcher:
     async def reread(self) -> None:
         """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
         self._look = True
-        self._rules.learn(await self._frontier.tallies(MOST_PATTERNS))
+        self._rules.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
         leased = tuple(self._schedule.leased())
         to_ask = await self._frontier.robots_to_ask(leased) if self._robots.asks else ()
         for host_id in to_ask:
@@ -200,7 +200,7 @@ class Dispatcher:
         rows = await self._frontier.due_hosts(now, room, leased, self._quota) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
         for row, terms in zip(rows, await self._groups.terms(rows), strict=True):
-            self._schedule.lease(row.id, row.key, row.parked, state=row.lesson, terms=terms)
+            self._schedule.lease(row.id, row.key, row.not_before, state=row.throttle, terms=terms)
             self._health.recall(row)
             self._blocked.recall(row)
         if rows and self._robots.asks:

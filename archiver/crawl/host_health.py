@@ -74,11 +74,11 @@ class HostHealth:
         """Continue the backoff that was saved for a host, now that it is leased."""
         host = self._schedule.host(row.id)
         failures = host.memory.failures
-        self._backoff.recall(failures, row.slumber)
+        self._backoff.recall(failures, row.backoff)
         if failures.backing_off:
-            host.back_off(row.slumber.until)
+            host.back_off(row.backoff.until)
             if row.answered:  # we backed off because others answered while it did not
-                self._network.recall(failures, min(row.slumber.since, self._clock.now()))
+                self._network.recall(failures, min(row.backoff.since, self._clock.now()))
 
     def probe(self, now: float) -> None:
         """Record that a request starts although the network is lost."""
@@ -163,7 +163,7 @@ class HostHealth:
         if verdict is BackoffVerdict.ASLEEP:
             host.back_off(state.until)
             log.warning("%s does not answer, next try in %s (%s)", key, duration(state.until - now), self._last)
-            await self._frontier.doze(host.id, state)
+            await self._frontier.save_backoff(host.id, state)
             return True
         host.backing_off = False
         assert visited.error is not None
@@ -178,7 +178,7 @@ class HostHealth:
         if self._backoff.answered(host.memory.failures):
             log.warning("%s answers again", printable(host.key))
             host.backing_off = False
-            await self._frontier.doze(host.id, AWAKE)
+            await self._frontier.save_backoff(host.id, AWAKE)
 
     def _count(self, host: LeasedHost, error: FetchError, began: float, *, known: bool) -> None:
         lost, now = self.lost, self._clock.now()

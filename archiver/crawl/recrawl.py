@@ -66,7 +66,7 @@ class UndiscoveredUrls:
             unknown = await self._frontier.unknown([each.url for each in portion])
             wanted = [each for each in portion if each.url in unknown and not is_guess(each.path)]
             recalled = await loop.run_in_executor(self._thread, self._judged, wanted, now)
-            if recalled and await self._frontier.recall(recalled):
+            if recalled and await self._frontier.enqueue_earlier(recalled):
                 return True
         return False
 

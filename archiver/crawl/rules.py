@@ -103,9 +103,9 @@ def scope_for(settings: Settings) -> Scope | Scopes:
 
 async def learned_terms(settings: Settings, frontier: Frontier) -> VisitRules:
     """Return the rules for visits, with what earlier runs of the crawl have learned about its sites."""
-    terms = terms_of(settings, await frontier.tallies(MOST_PATTERNS))
+    terms = terms_of(settings, await frontier.pattern_tallies(MOST_PATTERNS))
     if settings.scope.redirects == "seeds":
-        terms.scope.welcome(await frontier.moved())
+        terms.scope.welcome(await frontier.seed_redirects())
     return terms
 
 

@@ -1,8 +1,6 @@
-"""Captures: those of a WARC file, as an index lists them, and the newest of each URL, as crawls are compared by it.
+"""Captures, and resource records of no visit (DNS look-ups, settings, logs): where they are in the WARC files.
 
-Records that belong to no visit, as an index lists them: look-ups of names, and the papers of the crawl.
-
-Runs inside its caller's transaction, after the files were told in which they lie.
+Everything here runs in the caller's transaction. The rows of the WARC files must exist.
 """
 
 import sqlite3
@@ -30,7 +28,7 @@ WHERE urls.priority >= 0 ORDER BY urls.id
 
 
 def capture(row: sqlite3.Row) -> Capture:
-    """The capture that *row* tells of."""
+    """Return the capture in *row*."""
     offset = row[8]
     return Capture(
         url=row[0],
@@ -50,12 +48,12 @@ def capture(row: sqlite3.Row) -> Capture:
 
 
 class CaptureRow(NamedTuple):
-    """One capture, as crawls are compared by it."""
+    """One capture, with the fields by which two crawls are compared."""
 
     url: str
     timestamp: int  # microseconds since the epoch: its WARC-Date
     status: int
-    digest: str  # of the payload that it holds or stands for
+    digest: str  # of the payload that it holds or refers to
     size: int  # bytes of that payload
     truncated: str
     revisit: str  # a word of `Profile`, or ""
@@ -64,12 +62,12 @@ class CaptureRow(NamedTuple):
 
     @property
     def meant(self) -> int:
-        """The status of what a reader gets: a page that was not modified is the one that came with 200."""
+        """The status that a reader sees: 200 for a page that was not modified."""
         return 200 if self.revisit == Profile.NOT_MODIFIED else self.status
 
 
 class UrlStatus(NamedTuple):
-    """How a URL stands, and its newest capture."""
+    """A URL with its state and its newest capture."""
 
     url: str
     state: State
@@ -78,13 +76,13 @@ class UrlStatus(NamedTuple):
 
 
 def newest(db: sqlite3.Connection) -> Iterator[UrlStatus]:
-    """Every URL but robots.txt, in the order in which they were found; read row by row."""
+    """Yield all URLs except robots.txt, in the order of discovery."""
     for row in db.execute(_NEWEST):
         yield UrlStatus(row[0], State(row[1]), row[2], None if row[3] is None else CaptureRow(row[0], *row[3:]))
 
 
 def is_known(db: sqlite3.Connection, address: str) -> bool:
-    """Whether *address* has a row."""
+    """Return True if *address* has a row."""
     return db.execute("SELECT 1 FROM urls WHERE url = ?", (address,)).fetchone() is not None
 
 
@@ -100,14 +98,14 @@ RECORDS_IN_FILE = f"{_SELECT} WHERE warcs.name = ? AND offset > ? ORDER BY offse
 LATEST = f"{_SELECT} WHERE substr(uri, 1, length(?)) = ? ORDER BY resources.id DESC LIMIT 1"
 
 
-def keep(db: Connection, resources: Sequence[Resource]) -> None:
-    """Write down where *resources* lie."""
+def add_resources(db: Connection, resources: Sequence[Resource]) -> None:
+    """Add a row for each of *resources*."""
     if resources:
         db.executemany(KEEP, [_row(each) for each in resources])
 
 
 def resource_rows(rows: Iterable[sqlite3.Row]) -> list[Resource]:
-    """What *rows* of a selection from here say."""
+    """Return the resources in *rows*."""
     return [Resource(row[0], row[1], row[2], row[3], row[4], Span(row[5], row[6])) for row in rows]
 
 

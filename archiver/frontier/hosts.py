@@ -1,11 +1,9 @@
-"""A host's ways: how it wants to be asked, and how it fails. Runs inside its caller's transaction.
+"""The state of hosts: throttle, backoff, pauses, and waits after a change of the clock.
 
-Waits in the frontier after the wall clock was set back between two runs: each is as long as it was meant to be.
+Everything here runs in the caller's transaction.
 
-A wait is written down as the moment of its end. Where the clock stands before the moment at which a wait began, both
-are moved to the past by the same amount, so that doing it again changes nothing. Runs inside its caller's transaction.
-
-Hosts that refuse us: paused until the next run, which asks them again gently. Inside its caller's transaction.
+A wait is stored as the time of its end. If the clock was set back to before the start of a wait, both times move to the
+past by the same amount, so a second correction changes nothing.
 """
 
 from collections.abc import Mapping
@@ -15,36 +13,36 @@ from archiver.policy.block_pages import REFUSING
 from archiver.policy.host_backoff import HostBackoff
 from archiver.policy.throttle import ThrottleState
 
-LEARN = "UPDATE hosts SET rate = ?, rate_limit = ?, concurrency = ?, slow_reason = ? WHERE id = ?"
-DOZE = "UPDATE hosts SET failing_since = ?, probe_interval = ?, not_before = max(not_before, ?) WHERE id = ?"
+SAVE_THROTTLE = "UPDATE hosts SET rate = ?, rate_limit = ?, concurrency = ?, slow_reason = ? WHERE id = ?"
+SAVE_BACKOFF = "UPDATE hosts SET failing_since = ?, probe_interval = ?, not_before = max(not_before, ?) WHERE id = ?"
 GIVE_UP = """
 UPDATE urls SET state = 'failed', failure = :failure, note = :note, due = 0, settled = :now WHERE id IN (
     SELECT id FROM urls WHERE host = :host AND state = 'waiting' AND priority >= 0 LIMIT :most
 )
 """
-FORGET = "UPDATE hosts SET failing_since = 0, probe_interval = 0, not_before = 0 WHERE id = ?"
+CLEAR_BACKOFF = "UPDATE hosts SET failing_since = 0, probe_interval = 0, not_before = 0 WHERE id = ?"
 AT_ONCE = 20_000  # URLs in one transaction: a fifth of a second, in which nothing else can be written
 
 
-def keep(db: Connection, lessons: Mapping[int, ThrottleState]) -> None:
-    """What hosts have taught us, each the newest."""
-    rows = [(each.rate, each.limit, each.width, each.why, host) for host, each in lessons.items()]
-    db.executemany(LEARN, rows)
+def save_throttles(db: Connection, throttles: Mapping[int, ThrottleState]) -> None:
+    """Save the newest throttle of each host."""
+    rows = [(each.rate, each.limit, each.width, each.why, host) for host, each in throttles.items()]
+    db.executemany(SAVE_THROTTLE, rows)
 
 
-def doze(db: Connection, host: int, slumber: HostBackoff) -> None:
-    """How *host* fails; while it sleeps it is not asked before its next probe."""
-    db.execute(DOZE, (slumber.since, slumber.pause, slumber.until, host))
+def save_backoff(db: Connection, host: int, backoff: HostBackoff) -> None:
+    """Save the backoff of *host*. Until its next probe no request goes to it."""
+    db.execute(SAVE_BACKOFF, (backoff.since, backoff.pause, backoff.until, host))
 
 
 def give_up(db: Connection, host: int, failure: str, note: str, now: float) -> int:
-    """The next `AT_ONCE` URLs that wait on *host* have failed; how many there were.
+    """Mark the next `AT_ONCE` waiting URLs of *host* as failed and return how many there were.
 
-    What leads to a robots.txt waits on: other hosts may wait for it, and it fails by its own tries. If the host has
-    something to fetch again one day, it is asked as if nothing had been.
+    A robots.txt, and a redirect to one, stays queued: other hosts may need it, and it has its own tries. The backoff
+    is cleared, so URLs that are queued later are fetched as usual.
     """
     terms = {"host": host, "failure": failure, "note": note, "now": now, "most": AT_ONCE}
-    db.execute(FORGET, (host,))
+    db.execute(CLEAR_BACKOFF, (host,))
     return db.execute(GIVE_UP, terms).rowcount
 
 
@@ -59,8 +57,8 @@ MOVE_FAILING = "UPDATE hosts SET failing_since = max(failing_since - :ahead, 1) 
 CUT_HOSTS = "UPDATE hosts SET not_before = :now + :longest WHERE not_before > :now + :longest"
 
 
-def set_back(db: Connection, now: float, longest: float) -> float:
-    """Move what lies too far in the future; by how many seconds the latest answer does."""
+def correct_waits(db: Connection, now: float, longest: float) -> float:
+    """Correct times too far in the future; return by how many seconds the latest answer is."""
     row, settled = db.row(LATEST) or (0, None)
     ahead = max(0.0, (settled or 0.0) - now)
     terms = {"now": now, "longest": longest, "ahead": ahead}
@@ -86,28 +84,28 @@ UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1, 
 WHERE id = ? AND state = 'archived'
 """
 RESTORE = "UPDATE urls SET status = ?, note = '' WHERE id = ? AND state = 'archived'"
-GAVE = """
+GOOD_PAGE = """
 SELECT urls.id, urls.status FROM urls WHERE host = ? AND state = 'archived' AND priority >= 0
 AND status BETWEEN 200 AND 299 ORDER BY hop NOT IN ('L', 'R'), urls.id LIMIT 1
 """
 UNMARKED = "a run of refusals"
 
 
-def gave(db: Connection, host: int) -> tuple[int, int] | None:
-    """Return a page that *host* gave, as its row and status; None where it gave nothing."""
-    row = db.row(GAVE, (host,))
+def find_good_page(db: Connection, host: int) -> tuple[int, int] | None:
+    """Return row and status of a page of *host* that answered 2xx; None if there is none."""
+    row = db.row(GOOD_PAGE, (host,))
     return None if row is None else (int(row[0]), int(row[1]))
 
 
 def ask_again(db: Connection, row: int) -> bool:
-    """Let an archived URL wait once more, before all others of its host; whether it does."""
+    """Queue an archived URL again, before all others of its host. Return False if it is not archived."""
     return bool(db.execute(ASK_AGAIN, (row,)).rowcount)
 
 
 def pause(db: Connection, host: int, since: float, asked: tuple[int, int] | None) -> None:
-    """Pause *host*, which refuses us *since* then (0: it does not), and mark its refusals as such.
+    """Pause *host*, which blocks us *since* then (0: it does not), and mark its refusals as such.
 
-    *asked* is the page that was asked for again, and the status of its good answer, which is the one that counts.
+    *asked* is the row of the page that was fetched again and the status of its good answer, which is restored.
     """
     db.execute(PAUSE, (since, int(since > 0), host))
     if since:

@@ -1,7 +1,7 @@
-"""What the crawl asks of a frontier: a handful of verbs, the same for every database.
+"""The interface between the crawl and the frontier.
 
-The frontier is the one place where the seen-set, the waiting URLs and what became of each are kept. Settlements
-are committed in batches, each batch in one transaction; what a verb has returned from is durable.
+The frontier holds the URL queue, the seen-set and the outcome of each URL. Settlements are committed in batches, one
+transaction each. When a method returns, its changes are durable.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,33 +16,33 @@ from archiver.policy.throttle import UNTAUGHT, ThrottleState
 
 InheritedThrottle = tuple[
     str, float, float, float, float, str
-]  # key of a host, parked until, rate, its limit, width, and why
+]  # key of a host, not before, rate, rate limit, concurrency, reason
 
 
 class EarlierFind(NamedTuple):
-    """A URL of an earlier crawl that scope takes now, and what led to it then."""
+    """A URL of an earlier crawl that is in scope now, and the URLs that led to it then."""
 
     new: NewUrl
     via: str
     seed: str
 
 
-NOTHING_NEW: Mapping[int, ThrottleState] = MappingProxyType({})
+NO_THROTTLES: Mapping[int, ThrottleState] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One host that has URLs waiting. `robots` is None as long as no answer is in; then it says what came."""
+    """One host with waiting URLs. `robots` is None until robots.txt was fetched."""
 
     id: int
     key: str  # scheme and authority
-    parked: float  # seconds since the epoch; not one request before
+    not_before: float  # seconds since the epoch: no request before this time
     robots: Robots | None
-    lesson: ThrottleState = UNTAUGHT
-    slumber: HostBackoff = AWAKE
-    asked: float = 0.0  # when `robots` was; infinity while it is asked for again
-    answered: bool = False  # ever, whatever it was asked for
-    refuses: float = 0.0  # seconds since the epoch: since when it refuses us; 0: it does not
+    throttle: ThrottleState = UNTAUGHT
+    backoff: HostBackoff = AWAKE
+    asked: float = 0.0  # when `robots` was fetched; infinity while it is queued again
+    answered: bool = False  # at least once, in any run
+    blocked_since: float = 0.0  # seconds since the epoch: first of a run of refusals; 0: not blocked
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class UrlWindow:
     """The next URLs of one host, by priority and age."""
 
     claims: tuple[Claim, ...]
-    later: float  # when the earliest of the others is due; infinity where there is none
-    waiting: int  # all that wait on this host
-    spent: int = 0  # URLs of this host that count for its allowance …
+    later: float  # when the earliest of the others is due; infinity if there is none
+    waiting: int  # URLs of this host that wait
+    visited: int = 0  # URLs of this host that count for its quota …
     received: int = 0  # … and bytes, in all runs
 
 
 @dataclass(frozen=True, slots=True)
 class HostWindow:
-    """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
+    """Return the next *most* URLs of *host*; with *prerequisites* only those that lead to a robots.txt."""
 
     host: int
     most: int
@@ -67,16 +67,16 @@ class HostWindow:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a committed batch changed."""
+    """The changes that a committed batch made."""
 
     hosts: frozenset[int]  # that have new URLs
-    added: int  # URLs that wait and did not before: new ones, and each robots.txt asked for since the last batch
-    resolved: frozenset[int]  # hosts whose robots.txt is answered now, or has moved
+    added: int  # URLs queued: new ones, and each robots.txt queued since the last batch
+    resolved: frozenset[int]  # hosts whose robots.txt was fetched, or redirects
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many URLs are in each state, and what was received so far. A robots.txt counts only while it waits."""
+    """The number of URLs in each state, and the bytes received. A robots.txt counts only while it waits."""
 
     waiting: int
     archived: int
@@ -102,7 +102,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which settled URLs are meant: all that fit each of these that is not empty; a status or a failure is enough."""
+    """A choice of settled URLs: those that match every field that is not empty. Of status and failure one is enough."""
 
     urls: tuple[str, ...] = ()  # canonical
     hosts: tuple[str, ...] = ()  # example.org, example.org:8443 or https://example.org
@@ -112,142 +112,142 @@ class Selection:
 
 
 class Frontier(Protocol):
-    """The verbs."""
+    """The URL queue and seen-set of one crawl."""
 
     async def add_seeds(self, seeds: Sequence[str], due: float = 0.0) -> int:
-        """Make *seeds* (canonical URLs) known and waiting; how many were new.
+        """Queue *seeds* (canonical URLs) and return how many were new.
 
-        With *due* none of the new ones may be fetched before, and URLs that were settled as no seeds wait again.
+        With *due*, new seeds wait until then, and settled URLs that become seeds are queued again.
         """
 
     async def seeds(self) -> list[str]:
-        """Every seed, in the order given."""
+        """Return all seeds in the order given."""
 
-    async def again(self, wanted: Selection) -> int:
-        """Make the URLs that *wanted* means due again, as if never tried; how many they are.
+    async def queue_again(self, wanted: Selection) -> int:
+        """Queue the settled URLs that *wanted* selects again, with no tries, and return how many.
 
-        In short transactions, for a crawl may be running. Where robots.txt was the reason, that is asked for again.
+        Uses short transactions, because a crawl may be running. If robots.txt was the reason, it is fetched again.
         """
 
     async def written_by_others(self) -> bool:
-        """Whether another process has written since this was asked last; the first time it cannot be known."""
+        """Return True if another process has written since the last call. The first call returns False."""
 
     async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
-        """Those of *hosts* whose robots.txt nobody has asked for, or that is to be asked for again from the start."""
+        """Return those of *hosts* whose robots.txt is not known and not queued."""
 
     async def due_hosts(
         self, now: float, most: int, leased: Collection[int], allowance: Allowance = FREE
     ) -> list[HostRow]:
-        """Hosts with a URL that is due, longest parked first, without those in *leased*.
+        """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited.
 
-        Of hosts that have used up their *allowance*, only what leads to a robots.txt counts.
+        For a host that has used up its *allowance*, only robots.txt and its redirects count.
         """
 
     async def held_back(self, allowance: Allowance) -> str:
-        """Which limit of the *allowance* holds how many URLs of how many hosts back, in words; "" where none does."""
+        """Return a text that says which limit of the *allowance* stops how many hosts and URLs, or ""."""
 
     async def host(self, host: int) -> HostRow:
-        """One host as it stands now."""
+        """Return one host."""
 
     async def hosts(self, hosts: Collection[int]) -> list[HostRow]:
-        """Each of *hosts* as it stands now, in this order."""
+        """Return *hosts*, in this order."""
 
     async def has_answered(self, host: int) -> bool:
-        """Whether *host* has ever answered, in this run or an earlier one."""
+        """Return True if *host* has answered in this run or an earlier one."""
 
-    async def set_back(self, now: float, longest: float) -> float:
-        """Keep every wait as long as it was meant, where the clock says *now* and has been set back since it began.
+    async def correct_waits(self, now: float, longest: float) -> float:
+        """Correct all waits if the clock was set back. It says *now*; no wait may be longer than *longest*.
 
-        No wait is longer than *longest*. Returns by how many seconds the latest answer lies in the future.
+        Returns the number of seconds by which the latest answer lies in the future.
         """
 
     async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
-        """Put the robots.txt of each of *hosts* into its queue, before everything else; if it was answered, once more.
+        """Queue robots.txt of *hosts* before everything else, also if it was fetched before, and return the hosts.
 
-        Rules that are known hold until the new answer is in; where it could not be had nothing may be fetched
-        meanwhile. All in one transaction; their rows, in this order.
+        Known rules apply until the new answer is stored. If robots.txt was unreachable, nothing may be fetched until
+        then. All in one transaction.
         """
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> UrlWindow:
-        """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
+        """Return the next *most* URLs of *host*; with *prerequisites* only those that lead to a robots.txt."""
 
     async def windows(self, wanted: Sequence[HostWindow], now: float) -> list[UrlWindow]:
-        """The next URLs of many hosts, in the order of *wanted*."""
+        """Return the next URLs of many hosts, in the order of *wanted*."""
 
     async def next_due(self, now: float) -> float:
-        """When the next URL is due that is not due *now*; infinity where none waits for its time."""
+        """Return the time when the next URL becomes due after *now*; infinity if there is none."""
 
     async def settle(
         self,
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
-        lessons: Mapping[int, ThrottleState] = NOTHING_NEW,
+        throttles: Mapping[int, ThrottleState] = NO_THROTTLES,
         resources: Sequence[Resource] = (),
     ) -> Settled:
-        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us.
+        """Commit a batch of visits, the sizes of the WARC files, and the *throttles* of hosts by row.
 
         *resources* are records in these files that belong to no visit.
         """
 
-    async def doze(self, host: int, slumber: HostBackoff) -> None:
-        """Keep how *host* fails, or that it does not any more."""
+    async def save_backoff(self, host: int, backoff: HostBackoff) -> None:
+        """Save the backoff of *host*; `AWAKE` clears it."""
 
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
-        """All that waits on *host* has failed, but what leads to a robots.txt; how many URLs that were."""
+        """Mark the waiting URLs of *host* as failed, except those that lead to a robots.txt; return how many."""
 
     async def ask_again(self, host: int, page: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Let a page wait once more that *host* gave (its row and status), *page* or another; None: it gave nothing."""
+        """Queue an archived *page* of *host* again, or another; return its row and status, or None."""
 
     async def pause(self, host: int, since: float, asked: tuple[int, int] | None) -> None:
-        """*host* refuses us *since* then: nothing is asked of it in this run; 0: it does not refuse us any more.
+        """Pause *host* for this run, because it blocks us *since* then; 0: it does not block us any more.
 
-        *asked* is what `ask_again` gave.
+        *asked* is the result of `ask_again`.
         """
 
-    async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
-        """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
+    async def record_visits(self, visits: Sequence[Claim]) -> list[Claim]:
+        """Add rows for those URLs of *visits* that have none, and return the claims with their rows."""
 
     async def unknown(self, addresses: Collection[str]) -> set[str]:
-        """Those of *addresses* that the crawl has never heard of."""
+        """Return those of *addresses* that have no row."""
 
-    async def recall(self, recalled: Sequence[EarlierFind]) -> int:
-        """URLs of an earlier crawl wait from now on; how many were not known."""
+    async def enqueue_earlier(self, recalled: Sequence[EarlierFind]) -> int:
+        """Queue URLs of an earlier crawl and return how many were new."""
 
-    async def inherit(self, manners: Sequence[InheritedThrottle]) -> None:
-        """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
+    async def inherit_throttles(self, inherited: Sequence[InheritedThrottle]) -> None:
+        """Use the throttles of an earlier crawl for hosts that have no row yet."""
 
     async def begin_run(self, now: float) -> None:
-        """Note that a run begins; hosts that were paused in the one before may be asked again."""
+        """Record that a run starts, and unpause the hosts that the previous run paused."""
 
     async def end_run(self, code: int, reason: str, now: float) -> None:
-        """Note how the run ended, and why."""
+        """Record how the run ended, and why."""
 
     async def counts(self) -> Counts:
-        """The account of the whole crawl."""
+        """Return the counts of the whole crawl."""
 
-    async def tallies(self, most: int) -> list[PatternTally]:
-        """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""
+    async def pattern_tallies(self, most: int) -> list[PatternTally]:
+        """Return the tallies of at most *most* URL patterns, those that may be forgotten first at the beginning."""
 
-    async def moved(self) -> list[tuple[str, str]]:
-        """Where redirects of seeds led, each with the seed."""
+    async def seed_redirects(self) -> list[tuple[str, str]]:
+        """Return (target, seed) for the redirects of seeds."""
 
     async def files(self) -> list[FileRow]:
-        """Every WARC file."""
+        """Return all WARC files."""
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
-        """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
+        """Return at most *most* captures in the file *warc* behind offset *after*, in order."""
 
     async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
-        """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
+        """Return at most *most* records of no visit in the file *warc* behind offset *after*, in order."""
 
     async def latest_resource(self, beginning: str) -> Resource | None:
-        """The one that was stored last of those whose URI begins so."""
+        """Return the newest record of no visit whose URI starts with *beginning*."""
 
     async def mark_indexed(self) -> None:
-        """Every closed file's lines stand in index.cdxj now."""
+        """Record that index.cdxj has the lines of all closed files."""
 
     async def forget_index(self) -> None:
-        """index.cdxj is gone."""
+        """Record that index.cdxj is missing."""
 
     async def close(self) -> None:
-        """Everything is committed; the database is one file again."""
+        """Close the database. It is a single file then."""

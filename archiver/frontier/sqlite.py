@@ -1,7 +1,7 @@
 """The frontier in one SQLite file, through aiosqlite: one connection writes, one reads.
 
-WAL mode, so `status` and a replay may look while the crawl runs; every commit is synced. A `sqlite3` error is
-our storage's fault and becomes `ArchiveError`, which names the file.
+The database is in WAL mode, so `status` and `replay` can read while the crawl runs. Every commit is synced. A `sqlite3`
+error becomes an `ArchiveError` that names the file.
 """
 
 import asyncio
@@ -17,19 +17,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import aiosqlite
 
 from archiver.errors import ArchiveError
-from archiver.frontier import captures, database, enqueue, held, outcomes, retry, robots, url_queue
-from archiver.frontier import captures as records
-from archiver.frontier import hosts as clocks
-from archiver.frontier import hosts as pausing
-from archiver.frontier import hosts as ways
-from archiver.frontier import settle as learning
-from archiver.frontier import settle as settling
-from archiver.frontier import settle as tallies
+from archiver.frontier import captures, database, enqueue, held, hosts, outcomes, retry, robots, settle, url_queue
 from archiver.frontier.database import Connection, connect, run_in_thread
 from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.held import HeldPattern
 from archiver.frontier.port import (
-    NOTHING_NEW,
+    NO_THROTTLES,
     Counts,
     EarlierFind,
     FileRow,
@@ -41,6 +34,7 @@ from archiver.frontier.port import (
     UrlWindow,
 )
 from archiver.frontier.retry import Held
+from archiver.frontier.settle import Portion
 from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Settlement
 from archiver.policy.host_backoff import HostBackoff
 from archiver.policy.limits import FREE, Allowance
@@ -52,25 +46,25 @@ T = TypeVar("T")
 
 
 class SqliteFrontier:
-    """Open it with `opened`."""
+    """The frontier of one crawl. Use `SqliteFrontier.open` to open it."""
 
     def __init__(self, path: Path, writer: aiosqlite.Connection, reader: aiosqlite.Connection) -> None:
         self._path = path
         self._writer = writer
         self._reader = reader
-        self._turn = asyncio.Lock()
-        self._version = -1  # of the data, as of the latest look for what others have written
-        self._offers = RecentLinks()  # for the thread of the writer alone
-        self._offered = -1  # the version of the data as of which they hold
-        self._asked = 0  # each robots.txt that began to wait, and that no account knows of yet
+        self._lock = asyncio.Lock()
+        self._version = -1  # of the data, at the last check for writes of other processes
+        self._recent = RecentLinks()  # only the writer's thread uses it
+        self._recent_version = -1  # of the data for which they are valid
+        self._robots_queued = 0  # since the last batch or count
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteFrontier":
-        """The frontier at *path*, made if it is not there."""
+        """Open the frontier at *path*, or make a new one."""
         regular(path)
-        with _translated(path):
+        with _sqlite_errors(path):
             with closing(sqlite3.connect(path)):
-                pass  # what cannot be opened fails here, not in aiosqlite's thread, which would outlive its loop
+                pass  # a file that cannot be opened fails here; in aiosqlite's thread it would outlive the loop
             async with AsyncExitStack() as stack:
                 writer = await stack.enter_async_context(connect(path))
                 await run_in_thread(writer, database.check_schema, path)
@@ -83,56 +77,56 @@ class SqliteFrontier:
         return cls(path, writer, reader)
 
     async def close(self) -> None:
-        """Everything is committed; the write-ahead file becomes part of the database."""
-        with _translated(self._path):
+        """Close the database; SQLite merges the write-ahead file into it."""
+        with _sqlite_errors(self._path):
             try:
                 await self._reader.close()
             finally:
                 await self._writer.close()
 
     async def add_seeds(self, seeds: Sequence[str], due: float = 0.0) -> int:
-        """Make *seeds* known and waiting; how many were new. With *due*: not before; settled URLs wait again too."""
-        return await self._write(self._anew, retry.add_seeds, seeds, due)
+        """Queue *seeds* and return how many were new. *due*: not before this time, and settled URLs again too."""
+        return await self._write(self._rewrite, retry.add_seeds, seeds, due)
 
     async def seeds(self) -> list[str]:
-        """Every seed, in the order given."""
+        """Return all seeds in the order given."""
         return [str(row[0]) for row in await self._rows(retry.ALL)]
 
-    async def again(self, wanted: Selection) -> int:
-        """Make the URLs that *wanted* means due again, as if never tried; how many they are."""
+    async def queue_again(self, wanted: Selection) -> int:
+        """Queue the settled URLs that *wanted* selects again, with no tries, and return how many."""
         keys = await self._rows("SELECT id, key FROM hosts") if wanted.hosts else []
         hosts = retry.named_hosts(((int(row[0]), str(row[1])) for row in keys), wanted.hosts)
         after = count = 0
         while rows := [int(row[0]) for row in await self._rows(*retry.question(wanted, hosts, after))]:
             after = rows[-1]
-            count += await self._write(self._anew, retry.come_back, rows)
+            count += await self._write(self._rewrite, retry.come_back, rows)
         return count
 
     async def release(self, pattern: HeldPattern, allowed: int) -> int:
-        """The URLs of a held pattern wait, and *allowed* more of them may bring nothing; how many they are."""
+        """Queue the URLs of a held pattern and return how many. *allowed* more of them may show nothing new."""
         count = 0
-        while released := await self._write(self._anew, held.release, pattern, 0 if count else allowed):
+        while released := await self._write(self._rewrite, held.release, pattern, 0 if count else allowed):
             count += released
         return count
 
-    async def again_without_payload(self, kept: Held) -> int:
-        """Make URLs due whose answers are revisits of a payload that is lost, and not *kept* elsewhere; how many."""
+    async def queue_again_without_payload(self, kept: Held) -> int:
+        """Queue URLs again whose payload is lost, and not *kept* elsewhere; return how many."""
         count = after = 0
         while found := await self._rows(retry.WITHOUT_PAYLOAD, (after, retry.AT_ONCE)):
             after = int(found[-1][0])
-            count += await self._write(self._anew, retry.come_back, retry.lost(found, kept))
+            count += await self._write(self._rewrite, retry.come_back, retry.lost(found, kept))
         return count
 
     async def written_by_others(self) -> bool:
-        """Whether another process has written since this was asked last; the first time it cannot be known."""
-        with _translated(self._path):
-            async with self._turn, self._writer.execute("PRAGMA data_version") as cursor:
+        """Return True if another process has written since the last call. The first call returns False."""
+        with _sqlite_errors(self._path):
+            async with self._lock, self._writer.execute("PRAGMA data_version") as cursor:
                 (version,) = await cursor.fetchone() or (0,)
         before, self._version = self._version, int(version)
         return before not in {-1, self._version}
 
     async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
-        """Those of *hosts* whose robots.txt nobody has asked for, or that is to be asked for again from the start."""
+        """Return those of *hosts* whose robots.txt is not known and not queued."""
         rows = await self._rows(
             "SELECT id FROM hosts WHERE robots_url IS NULL AND id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(hosts)),),
@@ -140,10 +134,10 @@ class SqliteFrontier:
         return [int(row[0]) for row in rows]
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Meanwhile nobody else writes, neither into the database nor, by their own use of this, into crawl.toml."""
-        with _translated(self._path):
-            async with self._turn:
+    async def exclusive_transaction(self) -> AsyncIterator[None]:
+        """Keep all other processes from writing the database, and from crawl.toml if they use this too."""
+        with _sqlite_errors(self._path):
+            async with self._lock:
                 await self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     yield
@@ -155,174 +149,174 @@ class SqliteFrontier:
     async def due_hosts(
         self, now: float, most: int, leased: Collection[int], allowance: Allowance = FREE
     ) -> list[HostRow]:
-        """Hosts with a URL that is due, longest parked first, without those in *leased*."""
+        """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited."""
         return await self._read(url_queue.due_hosts, now, most, leased, allowance)
 
     async def held_back(self, allowance: Allowance) -> str:
-        """Which limit of the *allowance* holds how many URLs of how many hosts back, in words; "" where none does."""
+        """Return a text that says which limit of the *allowance* stops how many hosts and URLs, or ""."""
         rows = await self._rows(url_queue.REACHED, allowance.bounds)
         return " and ".join(url_queue.words(allowance, *row) for row in rows)
 
     async def host(self, host: int) -> HostRow:
-        """One host as it stands now."""
+        """Return one host."""
         return (await self.hosts((host,)))[0]
 
     async def hosts(self, hosts: Collection[int]) -> list[HostRow]:
-        """Each of *hosts* as it stands now, in this order."""
+        """Return *hosts*, in this order."""
         return await self._read(url_queue.hosts, hosts)
 
     async def has_answered(self, host: int) -> bool:
-        """Whether *host* has ever answered, in this run or an earlier one."""
+        """Return True if *host* has answered in this run or an earlier one."""
         return bool(await self._rows("SELECT 1 FROM hosts WHERE id = ? AND received > 0", (host,)))
 
-    async def set_back(self, now: float, longest: float) -> float:
-        """Keep every wait as long as it was meant, where the clock says *now* and has been set back since it began."""
-        return await self._write(clocks.set_back, now, longest)
+    async def correct_waits(self, now: float, longest: float) -> float:
+        """Correct all waits if the clock, which says *now*, was set back; return by how many seconds."""
+        return await self._write(hosts.correct_waits, now, longest)
 
     async def ask_robots_of(self, hosts: Collection[int]) -> list[HostRow]:
-        """Put the robots.txt of each of *hosts* into its queue, before all else; if it was answered, once more."""
-        rows, new = await self._write(_asked, hosts)
-        self._asked += new
+        """Queue robots.txt of *hosts* before everything else, also if it was fetched before; return the hosts."""
+        rows, new = await self._write(_queue_robots, hosts)
+        self._robots_queued += new
         return rows
 
     async def window(self, host: int, now: float, most: int, *, prerequisites: bool) -> UrlWindow:
-        """The next *most* URLs of *host*; only those that lead to a robots.txt with *prerequisites*."""
+        """Return the next *most* URLs of *host*; with *prerequisites* only those that lead to a robots.txt."""
         return (await self.windows((HostWindow(host, most, prerequisites=prerequisites),), now))[0]
 
     async def windows(self, wanted: Sequence[HostWindow], now: float) -> list[UrlWindow]:
-        """The next URLs of many hosts, in the order of *wanted*."""
+        """Return the next URLs of many hosts, in the order of *wanted*."""
         return await self._read(url_queue.windows, wanted, now)
 
     async def next_due(self, now: float) -> float:
-        """When the next URL is due that is not due *now*; infinity where none waits for its time."""
+        """Return the time when the next URL becomes due after *now*; infinity if there is none."""
         return await self._read(url_queue.next_due, now)
 
     async def settle(
         self,
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
-        lessons: Mapping[int, ThrottleState] = NOTHING_NEW,
+        throttles: Mapping[int, ThrottleState] = NO_THROTTLES,
         resources: Sequence[Resource] = (),
     ) -> Settled:
-        """Commit what a batch of visits means, how far the WARC files are written, and what hosts have taught us.
+        """Commit a batch of visits, the sizes of the WARC files, and the *throttles* of hosts.
 
-        Of very many links most are added before, in transactions of their own, between which others have their turn.
-        Whatever happens in between, the visit that names them is not settled yet: recovery does it, and adds the rest.
+        Most links of a very long list are added first, in transactions of their own, so that others can write in
+        between. After a crash there the visit is not settled; recovery settles it and adds the other links.
         """
         added, hosts = 0, frozenset[int]()
-        with _translated(self._path):
-            portions, settlements = settling.portions(settlements)
+        with _sqlite_errors(self._path):
+            portions, settlements = settle.portions(settlements)
             for portion in portions:
-                async with self._turn:
+                async with self._lock:
                     new = await run_in_thread(self._writer, self._add, portion)
                 added, hosts = added + new.total(), hosts | new.keys()
-            async with self._turn:
-                settled = await run_in_thread(self._writer, self._settle, settlements, files, lessons, resources)
-        asked, self._asked = self._asked, 0
+            async with self._lock:
+                settled = await run_in_thread(self._writer, self._settle, settlements, files, throttles, resources)
+        asked, self._robots_queued = self._robots_queued, 0
         return replace(settled, added=settled.added + added + asked, hosts=settled.hosts | hosts)
 
-    def _add(self, db: Connection, portion: settling.Portion) -> Counter[int]:
-        """Make the links of *portion* known; how many new URLs each host has got."""
+    def _add(self, db: Connection, portion: Portion) -> Counter[int]:
+        """Add the links of *portion* and return the number of new URLs by host."""
         with db.transaction():
             self._forget_if_written(db)
-            added, idle = enqueue.add_links(db, self._offers.news(*portion))
-        self._offers.remember(idle)
+            added, idle = enqueue.add_links(db, self._recent.news(*portion))
+        self._recent.remember(idle)
         return added
 
     def _forget_if_written(self, db: Connection) -> None:
         (version,) = db.row("PRAGMA data_version")
-        if version != self._offered:
-            self._offers.forget()  # another process has written
-            self._offered = version
+        if version != self._recent_version:
+            self._recent.forget()  # another process has written
+            self._recent_version = version
 
     def _settle(
         self,
         db: Connection,
         settlements: Sequence[Settlement],
         files: Sequence[FileState],
-        lessons: Mapping[int, ThrottleState],
+        throttles: Mapping[int, ThrottleState],
         resources: Sequence[Resource],
     ) -> Settled:
         with db.transaction():
             self._forget_if_written(db)
-            ways.keep(db, lessons)
-            settled, idle = settling.settle(db, settlements, files, self._offers)
-            records.keep(db, resources)
-        self._offers.remember(idle)
+            hosts.save_throttles(db, throttles)
+            settled, idle = settle.settle(db, settlements, files, self._recent)
+            captures.add_resources(db, resources)
+        self._recent.remember(idle)
         return settled
 
-    def _anew(
+    def _rewrite(
         self, db: Connection, act: Callable[Concatenate[Connection, P], T], /, *values: P.args, **named: P.kwargs
     ) -> T:
-        """What *act* returns, which writes rows anew."""
-        self._offers.forget()
+        """Call *act*, which changes rows in ways that make recent links invalid."""
+        self._recent.forget()
         return act(db, *values, **named)
 
-    async def doze(self, host: int, slumber: HostBackoff) -> None:
-        """Keep how *host* fails, or that it does not any more."""
-        await self._write(ways.doze, host, slumber)
+    async def save_backoff(self, host: int, backoff: HostBackoff) -> None:
+        """Save the backoff of *host*; `AWAKE` clears it."""
+        await self._write(hosts.save_backoff, host, backoff)
 
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
-        """All that waits on *host* has failed, but what leads to a robots.txt; how many URLs that were."""
+        """Mark the waiting URLs of *host* as failed, except those that lead to a robots.txt; return how many."""
         count, more = 0, True
         while more:
-            given_up = await self._write(ways.give_up, host, failure, note, now)
-            count, more = count + given_up, given_up == ways.AT_ONCE
+            given_up = await self._write(hosts.give_up, host, failure, note, now)
+            count, more = count + given_up, given_up == hosts.AT_ONCE
         return count
 
     async def ask_again(self, host: int, page: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Let a page wait once more that *host* gave (its row and status), *page* or another; None: it gave nothing."""
-        page = page or await self._read(pausing.gave, host)
-        return page if page is not None and await self._write(self._anew, pausing.ask_again, page[0]) else None
+        """Queue an archived *page* of *host* again, or another; return its row and status, or None."""
+        page = page or await self._read(hosts.find_good_page, host)
+        return page if page is not None and await self._write(self._rewrite, hosts.ask_again, page[0]) else None
 
     async def pause(self, host: int, since: float, asked: tuple[int, int] | None) -> None:
-        """*host* refuses us *since* then: nothing is asked of it in this run; 0: it does not refuse us any more."""
-        await self._write(pausing.pause, host, since, asked)
+        """Pause *host* for this run, because it blocks us *since* then; 0: it does not block us any more."""
+        await self._write(hosts.pause, host, since, asked)
 
-    async def learn(self, visits: Sequence[Claim]) -> list[Claim]:
-        """Make the URLs of *visits* known, those that are not, as the claims say; the claims as they stand then."""
-        await self._write(self._anew, learning.record_visits, visits)
+    async def record_visits(self, visits: Sequence[Claim]) -> list[Claim]:
+        """Add rows for those URLs of *visits* that have none, and return the claims with their rows."""
+        await self._write(self._rewrite, settle.record_visits, visits)
         return await self._read(url_queue.claims, [visit.url for visit in visits])
 
     async def begin_run(self, now: float) -> None:
-        """Note that a run begins; hosts that were paused in the one before may be asked again."""
+        """Record that a run starts, and unpause the hosts that the previous run paused."""
         await self._write(outcomes.begin, now)
 
     async def end_run(self, code: int, reason: str, now: float) -> None:
-        """Note how the run ended, and why."""
+        """Record how the run ended, and why."""
         await self._write(outcomes.end, code, reason, now)
 
     async def began(self) -> float:
-        """Seconds since the epoch: the first capture; 0 where there is none."""
+        """Return the time of the first capture in seconds since the epoch; 0 if there is none."""
         return float((await self._rows("SELECT coalesce(min(timestamp), 0) / 1e6 FROM captures"))[0][0])
 
     async def unknown(self, addresses: Collection[str]) -> set[str]:
-        """Those of *addresses* that the crawl has never heard of."""
+        """Return those of *addresses* that have no row."""
         return await self._read(enqueue.unknown, addresses)
 
-    async def recall(self, recalled: Sequence[EarlierFind]) -> int:
-        """URLs of an earlier crawl wait from now on; how many were not known."""
-        return await self._write(self._anew, enqueue.enqueue_earlier, recalled)
+    async def enqueue_earlier(self, recalled: Sequence[EarlierFind]) -> int:
+        """Queue URLs of an earlier crawl and return how many were new."""
+        return await self._write(self._rewrite, enqueue.enqueue_earlier, recalled)
 
-    async def inherit(self, manners: Sequence[InheritedThrottle]) -> None:
-        """Hosts of which nothing is known are asked as gently as an earlier crawl has learned."""
-        await self._write(enqueue.inherit, manners)
+    async def inherit_throttles(self, inherited: Sequence[InheritedThrottle]) -> None:
+        """Use the throttles of an earlier crawl for hosts that have no row yet."""
+        await self._write(enqueue.inherit, inherited)
 
     async def counts(self) -> Counts:
-        """The account of the whole crawl."""
-        self._asked = 0
+        """Return the counts of the whole crawl."""
+        self._robots_queued = 0
         return Counts(*(await self._rows(outcomes.COUNTS))[0])
 
-    async def tallies(self, most: int) -> list[PatternTally]:
-        """What patterns of URLs have brought, at most *most*, those first that may be forgotten first."""
-        return tallies.pattern_tallies(await self._rows(tallies.NEWEST, (most,)))
+    async def pattern_tallies(self, most: int) -> list[PatternTally]:
+        """Return the tallies of at most *most* URL patterns, those that may be forgotten first at the beginning."""
+        return settle.pattern_tallies(await self._rows(settle.NEWEST, (most,)))
 
-    async def moved(self) -> list[tuple[str, str]]:
-        """Where redirects of seeds led, each with the seed."""
-        return [(str(row[0]), str(row[1])) for row in await self._rows(tallies.MOVED)]
+    async def seed_redirects(self) -> list[tuple[str, str]]:
+        """Return (target, seed) for the redirects of seeds."""
+        return [(str(row[0]), str(row[1])) for row in await self._rows(settle.MOVED)]
 
     async def files(self) -> list[FileRow]:
-        """Every WARC file."""
+        """Return all WARC files."""
         rows = await self._rows("SELECT name, committed, closed, indexed, digest, modified FROM warcs ORDER BY id")
         return [
             FileRow(bare(row[0], self._path), int(row[1]), bool(row[2]), bool(row[3]), row[4], int(row[5]))
@@ -330,56 +324,58 @@ class SqliteFrontier:
         ]
 
     async def captures(self, warc: str, after: int, most: int) -> list[Capture]:
-        """Captures in the file *warc* that begin behind offset *after*, in order, at most *most*."""
+        """Return at most *most* captures in the file *warc* behind offset *after*, in order."""
         return [captures.capture(row) for row in await self._rows(captures.IN_FILE, (warc, after, most))]
 
     async def resources(self, warc: str, after: int, most: int) -> list[Resource]:
-        """Records that belong to no visit in the file *warc* behind offset *after*, in order, at most *most*."""
-        return records.resource_rows(await self._rows(records.RECORDS_IN_FILE, (warc, after, most)))
+        """Return at most *most* records of no visit in the file *warc* behind offset *after*, in order."""
+        return captures.resource_rows(await self._rows(captures.RECORDS_IN_FILE, (warc, after, most)))
 
     async def latest_resource(self, beginning: str) -> Resource | None:
-        """The one that was stored last of those whose URI begins so."""
-        return next(iter(records.resource_rows(await self._rows(records.LATEST, (beginning, beginning)))), None)
+        """Return the newest record of no visit whose URI starts with *beginning*."""
+        return next(iter(captures.resource_rows(await self._rows(captures.LATEST, (beginning, beginning)))), None)
 
     async def mark_indexed(self) -> None:
-        """Every closed file's lines stand in index.cdxj now."""
+        """Record that index.cdxj has the lines of all closed files."""
         await self._write(Connection.execute, "UPDATE warcs SET indexed = 1 WHERE closed = 1")
 
     async def forget_index(self) -> None:
-        """index.cdxj is gone."""
+        """Record that index.cdxj is missing."""
         await self._write(Connection.execute, "UPDATE warcs SET indexed = 0")
 
     async def _write(self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs) -> T:
-        """What *act* returns, in a transaction of its own."""
-        with _translated(self._path):
-            async with self._turn:
-                return await run_in_thread(self._writer, _whole, act, *values, **named)
+        """Call *act* in a transaction and return its result."""
+        with _sqlite_errors(self._path):
+            async with self._lock:
+                return await run_in_thread(self._writer, _in_transaction, act, *values, **named)
 
     async def _read(self, act: Callable[Concatenate[Connection, P], T], *values: P.args, **named: P.kwargs) -> T:
-        """What *act* finds."""
-        with _translated(self._path):
+        """Call *act* with the reading connection and return its result."""
+        with _sqlite_errors(self._path):
             return await run_in_thread(self._reader, act, *values, **named)
 
     async def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         return await self._read(Connection.rows, sql, values)
 
 
-def _whole(db: Connection, act: Callable[Concatenate[Connection, P], T], /, *values: P.args, **named: P.kwargs) -> T:
+def _in_transaction(
+    db: Connection, act: Callable[Concatenate[Connection, P], T], /, *values: P.args, **named: P.kwargs
+) -> T:
     with db.transaction():
         return act(db, *values, **named)
 
 
-def _asked(db: Connection, hosts: Collection[int]) -> tuple[list[HostRow], int]:
+def _queue_robots(db: Connection, hosts: Collection[int]) -> tuple[list[HostRow], int]:
     before = url_queue.waiting(db, hosts)
     robots.ask(db, hosts)
     return url_queue.hosts(db, hosts), url_queue.waiting(db, hosts) - before
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _sqlite_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.IntegrityError:
-        raise  # a broken promise of ours, not of the disk
+        raise  # a bug of ours, not a fault of the disk
     except sqlite3.Error as error:
         raise ArchiveError(f"{path}: {database.describe_error(error, path)}") from error

@@ -44,7 +44,7 @@ class UrlRow:
     settled: float
     via: str
     again: int = 0
-    spent: int = 0  # URLs of its host that count for the allowance of one …
+    visited: int = 0  # URLs of its host that count for the allowance of one …
     received: int = 0  # … and bytes
 
 
@@ -88,13 +88,13 @@ class HostState:
 
     key: str
     waiting: int
-    parked: float
+    not_before: float
     robots: str  # unknown, known, unreachable
     answer: Robots | None  # what robots.txt said; None where that is not known
     robots_url: str
     rate: float = 0.0  # learned; 0: as configured
     slowed: str = ""
-    failing: float = 0.0  # since when it does not answer
+    failing_since: float = 0.0  # since when it does not answer
     paused: int = 0  # 1: it refuses us, and is asked for nothing more in this run
 
 
@@ -185,11 +185,11 @@ def host(db: sqlite3.Connection, key: str) -> HostState | None:
     row = db.execute(_HOST, (key,)).fetchone()
     if row is None:
         return None
-    name, waiting, parked, robots, status, body, address, *rest = row
+    name, waiting, not_before, robots, status, body, address, *rest = row
     answer = None
     if robots != "unknown":
         answer = Robots(status if status is not None else 404 if robots == "known" else 0, body or b"")
-    return HostState(name, waiting, parked, robots, answer, address, *rest)
+    return HostState(name, waiting, not_before, robots, answer, address, *rest)
 
 
 def refused(db: sqlite3.Connection, address: str) -> RefusedLink | None:

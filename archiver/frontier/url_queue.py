@@ -133,7 +133,7 @@ def _host(row: Any) -> HostRow:
         "known": Robots(row[4] or 404, row[5] or b""),
         "unreachable": Robots(row[4] or 0, row[5] or b""),
     }
-    slumber = HostBackoff(row[10], row[11], row[2] if row[11] else 0.0)
+    backoff = HostBackoff(row[10], row[11], row[2] if row[11] else 0.0)
     return HostRow(
-        row[0], row[1], row[2], known[row[3]], ThrottleState(*row[6:10]), slumber, row[12], bool(row[13]), row[14]
+        row[0], row[1], row[2], known[row[3]], ThrottleState(*row[6:10]), backoff, row[12], bool(row[13]), row[14]
     )

@@ -241,7 +241,9 @@ def test_what_waits(tmp_path: Path) -> None:
     assert waiting == {server.url("/", FOREIGN), *(server.url(f"/{number}") for number in range(4))}
     parked = told[server.url("/", FOREIGN)]
     assert any("its host asked for patience, until" in reason for reason in parked["waits_for"])
-    assert parked["due"] == parked["host"]["parked"] > explain_text.as_json(crawled.explained(server.url()))["settled"]
+    assert (
+        parked["due"] == parked["host"]["not_before"] > explain_text.as_json(crawled.explained(server.url()))["settled"]
+    )
     assert (parked["tries"], parked["status"]) == (1, 429)
     last = told[server.url("/3")]
     assert last["waits_for"] == [

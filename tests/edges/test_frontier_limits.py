@@ -74,7 +74,7 @@ def test_what_is_made_due_again_costs_again(tmp_path: Path) -> None:
         async with two_hosts(tmp_path) as frontier:
             await visit(frontier, 1, {0: Event.GIVE_UP, 1: Event.GIVE_UP})
             assert await due(frontier, Allowance(urls=2)) == [2]
-            assert await frontier.again(Selection(failures=("connect",))) == 2
+            assert await frontier.queue_again(Selection(failures=("connect",))) == 2
             assert await due(frontier, Allowance(urls=2)) == [1, 2]
 
     asyncio.run(run())

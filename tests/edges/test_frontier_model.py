@@ -244,7 +244,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 )
             assert window.later == min((r.due for r in waits.values() if r.due > self.now), default=NEVER)
             assert window.waiting == len(waits)
-            assert window.spent == sum(row.tries > 0 for row in mine.values())
+            assert window.visited == sum(row.tries > 0 for row in mine.values())
             assert window.received == 9 * sum(url.origin(capture.url) == key for capture in self.captures)
 
     @invariant()
@@ -253,7 +253,7 @@ class FrontierMachine(RuleBasedStateMachine):
         expected = {key for key in ready if self.parked[key] <= self.now}
         rows = self.runner.run(self.frontier.due_hosts(self.now, 9, ()))
         assert {row.key for row in rows} == expected
-        assert [row.parked for row in rows] == sorted(row.parked for row in rows)
+        assert [row.not_before for row in rows] == sorted(row.not_before for row in rows)
         if rows:
             others = self.runner.run(self.frontier.due_hosts(self.now, 9, [rows[0].id]))
             assert others == rows[1:]

@@ -46,7 +46,7 @@ class NoOffers(RecentLinks):
 async def lived(folder: Path, life: Sequence[Any], offers: RecentLinks) -> list[tuple[Any, ...]]:
     """All rows of URLs after *life*."""
     async with two_hosts(folder) as frontier:
-        frontier._offers = offers
+        frontier._recent = offers
         for number, (act, chosen, event, links) in enumerate(life):
             if act == "settle":
                 row = chosen % rows(folder, "SELECT max(id) FROM urls")[0][0] + 1
@@ -55,7 +55,7 @@ async def lived(folder: Path, life: Sequence[Any], offers: RecentLinks) -> list[
                 settlement = Settlement(claim, event, found=tuple(links), settled=float(number), priority=number)
                 await frontier.settle([settlement], [])
             elif act == "again":
-                await frontier.again(Selection(statuses=((0, 999),)))
+                await frontier.queue_again(Selection(statuses=((0, 999),)))
             elif act == "seeds":
                 await frontier.add_seeds([NAMES[chosen % len(NAMES)]], 1.0)
             elif act == "robots":

@@ -395,15 +395,15 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(pa
             Settlement(seed, Event.RETRY, not_before=3.0, found=found, refused=refused),
         ]
         await frontier.settle(batch, [FileState("w", 5, closed=False)], {1: ThrottleState(1.0, 2.0, 3.0, "503")})
-        await frontier.learn([seed])
+        await frontier.record_visits([seed])
         await frontier.captures("w", 0, 9)
         await frontier.counts()
-        await frontier.moved()
+        await frontier.seed_redirects()
         await frontier.seeds()
-        await frontier.tallies(9)
+        await frontier.pattern_tallies(9)
         await frontier.files()
         await frontier.add_seeds([SEED])
-        await frontier.set_back(1.0, 9.0)
+        await frontier.correct_waits(1.0, 9.0)
         await frontier.has_answered(1)
         done = [sql for sql in said if re.match(r"\s*(SELECT|INSERT|UPDATE|WITH)\b", sql)]
         for sql in done:

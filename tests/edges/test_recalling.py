@@ -34,7 +34,7 @@ def test_a_host_that_asked_for_patience_still_has_it(tmp_path: Path) -> None:
         assert [each[:3] for each in manners] == [("http://example.org", NOW + 60, 0.5)]
         frontier = await SqliteFrontier.open(tmp_path / "crawl.db")
         try:
-            await frontier.inherit(manners)
+            await frontier.inherit_throttles(manners)
             await frontier.add_seeds([SEED, "http://calm.example/"])
             assert [host.key for host in await frontier.due_hosts(NOW, 10, ())] == ["http://calm.example"]
             assert len(await frontier.due_hosts(NOW + 61, 10, ())) == 2
@@ -52,8 +52,8 @@ def test_a_url_is_recalled_once(tmp_path: Path) -> None:
             old = EarlierFind(NewUrl(f"{SEED}old", Hop.LINK, "L", 1, 0, 2), SEED, SEED)
             known = EarlierFind(NewUrl(SEED, Hop.LINK, "L", 1, 0, 2), "", "")
             assert await frontier.unknown([SEED, f"{SEED}old"]) == {f"{SEED}old"}
-            assert await frontier.recall([old, known]) == 1
-            assert await frontier.recall([old, known]) == 0
+            assert await frontier.enqueue_earlier([old, known]) == 1
+            assert await frontier.enqueue_earlier([old, known]) == 0
             assert await frontier.unknown([SEED, f"{SEED}old"]) == set()
             window = await frontier.window(1, NOW, 10, prerequisites=False)
             assert [(each.url, each.path, each.via, each.seed) for each in window.claims] == [

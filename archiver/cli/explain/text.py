@@ -89,7 +89,7 @@ class Explanation:
         """Before when it will certainly not be fetched; 0 where it does not wait."""
         if self.row is None or self.row.state is not State.WAITING:
             return 0.0
-        return max(self.row.due, self.host.parked if self.host else 0.0, self.now)
+        return max(self.row.due, self.host.not_before if self.host else 0.0, self.now)
 
 
 def lines(found: Explanation) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _standing(found: Explanation) -> str:
 def held_back(row: UrlRow, allowance: Allowance) -> str:
     """The limit for which *row* waits, as the settings have it; "" where there is none."""
     waits = row.state is State.WAITING and row.priority >= 0
-    return allowance.reached(row.spent, row.received) if waits else ""
+    return allowance.reached(row.visited, row.received) if waits else ""
 
 
 def why(row: UrlRow, now: float, allowance: Allowance) -> str:
@@ -215,9 +215,9 @@ def _waits(found: Explanation) -> Iterator[str]:
     if host is not None and host.paused:
         yield "the next run: its host refuses us and is paused"
         begun = True
-    if host is not None and host.parked > found.now:
-        why_parked = "its host does not answer and sleeps" if host.failing else "its host asked for patience"
-        yield f"{why_parked}, until {iso(host.parked)}, in {duration(host.parked - found.now)}"
+    if host is not None and host.not_before > found.now:
+        why_not = "its host does not answer and sleeps" if host.failing_since else "its host asked for patience"
+        yield f"{why_not}, until {iso(host.not_before)}, in {duration(host.not_before - found.now)}"
         begun = True
     if row.due > found.now:
         yield f"not before {iso(row.due)}, in {duration(row.due - found.now)}"
@@ -245,8 +245,8 @@ def _host(found: Explanation) -> str:
         parts.append(f"Crawl-delay {found.delay:g} s")
     if host.slowed:
         parts.append(f"slowed down ({host.slowed})" + (f" to {host.rate:.2g}/s" if host.rate else ""))
-    if host.failing:
-        parts.append(f"silent since {iso(host.failing)}")
+    if host.failing_since:
+        parts.append(f"silent since {iso(host.failing_since)}")
     return ", ".join(parts)
 
 
@@ -279,9 +279,13 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "waits_for": list(_waits(found)),
         "ahead": found.ahead,
         "host": {
-            **{name: value for name, value in asdict(host).items() if name not in {"answer", "parked", "failing"}},
-            "parked": iso(host.parked),
-            "failing": iso(host.failing),
+            **{
+                name: value
+                for name, value in asdict(host).items()
+                if name not in {"answer", "not_before", "failing_since"}
+            },
+            "not_before": iso(host.not_before),
+            "failing_since": iso(host.failing_since),
             "robots_status": host.answer.status if host.answer else None,
             "crawl_delay": found.delay,
             "configured": found.pace,

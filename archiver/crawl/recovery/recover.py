@@ -229,7 +229,7 @@ class VisitAdoption:
             return
         visits = [unit for unit in batch if isinstance(unit, ScannedVisit)]
         resources = [unit.resource for unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
-        claims = await self._frontier.learn([_claim(found) for found in visits]) if visits else []
+        claims = await self._frontier.record_visits([_claim(found) for found in visits]) if visits else []
         for found in visits:
             self._originals.saw(found)
         settlements = [
