@@ -1,7 +1,7 @@
 """HTTP/1 messages as servers send them: where a message ends, and what is malformed in it. Pure.
 
-`head` reads a response head, `chunked` decodes the chunked framing, `framer` finds the end of a message as its bytes
-arrive, `content_coding` decodes bodies, `digest` computes both digests, and `body_limits` decides by the head which
+`head` reads a response head, `chunked` decodes chunked framing, and `framer` finds the end of a message as its bytes
+arrive. `content_coding` decodes bodies and `digest` computes both digests. `body_limits` decides by the head which
 bodies are not read to their end. Nothing here rejects a message: every fault is named, and every byte is kept.
 """
 

@@ -1,6 +1,6 @@
-"""The places inside aiohttp on which `fetch/connection.py` stands. When an upgrade moves one, this says which, at once.
+"""The places inside aiohttp that `fetch/connection.py` relies on. If an upgrade changes one, these tests name it.
 
-It is run once more by an interpreter in development mode, where aiohttp is stricter and warnings are errors.
+They run again in an interpreter in development mode, where aiohttp is stricter and warnings are errors.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What stands in an exchange is what crossed the wire, both ways, whatever the server sends."""
+"""An exchange holds exactly what crossed the wire in both directions, whatever the server sends."""
 
 import asyncio
 import json
@@ -201,7 +201,7 @@ def test_replies_of_other_test_suites(tmp_path: Path, suites: Path, *, tls: bool
 
 @pytest.mark.suites
 def test_replies_of_other_test_suites_on_an_open_connection(tmp_path: Path, suites: Path) -> None:
-    """Only those end whose own bytes say so; the others are cut by time, with all that came."""
+    """Only responses that state their end are complete; the others are cut by time, with all that was received."""
     replies = {name: raw for name, (raw, _) in suite_replies(suites).items()}
     served = {f"/{name}": Answer((raw,), End.HANG) for name, raw in replies.items()}
 
@@ -223,7 +223,7 @@ def test_replies_of_other_test_suites_on_an_open_connection(tmp_path: Path, suit
 @pytest.mark.parametrize("said", [True, False], ids=["close_notify", "nothing"])
 @pytest.mark.parametrize("stated", [True, False], ids=["length", "no length"])
 def test_tls_that_ends_without_close_notify(tmp_path: Path, loop: str, *, said: bool, stated: bool) -> None:
-    """Only where nothing but the end delimits the body: what is whole by its length is whole (RFC 9112 §9.8)."""
+    """It matters only if nothing else ends the body: with a length it is complete (RFC 9112 §9.8)."""
     context, _ = rawserver._tls_context(("127.0.0.1",))
     length = b"Content-Length: 4\r\n" if stated else b""
     raw = b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + length + b"\r\nbody"

@@ -1,4 +1,4 @@
-"""Answers that cost far more than their bytes are worth: they wait, and quick ones do not."""
+"""Responses that cost far more CPU time than their size justifies wait, and quick ones do not."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ QUICK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 class Held:
-    """Stands for a wire: counts."""
+    """A substitute for a wire that counts calls."""
 
     paused = resumed = 0
 
@@ -32,7 +32,7 @@ class Held:
 
 
 def test_costly_responses_share_one_wait() -> None:
-    """However many there are, together they get no more than one alone."""
+    """However many there are, together they get no more time than one alone."""
 
     async def main() -> None:
         crowd, wires, loop = SharedCpu(), [Held() for _ in range(10)], asyncio.get_running_loop()
@@ -77,7 +77,7 @@ def test_many_tiny_pieces_count_as_costly() -> None:
 
 @pytest.mark.parametrize("kind", ["chunks", "segments"])
 def test_quick_responses_pass_costly_ones(tmp_path: Path, kind: str) -> None:
-    """A hundred of them while a dozen endless answers come in bytes; none of these stops either."""
+    """A hundred quick responses while a dozen endless ones arrive byte by byte; none of these stops either."""
 
     def pieces() -> Iterator[Piece]:
         yield CHUNKED

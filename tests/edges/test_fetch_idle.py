@@ -1,4 +1,4 @@
-"""What waits: idle connections, bounded in number and time; short pauses, which end together; large answers."""
+"""Idle connections, limited in number and time; short pauses that end together; large responses."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
 class Kept:
-    """Stands for a connection."""
+    """A substitute for a connection."""
 
     closed = False
 
@@ -34,7 +34,7 @@ class Kept:
 
 
 class Clock:
-    """A real loop whose time is ours."""
+    """A real event loop with a time that the test sets."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -42,7 +42,7 @@ class Clock:
         self.loop.time = lambda: self.now  # type: ignore[method-assign]
 
     def at(self, moment: float) -> None:
-        """It is *moment*: what is due runs."""
+        """Advance the time to *moment* and run what is due."""
         self.now = 1000.0 + moment
         self.loop.call_soon(self.loop.stop)
         self.loop.run_forever()
@@ -169,7 +169,7 @@ def test_a_large_response_lets_small_ones_go_first(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def test_a_connection_aborted_while_it_is_made_does_not_block_closing(factory: Callable[[], Any]) -> None:
-    """uvloop never tells its protocol that such a connection is lost."""
+    """uvloop never reports such a connection as lost to its protocol."""
 
     async def leave() -> None:
         lines = ConnectionPool(5.0, AddressGuard(["127.0.0.1"], []))

@@ -1,4 +1,4 @@
-"""Time, size and failure: nothing lasts for ever, what came is kept, and nothing is left open."""
+"""Time, size and failure: nothing lasts forever, received data is kept, and nothing is left open."""
 
 import asyncio
 import ssl
@@ -209,7 +209,7 @@ def test_tls_1_2_is_used_and_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @asynccontextmanager
 async def stuck_fetcher(folder: Path) -> AsyncIterator[tuple[Fetcher, threading.Event]]:
-    """A fetcher whose one spool thread is busy until the event is set."""
+    """Return a fetcher whose only spool thread is busy until the event is set."""
     free = threading.Event()
     with ThreadPoolExecutor(1) as writer:
         fetcher = Fetcher(FetchSettings(timeout=5), AddressGuard(["127.0.0.1"], []), folder, "sha256", writer)
@@ -223,7 +223,7 @@ async def stuck_fetcher(folder: Path) -> AsyncIterator[tuple[Fetcher, threading.
 
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 def test_a_server_waits_while_the_spool_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, tls: bool) -> None:
-    """The most that is held: the spool's own memory, a full wire and one more read, whatever the server sends."""
+    """Memory holds at most the spool's own buffer, a full wire and one more read."""
     paused = asyncio.Event()
     most = 0
     received = Wire.received
@@ -258,7 +258,7 @@ def test_a_server_waits_while_the_spool_is_slow(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
 @pytest.mark.parametrize("spooling", [False, True], ids=["reading", "spooling"])
 def test_a_cancelled_fetch_leaves_nothing_open(tmp_path: Path, *, spooling: bool, tls: bool) -> None:
-    """The fixture for all tests looks for files, sockets and tasks that were left; here the server looks too."""
+    """The fixture for all tests looks for open files, sockets and tasks; here the server checks too."""
     at = Gate()
 
     async def main() -> None:

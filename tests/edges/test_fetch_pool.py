@@ -1,4 +1,4 @@
-"""Kept connections: reused while they can be trusted, and no URL is ever given what was not meant for it."""
+"""Persistent connections are reused while they can be trusted, and no URL gets a response meant for another."""
 
 import asyncio
 import random
@@ -86,7 +86,7 @@ def test_bytes_while_the_gate_is_closed_are_no_response(tmp_path: Path, *, tls: 
 def test_a_doubtful_response_on_a_used_connection_is_requested_again(
     tmp_path: Path, first: bytes, *, tls: bool
 ) -> None:
-    """The surprise comes in the moment when the next request is already on its way."""
+    """The surprise arrives while the next request is already on its way."""
 
     def b(row: Row) -> Sendable:
         return keep(first if row.connection == 0 else ok(b"b"))
@@ -138,7 +138,7 @@ def test_surplus_in_a_packet_of_its_own_is_kept_too(tmp_path: Path, monkeypatch:
 @BOTH
 @pytest.mark.parametrize("end", [End.CLOSE, End.RESET])
 def test_a_closed_connection_is_replaced_once(tmp_path: Path, end: End, *, tls: bool) -> None:
-    """The server closes it at the very moment when the request arrives."""
+    """The server closes it just as the request arrives."""
 
     def b(row: Row) -> Sendable:
         return Answer((), end) if row.connection < 3 else keep(ok(b"b"))
@@ -184,7 +184,7 @@ def test_a_server_that_always_closes_gets_one_request(tmp_path: Path) -> None:
 
 
 def test_a_connection_that_dies_before_the_request_is_replaced(tmp_path: Path) -> None:
-    """A server closes what says nothing for long, and the gate may take long."""
+    """Servers close idle connections, and the gate may take long."""
     closing = asyncio.Event()
     opened: list[asyncio.StreamWriter] = []
 
@@ -235,7 +235,7 @@ def test_bytes_sent_before_the_request_are_read(tmp_path: Path) -> None:
 
 
 def misbehaving(seed: int) -> Callable[[Row], Sendable]:
-    """A server whose every answer holds the target, and whose manners change from answer to answer."""
+    """A server whose responses contain the target, and whose behaviour changes from response to response."""
     dice = random.Random(seed)
 
     def answer(row: Row) -> Sendable:

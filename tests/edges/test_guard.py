@@ -1,4 +1,4 @@
-"""The guard of connections: with name servers that say what the test wants, and real sockets behind the addresses."""
+"""The guard of connections, with name servers controlled by the test and real sockets behind the addresses."""
 
 import asyncio
 import select
@@ -30,7 +30,7 @@ def results(host: str, port: int, *addresses: str) -> list[ResolveResult]:
 
 
 class Names(AbstractResolver):
-    """Answers for every name with the next of its turns; the last is said again and again."""
+    """Answers for every name with the next of its results; the last one repeats."""
 
     def __init__(self, *turns: Sequence[str]) -> None:
         self.turns = list(turns)
@@ -47,7 +47,7 @@ class Names(AbstractResolver):
 
 
 def chosen(guard: AddressGuard, host: str, *addresses: str) -> list[str]:
-    """At which of *addresses* the guard lets *host* be asked; "private" where it is refused."""
+    """Return the *addresses* at which the guard allows *host*; "private" if it refuses the host."""
     try:
         return [each["host"] for each in guard.choose(host, results(host, 80, *addresses))]
     except FetchError as error:
@@ -91,7 +91,7 @@ def test_a_seed_may_be_a_private_address_but_not_a_name_for_one() -> None:
     ],
 )
 def test_metadata_services_are_never_fetched(address: str) -> None:
-    """Whatever a person names: a cloud's keys are no part of a web archive."""
+    """Whatever a person allows: a cloud's keys do not belong in a web archive."""
     literal = f"[{address}]" if ":" in address else address
     plain = address.partition("%")[0]
     everything = ("0.0.0.0/0", "::/0", "keys.example", plain)
@@ -154,7 +154,7 @@ def test_other_hosts_get_no_secrets(tmp_path: Path) -> None:
 
 
 def untouched(listener: socket.socket) -> bool:
-    """Whether nobody has even tried to connect."""
+    """Return True if no one has tried to connect."""
     return not select.select([listener], [], [], 0)[0]
 
 
@@ -226,7 +226,7 @@ def _late(lines: ConnectionPool) -> None:
 def test_the_peer_address_of_a_connection_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slip: Callable[[ConnectionPool], None], *, tls: bool
 ) -> None:
-    """Whatever went before: not one byte of a request is sent to an address that is refused."""
+    """Whatever happened before: no byte of a request is sent to a refused address."""
     alone_with(Names(["127.0.0.1"]), monkeypatch)
 
     async def main() -> None:
@@ -267,7 +267,7 @@ def test_a_certificate_that_does_not_verify_gets_no_secret(
     allowed: tuple[str, ...],
     sent: bool,  # noqa: FBT001  a table
 ) -> None:
-    """The page is archived all the same; what was sent is what the record of the request holds."""
+    """The page is archived all the same, and the request record holds what was sent."""
     secrets = ("Cookie: a=b", "authorization: Basic eDp5", "X-Api-Key: 1")
     given = (*secrets, "Accept-Language: de")
 

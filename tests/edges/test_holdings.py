@@ -165,6 +165,19 @@ def test_odd_codings() -> None:
     assert (bytes(range(256)) * 4000).startswith(got)
 
 
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("step", [3, 1 << 20])
+def test_broken_bodies_are_decoded_as_for_link_extraction(name: str, step: int) -> None:
+    """A changed byte or a cut at every fifth place, bytes after the end, and another coding than in the header."""
+    packed = WAYS[name](PAGE)
+    bodies = [packed[:at] + bytes((packed[at] ^ 0x55,)) + packed[at + 1 :] for at in range(0, len(packed), 5)]
+    bodies += [packed[:at] for at in range(0, len(packed), 5)]
+    bodies += [packed + b"what follows" * 500, gzip.compress(PAGE), zstd.compress(PAGE), b"\x1f", b"(\xb5/\xfd"]
+    for body in bodies:
+        got, notes = _decoded((body[start : start + step] for start in range(0, len(body), step)), [name])
+        assert (got, "; ".join(notes)) == decoded(body, [name], 1 << 20)
+
+
 def test_a_bomb_is_given_in_small_pieces() -> None:
     decoder = iter(Decoder([brotlicffi.compress(b"\0" * (64 << 20))], ["br"]))
     assert max(len(next(decoder)) for _ in range(50)) <= 1 << 20

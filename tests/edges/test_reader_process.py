@@ -1,4 +1,4 @@
-"""Large documents are read in a process of their own, which one that takes too long cannot outlive."""
+"""Large documents are read in a process of their own, which is stopped when one takes too long."""
 
 import io
 import os
@@ -95,7 +95,7 @@ HUNGRY = {
 def test_a_document_that_takes_too_much_memory_is_skipped(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], when: str
 ) -> None:
-    """The kernel refuses it more than its limit, which is smaller here so that the test does not need gigabytes."""
+    """The kernel refuses memory above the limit, which is smaller here so that the test needs no gigabytes."""
     monkeypatch.setattr(reader_process, "MEMORY", 80 << 20)
     before, read = children(), ReaderProcess()
     try:
@@ -117,7 +117,7 @@ def test_the_process_has_the_limit_that_is_documented(read: ReaderProcess) -> No
 
 
 def test_any_reader_is_stopped_when_it_takes_too_long() -> None:
-    """A document of 1 MB, and a reader that is quadratic: it would take minutes."""
+    """A document of 1 MB and a quadratic reader: it would take minutes."""
     read = ReaderProcess(seconds=0.3 - 1.0)
     before = children()
     try:
@@ -130,7 +130,7 @@ def test_any_reader_is_stopped_when_it_takes_too_long() -> None:
 
 
 def test_pack_lists_a_page_that_takes_too_long_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
-    """The reader of titles and texts is killed, and the page and those behind it are listed."""
+    """The reader of titles and text is killed; that page and the following ones are listed."""
     costly = b"<title>Costly</title>" + b"<b><i><p>words</b>" * 100_000
     reader = ReaderProcess(seconds=0.001 - len(costly) / 1e6)
     finder = PageFinder(text=True, reader=reader)
@@ -168,7 +168,7 @@ def test_a_suspected_document_of_any_size_is_read_in_the_process(tmp_path: Path)
 
 
 def test_a_mark_that_is_a_link_leads_nowhere(tmp_path: Path) -> None:
-    """As in a folder that somebody else has made."""
+    """As in a folder that someone else has prepared."""
     folder, outside = tmp_path / "spool", tmp_path / "outside"
     folder.mkdir()
     outside.write_text("mine")

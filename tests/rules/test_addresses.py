@@ -1,4 +1,4 @@
-"""What is special about an address: every range of IANA's registries, its edges, and the forms that hide one."""
+"""Special addresses: every range of IANA's registries, its ends, and the forms that hide one."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 

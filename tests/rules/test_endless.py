@@ -1,4 +1,4 @@
-"""Which bodies are not read to their end, by their heads; and what is said of it."""
+"""Bodies that are not read to their end, decided by their heads; and the remarks on them."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Where the Encoding standard and Python's codecs differ. Which encoding a document has is in other tests."""
+"""Differences between the Encoding standard and Python's codecs. Detection of encodings is tested elsewhere."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What DASH manifests name."""
+"""URLs in DASH manifests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The fast ways through HTML and CSS give what the thorough ones give, or step aside."""
+"""The fast readers of HTML and CSS give the same results as the thorough ones, or reject the document."""
 
 import re
 import time
@@ -69,10 +69,10 @@ NOT_GOOD = [
 PIECES = [*re.findall(r"<[^>]*>|[^<]+", GOOD), *NOT_GOOD, *"<>\"'/=&!-? \t\n\r\0\x01\x0c\u212aé", "--", "x"]
 HTML5 = etree.LIBXML_VERSION >= (2, 14)  # before, it had a grammar of its own for odd markup
 
-Told = tuple[dict[tuple[str, str], str], str | None, list[str], list[str], bool, list[str]]
+TagResults = tuple[dict[tuple[str, str], str], str | None, list[str], list[str], bool, list[str]]
 
 
-def told(source: str, *, thorough: bool) -> Told:
+def read_tags(source: str, *, thorough: bool) -> TagResults:
     elements, hidden = Elements(), list[str]()
     (lenient._parse_with_libxml2 if thorough else lenient._parse)(source, elements, hidden)
     references = {(reference, hop.value): context for (reference, hop), context in elements.found._references.items()}
@@ -80,14 +80,14 @@ def told(source: str, *, thorough: bool) -> Told:
 
 
 def assert_same(source: str) -> None:
-    fast, thorough = told(source, thorough=False), told(source, thorough=True)
+    fast, thorough = read_tags(source, thorough=False), read_tags(source, thorough=True)
     assert fast == thorough
     assert list(fast[0]) == list(thorough[0])
 
 
 def test_well_formed_markup_needs_no_parser() -> None:
     assert Scanner(NAMES).tags(GOOD)
-    references = told(GOOD, thorough=False)[0]
+    references = read_tags(GOOD, thorough=False)[0]
     assert len(references) == 37
     assert ("no", "L") not in references
     assert ("a.css?x=1&copy=2&y=3", "E") in references
@@ -129,7 +129,7 @@ def test_a_long_page_reaches_the_parser_in_pieces(before: int) -> None:
 
 
 def test_pages_that_are_too_deep_are_read_in_pieces() -> None:
-    references = told("<b '=x>" * 6000 + "</i><a href=in>" * 6000 + "<a href=end>", thorough=True)[0]
+    references = read_tags("<b '=x>" * 6000 + "</i><a href=in>" * 6000 + "<a href=end>", thorough=True)[0]
     assert list(references) == [("in", "L"), ("end", "L")]
 
 
@@ -191,7 +191,7 @@ COMMON = [
 ]
 
 
-def told_in_pieces(source: str) -> tuple[Told, dict[str, None]] | None:
+def read_by_pieces(source: str) -> tuple[TagResults, dict[str, None]] | None:
     try:
         elements, hidden = fast.read_elements(source)
     except fast.NotWellFormedError:
@@ -202,23 +202,23 @@ def told_in_pieces(source: str) -> tuple[Told, dict[str, None]] | None:
 
 
 def assert_same_in_pieces(source: str) -> None:
-    found = told_in_pieces(source)
+    found = read_by_pieces(source)
     if found is not None:
-        whole = told(source, thorough=False)
+        whole = read_tags(source, thorough=False)
         assert found[0] == whole
         assert list(found[0][0]) == list(whole[0])
-        assert told_in_pieces(source) == found  # now from memory
+        assert read_by_pieces(source) == found  # now from memory
         elements = Elements()
         lenient._parse(source, elements, [])
         assert found[1] == elements.nofollow
 
 
 def test_well_formed_markup_is_read_in_pieces() -> None:
-    assert told_in_pieces("".join(COMMON[:3])) == ((
+    assert read_by_pieces("".join(COMMON[:3])) == ((
         {("n.html", "L"): "a/@href", ("/n?a&b", "L"): "a/@href"}, None, [], [], False, []), {})  # fmt: skip
     for source in (GOOD, "".join(COMMON)):
-        assert told_in_pieces(source) is None  # each has a quoted bracket, or what is torn
-    assert told_in_pieces(GOOD.replace('title=">"', "").replace("title='<a href=no>'", ""))
+        assert read_by_pieces(source) is None  # each has a quoted bracket, or what is torn
+    assert read_by_pieces(GOOD.replace('title=">"', "").replace("title='<a href=no>'", ""))
     assert_same_in_pieces(GOOD.replace('title=">"', "").replace("title='<a href=no>'", ""))
 
 
@@ -267,12 +267,12 @@ def test_pieces_with_one_mutation(parts: list[str], place: int, lost: int, gaine
 def test_splitting_is_linear(piece: str) -> None:
     for source in (piece * 100_000, f'<a href="{piece * 100_000}'):
         started = time.process_time()
-        told_in_pieces(source[: fast.MOST])
+        read_by_pieces(source[: fast.MOST])
         assert time.process_time() - started < 2
 
 
 def test_cached_pieces_mean_the_same_on_other_pages() -> None:
-    """What was remembered of one page means the same on another one, elsewhere."""
+    """Pieces cached from one page give the right links on a page elsewhere."""
     body = b'<a href="../x"><a href="/y"><a href="z"><a href="http://o.example/v"><img src="i.png"><a href="?q">'
     for _ in range(2):
         for folder, above in (("a/b/", "a/"), ("c/", ""), ("", "")):
@@ -325,28 +325,28 @@ CSS_PIECES = [*re.findall(r"\w+|\W", CSS), "url(", "URL(", "src(", "@import", "@
 CSS_PIECES += ["\\", "\\:", "\\31 ", "\\a ", "\\e9", "\0", "\r\n", "\f", "é", "-", "u", "@"]
 
 
-def css_told(text: str, *, thorough: bool) -> list[tuple[str, str]]:
+def css_references(text: str, *, thorough: bool) -> list[tuple[str, str]]:
     return list(css._scan(text, css._TOKEN.finditer(text)) if thorough else css.references(text))
 
 
 def test_a_style_sheet() -> None:
     expected = ["a.css", "b.css", "c.png", "d.png", "e", "data:font/woff2;base64,AAAA", "f)g"]
     assert [reference for reference, _ in css.references(CSS)] == expected
-    assert css_told(CSS, thorough=True) == css_told(CSS, thorough=False)
+    assert css_references(CSS, thorough=True) == css_references(CSS, thorough=False)
 
 
 @settings(deadline=None, max_examples=400)
 @given(st.lists(st.sampled_from(CSS_PIECES), max_size=60))
 def test_pieces_of_style_sheets(pieces: list[str]) -> None:
     text = "".join(pieces)
-    assert css_told(text, thorough=True) == css_told(text, thorough=False)
+    assert css_references(text, thorough=True) == css_references(text, thorough=False)
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.integers(0, len(CSS)), st.integers(0, 20), st.sampled_from([*CSS_PIECES, "\\75rl(x)", "image-set('y')"]))
 def test_a_style_sheet_with_one_mutation(place: int, lost: int, gained: str) -> None:
     text = CSS[:place] + gained + CSS[place + lost :]
-    assert css_told(text, thorough=True) == css_told(text, thorough=False)
+    assert css_references(text, thorough=True) == css_references(text, thorough=False)
 
 
 SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>

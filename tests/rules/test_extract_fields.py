@@ -1,4 +1,4 @@
-"""What header fields name; Location and the least of Link are in test_extract_others.py."""
+"""Links in header fields; Location and simple Link fields are in test_extract_others.py."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What each format but HTML, XML, CSS and scripts names: one document a row, and what is found in it."""
+"""Formats other than HTML, XML, CSS and scripts: one document per row, and the links found in it."""
 
 import json
 import zlib

@@ -96,7 +96,7 @@ def document(media_type: str, body: bytes, charset: str | None = None) -> Docume
 
 
 def checked(given: Document) -> Links:
-    """The links of a document, which are what a frontier may be given."""
+    """Return the links of a document after checking that a frontier can take them."""
     found = links(given)
     assert readable(given) or not found.links
     assert len(found.links) <= MOST_LINKS
@@ -140,7 +140,7 @@ def test_the_documents_to_mutate_have_links() -> None:
 
 @pytest.mark.timeout(int(SECONDS) + 300)
 def test_mutated_documents() -> None:
-    """No exception; and none takes more than a second and 20 microseconds for each byte."""
+    """No exception, and no more than a second plus 20 microseconds per byte."""
     bodies = {media_type: [body] for media_type, body in DOCUMENTS.items()}
     for kind, ending in (
         ("text/html", "*.html"),
@@ -236,7 +236,7 @@ print(len(body), peak() - before)
     ],
 )
 def test_memory_is_bounded(name: str, pieces: int, most: int) -> None:
-    """At its peak, no more than *most* bytes for each byte of the document."""
+    """The peak is at most *most* bytes for each byte of the document."""
     ran = subprocess.run(
         [sys.executable, "-c", MEASURED, name, str(pieces * (10 if SECONDS else 1))],
         env=environment(),

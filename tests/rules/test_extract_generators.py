@@ -1,4 +1,4 @@
-"""What the pages and indexes of site generators name, where a crawl of a built site does not show each case."""
+"""Links from pages and indexes of site generators, for cases that a crawl of a built site does not show."""
 
 import base64
 
@@ -17,7 +17,7 @@ LINKS = (
 
 
 def named(body: str | bytes, at: str, media_type: str = "text/html", hop: Hop = Hop.LINK) -> set[str]:
-    """What the document names by the form of a generator's data, below the host."""
+    """Return what the document names as data of a generator, below the host."""
     data = body.encode() if isinstance(body, str) else body
     found = links(Document(ROOT + at, media_type, "utf-8", data, hop)).links
     return {f"{link.url.removeprefix(ROOT)} {link.hop.value}" for link in found if link.context == "script/loader"}
@@ -158,7 +158,7 @@ def test_the_stories_of_storybook(at: str, body: str, expected: dict[str, str]) 
 
 
 def manual(body: str, at: str) -> set[str]:
-    """What the script names as that of a generated manual, below the host."""
+    """Return what the script names as part of generated documentation, below the host."""
     found = links(Document(ROOT + at, "text/javascript", "utf-8", body.encode(), Hop.REQUISITE, f"{ROOT}/page/")).links
     return {link.url.removeprefix(ROOT) for link in found if link.context == "script/manual"}
 

@@ -1,4 +1,4 @@
-"""Each element and attribute that names something, how it leads on and where it stands; and those that name nothing."""
+"""Each element and attribute that names a URL, with its hop and context; and those that name nothing."""
 
 import time
 

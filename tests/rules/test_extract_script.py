@@ -1,6 +1,6 @@
-"""Scripts: which strings are surely files, and which never are.
+"""Scripts: strings that are certainly files, and strings that never are.
 
-The second table is what other crawlers ask sites for in vain.
+The second table lists URLs that other crawlers request in vain.
 """
 
 from itertools import chain

@@ -1,4 +1,4 @@
-"""Others' cases for link extraction. Every row on which we differ is named, with the reason."""
+"""Link extraction cases of other projects. Every row where we differ is listed with the reason."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What the vocabularies of XML name: one document a row, and what is found in it."""
+"""XML vocabularies: one document per row, and the links found in it."""
 
 import gzip
 import tracemalloc

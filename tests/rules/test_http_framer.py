@@ -1,4 +1,4 @@
-"""Where a message ends: the same answer however its bytes are cut, and not one byte lost or added."""
+"""The end of a message: the same result however its bytes are split, with no byte lost or added."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ STRANGER = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"
 
 @dataclass(frozen=True)
 class Read:
-    """All that a framer says of a message."""
+    """Everything that a framer reports about a message."""
 
     block: bytes
     interim: bytes
@@ -58,7 +58,7 @@ def bytewise(data: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Sample:
-    """A message on the wire, and what is to be said of it."""
+    """A message on the wire, and the expected result."""
 
     block: bytes
     payload: bytes

@@ -1,4 +1,4 @@
-"""Response heads as servers send them: what is read out of each, and how its faults are named."""
+"""Response heads as servers send them: what is parsed from each, and how its faults are named."""
 
 import json
 from pathlib import Path
@@ -199,7 +199,7 @@ def replies(folder: Path, name: str) -> list[dict[str, object]]:
 
 
 def framed(raw: bytes) -> tuple[bytes, Framing, bool]:
-    """Body, framing, and whether the message was whole and without fault."""
+    """Return body and framing, and whether the message was complete and without fault."""
     framer = Framer()
     block = framer.feed(raw) + framer.finish()
     assert framer.framing is not None

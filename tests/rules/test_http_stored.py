@@ -1,4 +1,4 @@
-"""A stored response from the beginning of its block: the head is found whatever the pieces, and nothing is lost."""
+"""A stored response read from the start of its block: the head is found in any pieces, and nothing is lost."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ HEADS = (
 @given(st.sampled_from(HEADS), st.binary(max_size=40), st.integers(1, 50))
 @example(HEADS[0], b"body", 1)
 def test_pieces_give_the_same_as_the_whole_block(head: bytes, body: bytes, step: int) -> None:
-    """The pieces say what the whole says; what was not read yet is still to come."""
+    """The pieces give the same result as the block; unread pieces are still to come."""
     block = head + body
     pieces = iter([block[start : start + step] for start in range(0, len(block), step)])
     begin, framing = read_beginning(pieces)
@@ -30,7 +30,7 @@ def test_pieces_give_the_same_as_the_whole_block(head: bytes, body: bytes, step:
 
 
 def test_the_search_for_the_end_of_a_head_is_bounded() -> None:
-    """Reading ends with the first piece beyond the bound."""
+    """Reading stops with the first piece beyond the limit."""
     pieces = iter([b"HTTP/1.1 200 OK\r\n", *[b"a: b\r\n" * 10_000] * 40])
     begin, framing = read_beginning(pieces)
     assert LONGEST_HEAD <= len(begin) < LONGEST_HEAD + 60_000
@@ -38,7 +38,7 @@ def test_the_search_for_the_end_of_a_head_is_bounded() -> None:
 
 
 def test_the_first_bytes_of_a_response() -> None:
-    """Whole pieces, until there are enough."""
+    """Whole pieces until there are enough bytes."""
     pieces = iter([b"ab", b"", b"cd", b"ef"])
     assert (beginning(pieces, 3), b"".join(pieces)) == (b"abcd", b"ef")
     assert beginning(iter([b"ab"]), 3) == b"ab"

@@ -1,4 +1,4 @@
-"""Who is told not to follow the links of a page, and by what."""
+"""Who must not follow the links of a page, by meta elements, header fields and relations."""
 
 import pytest
 

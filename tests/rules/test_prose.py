@@ -1,4 +1,4 @@
-"""Title and text of a page, as a person reads them; bounded and linear, whatever the bytes are."""
+"""Title and text of a page as a person reads them; bounded and linear for any bytes."""
 
 import pytest
 from hypothesis import given, settings
@@ -62,7 +62,7 @@ def test_large_pages_are_bounded(name: str) -> None:
 
 
 def test_an_incomplete_tag_is_no_text() -> None:
-    """Also where the page is not read to its end."""
+    """Also if the page is not read to its end."""
     assert "<" not in of(b"<div class=x>" * 20_000).text
 
 
