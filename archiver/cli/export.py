@@ -15,7 +15,15 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import volume
 from archiver.model import ExitCode
-from archiver.tools.export import ExportCounts, ExportedSite, ExportFolder, finish, is_unfinished, planned, write_export
+from archiver.tools.export import (
+    ExportCounts,
+    ExportedSite,
+    ExportFolder,
+    finish,
+    is_unfinished,
+    plan_export,
+    write_export,
+)
 
 MAX_PROBLEMS_SHOWN = 20
 MAX_SEEDS = 1000
@@ -39,7 +47,7 @@ def export(directory: Path, options: ExportOptions) -> ExitCode:
     _check_free(options.to)
     with open_holdings(directory) as holdings, ProgressLine() as progress:
         progress.show("reading the index")
-        plan = planned(holdings, options.host, at)
+        plan = plan_export(holdings, options.host, at)
         site = ExportedSite(
             {file.url: file.path for file in plan.files},
             plan.redirects,
@@ -82,10 +90,10 @@ def _seeds(directory: Path) -> list[str]:
 
 
 def _print_counts(counts: ExportCounts) -> None:
-    for trouble in counts.troubles[:MAX_PROBLEMS_SHOWN]:
-        say(f"archiver: {trouble}")
-    if len(counts.troubles) > MAX_PROBLEMS_SHOWN:
-        say(f"archiver: and {len(counts.troubles) - MAX_PROBLEMS_SHOWN} more")
+    for problem in counts.problems[:MAX_PROBLEMS_SHOWN]:
+        say(f"archiver: {problem}")
+    if len(counts.problems) > MAX_PROBLEMS_SHOWN:
+        say(f"archiver: and {len(counts.problems) - MAX_PROBLEMS_SHOWN} more")
     say(f"archiver: {counts.files} file{'s' * (counts.files != 1)}, {volume(counts.size)}")
 
 

@@ -69,9 +69,9 @@ def get(directory: Path, query: GetQuery) -> ExitCode:
 def open_holdings(path: Path) -> AbstractContextManager[Holdings]:
     """Open the collection, WACZ package or WARC file at *path*."""
     if path.is_file():
-        from archiver.tools.ingest.view import viewed  # noqa: PLC0415 - most users read a directory
+        from archiver.tools.ingest.view import open_view  # noqa: PLC0415 - most users read a directory
 
-        return viewed(path, lambda text: say(f"archiver: {text}"))
+        return open_view(path, lambda text: say(f"archiver: {text}"))
     check_is_directory(path)
     return Holdings.opened(path)
 

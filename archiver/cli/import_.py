@@ -28,7 +28,7 @@ def import_archives(files: Sequence[Path], output: Path | None, *, strict: bool,
     found = ingest.find_archives(files)
     make_directory(directory)
     with ProgressLine() as progress:
-        outcome = ingest.bring(found, directory, strict=strict, convert=convert, tell=progress.show)
+        outcome = ingest.import_archives(found, directory, strict=strict, convert=convert, report=progress.show)
     faults = [fault for fault in outcome.faults if fault.severity.value == "fault"]
     for line in (*outcome.signatures, *outcome.doubts[:FAULTS_SHOWN], *map(fault_line, faults[:FAULTS_SHOWN])):
         say(line)

@@ -22,7 +22,7 @@ from archiver.frontier import totals
 from archiver.humanize import printable
 from archiver.model import ExitCode
 from archiver.tools import replay
-from archiver.tools.ingest.view import laid_open
+from archiver.tools.ingest.view import open_offsets
 from archiver.tools.replay import ReplaySource, Served
 
 SEEDS_SHOWN = 20
@@ -69,7 +69,7 @@ def _source(path: Path, stack: ExitStack) -> ReplaySource:
     """Return the archive at *path* for replay; it can be used while *stack* is open."""
     if not path.is_file():
         return replay.FolderSource(path)
-    found = stack.enter_context(laid_open(path, lambda text: say(f"archiver: {text}")))
+    found = stack.enter_context(open_offsets(path, lambda text: say(f"archiver: {text}")))
     return replay.PackedSource(found.indexes, found.places)
 
 

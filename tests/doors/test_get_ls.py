@@ -246,8 +246,8 @@ def test_a_package_and_a_file_are_read_where_they_lie(
     ("index", "deflated", "code", "said"),
     [
         ("{line}", False, ExitCode.DONE, ""),
-        ("", False, ExitCode.USAGE, "it has no index; bring it into a collection: archiver import "),
-        ("{line}", True, ExitCode.USAGE, "is compressed in it once more; bring it into a collection"),
+        ("", False, ExitCode.USAGE, "it has no index; import it first: archiver import "),
+        ("{line}", True, ExitCode.USAGE, "is compressed again in it; bring it into a collection"),
         (" CDX x y z\n", False, ExitCode.USAGE, "its index cannot be used; bring it into"),
     ],
 )

@@ -220,9 +220,9 @@ def test_what_is_damaged_comes_in_as_it_is_and_is_told(
 
 DOUBTS: dict[str, Callable[[Path], Path]] = {
     "nothing that lists": lambda path: spoilt(path, without="datapackage.json"),
-    "is not what datapackage-digest.json says": lambda path: spoilt(path, changed={"datapackage.json": b"{}"}),
-    "pages/pages.jsonl is not what": lambda path: spoilt(path, changed={"pages/pages.jsonl": b"{}\n"}),
-    "archive/data.warc.gz is not what": lambda path: spoilt(path, changed={"archive/data.warc.gz": warc(9)}),
+    "does not match datapackage-digest.json": lambda path: spoilt(path, changed={"datapackage.json": b"{}"}),
+    "pages/pages.jsonl does not match": lambda path: spoilt(path, changed={"pages/pages.jsonl": b"{}\n"}),
+    "archive/data.warc.gz does not match": lambda path: spoilt(path, changed={"archive/data.warc.gz": warc(9)}),
     "lists 'pages/pages.jsonl', which is not in it": lambda path: spoilt(path, without="pages/pages.jsonl"),
     "does not list 'archive/more.warc.gz'": lambda path: spoilt(path, changed={"archive/more.warc.gz": warc(8)}),
     "more.warc.gz: not a WARC or WACZ file: it is empty; left out": lambda path: spoilt(
@@ -260,7 +260,7 @@ def test_a_damaged_paper_of_a_package_keeps_nothing_out(here: Path, capsys: pyte
     assert archived(Path("c")) == {"data.warc.gz": sha256(warc(1))}
     (here / "q.wacz").write_bytes(whole.replace(warc(1), warc(1)[:-1] + b"x", 1))
     assert bring("q.wacz", "-o", "d") == ExitCode.FAULTS
-    assert "q.wacz: archive/data.warc.gz is not what datapackage.json says" in capsys.readouterr().err
+    assert "q.wacz: archive/data.warc.gz does not match datapackage.json" in capsys.readouterr().err
     assert archived(Path("d")) == {"data.warc.gz": sha256(warc(1)[:-1] + b"x")}
     with zipfile.ZipFile(here / "r.wacz", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("archive/data.warc", gzip.decompress(warc(1)))
@@ -314,26 +314,32 @@ REFUSED: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "leads out of the package": ("p.wacz", zipped(["archive/../../a.warc.gz"])),
     "its name leads out": ("p.wacz", zipped(["/archive/a.warc.gz"])),
     "name leads out of the": ("p.wacz", zipped(["archive/a.warc.gz", "c:/a"])),
-    "it stands there twice": ("p.wacz", patched(b"indexes/index.cdx", b"pages/pages.jsonl"[:17])),
-    "it lies over another one": ("p.wacz", overlapping),
+    "its name occurs twice": ("p.wacz", patched(b"indexes/index.cdx", b"pages/pages.jsonl"[:17])),
+    "it overlaps another member": ("p.wacz", overlapping),
     "neither stored nor deflated": ("p.wacz", zipped(["archive/a.warc.gz"], zipfile.ZIP_BZIP2)),
-    "are a bomb": ("p.wacz", zipped(["archive/a.warc"], zipfile.ZIP_DEFLATED, b"\0" * (70 << 20))),
-    "together, are a bomb": ("p.wacz", zipped(["archive/a.warc", "pages/b"], zipfile.ZIP_DEFLATED, b"\0" * (33 << 20))),
-    "was it cut on its way here?": ("p.wacz", lambda path: written(wacz(path, contents()).read_bytes()[:-30])(path)),
-    "no WACZ with archives": ("p.wacz", zipped(["a.txt"])),
-    "cannot be read as one": ("p.wacz", written(b"PK\x03\x04 and no more")),
-    "no whole record in it": ("a.arc", written(b"filedesc://a.arc 0.0.0.0 2020 text/plain 76\n1 0 x\n")),
-    "an ARC file, which no package may hold": ("p.wacz", zipped(["archive/a.warc.gz"], data=member(b"filedesc://a"))),
+    "a ZIP bomb: ": ("p.wacz", zipped(["archive/a.warc"], zipfile.ZIP_DEFLATED, b"\0" * (70 << 20))),
+    ": a ZIP bomb: ": ("p.wacz", zipped(["archive/a.warc", "pages/b"], zipfile.ZIP_DEFLATED, b"\0" * (33 << 20))),
+    "perhaps the download was incomplete": (
+        "p.wacz",
+        lambda path: written(wacz(path, contents()).read_bytes()[:-30])(path),
+    ),
+    "not a WACZ": ("p.wacz", zipped(["a.txt"])),
+    "begins like a ZIP file, but cannot be read": ("p.wacz", written(b"PK\x03\x04 and no more")),
+    "it has no complete record": ("a.arc", written(b"filedesc://a.arc 0.0.0.0 2020 text/plain 76\n1 0 x\n")),
+    "an ARC file, which a package must not contain": (
+        "p.wacz",
+        zipped(["archive/a.warc.gz"], data=member(b"filedesc://a")),
+    ),
     "it is empty": ("a.warc.gz", written(b"")),
     "not a WARC or WACZ file: it begins with": ("a.txt", written(b"words")),
-    "no whole record": ("a.warc.gz", written(member(b"WARC/1.1 and no more"))),
-    "names no package": ("a.json", written(b'{"profile": "multi-wacz-package", "resources": []}')),
+    "no complete record": ("a.warc.gz", written(member(b"WARC/1.1 and no more"))),
+    "a multi-WACZ without packages": ("a.json", written(b'{"profile": "multi-wacz-package", "resources": []}')),
     "nor the JSON of a multi-WACZ": ("a.json", written(b'{"resources": []}')),
-    "does not lie beside it": (
+    "is not in the same folder": (
         "a.json",
         written(b'{"profile": "multi-wacz-package", "resources": [{"path": "https://a.b/x.wacz"}]}'),
     ),
-    "which does not lie beside": (
+    "download it first": (
         "a.json",
         written(b'{"profile": "multi-wacz-package", "resources": [{"path": "../x.wacz"}]}'),
     ),
@@ -379,7 +385,7 @@ def test_places_that_are_refused(here: Path, capsys: pytest.CaptureFixture[str])
     assert bring("c", "-o", "c") == ExitCode.USAGE
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("archiver: ")]
     assert len(said) == 6
-    assert said[1].endswith("a.wacz: there is no such file or directory; fetch it first, with curl -O")
+    assert said[1].endswith("a.wacz: no such file or directory; download it first, for example with curl -O")
     assert not (here / "collections").exists()
 
 

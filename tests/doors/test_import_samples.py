@@ -12,7 +12,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.records import record_at
 from archiver.errors import ConfigError
 from archiver.http import Dechunker, read_stored
-from archiver.tools.ingest import bring, find_archives
+from archiver.tools.ingest import find_archives, import_archives
 from archiver.tools.verify import verify as verified
 from archiver.warc.reader import Record
 from fixtures.indexed import theirs, untidy
@@ -67,8 +67,8 @@ def test_samples_are_imported_and_replayed(suites: Path, tmp_path: Path) -> None
     for path in samples(suites):
         if path.name in REFUSED:
             with pytest.raises(ConfigError, match=REFUSED[path.name]):
-                bring(find_archives([path]), directory, strict=False)
-        elif bring(find_archives([path]), directory, strict=False).faulty:
+                import_archives(find_archives([path]), directory, strict=False)
+        elif import_archives(find_archives([path]), directory, strict=False).faulty:
             faulty.add(path.name)
     assert faulty == FAULTY
     files = imported_files(Layout(directory))
@@ -116,7 +116,7 @@ def test_captures_of_an_arc_are_those_of_cdxj_indexer(suites: Path, tmp_path: Pa
     ]  # the others are damaged
     assert len(arcs) == 3
     for number, path in enumerate(arcs):
-        bring(find_archives([path]), tmp_path / str(number), strict=True)
+        import_archives(find_archives([path]), tmp_path / str(number), strict=True)
         ours = (tmp_path / str(number) / "indexes" / "index.cdxj").read_text().splitlines()
         with untidy():
             assert _captures(ours) == _captures(theirs(path, tmp_path) or [])
@@ -136,5 +136,5 @@ def test_what_is_called_invalid_is_told_or_refused(suites: Path, tmp_path: Path)
         path = suites / "warc" / each["file"]
         if str(each.get("label", "")).startswith("invalid"):
             with suppress(ConfigError):
-                outcome = bring(find_archives([path]), tmp_path / str(number), strict=False)
+                outcome = import_archives(find_archives([path]), tmp_path / str(number), strict=False)
                 assert outcome.faulty == (not verified([path]).ok)

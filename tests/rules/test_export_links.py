@@ -28,7 +28,7 @@ PAGE = ExportedPage(SITE, HERE, FILES[HERE])
 
 
 def changed(text: str, page: ExportedPage = PAGE, *, xml: bool = False) -> str:
-    return rewrite_html.rewritten(text, page, str, xml=xml)
+    return rewrite_html.rewrite_html(text, page, str, xml=xml)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_xml() -> None:
     ],
 )
 def test_sheet(before: str, after: str | None) -> None:
-    assert rewrite_links.rewritten(before, PAGE, str) == (before if after is None else after)
+    assert rewrite_links.rewrite_css(before, PAGE, str) == (before if after is None else after)
 
 
 NAMES = (
@@ -277,13 +277,13 @@ def test_labelled(body: bytes, encoding: str, start: str) -> None:
     """From a disk there is no header that tells the encoding."""
     seen = view(body, encoding)
     assert seen is not None
-    assert rewrite_html.labelled(body, seen.text, encoding, xml=False).startswith(start)
+    assert rewrite_html.with_charset(body, seen.text, encoding, xml=False).startswith(start)
 
 
 def test_sheet_labelled() -> None:
-    assert rewrite_links.labelled(b"\xc3\xa9", "é", "utf-8") == "\ufeffé"
-    assert rewrite_links.labelled(b"\xe9", "é", "koi8-u") == '@charset "koi8-u";é'
-    assert rewrite_links.labelled(b"e", "e", "koi8-u") == "e"
+    assert rewrite_links.with_charset(b"\xc3\xa9", "é", "utf-8") == "\ufeffé"
+    assert rewrite_links.with_charset(b"\xe9", "é", "koi8-u") == '@charset "koi8-u";é'
+    assert rewrite_links.with_charset(b"e", "e", "koi8-u") == "e"
 
 
 @pytest.mark.parametrize("text", ["<p>" * 25_000, "<base href=x>" + "<p a>" * 15_000, "<a name=x>" * 8_000])
@@ -291,7 +291,7 @@ def test_memory_does_not_grow_with_the_number_of_tags(text: str) -> None:
     """A page of 32 MB may have ten million of them."""
     tracemalloc.start()
     try:
-        rewrite_html.rewritten(text, PAGE, str)
+        rewrite_html.rewrite_html(text, PAGE, str)
         assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
     finally:
         tracemalloc.stop()

@@ -45,22 +45,22 @@ E = "http://e.org"
     ],
 )
 def test_name(address: str, media_type: str, path: str) -> None:
-    assert FileNames().give(f"{E}{address}", media_type) == path
+    assert FileNames().add(f"{E}{address}", media_type) == path
 
 
 def test_hosts() -> None:
     names = FileNames()
-    assert names.give("https://e.org:8443/", "text/html") == "e.org_8443/index.html"
-    assert names.give("http://[::1]:81/", "text/html") == "__1_81/index.html"
-    assert names.give("http://con/", "text/html") == "_con/index.html"
-    assert names.give("http://index.html/", "text/html") == "index.html~/index.html"
+    assert names.add("https://e.org:8443/", "text/html") == "e.org_8443/index.html"
+    assert names.add("http://[::1]:81/", "text/html") == "__1_81/index.html"
+    assert names.add("http://con/", "text/html") == "_con/index.html"
+    assert names.add("http://index.html/", "text/html") == "index.html~/index.html"
 
 
 def test_what_would_be_one_is_told_apart() -> None:
     """By the case of letters alone, by a character that no file may have, as a file and as a folder."""
     names = FileNames()
     given = [
-        names.give(f"{E}{path}", kind)
+        names.add(f"{E}{path}", kind)
         for path, kind in [
             ("/A", "text/html"),
             ("/a", "text/html"),
@@ -98,8 +98,8 @@ def test_any_names(wanted: list[tuple[str, str]]) -> None:
     """Whatever the URLs are: no name leads out of the folder, none is too long, none is another's, or its folder."""
     found = [(url.canonical(f"{E}/{path}"), media_type) for path, media_type in wanted]
     names, again = FileNames(), FileNames()
-    given = [names.give(address, kind) for address, kind in found if address]
-    assert given == [again.give(address, kind) for address, kind in found if address]
+    given = [names.add(address, kind) for address, kind in found if address]
+    assert given == [again.add(address, kind) for address, kind in found if address]
     folded = [name.casefold() for name in given]
     assert len(set(folded)) == len(folded)
     for name in given:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.tools.replay.es_modules import NAMES, ModuleContext, head, import_map, parse, rewritten
+from archiver.tools.replay.es_modules import NAMES, ModuleContext, head, import_map, parse, rewrite_module
 
 PREFIX = "/c/2020esm_/"
 PLACE = ModuleContext("http://h/a/b.js", PREFIX, "/static/ours.js")
@@ -48,7 +48,7 @@ OURS = 'from "/static/ours.js";'
     ],
 )  # fmt: skip
 def test_names_of_modules(text: str, expected: str) -> None:
-    assert rewritten(parse(text), PLACE) == expected
+    assert rewrite_module(parse(text), PLACE) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_names_of_modules(text: str, expected: str) -> None:
 )
 def test_imports_when_it_runs(text: str, body: str) -> None:
     """They are asked of our module, with the place of this one."""
-    found = rewritten(parse(text), PLACE)
+    found = rewrite_module(parse(text), PLACE)
     assert found.startswith(f"import {{__archiver_import}} {OURS}")
     assert found.endswith(f'__archiver_import("{PREFIX}","http://h/a/b.js",{body}')
 
@@ -95,7 +95,7 @@ def test_the_names_that_a_module_is_given(text: str, names: str) -> None:
 
 def test_the_first_line_of_a_program_stays_first() -> None:
     assert (
-        rewritten(parse("#!/usr/bin/env node\ndocument"), PLACE)
+        rewrite_module(parse("#!/usr/bin/env node\ndocument"), PLACE)
         == f"#!/usr/bin/env node\nimport {{document}} {OURS}document"
     )
 
@@ -138,7 +138,7 @@ def test_any_text_keeps_all_that_is_not_named(pieces: list[str]) -> None:
     parsed = parse(text)
     edits = sorted([*parsed.urls, *parsed.resolves, *parsed.calls, *parsed.specifiers])
     assert all(one[1] <= other[0] for one, other in pairwise(edits))
-    assert rewritten(parse("/* " + text.replace("*/", "") + " */"), PLACE).endswith(" */")
+    assert rewrite_module(parse("/* " + text.replace("*/", "") + " */"), PLACE).endswith(" */")
     assert not parse(f"`{text.replace('`', '').replace('$', '').replace(chr(92), '')}`").specifiers
 
 
@@ -151,7 +151,7 @@ def test_its_cost_grows_with_its_length(piece: str) -> None:
     def cost(length: int) -> float:
         text = piece * (length // len(piece))
         begun = time.process_time()
-        rewritten(parse(text), PLACE)
+        rewrite_module(parse(text), PLACE)
         return time.process_time() - begun
 
     few, many = min(cost(20_000) for _ in range(3)), min(cost(160_000) for _ in range(3))

@@ -1,13 +1,12 @@
-"""An archive as files on a disk, with links that lead from one to the other: for a browser without any server.
+"""Export an archive as files with links to each other, for a browser without a server.
 
-The parts: `plan` chooses a capture for each URL and follows redirects, `names` gives each a file name that is safe
-everywhere, `links` says what stands in place of a reference, `markup` and `sheets` put it there and leave every other
-byte as it was (`tags` and `views` tell where), `writing` writes the files, `front` the page that leads to them, and
-`target` knows which files in the folder are ours.
+`plan` chooses a capture for each URL and follows redirects. `filenames` gives each URL a file name that is safe
+everywhere. `rewrite_links` decides what replaces a reference; with `rewrite_html` it changes documents and keeps every
+other byte. `write` writes the files and the start page, and `target` knows which files in the folder belong to the
+export.
 """
 
-from archiver.tools.export.plan import ExportPlan
-from archiver.tools.export.plan import plan_export as planned
+from archiver.tools.export.plan import ExportPlan, plan_export
 from archiver.tools.export.rewrite_links import ExportedSite
 from archiver.tools.export.target import ExportFolder, is_unfinished
 from archiver.tools.export.write import ExportCounts, finish, write_export
@@ -19,6 +18,6 @@ __all__ = [
     "ExportedSite",
     "finish",
     "is_unfinished",
-    "planned",
+    "plan_export",
     "write_export",
 ]

@@ -1,7 +1,7 @@
-"""The name of the file for each URL: safe on Linux, macOS and Windows, unique in any case, of bounded length.
+"""File names for URLs: safe on Linux, macOS and Windows, unique regardless of case, and of limited length.
 
-The same archive gives the same names: they depend on the URLs and on their order, which is that of the index. What had
-to be changed so that two would be one is told apart by a sum of the URL. No name leads out of the folder. Pure.
+The same archive gives the same names, because they depend only on the URLs and their order in the index. If two names
+would be equal after a change, a hash of the URL distinguishes them. No name leads out of the folder. Pure.
 """
 
 import hashlib
@@ -11,9 +11,9 @@ from urllib.parse import unquote_to_bytes
 
 from archiver import url
 
-FRONT = "index.html"  # the page that leads to the others
-LONGEST = 120  # bytes of a segment; file systems take 255, and some that encrypt 143
-LONGEST_PATH = 200  # bytes of all of it; Windows takes 260 characters, the folder included
+START_PAGE = "index.html"  # the start page
+LONGEST = 120  # bytes of a segment; file systems allow 255, some encrypting ones 143
+LONGEST_PATH = 200  # bytes of the path; Windows allows 260 characters, including the folder
 _DEEPEST = 20  # segments
 
 _UNSAFE = re.compile(r'[<>:"|?*\\/\x00-\x1f\x7f]')
@@ -61,19 +61,19 @@ _EXTENSIONS = {
     "application/font-woff": ".woff",
     "text/plain": ".txt",
 }
-_ANY = frozenset(("text/plain", "application/octet-stream", "binary/octet-stream", ""))  # said of everything
+_ANY = frozenset(("text/plain", "application/octet-stream", "binary/octet-stream", ""))  # used for anything
 _PAGES = frozenset((".html", ".htm", ".xhtml", ".xht", ".svg", ".xml", ".shtml", ".mht", ".mhtml"))  # opened as markup
 
 
 class FileNames:
-    """Gives names, each once."""
+    """Gives each URL a unique file name."""
 
     def __init__(self) -> None:
-        self._files = {FRONT}
+        self._files = {START_PAGE}
         self._folders: set[str] = set()
 
-    def give(self, address: str, media_type: str) -> str:
-        """The path of the file for *address*, below the folder of all, with `/` between its parts."""
+    def add(self, address: str, media_type: str) -> str:
+        """Return the path for *address* below the export folder, with `/` between its parts."""
         folders, name = _wanted(address, media_type)
         stem, extension = _split(name)
         if len("/".join((*folders, name)).encode()) > LONGEST_PATH or len(folders) > _DEEPEST:
@@ -91,7 +91,7 @@ class FileNames:
         return f"{place}{name}"
 
     def _folder(self, segments: list[str]) -> str:
-        """The path of a folder, which ends with a slash; none of those in it has the name of a file."""
+        """Return the path of a folder, ending in a slash, that is not the name of a file."""
         path = ""
         for segment in segments:
             path += segment
@@ -103,7 +103,7 @@ class FileNames:
 
 
 def _wanted(address: str, media_type: str) -> tuple[list[str], str]:
-    """The folders and the name that would be right for *address*, if nothing else had them."""
+    """Return the folders and the name for *address*, if no other file had them."""
     path, _, query = url.target(address).partition("?")
     *folders, name = [_plain(segment) for segment in path.split("/")[1:]]
     stem = name or "index"
@@ -116,7 +116,7 @@ def _wanted(address: str, media_type: str) -> tuple[list[str], str]:
 
 
 def _extension(name: str, media_type: str) -> str:
-    """The extension that the file has, its own where that fits its type."""
+    """Return the extension of the file: its own if it fits the type."""
     found = _EXTENSION.search(name)
     own = found[0] if found else ""
     fitting = _EXTENSIONS.get(media_type, "").split()
@@ -130,14 +130,14 @@ def _extension(name: str, media_type: str) -> str:
 
 
 def _plain(segment: str) -> str:
-    """A part of a URL as text: what is escaped in it is meant, and nothing in it means anything to a file system."""
+    """Return a part of a URL as text without percent-escapes or special characters of file systems."""
     text = unquote_to_bytes(segment).decode("utf-8", "replace") if "%" in segment else segment
     text = unicodedata.normalize("NFC", _UNSAFE.sub("_", text))
     return "".join(char if char.isprintable() else "_" for char in text)
 
 
 def _segment(text: str) -> str:
-    """*text* as the name of a file or a folder."""
+    """Return *text* as a valid name of a file or folder."""
     text = _cut(text, LONGEST)
     bare = text.rstrip(". ")
     text = (bare + "_" * (len(text) - len(bare))) or "_"
@@ -150,7 +150,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _cut(text: str, most: int) -> str:
-    """The beginning of *text*, at most *most* bytes; what was cut is told by a sum of it all."""
+    """Return *text* cut to *most* bytes; if cut, it ends in a hash of all of it."""
     data = text.encode()
     if len(data) <= most:
         return text
@@ -162,5 +162,5 @@ def _sum(text: str) -> str:
 
 
 def _folded(path: str) -> str:
-    """What two names have in common that one file system or another takes for the same."""
+    """Return the form in which two names are equal on some file system."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", path).casefold())

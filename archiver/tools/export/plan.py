@@ -1,7 +1,7 @@
-"""Which capture of each URL becomes a file, what it is called, and where redirects lead.
+"""Choose the capture for each URL, name its file, and follow redirects.
 
-Of the captures of one URL with an answer (2xx) the newest, or the one closest to a date; where there is none, a
-redirect (3xx) leads on. Memory grows with the number of URLs, some 600 bytes for each, not with their contents.
+Of the captures of one URL with a 2xx response, the newest is chosen, or the one closest to a date. If there is none, a
+redirect (3xx) leads on. Memory grows with the number of URLs, by some 600 bytes each, not with their content.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from archiver.warc.members import DamagedRecord
 
 _ANY_TIME = DateRange("0" * 14, "9" * 14)
 _EMPTY = frozenset(("204", "205"))
-_MOST_TROUBLES = 1000  # that are kept to be told
+_MAX_PROBLEMS = 1000  # problems kept for the report
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,20 @@ class PlannedFile:
 
 @dataclass
 class ExportPlan:
-    """All that is to be written."""
+    """All files to write."""
 
     files: list[PlannedFile] = field(default_factory=list)
     redirects: dict[str, str] = field(default_factory=dict)
-    troubles: list[str] = field(default_factory=list)  # what could not be had, and why
+    problems: list[str] = field(default_factory=list)  # what could not be exported, and why
 
-    def trouble(self, text: str) -> None:
-        """Keep that something could not be had."""
-        if len(self.troubles) < _MOST_TROUBLES:
-            self.troubles.append(text)
+    def add_problem(self, text: str) -> None:
+        """Add a problem."""
+        if len(self.problems) < _MAX_PROBLEMS:
+            self.problems.append(text)
 
 
 def plan_export(holdings: Holdings, hosts: Iterable[str], at: DateRange | None) -> ExportPlan:
-    """The plan for all of *holdings*, or for these *hosts*."""
+    """Return the plan for all of *holdings*, or for *hosts* only."""
     names, plan, seen = FileNames(), ExportPlan(), set[str]()
     chosen = [holdings.of_host(host) for host in sorted({host.lower() for host in hosts})] or [holdings.entries()]
     for entries in chosen:
@@ -63,17 +63,17 @@ def plan_export(holdings: Holdings, hosts: Iterable[str], at: DateRange | None) 
                     continue
                 seen.add(address)
                 try:
-                    _take(holdings, address, entry, names, plan)
+                    _add(holdings, address, entry, names, plan)
                 except (ArchiveError, DamagedRecord) as error:
-                    plan.trouble(f"{address}: {error}")
+                    plan.add_problem(f"{address}: {error}")
     return plan
 
 
 def _best(holdings: Holdings, group: Iterable[IndexEntry], at: DateRange) -> Iterator[tuple[str, IndexEntry]]:
-    """Each URL that has one key, and its capture: one whose payload is held goes before a revisit whose is not."""
+    """Yield each URL of one key with its capture. Captures with their own payload come before revisits without it."""
     pages: dict[str, IndexEntry] = {}
     own: dict[str, IndexEntry] = {}
-    moved: dict[str, IndexEntry] = {}
+    redirects: dict[str, IndexEntry] = {}
     for entry in group:
         address = None if METHOD in entry.key else url.canonical(entry.url)
         if address is None:
@@ -83,8 +83,8 @@ def _best(holdings: Holdings, group: Iterable[IndexEntry], at: DateRange) -> Ite
             if not is_revisit(entry):
                 own[address] = closer(own.get(address), entry, at)
         elif entry.status[:1] == "3" and not is_revisit(entry):
-            moved[address] = closer(moved.get(address), entry, at)
-    for address, entry in (moved | pages).items():
+            redirects[address] = closer(redirects.get(address), entry, at)
+    for address, entry in (redirects | pages).items():
         lost = is_revisit(entry) and address in own and _original(holdings, entry) is None
         yield address, own[address] if lost else entry
 
@@ -108,7 +108,7 @@ def _has_payload(holdings: Holdings, entry: IndexEntry) -> bool:
     return entry.status[:1] == "2" and entry.status not in _EMPTY
 
 
-def _take(holdings: Holdings, address: str, entry: IndexEntry, names: FileNames, plan: ExportPlan) -> None:
+def _add(holdings: Holdings, address: str, entry: IndexEntry, names: FileNames, plan: ExportPlan) -> None:
     if entry.status[:1] == "3" and not is_revisit(entry):
         target = holdings.location(entry)
         if target is not None and target != address:
@@ -116,17 +116,17 @@ def _take(holdings: Holdings, address: str, entry: IndexEntry, names: FileNames,
         return
     original = holdings.original(entry)
     if original is None:
-        plan.trouble(f"{address}: its payload lies in another collection, for this one has a revisit only")
+        plan.add_problem(f"{address}: its payload is in another collection; this one has only a revisit")
         return
     if is_revisit(entry) and original.status[:1] not in ("2", "-"):
         return
     media_type, page = _type(holdings, original)
-    path = names.give(address, media_type)
+    path = names.add(address, media_type)
     plan.files.append(PlannedFile(address, path, intern(original.filename), original.offset, entry.timestamp, page))
 
 
 def _type(holdings: Holdings, entry: IndexEntry) -> tuple[str, bool]:
-    """The media type by which the payload of *entry* is called, and whether it is a page."""
+    """Return the media type of the payload of *entry*, and whether it is a page."""
     if entry.mime not in ("unk", "", "application/octet-stream", "text/plain"):
         return entry.mime, entry.mime in ("text/html", "application/xhtml+xml")
     with holdings.record(entry) as record:

@@ -1,13 +1,12 @@
-"""References in HTML, XHTML and SVG changed in their places; every other character stays as it was. Pure.
+"""Rewrite references in HTML, XHTML and SVG in place; every other character stays as it is. Pure.
 
-The same elements and attributes as those in which a crawl finds links. Besides, what would keep files from working is
-taken away: integrity sums and CORS modes (a changed file has another sum, and a file has no origin), security
-policies, a base that leads elsewhere, and hints and pings that would only call on the live host.
+The elements and attributes are those in which a crawl finds links. What would prevent files from working is removed:
+integrity hashes and CORS modes (a changed file has another hash, and files have no origin), security policies, a base
+that leads elsewhere, and hints and pings that would only contact the live host.
 
-The start tags of a document and the places of their attributes, as browsers find them in markup of any quality.
-
-By the tokenizer of the HTML standard, or, for XML, with its CDATA sections and without raw texts. Nothing is mended:
-what a browser drops is passed over. Linear. Pure.
+Start tags and their attributes are found as browsers find them in markup of any quality, with the tokenizer of the HTML
+standard; in XML with CDATA sections and without raw text. Nothing is repaired: what a browser drops is skipped. Linear
+time.
 """
 
 import re
@@ -37,23 +36,23 @@ _FOREIGN = ("svg", "math")
 
 
 class HtmlAttribute(NamedTuple):
-    """One attribute: the places of its value, and of all of it with the space before."""
+    """One attribute: the place of its value, and of the whole attribute with the space before it."""
 
-    value: tuple[int, int]  # empty where it has none
+    value: tuple[int, int]  # empty without a value
     whole: tuple[int, int]
     quoted: bool
 
 
 class HtmlTag(NamedTuple):
-    """One start tag; names are in lower case, and of two attributes with one name there is the first."""
+    """One start tag; names are in lower case, and the first of two equal attributes counts."""
 
     name: str
     attributes: dict[str, HtmlAttribute]
-    text: tuple[int, int]  # of a style or script: where its text lies
+    text: tuple[int, int]  # the text of a style or script
 
 
 def tags(text: str, *, xml: bool) -> Iterator[HtmlTag]:
-    """Every start tag in *text*, in order."""
+    """Yield every start tag in *text*, in order."""
     position = foreign = 0
     while opening := _OPEN.search(text, position):
         comment, cdata, closing, _, name = opening.groups()
@@ -79,7 +78,7 @@ def tags(text: str, *, xml: bool) -> Iterator[HtmlTag]:
 
 
 def _behind(text: str, opening: re.Match[str], comment: str | None, cdata: str | None) -> int:
-    """Where what is no start tag ends; -1 where it never does."""
+    """Return the end of something that is not a start tag; -1 if it has none."""
     start = opening.end()
     if comment is not None:
         if text.startswith((">", "->"), start):  # an empty one
@@ -91,7 +90,7 @@ def _behind(text: str, opening: re.Match[str], comment: str | None, cdata: str |
 
 
 def _attributes(text: str, position: int) -> tuple[dict[str, HtmlAttribute], int, bool]:
-    """The attributes of the tag whose name ends at *position*, where it ends (-1: never), and whether it is empty."""
+    """Return the attributes of the tag whose name ends at *position*, its end (-1: none), and whether it is empty."""
     attributes: dict[str, HtmlAttribute] = {}
     while found := _ATTRIBUTE.match(text, position):
         gap, end, name = found.group(1, 2, 3)
@@ -104,8 +103,8 @@ def _attributes(text: str, position: int) -> tuple[dict[str, HtmlAttribute], int
     return {}, -1, False
 
 
-_DEEPEST = 3  # documents in documents
-_AWAY = frozenset(("integrity", "crossorigin", "ping"))
+_DEEPEST = 3  # levels of nested documents
+_REMOVED = frozenset(("integrity", "crossorigin", "ping"))
 _HINTS = frozenset(("preconnect", "dns-prefetch"))
 _POLICIES = frozenset(("content-security-policy", "content-security-policy-report-only"))
 _SETS = frozenset(("srcset", "imagesrcset"))
@@ -118,17 +117,17 @@ _MORE = {
     "object": ("data",),
 }
 _FOLLOWED = frozenset(("action", "formaction", "cite", "longdesc"))
-_LATE = 1 << 16  # bytes in which a document says its encoding
+_LATE = 1 << 16  # bytes in which a document declares its encoding
 _DOCTYPE = re.compile(r"(?:[\t\n\f\r ]|<!--(?:[^-]|-(?!->))*+-->)*+<!doctype[^>]*+>", re.IGNORECASE)
 _BASE = re.compile("<base", re.IGNORECASE)
-_PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # of elements that are nobody's, or a script's
+_PERHAPS = frozenset(("src", "href", "xlink:href", "poster"))  # on unknown elements, or those that scripts use
 
-Edit = tuple[int, int, str]  # from, to, and what stands there then
+Edit = tuple[int, int, str]  # start, end, replacement
 Meaning = Callable[[str], str]
 
 
-def rewritten(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool = False, depth: int = 0) -> str:
-    """*text* with the references that *page* wants otherwise."""
+def rewrite_html(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool = False, depth: int = 0) -> str:
+    """Return *text* with the references of *page* changed."""
     href = None if xml else _base(text)
     if href is not None:
         page = page.based(base_of(page.base, unescaped(meaning(text[slice(*href.value)])).strip()))
@@ -143,17 +142,17 @@ def rewritten(text: str, page: ExportedPage, meaning: Meaning, *, xml: bool = Fa
 
 
 def _base(text: str) -> HtmlAttribute | None:
-    """Return the href of the first <base> of *text*. Tags are not kept: a hostile page has ten millions of them."""
+    """Return the href of the first <base> of *text*. Tags are not kept: a hostile page has ten million of them."""
     if _BASE.search(text) is None:
         return None
     bases = (tag for tag in tags(text, xml=False) if tag.name == "base" and "href" in tag.attributes)
     return next((tag.attributes["href"] for tag in bases), None)
 
 
-def labelled(body: bytes, text: str, encoding: str, *, xml: bool) -> str:
-    """*text* that says its *encoding* by itself, where only the answer's header had said it."""
+def with_charset(body: bytes, text: str, encoding: str, *, xml: bool) -> str:
+    """Return *text* with its *encoding* declared, if only the response header declared it."""
     own = charset.of_xml(body, None) if xml else charset.of_html(body, None)
-    silent = encoding == "windows-1252" and b"charset" not in body[:_LATE].lower()  # what is read without a word
+    silent = encoding == "windows-1252" and b"charset" not in body[:_LATE].lower()  # the default without a declaration
     if body.isascii() or charset.marked(body) or (own == encoding and not silent):
         return text
     if encoding == "utf-8":
@@ -166,7 +165,7 @@ def labelled(body: bytes, text: str, encoding: str, *, xml: bool) -> str:
 
 
 class _TagRewriter:
-    """Says what is to be changed in each tag of one document."""
+    """Finds the changes for each tag of one document."""
 
     def __init__(self, text: str, page: ExportedPage, meaning: Meaning, depth: int) -> None:
         self._text = text
@@ -175,9 +174,9 @@ class _TagRewriter:
         self._depth = depth
 
     def edits(self, tag: HtmlTag) -> Iterator[Edit]:
-        """What is to be changed in *tag*, and in the text of a style."""
+        """Yield the changes in *tag*, and in the text of a style."""
         for name, attribute in tag.attributes.items():
-            if name in _AWAY:
+            if name in _REMOVED:
                 yield (*attribute.whole, "")
             elif attribute.value[0] < attribute.value[1]:
                 new = self._attribute(tag, name, attribute)
@@ -185,12 +184,12 @@ class _TagRewriter:
                     yield (*attribute.value, new if attribute.quoted else f'"{new}"')
         if tag.name == "style":
             sheet = self._text[slice(*tag.text)]
-            changed = rewrite_links.rewritten(sheet, self._page, self._meaning)
+            changed = rewrite_links.rewrite_css(sheet, self._page, self._meaning)
             if changed != sheet:
                 yield (*tag.text, changed)
 
     def _attribute(self, tag: HtmlTag, name: str, attribute: HtmlAttribute) -> str | None:
-        """What is to stand in an attribute, as it is written there; None where it stays."""
+        """Return the new value of an attribute, escaped; None if it stays."""
         if name == "style" or (name in PRESENTATION and "url(" in self._raw(attribute)):
             return self._composed(attribute, self._styled)
         if name in _SETS or (LAZY.fullmatch(name) and "set" in name[5:]):
@@ -208,35 +207,35 @@ class _TagRewriter:
         return None if new is None else _escaped(new)
 
     def _reference(self, tag: HtmlTag, name: str, value: str) -> str | None:
-        """What is to stand in place of the reference that an attribute holds."""
+        """Return the replacement for the reference in an attribute."""
         named = URLS.get(tag.name)
         if name in _EVERYWHERE or name in _MORE.get(tag.name, ()) or any(name == one for one, _ in named or ()):
             return self._page.replacement(value, loaded=self._is_loaded(tag, name))
         if name.startswith("data-"):
             kept = [reference for reference, _ in attribute_values.data_urls(tag.name, name, value)]
-            return self._page.replacement(value, held=True) if kept == [value.strip()] else None
+            return self._page.replacement(value, optional=True) if kept == [value.strip()] else None
         if tag.name == "param" and name == "value":
             known = {key: self._value(tag.attributes[key]) for key in tag.attributes}
-            held = any(reference == value for reference, _, _ in param_urls(known))
-            return self._page.replacement(value, held=True) if held else None
+            known_url = any(reference == value for reference, _, _ in param_urls(known))
+            return self._page.replacement(value, optional=True) if known_url else None
         if (name in _PERHAPS and named is None and tag.name not in _MORE) or (
             tag.name == "img" and name in LAZY_ON_IMAGES
         ):
-            return self._page.replacement(value, held=True)
+            return self._page.replacement(value, optional=True)
         return None
 
     def _content(self, tag: HtmlTag, value: str) -> str | None:
-        """What is to stand in the content of a meta element."""
-        said = tag.attributes.get("http-equiv")
-        meant = self._value(said).strip().lower() if said else ""
-        if meant in _POLICIES:
+        """Return the new content of a meta element."""
+        http_equiv = tag.attributes.get("http-equiv")
+        directive = self._value(http_equiv).strip().lower() if http_equiv else ""
+        if directive in _POLICIES:
             return ""
-        target = attribute_values.refresh_target(value) if meant == "refresh" else None
+        target = attribute_values.refresh_target(value) if directive == "refresh" else None
         new = self._page.replacement(target) if target else None
         return None if new is None else f"{value.strip().partition(';')[0].partition(',')[0]};url={_escaped(new)}"
 
     def _is_loaded(self, tag: HtmlTag, name: str) -> bool:
-        """Whether a browser fetches what the attribute *name* of *tag* refers to without being asked."""
+        """Return whether a browser loads the target of attribute *name* of *tag* by itself."""
         if tag.name == "link":
             return relation_hop(self._relations(tag)) is Hop.REQUISITE
         return name not in _FOLLOWED and (name, Hop.LINK) not in URLS.get(tag.name, ())
@@ -252,12 +251,12 @@ class _TagRewriter:
         return self._text[slice(*attribute.value)]
 
     def _value(self, attribute: HtmlAttribute) -> str:
-        """What an attribute says."""
+        """Return the decoded value of an attribute."""
         value = self._meaning(self._raw(attribute))
         return unescaped(value) if "&" in value else value
 
     def _composed(self, attribute: HtmlAttribute, change: Callable[[str, Meaning], str]) -> str | None:
-        """A value changed in places: where nothing in it is escaped, every other character stays as it is."""
+        """Change parts of a value; if nothing in it is escaped, every other character stays as it is."""
         raw = self._raw(attribute)
         plain = "&" not in raw
         value = raw if plain else self._value(attribute)
@@ -267,10 +266,10 @@ class _TagRewriter:
         return _quoted(changed.replace("&", "&amp;")) if plain else _escaped(changed)
 
     def _styled(self, value: str, meaning: Meaning) -> str:
-        return rewrite_links.rewritten(value, self._page, meaning)
+        return rewrite_links.rewrite_css(value, self._page, meaning)
 
     def _framed(self, value: str, meaning: Meaning) -> str:
-        return rewritten(value, self._page, meaning, depth=self._depth + 1)
+        return rewrite_html(value, self._page, meaning, depth=self._depth + 1)
 
     def _candidates(self, value: str, meaning: Meaning) -> str:
         parts: list[str] = []
@@ -288,6 +287,6 @@ def _quoted(value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """*value* as it may stand in any attribute, of a document in any encoding."""
+    """Return *value* escaped for any attribute, in any encoding."""
     text = _quoted(value.replace("&", "&amp;").replace("<", "&lt;"))
     return text if text.isascii() else text.encode("ascii", "xmlcharrefreplace").decode()

@@ -1,11 +1,10 @@
-"""What stands in place of a reference: the way to another file, the live address, or nothing. Pure.
+"""Decide what replaces a reference: a path to another file, the live address, or nothing. Pure.
 
-References in CSS changed in their places; every other character stays. Pure.
+References in CSS are rewritten here too, in place; every other character stays as it is.
 
-The bytes of a document as text that can be changed in places, and becomes the same bytes again everywhere else.
-
-UTF-8 and UTF-16 are read as they are, with what is broken in them kept. In other encodings markup is ASCII: each byte
-stands for one character there, and `meaning` tells what a part of it says. Pure.
+`view` gives the bytes of a document as text that can be changed in places and converted back to the same bytes
+elsewhere. UTF-8 and UTF-16 are decoded, with invalid sequences preserved. Other encodings use ASCII for markup: each
+byte becomes one character, and `meaning` decodes a part of it.
 """
 
 import re
@@ -20,21 +19,21 @@ from archiver.extract.collector import UrlJoiner
 
 _MOST_REDIRECTS = 20
 _NOWHERE = "about:blank"
-_SAFE = "/~!$@-._+="  # of a path; what means something to HTML, CSS or a srcset is escaped
+_SAFE = "/~!$@-._+="  # in a path; characters with a meaning in HTML, CSS or srcset are escaped
 _IN_FRAGMENT = "/~!$&*+,;=:@-._?%"
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedSite:
-    """Which URL has which file, and which leads on to another URL."""
+    """The file of each exported URL, and the redirects."""
 
     files: Mapping[str, str]
     redirects: Mapping[str, str]
-    live: bool  # where there is no file, a link that a person follows leads to the live address …
-    loads: bool  # … and what a page loads by itself comes from there
+    live: bool  # links without a file lead to the live address …
+    loads: bool  # … and page requisites are loaded from it
 
     def file(self, address: str) -> str | None:
-        """The file of *address*, or of where it redirects to."""
+        """Return the file of *address* or of its redirect target."""
         for _ in range(_MOST_REDIRECTS):
             known = next((one for one in _alike(address) if one in self.files or one in self.redirects), None)
             if known is None:
@@ -46,7 +45,7 @@ class ExportedSite:
 
 
 class ExportedPage:
-    """One document, at its address and in its file, whose references start from *base*."""
+    """One document, at its address and in its file. References are relative to *base*."""
 
     def __init__(
         self, site: ExportedSite, address: str, file: str, base: str | None = None, encoding: str = "utf-8"
@@ -59,14 +58,14 @@ class ExportedPage:
         self._joiner = UrlJoiner(self.base, encoding)
 
     def based(self, base: str) -> "ExportedPage":
-        """The same document, whose references start from another *base*."""
+        """Return the same document with another *base*."""
         return ExportedPage(self.site, self.address, self.file, base, self.encoding)
 
-    def replacement(self, reference: str, *, held: bool = False, loaded: bool = False) -> str | None:
-        """What stands in place of *reference*, in ASCII; None where it stays as it is.
+    def replacement(self, reference: str, *, optional: bool = False, loaded: bool = False) -> str | None:
+        """Return the ASCII text that replaces *reference*; None if it stays.
 
-        With *held* it stays as it is where there is no file for it: it may be no reference at all. What is *loaded*
-        is fetched by a browser without being asked.
+        With *optional* it stays if it has no file, because it may not be a reference. With *loaded* a browser loads it
+        by itself.
         """
         plain = reference.strip("\t\n\f\r ")
         if not plain or (plain.startswith("#") and self.base == self.address):
@@ -79,7 +78,7 @@ class ExportedPage:
         file = self.site.file(target)
         if file is not None:
             return (relative(self.file, file) if file != self.file or not mark else "") + fragment
-        if held:
+        if optional:
             return None
         if not (self.site.loads if loaded else self.site.live):
             return _NOWHERE
@@ -88,7 +87,7 @@ class ExportedPage:
 
 
 def relative(start: str, file: str) -> str:
-    """The reference from the file *start* to *file*, both below one folder."""
+    """Return the relative reference from *start* to *file*, both below one folder."""
     here, there = start.split("/")[:-1], file.split("/")
     common = 0
     while common < min(len(here), len(there) - 1) and here[common] == there[common]:
@@ -98,7 +97,7 @@ def relative(start: str, file: str) -> str:
 
 
 def _alike(address: str) -> tuple[str, ...]:
-    """*address*, and those that pywb takes for the same: with the other scheme, with www or without."""
+    """Return *address* and the addresses that pywb treats as equal: other scheme, with or without www."""
     scheme, _, rest = address.partition("://")
     other = "http" if scheme == "https" else "https"
     moved = rest.removeprefix("www.") if rest.startswith("www.") else f"www.{rest}"
@@ -108,21 +107,21 @@ def _alike(address: str) -> tuple[str, ...]:
 _SPECIAL = re.compile(r"([()'\"\\ ])")
 
 
-def rewritten(text: str, page: ExportedPage, meaning: Callable[[str], str]) -> str:
-    """*text* with the references that *page* wants otherwise; a fragment alone always means the same document."""
+def rewrite_css(text: str, page: ExportedPage, meaning: Callable[[str], str]) -> str:
+    """Return *text* with the references of *page* changed; a fragment alone stays."""
     parts: list[str] = []
     kept = 0
     for start, end, reference in css.reference_spans(text):
-        said = meaning(reference)
-        new = None if said.startswith("#") else page.replacement(said, loaded=True)
+        decoded = meaning(reference)
+        new = None if decoded.startswith("#") else page.replacement(decoded, loaded=True)
         if new is not None:
             parts += (text[kept:start], _SPECIAL.sub(r"\\\1", new))
             kept = end
     return "".join((*parts, text[kept:])) if parts else text
 
 
-def labelled(body: bytes, text: str, encoding: str) -> str:
-    """*text* that says its *encoding* by itself, where only the answer's header had said it."""
+def with_charset(body: bytes, text: str, encoding: str) -> str:
+    """Return *text* with its *encoding* declared, if only the response header declared it."""
     if body.isascii() or charset.marked(body):
         return text
     if encoding == "utf-8":
@@ -135,26 +134,28 @@ _BROKEN = re.compile("[\ud800-\udfff]")
 
 
 class TextView(NamedTuple):
-    """One document as text."""
+    """A document as text."""
 
     text: str
-    meaning: Callable[[str], str]  # what a part of the text says
+    meaning: Callable[[str], str]  # decodes a part of the text
     back: Callable[[str], bytes]
 
 
 def view(body: bytes, encoding: str) -> TextView | None:
-    """*body* in *encoding*, a name of the standard; None where it could not become the same bytes again."""
+    """Return *body* in *encoding*, a name of the standard; None if it could not be converted back."""
     if encoding in ("utf-8", "replacement"):
         text = body.decode("utf-8", "surrogateescape")
-        return TextView(text, _sound, lambda changed: changed.encode("utf-8", "surrogateescape"))
+        return TextView(text, _replace_broken, lambda changed: changed.encode("utf-8", "surrogateescape"))
     if encoding in _WIDE:
         name, odd = _WIDE[encoding], len(body) % 2
         text = body[: len(body) - odd].decode(name, "surrogatepass")
-        return TextView(text, _sound, lambda changed: changed.encode(name, "surrogatepass") + body[len(body) - odd :])
+        return TextView(
+            text, _replace_broken, lambda changed: changed.encode(name, "surrogatepass") + body[len(body) - odd :]
+        )
     if encoding == "iso-2022-jp":
         return _stateful(body, encoding)
     return TextView(
-        body.decode("latin-1"), lambda part: _said(part, encoding), lambda changed: changed.encode("latin-1")
+        body.decode("latin-1"), lambda part: _decode(part, encoding), lambda changed: changed.encode("latin-1")
     )
 
 
@@ -164,15 +165,15 @@ def _stateful(body: bytes, encoding: str) -> TextView | None:
         same = charset.encoded(text, encoding) == body
     except UnicodeEncodeError:
         return None
-    return TextView(text, _sound, lambda changed: charset.encoded(changed, encoding)) if same else None
+    return TextView(text, _replace_broken, lambda changed: charset.encoded(changed, encoding)) if same else None
 
 
-def _sound(part: str) -> str:
+def _replace_broken(part: str) -> str:
     return _BROKEN.sub("\ufffd", part)
 
 
-def _said(part: str, encoding: str) -> str:
+def _decode(part: str, encoding: str) -> str:
     try:
         return part if part.isascii() else charset.text(part.encode("latin-1"), encoding)
-    except UnicodeEncodeError:  # an escape stood in it, whose meaning is plain
+    except UnicodeEncodeError:  # an escape is in it, which needs no decoding
         return part

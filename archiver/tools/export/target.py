@@ -1,8 +1,9 @@
-"""The folder of an export: whose files those in it are, so that one that was stopped can be done again.
+"""The folder of an export, and which of its files belong to the export, so that an interrupted one can be repeated.
 
-While it is written, `.archiver-export` lies in it: a lock, the file that is being written, and a journal with the
-digest of each file before that gets its name. What stands there unchanged is ours, and may be replaced or removed;
-whatever else is there stays as it is. Each file appears whole. At the end all of it is on disk, and the sign goes.
+During the export it has a folder `.archiver-export` with a lock, the file being written, and a journal with the digest
+of each file, which is written before the file gets its name. Unchanged files of the journal may be replaced or removed;
+all others stay as they are. Each file appears as a whole. At the end everything is synced, and the marker folder is
+removed.
 """
 
 import hashlib
@@ -18,33 +19,33 @@ from archiver.collection.lock import Lock
 from archiver.errors import ConfigError
 from archiver.storage import storage
 
-SIGN = ".archiver-export"
+MARKER = ".archiver-export"
 
 _LINE = re.compile(rb"([0-9a-f]{64}) ([^\n]{1,4000})\n")
 _LONGEST = 8192  # bytes of a line
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Whether an export to *folder* was begun, and did not come to its end."""
-    return (folder / SIGN).is_dir() and not (folder / SIGN).is_symlink()
+    """Return whether an export to *folder* was started but not finished."""
+    return (folder / MARKER).is_dir() and not (folder / MARKER).is_symlink()
 
 
 class ExportFolder:
-    """The folder while it is written; give it back with `with`, which leaves it to be gone on with, finished or not."""
+    """The folder during the export; use it with `with`. An unfinished export can be repeated."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._sign = folder / SIGN
-        self._draft = self._sign / "draft"
+        self._marker = folder / MARKER
+        self._draft = self._marker / "draft"
         self._written: set[str] = set()
-        with storage(self._sign):
-            self._sign.mkdir(parents=True, exist_ok=True)
-        self._lock = Lock(self._sign / "lock")
+        with storage(self._marker):
+            self._marker.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self._marker / "lock")
         try:
             self._inside = folder.resolve()
-            self._earlier, cut = self._read()  # what a journal names, and whether it ends inside a line
-            with storage(self._sign):
-                self._journal = (self._sign / "journal").open("ab")
+            self._earlier, cut = self._read()  # files in the journal, and whether its last line is incomplete
+            with storage(self._marker):
+                self._journal = (self._marker / "journal").open("ab")
             if cut:
                 self._note(b"\n")
         except BaseException:
@@ -59,8 +60,8 @@ class ExportFolder:
     ) -> None:
         self._close()
 
-    def put(self, path: str, pieces: Iterable[bytes]) -> int:
-        """Write *pieces* to *path*, with `/` between its parts; how many bytes they are."""
+    def write(self, path: str, pieces: Iterable[bytes]) -> int:
+        """Write *pieces* to *path*, with `/` between its parts, and return their size."""
         target = self._folder.joinpath(*path.split("/"))
         state = hashlib.sha256()
         size = 0
@@ -80,32 +81,32 @@ class ExportFolder:
         return size
 
     def finish(self) -> None:
-        """Remove what an earlier export left that is not of this one, and the sign; all is on disk then."""
+        """Remove files of an earlier export that are not in this one, and the marker; then everything is on disk."""
         for path, digests in self._earlier.items():
             if path not in self._written:
                 self._remove(path, digests)
         with storage(self._folder):
-            if hasattr(os, "sync"):  # one call: to sync each file would cost more than to write it
+            if hasattr(os, "sync"):  # one call; syncing each file would cost more than writing it
                 os.sync()
             self._close()
             for name in ("draft", "journal", "lock"):
-                (self._sign / name).unlink(missing_ok=True)
-            self._sign.rmdir()  # the last step: before it, the export is not finished
+                (self._marker / name).unlink(missing_ok=True)
+            self._marker.rmdir()  # last, because the export is unfinished until then
 
     def _has(self, target: Path, path: str, digest: str) -> bool:
-        """Whether *target* is what is to be there already; refuses what no export wrote."""
+        """Return whether *target* is up to date. Raises `ConfigError` for a file that no export wrote."""
         if not target.parent.resolve().is_relative_to(self._inside):
-            raise ConfigError(f"{target.parent} leads out of {self._folder}; name another folder")
+            raise ConfigError(f"{target.parent} leads out of {self._folder}; choose another folder")
         if not os.path.lexists(target):
             return False
         found = _digest(target)
         if found != digest and found not in self._earlier.get(path, ()):
-            raise ConfigError(f"{target} is not as an export wrote it; take it away, or name another folder with --to")
+            raise ConfigError(f"{target} was not written by an export; remove it or choose another folder with --to")
         return found == digest
 
     def _close(self) -> None:
         if not self._journal.closed:
-            with suppress(OSError):  # what could not be written was told already
+            with suppress(OSError):  # errors were reported already
                 self._journal.close()
             self._lock.release()
 
@@ -114,10 +115,10 @@ class ExportFolder:
         self._journal.flush()
 
     def _read(self) -> tuple[dict[str, set[str]], bool]:
-        """What exports before this one have written or were about to write, and whether the last line is cut."""
+        """Return the files in the journal, and whether its last line is incomplete."""
         earlier: dict[str, set[str]] = {}
         line = b"\n"
-        journal = self._sign / "journal"
+        journal = self._marker / "journal"
         with storage(journal):
             if journal.exists():
                 with journal.open("rb") as file:
@@ -128,7 +129,7 @@ class ExportFolder:
         return earlier, not line.endswith(b"\n")
 
     def _remove(self, path: str, digests: set[str]) -> None:
-        """Remove what is at *path* if it is what an export wrote, and the folders that are empty then."""
+        """Remove the file at *path* if an export wrote it, and folders that become empty."""
         target = self._folder / path
         with storage(target):
             if not target.parent.resolve().is_relative_to(self._inside) or _digest(target) not in digests:
@@ -141,7 +142,7 @@ class ExportFolder:
 
 
 def _digest(path: Path) -> str:
-    """Of the file at *path*; "" where there is none, or something else."""
+    """Return the digest of the file at *path*; empty if it is not a regular file."""
     if path.is_symlink() or not path.is_file():
         return ""
     with path.open("rb") as file:

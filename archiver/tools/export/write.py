@@ -1,8 +1,7 @@
-"""Writes the files of a plan: those that hold references with them changed, all others as they were captured.
+"""Write the files of a plan: rewrite the documents with references, copy all others.
 
-The page that leads to them comes last: where it is there, all of them are. Nothing is written outside the folder.
-
-The page at the top of an export: where a person begins. Pure.
+The start page with links to the others is written last, so if it exists, all files do. Nothing is written outside the
+folder.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,13 +21,13 @@ from archiver.extract.sniff import SNIFFED, Kind, kind_of
 from archiver.http import beginning
 from archiver.model import Hop
 from archiver.tools.export import rewrite_html, rewrite_links
-from archiver.tools.export.filenames import FRONT
+from archiver.tools.export.filenames import START_PAGE
 from archiver.tools.export.plan import ExportPlan, PlannedFile
 from archiver.tools.export.rewrite_links import ExportedPage, ExportedSite, relative, view
 from archiver.tools.export.target import ExportFolder
 from archiver.warc.members import DamagedRecord
 
-_MOST_PAGES = 1000  # of one host
+_MOST_PAGES = 1000  # per host
 _MOST_HOSTS = 1000
 
 _STYLE = (
@@ -37,8 +36,8 @@ _STYLE = (
 )
 
 
-def page(plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> str:
-    """The page, which leads to *seeds*, and to the pages of each host."""
+def start_page(plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> str:
+    """Return the start page with links to *seeds* and to the pages of each host."""
     hosts: dict[str, list[PlannedFile]] = {}
     for file in plan.files:
         hosts.setdefault(url.authority(file.url), []).append(file)
@@ -64,7 +63,7 @@ def page(plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> str:
 
 def _list(title: str, entries: Iterable[tuple[str, str | None, str]]) -> Iterator[str]:
     items = [
-        f'<li><a href="{relative(FRONT, file)}">{escape(address)}</a> <small>{escape(_day(date))}</small></li>'
+        f'<li><a href="{relative(START_PAGE, file)}">{escape(address)}</a> <small>{escape(_day(date))}</small></li>'
         for address, file, date in entries
         if file is not None
     ]
@@ -77,8 +76,8 @@ def _day(timestamp: str) -> str:
     return "-".join(filter(None, (timestamp[:4], timestamp[4:6], timestamp[6:8])))
 
 
-MOST_CHANGED = 32 << 20  # bytes of a document; links in a longer one stay as they are
-_LARGE = 64 << 20  # what grows to more than this, and a thousandfold, is a bomb
+MOST_CHANGED = 32 << 20  # bytes; links in larger documents are not changed
+_LARGE = 64 << 20  # bytes; what grows beyond this, and more than `_RATIO` times, is a decompression bomb
 _RATIO = 1100  # gzip cannot reach it
 _MARKUP = frozenset(("image/svg+xml", "application/xhtml+xml"))
 
@@ -89,34 +88,34 @@ class ExportCounts:
 
     files: int = 0
     size: int = 0  # bytes
-    troubles: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
 
 def write_export(
-    holdings: Holdings, plan: ExportPlan, target: ExportFolder, site: ExportedSite, tell: Callable[[int], None]
+    holdings: Holdings, plan: ExportPlan, target: ExportFolder, site: ExportedSite, report: Callable[[int], None]
 ) -> ExportCounts:
-    """Write the files of *plan*, made of *holdings*, into *target*; *tell* is told how many there are."""
-    tally = ExportCounts(troubles=plan.troubles)
+    """Write the files of *plan* from *holdings* into *target*; *report* receives the number of files done."""
+    counts = ExportCounts(problems=plan.problems)
     for number, file in enumerate(sorted(plan.files, key=lambda file: (file.warc, file.offset))):
-        tell(number)
+        report(number)
         try:
-            tally.size += _write(holdings, file, target, site, plan)
-            tally.files += 1
-        except DamagedRecord as torn:
-            plan.trouble(f"{file.url}: {file.warc} {torn}")
+            counts.size += _write(holdings, file, target, site, plan)
+            counts.files += 1
+        except DamagedRecord as damage:
+            plan.add_problem(f"{file.url}: {file.warc} {damage}")
         except _MissingError as missing:
-            plan.trouble(f"{file.url}: {missing}")
-    return tally
+            plan.add_problem(f"{file.url}: {missing}")
+    return counts
 
 
 def finish(target: ExportFolder, plan: ExportPlan, seeds: Iterable[str], site: ExportedSite) -> None:
-    """Write the page that leads to the others."""
-    target.put(FRONT, [page(plan, seeds, site).encode()])
+    """Write the start page and finish the export."""
+    target.write(START_PAGE, [start_page(plan, seeds, site).encode()])
     target.finish()
 
 
 class _MissingError(Exception):
-    """There is no such record."""
+    """The record does not exist."""
 
 
 def _write(holdings: Holdings, file: PlannedFile, target: ExportFolder, site: ExportedSite, plan: ExportPlan) -> int:
@@ -127,27 +126,33 @@ def _write(holdings: Holdings, file: PlannedFile, target: ExportFolder, site: Ex
             raise _MissingError(str(error)) from None
         answer = read_answer(record)
         decoded = answer.decoded()
-        pieces = _no_bomb(decoded, record.size or 0, lambda: plan.trouble(f"{file.url}: cut, for it is a bomb"))
-        size = target.put(file.path, _changed(file, answer, pieces, site))
+        pieces = _limited(
+            decoded,
+            record.size or 0,
+            lambda: plan.add_problem(f"{file.url}: truncated: a decompression bomb"),
+        )
+        size = target.write(file.path, _rewrite_payload(file, answer, pieces, site))
     for note in decoded.notes:
-        plan.trouble(f"{file.url}: {note}")
+        plan.add_problem(f"{file.url}: {note}")
     if answer.truncated:
-        plan.trouble(f"{file.url}: it was cut when it was captured ({answer.truncated})")
+        plan.add_problem(f"{file.url}: it was truncated when it was captured ({answer.truncated})")
     return size
 
 
-def _no_bomb(pieces: Iterable[bytes], stored: int, tell: Callable[[], None]) -> Iterator[bytes]:
+def _limited(pieces: Iterable[bytes], stored: int, on_bomb: Callable[[], None]) -> Iterator[bytes]:
     most, size = max(_LARGE, stored * _RATIO), 0
     for piece in pieces:
         size += len(piece)
         if size > most:
-            tell()
+            on_bomb()
             return
         yield piece
 
 
-def _changed(file: PlannedFile, answer: StoredResponse, pieces: Iterator[bytes], site: ExportedSite) -> Iterator[bytes]:
-    """The payload with its references changed, if it has any that can be."""
+def _rewrite_payload(
+    file: PlannedFile, answer: StoredResponse, pieces: Iterator[bytes], site: ExportedSite
+) -> Iterator[bytes]:
+    """Yield the payload, with its references changed if it is a document."""
     begin = beginning(pieces, SNIFFED)
     document = Document(file.url, answer.framing.media_type, charset(answer.framing), begin, Hop.REQUISITE)
     kind = kind_of(document)
@@ -157,12 +162,12 @@ def _changed(file: PlannedFile, answer: StoredResponse, pieces: Iterator[bytes],
             if len(begin) > MOST_CHANGED:
                 break
         else:
-            yield _rewritten(file, kind, begin, document.charset, site)
+            yield _rewrite_document(file, kind, begin, document.charset, site)
             return
     yield from chain((begin,), pieces)
 
 
-def _rewritten(file: PlannedFile, kind: Kind, body: bytes, header: str | None, site: ExportedSite) -> bytes:
+def _rewrite_document(file: PlannedFile, kind: Kind, body: bytes, header: str | None, site: ExportedSite) -> bytes:
     read = {Kind.HTML: of_html, Kind.CSS: of_css, Kind.XML: of_xml}[kind]
     encoding = read(body, header)
     seen = view(body, encoding)
@@ -170,9 +175,9 @@ def _rewritten(file: PlannedFile, kind: Kind, body: bytes, header: str | None, s
         return body
     if kind is Kind.CSS:
         page = ExportedPage(site, file.url, file.path)
-        text = rewrite_links.rewritten(seen.text, page, seen.meaning)
-        return seen.back(rewrite_links.labelled(body, text, encoding) if header else text)
+        text = rewrite_links.rewrite_css(seen.text, page, seen.meaning)
+        return seen.back(rewrite_links.with_charset(body, text, encoding) if header else text)
     page = ExportedPage(site, file.url, file.path, encoding=encoding)
     xml = kind is Kind.XML
-    text = rewrite_html.rewritten(seen.text, page, seen.meaning, xml=xml)
-    return seen.back(rewrite_html.labelled(body, text, encoding, xml=xml) if header else text)
+    text = rewrite_html.rewrite_html(seen.text, page, seen.meaning, xml=xml)
+    return seen.back(rewrite_html.with_charset(body, text, encoding, xml=xml) if header else text)

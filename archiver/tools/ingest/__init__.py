@@ -1,14 +1,14 @@
-"""`import`: archives that others made, brought into a collection byte for byte, checked, and listed in its index.
+"""`import`: import_archives archives of other tools into a collection, byte for byte, checked and indexed.
 
-The parts: `sources` says which WARC files are meant, `packages` reads WACZ packages with care, `run` has the steps,
-`names` makes safe names, `kept` keeps what else a package tells. What nobody can replay is made anew by `remaking` (of
-zstd by way of `frames`), and kept by `originals`. Nothing that is there is overwritten, and nothing of a source is
-changed. It can be killed at any moment: what has its name in `archive/` by then is whole, and the same command once
-more does the rest.
+`sources` finds the WARC files, `wacz` reads packages, `run` has the steps, and `names` gives safe names and keeps side
+files. Files that cannot be replayed as they are are converted by `convert` (with `streams`), and their originals are
+kept. `view` and `verify_wacz` read packages without importing them. Nothing existing is overwritten, and sources are
+not changed. An import can be killed at any time: every file with its final name is complete, and the same command
+finishes the rest.
 """
 
 from archiver.tools.ingest.names import collection_name
-from archiver.tools.ingest.run import ImportedSource, ImportResult, bring
+from archiver.tools.ingest.run import ImportedSource, ImportResult, import_archives
 from archiver.tools.ingest.sources import ArchiveFile, find_archives
 
-__all__ = ["ArchiveFile", "ImportResult", "ImportedSource", "bring", "collection_name", "find_archives"]
+__all__ = ["ArchiveFile", "ImportResult", "ImportedSource", "collection_name", "find_archives", "import_archives"]

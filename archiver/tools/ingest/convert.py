@@ -1,9 +1,8 @@
-"""A WARC file with a gzip member for each record, made of a file that nobody can replay as it is.
+"""Convert a file that cannot be replayed as it is into a WARC with one gzip member per record.
 
-Of a WARC whose records share members or go on in the next one, or that zstd has compressed: the same records, header
-and block to the byte, in the same order. Of an ARC: a record for each of its records, with the same block, marked where
-that is cut. What else is not whole is left out and named; whoever calls keeps the original. The same file becomes the
-same bytes each time.
+From a WARC whose records share members or span them, or that zstd compressed: the same records in the same order,
+header and block unchanged. From an ARC: one record per record with the same block, marked if it is truncated. Other
+incomplete data are left out and reported; the caller keeps the original. The same input gives the same bytes.
 """
 
 import gzip
@@ -30,7 +29,7 @@ from archiver.warc.records import FIELDS_TYPE, RESPONSE_TYPE, header, warc_field
 from archiver.warc.writer import SMALL, WarcFile
 
 CHUNK = 1 << 20
-MOST_NAMED = 10  # places that are not whole
+MOST_NAMED = 10  # incomplete places that are reported
 
 _ONLY_LINE_ENDS = frozenset(("record-end", "record-cut"))  # what is missing where a block is whole
 _BEHIND_IT = frozenset((*_ONLY_LINE_ENDS, "record-surplus"))
@@ -41,61 +40,61 @@ At = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """What was made."""
+    """The converted file."""
 
     path: Path
     sha256: str
     size: int
-    doubts: tuple[str, ...]  # what of the original did not come into it
+    doubts: tuple[str, ...]  # what is missing from it
 
 
-def remake(source: ArchiveFile, original: Path, sha256: str, path: Path, at: At) -> ConvertedFile:
-    """Make *path* of *original*, the copy of *source* that has this *sha256*; all of it is on disk then.
+def convert_archive(source: ArchiveFile, original: Path, sha256: str, path: Path, at: At) -> ConvertedFile:
+    """Convert *original*, the copy of *source* with this *sha256*, into *path*, and sync it to disk.
 
-    *at* hears now and then how many bytes of the original were read.
+    *at* receives the number of bytes read now and then.
     """
     with storage(original), original.open("rb") as file:
-        made = _Made(path, lambda: at(file.tell()))
+        new_file = _NewFile(path, lambda: at(file.tell()))
         try:
             if source.form is ArchiveFormat.ARC:
-                _of_arc(file, made, source, sha256)
+                _of_arc(file, new_file, source, sha256)
             else:
-                _of_warc(_records(file, source.form), made)
-            made.file.seal()
+                _of_warc(_records(file, source.form), new_file)
+            new_file.file.seal()
         finally:
-            made.file.abandon()
-        comparable = not made.torn and source.form is not ArchiveFormat.ARC
-        _prove(made, path, _sum(file, zstd=source.form is ArchiveFormat.ZSTD) if comparable else None)
-    doubts = [f"{source.label}: {torn}" for torn in made.torn[:MOST_NAMED]]
-    if len(made.torn) > MOST_NAMED:
-        doubts.append(f"{source.label}: and {len(made.torn) - MOST_NAMED} more places that are not whole")
-    return ConvertedFile(path, made.file.digest.partition(":")[2], made.file.size, tuple(doubts))
+            new_file.file.abandon()
+        comparable = not new_file.incomplete and source.form is not ArchiveFormat.ARC
+        _check_copy(new_file, path, _sum(file, zstd=source.form is ArchiveFormat.ZSTD) if comparable else None)
+    doubts = [f"{source.label}: {damage}" for damage in new_file.incomplete[:MOST_NAMED]]
+    if len(new_file.incomplete) > MOST_NAMED:
+        doubts.append(f"{source.label}: and {len(new_file.incomplete) - MOST_NAMED} more incomplete places")
+    return ConvertedFile(path, new_file.file.digest.partition(":")[2], new_file.file.size, tuple(doubts))
 
 
-class _Made:
-    """The new file on its way."""
+class _NewFile:
+    """The new file while it is written."""
 
-    def __init__(self, path: Path, tell: Callable[[], None]) -> None:
+    def __init__(self, path: Path, report: Callable[[], None]) -> None:
         self.file = WarcFile(path.parent, path.name, path.name)
         self.folder = path.parent
-        self.torn: list[str] = []
-        self.state = hashlib.sha256()  # of all that is in it, uncompressed
-        self._tell = tell
+        self.incomplete: list[str] = []
+        self.state = hashlib.sha256()  # of the uncompressed content
+        self._report = report
         self._synced = 0
 
-    def leave_out(self, torn: DamagedRecord) -> None:
-        """What lies at *torn* does not come into the file."""
-        self.torn.append(f"{torn}; what lies there is in the original only")
+    def leave_out(self, damage: DamagedRecord) -> None:
+        """Leave out the data at *damage*."""
+        self.incomplete.append(f"{damage}; these bytes are only in the original")
 
     def add(self, head: bytes, block: IO[bytes], size: int) -> None:
-        """A record of *head* and the first *size* bytes of *block*."""
+        """Add a record with *head* and the first *size* bytes of *block*."""
         self.state.update(head)
         self.file.append(head, self._hashed(block), size)
         self.state.update(b"\r\n\r\n")
         if self.file.size - self._synced >= STEP:
             self.file.sync()
             self._synced = self.file.size
-            self._tell()
+            self._report()
 
     def _hashed(self, block: IO[bytes]) -> Iterator[bytes]:
         block.seek(0)
@@ -105,7 +104,7 @@ class _Made:
 
 
 def _records(file: BinaryIO, form: ArchiveFormat) -> Iterator[Record | DamagedRecord]:
-    """Those in *file*. Where members or frames are no places in it, what is not whole is raised, and ends it."""
+    """Yield the records of *file*. If it has no seekable members or frames, damage is raised and ends the iteration."""
     if form is ArchiveFormat.WARC:
         yield from scan(file)
     else:
@@ -114,35 +113,35 @@ def _records(file: BinaryIO, form: ArchiveFormat) -> Iterator[Record | DamagedRe
         )
 
 
-def _of_warc(records: Iterator[Record | DamagedRecord], made: _Made) -> None:
-    mended = False
+def _of_warc(records: Iterator[Record | DamagedRecord], new_file: _NewFile) -> None:
+    repaired = False
     try:
         for record in records:
             if isinstance(record, Record):
-                mended = _add_whole(record, made)
-            elif mended:
-                made.torn.append(f"{record}; they were added")
-            elif record.word != "member-empty":  # there is nothing to be lost
-                made.leave_out(record)
-    except DamagedRecord as torn:  # of what has no places in its file, behind which nothing can be found
-        made.leave_out(torn)
+                repaired = _add_whole(record, new_file)
+            elif repaired:
+                new_file.incomplete.append(f"{record}; line ends were added")
+            elif record.word != "member-empty":  # nothing is lost
+                new_file.leave_out(record)
+    except DamagedRecord as damage:  # without seekable members nothing can be found after it
+        new_file.leave_out(damage)
 
 
-def _add_whole(record: Record, made: _Made) -> bool:
-    """Add *record* if its block is whole; whether only the line ends behind it are missing, which it then gets."""
-    with _spool(made) as block:
-        mended = False
+def _add_whole(record: Record, new_file: _NewFile) -> bool:
+    """Add *record* if its block is complete. Return whether missing line ends after it were added."""
+    with _spool(new_file) as block:
+        repaired = False
         try:
             _fill(block, record.pieces())
-        except DamagedRecord as torn:  # whoever reads the records hears of it next
-            if torn.word not in _BEHIND_IT or block.tell() != record.size:
+        except DamagedRecord as damage:  # the iterator reports it next
+            if damage.word not in _BEHIND_IT or block.tell() != record.size:
                 return False
-            mended = torn.word in _ONLY_LINE_ENDS
-        made.add(record.header, block, block.tell())
-        return mended
+            repaired = damage.word in _ONLY_LINE_ENDS
+        new_file.add(record.header, block, block.tell())
+        return repaired
 
 
-def _of_arc(file: BinaryIO, made: _Made, source: ArchiveFile, sha256: str) -> None:
+def _of_arc(file: BinaryIO, new_file: _NewFile, source: ArchiveFile, sha256: str) -> None:
     def new_id(what: str) -> str:
         return f"<urn:uuid:{uuid5(NAMESPACE_URL, f'arc:{sha256}#{what}')}>"
 
@@ -151,37 +150,37 @@ def _of_arc(file: BinaryIO, made: _Made, source: ArchiveFile, sha256: str) -> No
     for record in arc.records(file):
         if isinstance(record, DamagedRecord):
             if record.word == "block-cut":
-                made.torn.append(f"{record}; it came in as far as it goes")
+                new_file.incomplete.append(f"{record}; it was imported as far as it goes")
             else:
-                made.leave_out(record)
+                new_file.leave_out(record)
             continue
-        with _spool(made) as block:
+        with _spool(new_file) as block:
             try:
                 _fill(block, record.pieces())
-            except DamagedRecord:  # it is given next
+            except DamagedRecord:  # the iterator reports it next
                 if not block.tell():
                     continue
             if not begun:
-                _add_warcinfo(made, source, file_id, record.date, sha256)
+                _add_warcinfo(new_file, source, file_id, record.date, sha256)
                 begun = True
             size = block.tell()
-            made.add(_header(record, block, new_id(str(record.offset)), file_id), block, size)
+            new_file.add(_header(record, block, new_id(str(record.offset)), file_id), block, size)
 
 
-def _add_warcinfo(made: _Made, source: ArchiveFile, file_id: str, date: str, sha256: str) -> None:
-    """What the new file is; its date is that of the first record, so that it is the same each time."""
+def _add_warcinfo(new_file: _NewFile, source: ArchiveFile, file_id: str, date: str, sha256: str) -> None:
+    """Add a warcinfo record. Its date is that of the first record, so that the result is reproducible."""
     text = warc_fields(
         [
             ("software", f"archiver {__version__}"),
             ("format", "WARC File Format 1.1"),
-            ("description", f"Made of an ARC file, {source.name}, sha256:{sha256}; each block is as it was there"),
+            ("description", f"Converted from the ARC file {source.name}, sha256:{sha256}; the blocks are unchanged"),
         ]
     )
     name = f"{safe(stem(source.name)) or 'import'}.warc.gz"
     fields = (("WARC-Record-ID", file_id), ("WARC-Date", date), ("WARC-Filename", name))
-    with _spool(made) as block:
+    with _spool(new_file) as block:
         block.write(text)
-        made.add(header("warcinfo", (*fields, _digest(block)), FIELDS_TYPE, len(text)), block, len(text))
+        new_file.add(header("warcinfo", (*fields, _digest(block)), FIELDS_TYPE, len(text)), block, len(text))
 
 
 def _header(record: ArcRecord, block: IO[bytes], own_id: str, file_id: str) -> bytes:
@@ -210,9 +209,9 @@ def _digest(block: IO[bytes]) -> tuple[str, str]:
     return "WARC-Block-Digest", f"sha256:{state.hexdigest()}"
 
 
-def _spool(made: _Made) -> SpooledTemporaryFile[bytes]:
-    """A place for a block until it is known to be whole: nameless, on the disk of the new file where it is large."""
-    return SpooledTemporaryFile(SMALL, dir=str(made.folder))
+def _spool(new_file: _NewFile) -> SpooledTemporaryFile[bytes]:
+    """Return a temporary file for a block, unnamed and on the disk of the new file if it is large."""
+    return SpooledTemporaryFile(SMALL, dir=str(new_file.folder))
 
 
 def _fill(block: IO[bytes], pieces: Iterable[bytes]) -> None:
@@ -220,16 +219,16 @@ def _fill(block: IO[bytes], pieces: Iterable[bytes]) -> None:
         block.write(piece)
 
 
-def _prove(made: _Made, path: Path, original: str | None) -> None:
-    """What was written, read back by other code than wrote it, is what the records were; and all of the *original*."""
+def _check_copy(new_file: _NewFile, path: Path, original: str | None) -> None:
+    """Check that the written file has the same content as the records, and as the *original*."""
     with path.open("rb") as file:
         there = _sum(file, zstd=False)
-    if there != made.state.hexdigest() or original not in (None, there):
-        raise ArchiveError(f"{path}: the records that were written are not those that were read; nothing was imported")
+    if there != new_file.state.hexdigest() or original not in (None, there):
+        raise ArchiveError(f"{path}: the converted records differ from the original; nothing was imported")
 
 
 def _sum(file: BinaryIO, *, zstd: bool) -> str:
-    """The digest of all that is in *file*, uncompressed; "" where it cannot be read to its end."""
+    """Return the digest of the uncompressed content of *file*; empty if it cannot be read to the end."""
     file.seek(0)
     state = hashlib.sha256()
     stream = ZstdStream(file) if zstd else gzip.GzipFile(fileobj=file)

@@ -1,12 +1,10 @@
-"""What an imported file is called: as at its source as far as that is safe, and as nothing that is there. Pure.
+"""Names for imported files, and the side files of packages and originals of converted files below `imports/`.
 
-No name from outside leads out of a folder, hides a file, or collides where upper and lower case are one.
+A name stays as close to that at the source as is safe. No name leads out of a folder, hides a file, or collides where
+case does not matter.
 
-What a package tells of its archives beside them: kept as it is, below `imports/` in the collection.
-
-Its list and digest (with a signature, if any), its pages and its logs. Its index is made anew and not kept.
-
-Files that were imported in another form, kept byte for byte below `imports/`, where replay does not look.
+Of a package, its list and digest (with a signature, if any), its pages and its logs are kept unchanged; its index is
+rebuilt. Originals are kept byte for byte where replay does not look.
 """
 
 import errno
@@ -22,7 +20,7 @@ from archiver.errors import ConfigError
 from archiver.storage import replace_file, storage, sync_folder
 from archiver.tools.ingest.wacz import CHUNK, ReceivedPackage, open_member
 
-LONGEST = 180  # characters, so that the suffixes of open files and runs still fit into a file system's 255 bytes
+LONGEST = 180  # characters, so that suffixes fit into the 255 bytes of a file system
 ENDINGS = (".warc.gz", ".warc.zst", ".arc.gz", ".warc", ".arc", ".wacz", ".gz", ".zst")
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~+=@,-]")
@@ -30,12 +28,12 @@ _UNFINISHED = re.compile(r"(?:\.open|\.tmp)+$", re.IGNORECASE)
 
 
 def safe(name: str, longest: int = LONGEST) -> str:
-    """*name* as a single harmless part of a path; "" where nothing is left of it."""
+    """Return *name* as one harmless part of a path; empty if nothing remains."""
     return _UNSAFE.sub("_", name).strip("._")[-longest:].lstrip("._-")
 
 
 def stem(name: str) -> str:
-    """*name* without the ending that tells what it is."""
+    """Return *name* without its file extension."""
     name = _UNFINISHED.sub("", name)
     lower = name.lower()
     ending = next((ending for ending in ENDINGS if lower.endswith(ending)), "")
@@ -43,9 +41,9 @@ def stem(name: str) -> str:
 
 
 def file_name(name: str, sha256: str, taken: Container[str], *, compressed: bool) -> str:
-    """A name for what is called *name* at its source and has this digest; *taken*: names in lower case.
+    """Return a name for the file called *name* at its source; *taken*: lower-case names in use.
 
-    The ending tells the truth: readers go by it.
+    The extension matches the content, because readers go by it.
     """
     ending = ".warc.gz" if compressed else ".warc"
     begin = safe(stem(name)) or "import"
@@ -57,7 +55,7 @@ def file_name(name: str, sha256: str, taken: Container[str], *, compressed: bool
 
 
 def collection_name(path: Path) -> str:
-    """What a collection is called into which *path* is the first to be imported."""
+    """Return the name of a new collection for the import of *path*."""
     whole = path.resolve()
     if whole.name in ("archive", ""):
         whole = whole.parent
@@ -67,8 +65,8 @@ def collection_name(path: Path) -> str:
 FOLDER = "imports"
 
 
-def keep_papers(layout: Layout, package: ReceivedPackage) -> str:
-    """Keep the papers of *package*; the folder, below that of the collection, in which they lie. Again: the same."""
+def keep_side_files(layout: Layout, package: ReceivedPackage) -> str:
+    """Keep the side files of *package*, and return their folder relative to the collection. Can be repeated."""
     name = f"{safe(stem(package.path.name), 100) or 'package'}-{package.mark}"
     folder = layout.directory / FOLDER / name
     for member in package.kept:
@@ -76,7 +74,7 @@ def keep_papers(layout: Layout, package: ReceivedPackage) -> str:
         place = folder.joinpath(*parts)
         with storage(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-        # What is damaged is told as a doubt, and is not kept.
+        # damage is reported as a doubt
         with suppress(ConfigError), open_member(package.path, member) as stream:
             replace_file(place, lambda file, stream=stream: shutil.copyfileobj(stream, file, CHUNK))  # type: ignore[misc]
     return f"{FOLDER}/{name}"
@@ -86,9 +84,9 @@ ORIGINALS = f"{FOLDER}/originals"
 
 
 def place_for(layout: Layout, name: str, sha256: str, taken: set[str]) -> str:
-    """Where the original called *name* is kept, below the directory: where it lies already, or where nothing does.
+    """Return the path for the original called *name*, relative to the collection: an existing copy, or a free name.
 
-    *taken*: places that are given away, in lower case.
+    *taken*: paths in use, in lower case.
     """
     begin = safe(name) or "original"
     for found in (begin, f"{sha256[:8]}-{begin}", f"{sha256}-{begin}"):
@@ -99,7 +97,7 @@ def place_for(layout: Layout, name: str, sha256: str, taken: set[str]) -> str:
 
 
 def keep_original(draft: Path, layout: Layout, place: str) -> None:
-    """Let *draft*, whose bytes are on disk, be the original at *place*, where nothing lies but the same bytes."""
+    """Rename *draft*, which is synced, to *place*; an existing file there has the same bytes."""
     path = layout.directory / place
     with storage(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""The steps of an import, in the order that lets it be killed between any two of them.
+"""The steps of an import, in an order that allows a kill between any two of them.
 
-Each file is copied to a draft and hashed; what cannot be replayed as it is becomes another draft beside its own; all
-drafts are read whole by the code of `verify`; imports.json names them; they get their names, originals first; their
-lines become part of the index; imports.json says so. A draft is gone at the next start; a file that has its name is
-known by its digest, and an entry without index lines gets them the next time.
+Each file is copied to a draft and hashed. Files that cannot be replayed are converted into a second draft. All drafts
+are verified. imports.json lists them. They get their names, originals first. Their lines are added to the index, and
+imports.json says so. The next start removes drafts, recognizes named files by their digest, and adds missing index
+lines.
 """
 
 import hashlib
@@ -24,44 +24,44 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import second, volume
 from archiver.storage import DRAFT, STEP, storage, sync_data, sync_folder
 from archiver.tools import verify
-from archiver.tools.ingest.convert import remake
-from archiver.tools.ingest.names import file_name, keep_original, keep_papers, place_for
+from archiver.tools.ingest.convert import convert_archive
+from archiver.tools.ingest.names import file_name, keep_original, keep_side_files, place_for
 from archiver.tools.ingest.sources import ArchiveFile, ArchiveFormat
 from archiver.tools.ingest.wacz import CHUNK, disagreement, hash_for, mismatches
 from archiver.tools.verify import Fault, Severity, VerifyReport
 from archiver.tools.wacz.signature import SignatureStatus
 
-CONVERT = "with --convert a WARC is made of it that can be replayed, and it is kept as it is beside that"
+CONVERT = "--convert makes a WARC of it that can be replayed, and keeps the original"
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedSource:
-    """One file and what became of it."""
+    """The result for one file."""
 
     label: str  # of its source
     name: str  # in archive/
     records: int
-    known: bool  # it was there already
-    original: str = ""  # where it is kept as it came, below the directory; "" where the file is as it came
+    known: bool  # it was already there
+    original: str = ""  # path of the original below the directory; empty if the file is unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import came to."""
+    """The result of an import."""
 
     files: tuple[ImportedSource, ...]
-    faults: tuple[Fault, ...]  # a sample of each kind, as verify keeps it
-    doubts: tuple[str, ...]  # what packages say that is not so
-    faulty: bool  # whether something is wrong with what was read
-    refused: bool = False  # and nothing was imported for that reason
-    signatures: tuple[str, ...] = ()  # what became of checking those of packages
+    faults: tuple[Fault, ...]  # a sample of each kind
+    doubts: tuple[str, ...]  # what packages say wrongly about themselves
+    faulty: bool  # something is wrong with the input
+    refused: bool = False  # and therefore nothing was imported
+    signatures: tuple[str, ...] = ()  # results of checking the signatures of packages
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A file that lies in archive/ under no name yet."""
+    """A file in archive/ without its final name."""
 
     source: ArchiveFile
     path: Path
@@ -70,18 +70,23 @@ class _Draft:
     doubts: tuple[str, ...]
     records: int = 0
     faults: Counter[str] = field(default_factory=Counter)
-    shared: bool = False  # whether it is to be made anew, for its records share gzip members
-    original: "_Draft | None" = None  # of which it was made
+    shared: bool = False  # must be converted, because its records share gzip members
+    original: "_Draft | None" = None  # the draft that it was converted from
 
 
-def bring(
-    found: Sequence[ArchiveFile], directory: Path, *, strict: bool, convert: bool = True, tell: Tell = lambda _: None
+def import_archives(
+    found: Sequence[ArchiveFile],
+    directory: Path,
+    *,
+    strict: bool,
+    convert: bool = True,
+    report: Report = lambda _: None,
 ) -> ImportResult:
-    """Bring *found* into the collection at *directory*, which may be empty.
+    """Import *found* into the collection at *directory*, which may be empty.
 
-    With *strict*, nothing is imported if something is wrong with any of it. What nobody could replay as it is comes in
-    as another file made of it, the original beside it, if *convert* says so. Raises `ConfigError` for what cannot be
-    imported at all, before anything has its name.
+    With *strict*, nothing is imported if anything is wrong. Files that cannot be replayed are converted if *convert* is
+    set, and their originals are kept. Raises `ConfigError` before any file gets its name if something cannot be
+    imported at all.
     """
     layout = Layout(directory)
     for source in found:
@@ -89,130 +94,133 @@ def bring(
             raise ConfigError(f"{source.label}: {source.form.value}; {CONVERT}")
     safe_paths.check_files(directory)
     with storage(directory):
-        _check_elsewhere(found, layout)
+        _refuse_own_files(found, layout)
         for folder in (layout.archive, layout.indexes):
             folder.mkdir(parents=True, exist_ok=True)
         sync_folder(directory)
     lock = Lock(layout.lock)
     try:
         layout.forget_drafts()
-        return _Import(layout, found, tell, convert=convert).run(strict=strict)
+        return _Import(layout, found, report, convert=convert).run(strict=strict)
     finally:
         layout.forget_drafts()
         lock.release()
 
 
-def _check_elsewhere(found: Iterable[ArchiveFile], layout: Layout) -> None:
+def _refuse_own_files(found: Iterable[ArchiveFile], layout: Layout) -> None:
     for source in found:
         if source.path.resolve().parent == layout.archive.resolve():
-            raise ConfigError(f"{source.path} lies in that collection already; archiver index lists what is in it")
+            raise ConfigError(f"{source.path} is already in that collection; to index it, run archiver index")
 
 
 class _Import:
-    """One import under way, in a collection whose lock is held."""
+    """One import, in a collection whose lock is held."""
 
-    def __init__(self, layout: Layout, found: Sequence[ArchiveFile], tell: Tell, *, convert: bool) -> None:
+    def __init__(self, layout: Layout, found: Sequence[ArchiveFile], report: Report, *, convert: bool) -> None:
         self._layout = layout
         self._found = found
         self._convert = convert
-        self._tell = tell
+        self._report = report
         self._present = _Present(layout.archive)
-        self._arrived: list[ImportedSource] = []
-        # What never came to its name is forgotten; the source is still where it was.
+        self._imported: list[ImportedSource] = []
+        # Forget files that never got their names; their sources still exist.
         self._entries = [
             each for each in imported_files(layout) if each.indexed or (layout.archive / each.name).exists()
         ]
-        self._remade = {
+        self._converted = {
             each.original.sha256: (each.name, each.original.bytes)
             for each in self._entries
             if each.original is not None and (layout.archive / each.name).exists()
         }
 
     def run(self, *, strict: bool) -> ImportResult:
-        """All steps."""
+        """Run all steps."""
         packages = {source.package for source in self._found if source.package is not None}
-        papers = sum(member.size for package in packages for member in package.kept)
+        side_files = sum(member.size for package in packages for member in package.kept)
         self._check_room(
-            papers + sum(source.size * (1 if source.form is ArchiveFormat.WARC else 2) for source in self._found)
+            side_files + sum(source.size * (1 if source.form is ArchiveFormat.WARC else 2) for source in self._found)
         )
         drafts = [
-            draft if draft.source.form is ArchiveFormat.WARC else self._made_of(draft) for draft in self._copied()
+            draft if draft.source.form is ArchiveFormat.WARC else self._convert_draft(draft)
+            for draft in self._copy_all()
         ]
-        report = self._verified(drafts)
-        drafts = [self._made_of(draft) if draft.shared else draft for draft in drafts]
+        verification = self._verify(drafts)
+        drafts = [self._convert_draft(draft) if draft.shared else draft for draft in drafts]
         doubts = self._doubts(drafts)
-        faulty = not report.ok or bool(doubts)
+        faulty = not verification.ok or bool(doubts)
         refused = strict and faulty
-        outcome = ImportResult((), report.faults, doubts, faulty, refused=refused, signatures=self._signatures())
+        outcome = ImportResult((), verification.faults, doubts, faulty, refused=refused, signatures=self._signatures())
         if outcome.refused:
             return outcome
-        self._named(drafts)
-        self._listed()
-        return replace(outcome, files=tuple(self._arrived))
+        self._publish(drafts)
+        self._index()
+        return replace(outcome, files=tuple(self._imported))
 
     def _check_room(self, wanted: int) -> None:
         with storage(self._layout.archive):
             free = disk.free(self._layout.archive)
         if wanted > free:
             raise ArchiveError(
-                f"{self._layout.archive}: {disk.amount(wanted)} are to be imported, {disk.amount(free)} are free on "
+                f"{self._layout.archive}: the import needs {disk.amount(wanted)}, but {disk.amount(free)} are free on "
                 f"its disk: {disk.amount(wanted - free)} are missing"
             )
 
-    def _copied(self) -> list[_Draft]:
-        """A draft of each file that is not there yet, its bytes on disk."""
-        drafts: dict[str, _Draft] = {}  # by their digests
+    def _copy_all(self) -> list[_Draft]:
+        """Return a synced draft of each new file."""
+        drafts: dict[str, _Draft] = {}  # by digest
         total = sum(source.size for source in self._found)
         done = 0
         for number, source in enumerate(self._found):
 
             def at(part: int, before: int = done, number: int = number) -> None:
                 share = (before + part) / max(total, 1)
-                self._tell(f"copying: {share:.0%} of {volume(total)}, file {number + 1} of {len(self._found)}")
+                self._report(f"copying: {share:.0%} of {volume(total)}, file {number + 1} of {len(self._found)}")
 
             at(0)
             done += source.size
-            if name := self._known(source):
-                self._arrived.append(ImportedSource(source.label, name, 0, known=True))
+            if name := self._existing_name(source):
+                self._imported.append(ImportedSource(source.label, name, 0, known=True))
                 continue
             draft = _copy(source, self._layout.archive / f"import-{number:05}{DRAFT}", at)
             same = drafts.get(draft.sha256)
             if same is not None:
                 draft.path.unlink()
-                self._arrived.append(ImportedSource(source.label, same.source.label, 0, known=True))
+                self._imported.append(ImportedSource(source.label, same.source.label, 0, known=True))
                 continue
             drafts[draft.sha256] = draft
         return list(drafts.values())
 
-    def _known(self, source: ArchiveFile) -> str:
-        """The name of the file that has the bytes of *source*, or was made of them; "" without one."""
-        if not self._present.may_hold(source.size) and all(size != source.size for _, size in self._remade.values()):
+    def _existing_name(self, source: ArchiveFile) -> str:
+        """Return the name of the file that has the bytes of *source*, or was converted from them; empty if none."""
+        if not self._present.may_hold(source.size) and all(size != source.size for _, size in self._converted.values()):
             return ""
         sha256 = _digest(source)
-        return self._present.holder(source.size, sha256) or self._remade.get(sha256, ("", 0))[0]
+        return self._present.holder(source.size, sha256) or self._converted.get(sha256, ("", 0))[0]
 
-    def _made_of(self, draft: _Draft) -> _Draft:
-        """Another draft, made of *draft*, which cannot be replayed."""
+    def _convert_draft(self, draft: _Draft) -> _Draft:
+        """Convert *draft*, which cannot be replayed, into another draft."""
         self._check_room(draft.size)
         source = draft.source
-        made = remake(
+        converted = convert_archive(
             source,
             draft.path,
             draft.sha256,
-            draft.path.with_name(f"made-{draft.path.name}"),
-            lambda at: self._tell(f"{source.label}: each record gets its own place: {at / max(draft.size, 1):.0%}"),
+            draft.path.with_name(f"converted-{draft.path.name}"),
+            lambda at: self._report(f"converting {source.label}: {at / max(draft.size, 1):.0%}"),
         )
-        doubts = (*draft.doubts, *made.doubts)
-        return replace(draft, path=made.path, sha256=made.sha256, size=made.size, doubts=doubts, original=draft)
+        doubts = (*draft.doubts, *converted.doubts)
+        return replace(
+            draft, path=converted.path, sha256=converted.sha256, size=converted.size, doubts=doubts, original=draft
+        )
 
-    def _verified(self, drafts: Sequence[_Draft]) -> VerifyReport:
-        """What reading the drafts through has found, by the names of their sources; refuses what holds nothing."""
+    def _verify(self, drafts: Sequence[_Draft]) -> VerifyReport:
+        """Verify the drafts and return the report with source names. Raises `ConfigError` for files without records."""
         if not drafts:
             return VerifyReport((), (), {})
         by_path = {str(draft.path): draft for draft in drafts}
         report = verify.verify(
             list(map(Path, by_path)),
-            lambda at: self._tell(f"reading: {at.bytes_done / max(at.bytes_total, 1):.0%} of what was copied"),
+            lambda at: self._report(f"verifying: {at.bytes_done / max(at.bytes_total, 1):.0%} of the copies"),
         )
         for read in report.files:
             by_path[read.file].records = read.records
@@ -234,7 +242,7 @@ class _Import:
         return VerifyReport(report.files, tuple(named), report.counts)
 
     def _doubts(self, drafts: Sequence[_Draft]) -> tuple[str, ...]:
-        """What packages say of themselves that is not so: their lists, their archives, and all else in them."""
+        """Return what packages say wrongly about themselves: in their lists, archives and other files."""
         doubts = [doubt for draft in drafts for doubt in draft.doubts]
         for package in dict.fromkeys(source.package for source in self._found if source.package is not None):
             doubts += [f"{package.path}: {doubt}" for doubt in package.doubts]
@@ -243,25 +251,27 @@ class _Import:
         return tuple(doubts)
 
     def _signatures(self) -> tuple[str, ...]:
-        """What became of checking those that no doubt speaks of."""
+        """Return the results of checking signatures, except those reported as doubts."""
         packages = dict.fromkeys(source.package for source in self._found if source.package is not None)
         signed = ((package.path, package.signature) for package in packages if package.signature is not None)
         return tuple(f"{path}: {found}" for path, found in signed if found.status is not SignatureStatus.NOT_VALID)
 
-    def _named(self, drafts: Sequence[_Draft]) -> None:
-        """Every draft gets its name, after imports.json tells of it."""
+    def _publish(self, drafts: Sequence[_Draft]) -> None:
+        """List every draft in imports.json, then give it its name."""
         when = second(time.time())
         taken = self._present.names()
-        kept: set[str] = set()  # places of originals
+        kept: set[str] = set()  # paths of originals
         packages = {draft.source.path: draft.source.package for draft in drafts}
-        papers = {path: keep_papers(self._layout, package) for path, package in packages.items() if package is not None}
+        folders = {
+            path: keep_side_files(self._layout, package) for path, package in packages.items() if package is not None
+        }
         for draft in drafts:
             source = draft.source
             compressed = source.compressed or draft.original is not None
             name = file_name(source.name, draft.sha256, taken, compressed=compressed)
             taken.add(name.lower())
             original = self._original(draft, kept)
-            self._arrived.append(
+            self._imported.append(
                 ImportedSource(
                     source.label, name, draft.records, known=False, original=original.name if original else ""
                 )
@@ -271,7 +281,7 @@ class _Import:
                     name=name,
                     source=str(source.path.absolute()),
                     member=source.member.name if source.member else "",
-                    package=papers[source.package.path] if source.package else "",
+                    package=folders[source.package.path] if source.package else "",
                     sha256=draft.sha256,
                     bytes=draft.size,
                     records=draft.records,
@@ -288,24 +298,24 @@ class _Import:
             for draft, entry in zip(drafts, self._entries[len(self._entries) - len(drafts) :], strict=True):
                 if draft.original is not None and entry.original is not None:
                     keep_original(draft.original.path, self._layout, entry.original.name)
-                _give_name(draft.path, self._layout.archive / entry.name)
+                _rename(draft.path, self._layout.archive / entry.name)
             sync_folder(self._layout.archive)
 
     def _original(self, draft: _Draft, kept: set[str]) -> KeptOriginal | None:
-        """Where that is to be kept of which *draft* was made; *kept* hears of it."""
+        """Return where to keep the original of *draft*, and add the path to *kept*."""
         if draft.original is None:
             return None
         name = place_for(self._layout, draft.source.name, draft.original.sha256, kept)
         kept.add(name.lower())
         return KeptOriginal(name, draft.original.sha256, draft.original.size)
 
-    def _listed(self) -> None:
-        """The lines of all that has none yet become part of the index; then imports.json says so."""
+    def _index(self) -> None:
+        """Index the files that are not in the index yet, then note it in imports.json."""
         waiting = [each for each in self._entries if not each.indexed]
         lost = not (self._layout.indexes / INDEX).exists()
         if not waiting and not lost:
             return
-        self._tell("writing the index")
+        self._report("writing the index")
         index = Index(self._layout.indexes)
         if lost:
             reindex.rebuild(self._layout.directory)
@@ -319,7 +329,7 @@ class _Import:
 
 
 class _Present:
-    """What lies in archive/ before the import, by size and digest."""
+    """The files in archive/ before the import, by size and digest."""
 
     def __init__(self, archive: Path) -> None:
         self._archive = archive
@@ -331,15 +341,15 @@ class _Present:
                     self._by_size.setdefault(path.stat().st_size, []).append(path.name)
 
     def names(self) -> set[str]:
-        """All names, in lower case."""
+        """Return all names in lower case."""
         return {name.lower() for names in self._by_size.values() for name in names}
 
     def may_hold(self, size: int) -> bool:
-        """Whether a file of *size* bytes is there."""
+        """Return whether a file has *size* bytes."""
         return size in self._by_size
 
     def holder(self, size: int, sha256: str) -> str:
-        """The name of the file that has these bytes; "" without one."""
+        """Return the name of the file with these bytes; empty if none."""
         for name in self._by_size.get(size, ()):
             if name not in self._digests:
                 with storage(self._archive / name), (self._archive / name).open("rb") as file:
@@ -358,7 +368,7 @@ def _digest(source: ArchiveFile) -> str:
 
 
 def _copy(source: ArchiveFile, path: Path, at: Callable[[int], None]) -> _Draft:
-    """The bytes of *source* at *path*, on disk, and their digest; *at* hears how many are written."""
+    """Copy *source* to *path*, synced and hashed; *at* receives the number of bytes written."""
     state = hashlib.sha256()
     stated = hash_for(source.member.stated) if source.member else None
     written = synced = 0
@@ -375,7 +385,7 @@ def _copy(source: ArchiveFile, path: Path, at: Callable[[int], None]) -> _Draft:
                 at(written)
         sync_data(copy)
     if written != source.size:
-        raise ConfigError(f"{source.label} has {written} bytes and not {source.size}, as it had before: it is changing")
+        raise ConfigError(f"{source.label} changed while it was copied: {source.size} bytes before, {written} now")
     doubt = disagreement(source.member, stated) if source.member and stated is not None else ""
     return _Draft(source, path, state.hexdigest(), written, (f"{source.path}: {doubt}",) if doubt else ())
 
@@ -383,15 +393,15 @@ def _copy(source: ArchiveFile, path: Path, at: Callable[[int], None]) -> _Draft:
 def _check_usable(draft: _Draft, codes: set[str], *, convert: bool) -> None:
     label = draft.source.label
     if "arc" in codes:
-        raise ConfigError(f"{label}: an ARC file, which no package may hold; unpack it, and import it by itself")
+        raise ConfigError(f"{label}: an ARC file, which a package must not contain; unpack it and import it separately")
     if not draft.records:
-        raise ConfigError(f"{label}: there is no whole record in it")
+        raise ConfigError(f"{label}: it has no complete record")
     if draft.shared and not convert:
-        raise ConfigError(f"{label}: several records share a gzip member, so they cannot be replayed; {CONVERT}")
+        raise ConfigError(f"{label}: its records share gzip members, so they cannot be replayed; {CONVERT}")
 
 
-def _give_name(draft: Path, path: Path) -> None:
-    """Rename *draft*, over nothing."""
+def _rename(draft: Path, path: Path) -> None:
+    """Rename *draft* without overwriting a file."""
     if os.path.lexists(path):
-        raise ArchiveError(f"{path} has come to be there in this moment; it was left as it is")
+        raise ArchiveError(f"{path} was created by someone else during the import; it was not replaced")
     draft.rename(path)

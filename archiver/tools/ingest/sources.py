@@ -1,6 +1,6 @@
-"""What the paths given to `import` stand for: WARC files, by themselves, in a folder, a collection or a package.
+"""Find the WARC files that the paths given to `import` mean: files, folders, collections or packages.
 
-Everything is looked at before anything is written: what cannot be imported is refused here, in a line that names it.
+Everything is checked before anything is written, and what cannot be imported is refused with a message that names it.
 """
 
 import io
@@ -17,37 +17,36 @@ from archiver.storage import OPEN, storage
 from archiver.tools.ingest.streams import MAGICS, ends_inside
 from archiver.tools.ingest.wacz import PackedFile, ReceivedPackage, bounded_json, open_archive, read_package
 from archiver.warc.arc import DESCRIPTION
-from archiver.warc.members import DamagedRecord
-from archiver.warc.members import MemberSource as Bytes
+from archiver.warc.members import DamagedRecord, MemberSource
 
 _ZIP = b"PK\x03\x04"
 _BEGIN = b"WARC/"
 _ARC = DESCRIPTION.encode()
-_BEGINNING = 64 << 10  # bytes of an archive in a package by which it is known
-_MAGIC = 4  # bytes by which zstd is known
-_LARGEST_LIST = 16 << 20  # bytes of the JSON of a package of several packages
+_BEGINNING = 64 << 10  # bytes of an archive in a package that are enough to recognize it
+_MAGIC = 4  # bytes of the zstd magic number
+_LARGEST_LIST = 16 << 20  # bytes of the JSON of a multi-WACZ
 _MOST_PACKAGES = 10_000
 _ENDINGS = (*ARCHIVE_ENDINGS, *(ending + OPEN for ending in WARC_ENDINGS))
 
 
 class NotAnArchiveError(ConfigError):
-    """What begins as no file of records does."""
+    """The file does not begin like a file of records."""
 
 
 class ArchiveFormat(Enum):
-    """How a file holds its records."""
+    """The format of a file of records."""
 
     WARC = "a WARC file"
-    ARC = "an ARC file, the format before WARC"
+    ARC = "an ARC file, the predecessor of WARC"
     ZSTD = "a WARC file compressed by zstd"
     JOINED = "a WARC file whose gzip members end inside records"
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """One file of records, wherever it is."""
+    """One file of records, by itself or in a package."""
 
-    path: Path  # of the file, or of the package that holds it
+    path: Path  # of the file, or of its package
     size: int
     compressed: bool
     package: ReceivedPackage | None = None
@@ -56,17 +55,17 @@ class ArchiveFile:
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Its name in messages."""
         return f"{self.path}: {self.member.name}" if self.member else str(self.path)
 
     @property
     def name(self) -> str:
-        """What it is called at its place."""
+        """Its file name."""
         return PurePosixPath(self.member.name).name if self.member else self.path.name
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
-        """Its bytes."""
+        """Open it."""
         with storage(self.path):
             if self.member is not None:
                 with open_archive(self.path, self.member) as file:
@@ -77,7 +76,7 @@ class ArchiveFile:
 
 
 def find_archives(paths: Sequence[Path]) -> list[ArchiveFile]:
-    """Every WARC file that *paths* stand for, each once. Raises `ConfigError` for what cannot be imported."""
+    """Return every WARC file that *paths* mean, once. Raises `ConfigError` for what cannot be imported."""
     found: dict[tuple[Path, str], ArchiveFile] = {}
     for path in paths:
         for source in _of(path):
@@ -89,7 +88,7 @@ def _of(path: Path) -> Iterator[ArchiveFile]:
     if not path.exists():
         web = path.parts[:1] in (("http:",), ("https:",))
         raise ConfigError(
-            f"{path}: there is no such file or directory{'; fetch it first, with curl -O' if web else ''}"
+            f"{path}: no such file or directory{'; download it first, for example with curl -O' if web else ''}"
         )
     with storage(path):
         if path.is_dir():
@@ -105,14 +104,14 @@ def _of_folder(folder: Path) -> Iterator[ArchiveFile]:
     below = archive.iterdir() if archive.is_dir() else folder.rglob("*")
     files = sorted(path for path in below if path.name.lower().endswith(_ENDINGS) and path.is_file())
     if not files:
-        raise ConfigError(f"{folder}: there is no WARC or WACZ file in it")
+        raise ConfigError(f"{folder}: it has no WARC or WACZ file")
     for path in files:
         yield from _of_file(path)
 
 
 def _of_file(path: Path) -> Iterator[ArchiveFile]:
     if path.name.endswith(OPEN) and path.with_name(path.name.removesuffix(OPEN)).exists():
-        raise ConfigError(f"{path} is being finished in this moment; call again")
+        raise ConfigError(f"{path} was just finished by its crawl; run the command again")
     with path.open("rb") as file:
         begin = file.read(len(_ARC))
         file.seek(0)
@@ -128,12 +127,12 @@ def _of_file(path: Path) -> Iterator[ArchiveFile]:
 
 
 def _form(file: IO[bytes], label: str) -> tuple[ArchiveFormat, bool]:
-    """How the records lie in this file, and whether gzip has compressed it; refuses what holds none."""
+    """Return the format of *file*, and whether gzip compressed it. Raises `NotAnArchiveError` for other files."""
     begin = file.read(_MAGIC)
     file.seek(0)
     if begin in MAGICS:
         return ArchiveFormat.ZSTD, False
-    inside = Bytes(file, 0)  # type: ignore[arg-type]  # asks for nothing beyond read and seek
+    inside = MemberSource(file, 0)  # type: ignore[arg-type]  # asks for nothing beyond read and seek
     if inside.compressed:
         try:
             inside.advance()
@@ -161,41 +160,41 @@ def _check_begin(begin: bytes, label: str) -> None:
 def _of_package(path: Path) -> Iterator[ArchiveFile]:
     package = read_package(path)
     held: list[tuple[PackedFile, bool]] = []
-    idle: list[str] = []  # what of it holds nothing, and keeps nothing else out
+    skipped: list[str] = []  # members without records, which do not prevent the import
     for member in package.warcs:
         try:
             with open_archive(path, member) as file:
                 form, compressed = _form(io.BytesIO(file.read(_BEGINNING)), member.name)
         except NotAnArchiveError as reason:
-            idle.append(str(reason))
+            skipped.append(str(reason))
             continue
         if form is not ArchiveFormat.WARC:
             what, _, _ = form.value.partition(",")
             raise ConfigError(
-                f"{path}: {member.name}: {what}, which no package may hold; unpack it, and import it by itself"
+                f"{path}: {member.name}: {what}, which a package must not contain; unpack it and import it separately"
             )
         held.append((member, compressed))
     if not held:
-        raise ConfigError(f"{path}: {idle[0]}")
-    package = replace(package, doubts=(*package.doubts, *(f"{reason}; left out" for reason in idle[:10])))
+        raise ConfigError(f"{path}: {skipped[0]}")
+    package = replace(package, doubts=(*package.doubts, *(f"{reason}; left out" for reason in skipped[:10])))
     for member, compressed in held:
         yield ArchiveFile(path, member.size, compressed, package, member)
 
 
 def _of_list(path: Path) -> Iterator[ArchiveFile]:
-    """The packages that a multi-WACZ names, which lie beside it."""
+    """Yield the files of the packages that a multi-WACZ names; they are in the same folder."""
     with path.open("rb") as file:
         text = file.read(_LARGEST_LIST)
     try:
-        told = bounded_json(text)
-        profile = told["profile"]
-        names = [str(each.get("path") or each["name"]) for each in told["resources"]]
+        data = bounded_json(text)
+        profile = data["profile"]
+        names = [str(each.get("path") or each["name"]) for each in data["resources"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ConfigError(f"{path}: not a WARC or WACZ file, nor the JSON of a multi-WACZ") from None
     if profile not in ("multi-wacz-package", "wacz-package"):
-        raise ConfigError(f"{path}: its profile is {str(profile)[:40]!r}, that of a multi-WACZ is 'multi-wacz-package'")
+        raise ConfigError(f"{path}: its profile is {str(profile)[:40]!r} instead of 'multi-wacz-package'")
     if not names:
-        raise ConfigError(f"{path}: a multi-WACZ that names no package")
+        raise ConfigError(f"{path}: a multi-WACZ without packages")
     seen: set[PurePosixPath] = set()
     for name in dict.fromkeys(names):
         beside = PurePosixPath(name)
@@ -203,13 +202,13 @@ def _of_list(path: Path) -> Iterator[ArchiveFile]:
             continue
         seen.add(beside)
         if len(seen) > _MOST_PACKAGES:
-            raise ConfigError(f"{path}: it names more than {_MOST_PACKAGES} packages, the most that a list may have")
+            raise ConfigError(f"{path}: it names more than {_MOST_PACKAGES} packages, the maximum")
         if "://" in name or beside.is_absolute() or ".." in beside.parts or "\\" in name:
-            raise ConfigError(f"{path}: it names {name[:200]!r}, which does not lie beside it; fetch that first")
+            raise ConfigError(f"{path}: it names {name[:200]!r}, which is not in the same folder; download it first")
         place = path.parent / beside
         if not place.is_file():
-            raise ConfigError(f"{path}: it names {name[:200]!r}, and there is no such file beside it")
+            raise ConfigError(f"{path}: it names {name[:200]!r}, which is missing in the same folder")
         with place.open("rb") as file:
             if file.read(len(_ZIP)) != _ZIP:
-                raise ConfigError(f"{place}: {path.name} names it as a WACZ, and it is none")
+                raise ConfigError(f"{place}: {path.name} names it as a WACZ, but it is not a ZIP file")
         yield from _of_package(place)

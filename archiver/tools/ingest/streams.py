@@ -1,14 +1,11 @@
-"""Bytes that are read forward only, and can begin anew: what unpacks a file for a reader of records is no more.
+"""Streams that unpack a file for a reader of records. They are read forward only, and can restart.
 
-A .warc.zst file as the uncompressed bytes in it: zstd frames one after the other, with a dictionary or without.
+`ZstdStream` unpacks .warc.zst files: zstd frames, with or without a dictionary. Memory is limited to the windows and
+dictionaries of 8 MiB that the specification requires. Source: Zstandard Compression for WARC Files 1.0 (proposed), of
+the IIPC.
 
-Reads forward only, and can begin anew. Memory is bounded by what the specification makes readers bear: windows and
-dictionaries of 8 MiB. Source: Zstandard Compression for WARC Files 1.0 (proposed), of the IIPC.
-
-A WARC file whose gzip members end where they like, as bgzip makes them: told, and read.
-
-`ends_inside` looks at the first member only, and at no more than a few MiB of it. `Joined` gives the uncompressed bytes
-of all members in a row; it reads forward only, and can begin anew. Holds one member, of no more than `LONGEST` bytes.
+`JoinedMembers` unpacks WARC files whose gzip members end anywhere, as bgzip writes them. It holds one member of at most
+`LONGEST` bytes. `ends_inside` recognizes such files by a few MiB of the first member.
 """
 
 import io
@@ -20,20 +17,20 @@ from archiver.warc.reader import read_records
 
 
 class ForwardStream(io.RawIOBase):
-    """A stream whose only seek is to its begin."""
+    """A stream that can only seek to its start."""
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """To its begin."""
+        """Return True: it can seek to its start."""
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Begin anew."""
+        """Restart."""
         if (offset, whence) != (0, 0):
-            raise io.UnsupportedOperation("only its begin can be gone back to")
+            raise io.UnsupportedOperation("it can only seek to its start")
         self.begin()
         return 0
 
@@ -57,7 +54,7 @@ _LARGEST_DICTIONARY = 1 << _WINDOW
 
 
 class ZstdStream(ForwardStream):
-    """What the frames of *file* hold. What is broken raises `Torn`: its offset counts the bytes given before."""
+    """The uncompressed content of *file*. Damage raises `DamagedRecord`; its offset counts uncompressed bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         super().__init__()
@@ -76,7 +73,7 @@ class ZstdStream(ForwardStream):
             self._dictionary = self._read_dictionary()
 
     def readinto(self, buffer: Any) -> int:
-        """As many bytes as there are in the next piece, 0 at the end."""
+        """Read the next piece; 0 at the end."""
         while len(buffer):
             if self._ended and not self._next_frame():
                 return 0
@@ -95,13 +92,13 @@ class ZstdStream(ForwardStream):
         return 0
 
     def _next_frame(self) -> bool:
-        """Go to the next frame that holds data; False where there is none."""
+        """Go to the next frame with data; False if there is none."""
         while self._have(_FRAME_HEADER) and self._input[1:4] == _SKIPPABLE:
             self._skip(int.from_bytes(self._input[4:_FRAME_HEADER], "little"))
         if not self._input:
             return False
         if not self._input.startswith(MAGICS[0]):
-            raise self._broken(f"no frame begins where there is {self._input[:4]!r}")
+            raise self._broken(f"no frame begins at {self._input[:4]!r}")
         options = {zstd.DecompressionParameter.window_log_max: _WINDOW}
         self._engine = zstd.ZstdDecompressor(self._dictionary, options)
         return True
@@ -134,7 +131,7 @@ class ZstdStream(ForwardStream):
             raise self._broken(f"its dictionary cannot be used: {error}") from None
 
     def _have(self, size: int) -> bool:
-        """Whether there are *size* bytes of input; then they are at hand."""
+        """Return whether *size* bytes of input are available, and read them."""
         pieces = [self._input]
         held = len(self._input)
         while held < size and (data := self._file.read(_CHUNK)):
@@ -148,17 +145,17 @@ class ZstdStream(ForwardStream):
 
 
 _BEGIN = b"WARC/"
-LONGEST = 8 << 20  # bytes of a member that is held as a whole; a first one that is longer has room for records
+LONGEST = 8 << 20  # bytes of a member held as a whole; a longer first one has room for records
 _CUT = frozenset(("header-cut", "block-cut", "record-cut"))
 
 
 def ends_inside(file: IO[bytes]) -> bool:
-    """Whether the first gzip member of *file* ends inside a record, and the second goes on with something else."""
+    """Return whether the first gzip member of *file* ends inside a record that continues in the second."""
     source = MemberSource(cast("BinaryIO", file), 0)
     try:
         source.advance()
         source.fill(LONGEST)
-        if source.more() or not _is_cut(bytes(source.buffer)):
+        if source.more() or not _is_truncated(bytes(source.buffer)):
             return False
         source.take(len(source.buffer))
         source.advance()
@@ -169,7 +166,7 @@ def ends_inside(file: IO[bytes]) -> bool:
     return bool(begin) and begin.upper() != _BEGIN
 
 
-def _is_cut(content: bytes) -> bool:
+def _is_truncated(content: bytes) -> bool:
     try:
         for record in read_records(io.BytesIO(content)):
             for _ in record.pieces():
@@ -180,9 +177,9 @@ def _is_cut(content: bytes) -> bool:
 
 
 class JoinedMembers(ForwardStream):
-    """What the gzip members of *file* hold, each proven by its CRC first, unless it is longer than `LONGEST`.
+    """The uncompressed content of the gzip members of *file*. The CRC of members up to `LONGEST` is checked first.
 
-    What is broken raises `Torn`: its offset counts the bytes given before.
+    Damage raises `DamagedRecord`; its offset counts uncompressed bytes.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -195,10 +192,10 @@ class JoinedMembers(ForwardStream):
         self._source.reset(0)
         self._held = memoryview(b"")
         self._given = 0
-        self._inside = False  # a member longer than what is held of one
+        self._inside = False  # inside a member longer than `LONGEST`
 
     def readinto(self, buffer: Any) -> int:
-        """As many bytes as there are in the next piece, 0 at the end."""
+        """Read the next piece; 0 at the end."""
         while not self._held:
             try:
                 if not self._next():
@@ -212,7 +209,7 @@ class JoinedMembers(ForwardStream):
         return len(piece)
 
     def _next(self) -> bool:
-        """Hold what comes next, maybe nothing; False where the file ends."""
+        """Hold the next piece, which may be empty; False at the end of the file."""
         source = self._source
         if not self._inside:
             try:
@@ -221,7 +218,7 @@ class JoinedMembers(ForwardStream):
             except DamagedRecord as torn:
                 if torn.word != "member-empty":
                     raise
-                return True  # there is nothing to be lost
+                return True  # nothing is lost
         source.fill(LONGEST)
         self._inside = len(source.buffer) >= LONGEST
         self._held = memoryview(source.take(len(source.buffer)))

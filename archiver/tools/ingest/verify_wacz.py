@@ -1,7 +1,7 @@
-"""A package verified: its WARC files and index as those of a collection, and each file against the package's list.
+"""Verify a package: its WARC files and index like those of a collection, and each file against the package's list.
 
-Everything is unpacked into a temporary collection, one after the other, and read by the code of `verify`. What a
-hostile ZIP file could cost is bounded by `packages`; what is unpacked must have room.
+Everything is unpacked into a temporary collection, which `verify` reads. `wacz` limits what a hostile ZIP file can
+cost; the unpacked files must fit on the disk.
 """
 
 import shutil
@@ -32,7 +32,7 @@ from archiver.tools.verify import Fault, FileRead, Findings, VerifyProgress, Ver
 
 
 def verify_package(path: Path, progress: Callable[[VerifyProgress], None] = lambda _: None) -> VerifyReport:
-    """Read the package at *path* back and name every fault. Raises `ArchiveError` where there is no room for it."""
+    """Read the package at *path* and return all findings. Raises `ArchiveError` if there is no room to unpack it."""
     findings = Findings()
     try:
         package = read_package(path)
@@ -49,12 +49,12 @@ def verify_package(path: Path, progress: Callable[[VerifyProgress], None] = lamb
             findings.add(Fault(str(path), "package-list", doubt))
         for fault in chain(_archives(package, folder.archive), _others(package)):
             findings.add(fault)
-        lost = _index(package, Path(name, "indexes"), folder.indexes)
-        if lost is not None:
-            findings.add(lost)
+        index_fault = _index(package, Path(name, "indexes"), folder.indexes)
+        if index_fault is not None:
+            findings.add(index_fault)
         read: tuple[FileRead, ...] = ()
         if any(folder.archive.iterdir()):
-            read = _inside(path, folder, findings, progress, indexed=lost is None)
+            read = _inside(path, folder, findings, progress, indexed=index_fault is None)
     return VerifyReport(read, tuple(findings.kept), dict(findings.counts))
 
 
@@ -63,20 +63,20 @@ def _check_room(package: ReceivedPackage, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise ArchiveError(
-            f"{package.path}: to verify it {wanted} bytes are unpacked into {folder.parent}, where {free} are free; "
-            "TMPDIR names another place"
+            f"{package.path}: verifying it needs {wanted} bytes in {folder.parent}, but {free} are free; "
+            "set TMPDIR to another folder"
         )
 
 
 def _archives(package: ReceivedPackage, folder: Path) -> Iterator[Fault]:
-    """Unpack the WARC files of *package* into *folder*, and name what is wrong with them as files."""
+    """Unpack the WARC files of *package* into *folder*, and yield what is wrong with them as files."""
     for member in package.warcs:
         if not member.size:
             yield Fault(f"{package.path}/{member.name}", "no-record", "it is empty")
             continue
         target = folder / PurePosixPath(member.name).name
         if target.exists():
-            yield _fault(package, member, "another file in archive/ has the same name; it was not read")
+            yield _fault(package, member, "it was not read, because another file in archive/ has the same name")
             continue
         state = hash_for(member.stated)
         try:
@@ -99,7 +99,7 @@ def _others(package: ReceivedPackage) -> Iterator[Fault]:
 
 
 def _index(package: ReceivedPackage, unpacked: Path, folder: Path) -> Fault | None:
-    """Write the index of *package* into *folder* as one CDXJ file, which `verify` reads, or say why it cannot be."""
+    """Write the index of *package* into *folder* as one CDXJ file. Return a finding if that fails."""
     target = folder / "index.cdxj"
     try:
         with storage(unpacked):
@@ -122,19 +122,19 @@ def _fault(package: ReceivedPackage, member: PackedFile, message: str) -> Fault:
 def _inside(
     path: Path, folder: Layout, findings: Findings, progress: Callable[[VerifyProgress], None], *, indexed: bool
 ) -> tuple[FileRead, ...]:
-    """Verify the temporary collection in *folder*, and tell its findings of the package at *path*."""
+    """Verify the temporary collection in *folder*, and report its findings for the package at *path*."""
     without = {"no-frontier"} if indexed else {"no-frontier", "index-missing"}  # a package never has a crawl.db
     found = verify.verify([folder.directory], progress)
 
-    def named(text: str) -> str:
+    def rename(text: str) -> str:
         return text.replace(str(folder.directory), str(path))
 
     findings.merge(
         {code: count for code, count in found.counts.items() if code not in without},
         (
-            replace(each, file=named(each.file), message=named(each.message))
+            replace(each, file=rename(each.file), message=rename(each.message))
             for each in found.faults
             if each.code not in without
         ),
     )
-    return tuple(replace(each, file=named(each.file)) for each in found.files)
+    return tuple(replace(each, file=rename(each.file)) for each in found.files)

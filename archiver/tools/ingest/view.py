@@ -1,8 +1,8 @@
-"""A package or a WARC file read as a collection, without importing it: records where they lie, its index in a draft.
+"""Read a package or a WARC file like a collection, without importing it.
 
-Of a package the index is unpacked into a temporary folder, and a record is read inside the ZIP file; of a WARC file,
-which has none, an index is made there, for which it is read whole once. Nothing is written beside the file. What this
-cannot do, importing can, and the line that refuses it says so.
+The index of a package is unpacked into a temporary folder, and records are read inside the ZIP file. A WARC file has no
+index, so it is read once as a whole to make one there. Nothing is written next to the file. If this is not possible,
+the error says that importing is.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,13 +27,13 @@ from archiver.tools.ingest.wacz import PackedFile, ReceivedPackage, offset_of, o
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, read_records
 
-_LONG = 1 << 30  # bytes of a WARC file whose reading takes so long that it is said
+_LONG = 1 << 30  # bytes of a WARC file that takes so long to index that it is reported
 _INDEXES = (".cdx", ".cdxj", ".idx", ".cdx.gz", ".cdxj.gz")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedArchive:
-    """A package or a WARC file: a folder with its index, and where each of its WARC files lies, by its names there.
+    """A package or a WARC file: a folder with its index, and the place of each of its WARC files by name.
 
     A place is a file, an offset in it, and a size.
     """
@@ -43,13 +43,13 @@ class OpenedArchive:
 
 
 @contextmanager
-def viewed(path: Path, told: Callable[[str], None]) -> Iterator[Holdings]:
-    """What the file at *path* holds at this moment. `ConfigError` where it has to be imported first.
+def open_view(path: Path, report: Callable[[str], None]) -> Iterator[Holdings]:
+    """Open the file at *path* for look-ups. Raises `ConfigError` if it has to be imported first.
 
-    What takes long is *told* before.
+    *report* receives a message before long work.
     """
     source = _source(path)
-    with _draft(path, source, told) as draft:
+    with _draft(path, source, report) as draft:
         package = source.package
         records = partial(record_at, path.parent)
         if package is not None:
@@ -59,15 +59,15 @@ def viewed(path: Path, told: Callable[[str], None]) -> Iterator[Holdings]:
 
 
 @contextmanager
-def laid_open(path: Path, told: Callable[[str], None]) -> Iterator[OpenedArchive]:
-    """The same for a reader that wants places in files: what is compressed in the package is unpacked for it."""
+def open_offsets(path: Path, report: Callable[[str], None]) -> Iterator[OpenedArchive]:
+    """Open the file at *path* for a reader that needs offsets in files; compressed members are unpacked."""
     source = _source(path)
-    with _draft(path, source, told) as draft:
+    with _draft(path, source, report) as draft:
         package = source.package
         if package is None:
             yield OpenedArchive(draft.indexes, {path.name: (path.resolve(), 0, source.size)})
             return
-        places = {member: _laid(package, member, draft.archive) for member in package.warcs}
+        places = {member: _place_of(package, member, draft.archive) for member in package.warcs}
         yield OpenedArchive(draft.indexes, {name: places[member] for name, member in _by_name(package).items()})
 
 
@@ -79,8 +79,8 @@ def _source(path: Path) -> ArchiveFile:
 
 
 @contextmanager
-def _draft(path: Path, source: ArchiveFile, told: Callable[[str], None]) -> Iterator[Layout]:
-    """A temporary collection with the index of *source*."""
+def _draft(path: Path, source: ArchiveFile, report: Callable[[str], None]) -> Iterator[Layout]:
+    """Yield a temporary collection with the index of *source*."""
     with TemporaryDirectory(prefix="archiver-view-") as name:
         draft = Layout(Path(name))
         try:
@@ -90,17 +90,19 @@ def _draft(path: Path, source: ArchiveFile, told: Callable[[str], None]) -> Iter
                 unpack_index(source.package, draft.indexes)
             else:
                 if source.size > _LONG:
-                    told(f"{path} has no index, and is read whole for one")
+                    report(f"{path} has no index; reading all of it to make one")
                 _make_index(source, draft.indexes)
             yield draft
         except ArchiveError as error:
             if name not in str(error):
                 raise
-            raise _only_imported(path, "its index cannot be used") from error  # whose place would tell nobody anything
+            raise _only_imported(
+                path, "its index cannot be used"
+            ) from error  # a temporary path would not help the user
 
 
-def _laid(package: ReceivedPackage, member: PackedFile, folder: Path) -> tuple[Path, int, int]:
-    """Where the bytes of *member* can be read."""
+def _place_of(package: ReceivedPackage, member: PackedFile, folder: Path) -> tuple[Path, int, int]:
+    """Return where the bytes of *member* can be read."""
     if member.place is not None:
         return package.path.resolve(), offset_of(package.path, member), member.size
     folder.mkdir(exist_ok=True)
@@ -111,7 +113,7 @@ def _laid(package: ReceivedPackage, member: PackedFile, folder: Path) -> tuple[P
 
 
 def unpack_index(package: ReceivedPackage, folder: Path) -> None:
-    """Write the index files of *package* into *folder*; raises `ConfigError` where there are none."""
+    """Write the index files of *package* into *folder*. Raises `ConfigError` if it has none."""
     for member in package.others:
         place = PurePosixPath(member.name)
         if place.parts[0] == "indexes" and len(place.parts) == 2 and place.name.endswith(_INDEXES):
@@ -123,7 +125,7 @@ def unpack_index(package: ReceivedPackage, folder: Path) -> None:
 
 
 def _by_name(package: ReceivedPackage) -> dict[str, PackedFile]:
-    """The WARC files of *package* by the names that an index may have for them."""
+    """Return the WARC files of *package* by the names that an index may use."""
     short = {PurePosixPath(each.name).name: each for each in package.warcs}
     return short | {each.name.partition("/")[2]: each for each in package.warcs}
 
@@ -136,21 +138,21 @@ def _make_index(source: ArchiveFile, folder: Path) -> None:
 
 @contextmanager
 def _record_inside(members: dict[str, PackedFile], path: Path, name: str, offset: int) -> Iterator[Record]:
-    """The record at *offset* of the WARC *name*, one of *members* of the package at *path*."""
+    """Yield the record at *offset* of the WARC *name* of *members*, in the package at *path*."""
     member = members.get(name.removeprefix("archive/"))
     if member is None or not 0 <= offset < member.size:
-        raise ArchiveError(f"{path}: its index names offset {offset} of {name[:200]!r}, and there is no such place")
+        raise ArchiveError(f"{path}: its index names offset {offset} of {name[:200]!r}, which does not exist")
     if member.place is None:
-        raise _only_imported(path, f"{member.name} is compressed in it once more")
+        raise _only_imported(path, f"{member.name} is compressed again in it")
     with storage(path), open_archive(path, member) as file:
         try:
             record = next(read_records(cast(BinaryIO, file), offset), None)
-        except DamagedRecord as torn:
-            raise ArchiveError(f"{path}: {member.name}: {torn}") from None
+        except DamagedRecord as damage:
+            raise ArchiveError(f"{path}: {member.name}: {damage}") from None
         if record is None:
             raise ArchiveError(f"{path}: {member.name}: it ends before offset {offset}, where a record should begin")
         yield record
 
 
 def _only_imported(path: Path, why: str) -> ConfigError:
-    return ConfigError(f"{path}: {why}; bring it into a collection: archiver import {quote(str(path))} -o DIR")
+    return ConfigError(f"{path}: {why}; import it first: archiver import {quote(str(path))} -o DIR")

@@ -1,8 +1,8 @@
-"""WACZ packages read with care: the ZIP is hostile until shown otherwise, and only parts of it are ever named on disk.
+"""Read WACZ packages safely: the ZIP is treated as hostile, and only parts of it ever become file names.
 
-Refused in one line: what is no ZIP, encrypted or oddly compressed members, names that lead elsewhere or stand there
-twice, members that lie over each other or unpack beyond all measure. What is merely not as the package's own list
-says is a doubt, and is told. Source: WACZ 1.1.1; of 1.0 the older form of that list.
+Refused are files that are not ZIP, encrypted or unusual compression, names that lead elsewhere or occur twice, members
+that overlap, and ZIP bombs. What only contradicts the package's own list is a doubt, which is reported. Source: WACZ
+1.1.1, and the older form of the list in 1.0.
 """
 
 import hashlib
@@ -47,45 +47,44 @@ class PackedFile:
 
     name: str
     size: int  # unpacked
-    stated: str  # its hash as the package's list has it, `algorithm:hex`; "" where the list does not say
-    place: int | None = None  # of its header, where it is stored as it is
-    info: zipfile.ZipInfo | None = field(default=None, compare=False, repr=False)  # as the ZIP file lists it
+    stated: str  # its hash in the package's list, `algorithm:hex`; empty if missing
+    place: int | None = None  # offset of its header if it is stored
+    info: zipfile.ZipInfo | None = field(default=None, compare=False, repr=False)  # as in the ZIP directory
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedPackage:
-    """A package, as far as it can be judged without reading its archives."""
+    """A package, as far as it can be checked without reading its archives."""
 
     path: Path
-    mark: str  # tells it from others of its name
+    mark: str  # distinguishes it from others with its name
     warcs: tuple[PackedFile, ...]
-    kept: tuple[PackedFile, ...]  # what tells of the archive: the list, its digest, pages and logs
-    others: tuple[PackedFile, ...]  # what is made anew from the archives
+    kept: tuple[PackedFile, ...]  # side files: the list, its digest, pages and logs
+    others: tuple[PackedFile, ...]  # files that are rebuilt from the archives
     doubts: tuple[str, ...]
-    signature: SignatureCheck | None = None  # None: it is not signed
+    signature: SignatureCheck | None = None  # None: not signed
 
 
 def read_package(path: Path) -> ReceivedPackage:
-    """The package at *path*; raises `ConfigError` where it cannot be used."""
+    """Read the package at *path*. Raises `ConfigError` if it cannot be used."""
     with _opened(path) as file:
         infos = [info for info in file.infolist() if not info.is_dir()]
         _check(path, infos)
-        told, doubts, signature = _list(file, {info.filename for info in infos})
+        hashes, doubts, signature = _list(file, {info.filename for info in infos})
         members = [
-            PackedFile(info.filename, info.file_size, told.get(info.filename, ""), _place(info), info) for info in infos
+            PackedFile(info.filename, info.file_size, hashes.get(info.filename, ""), _place(info), info)
+            for info in infos
         ]
     warcs = tuple(member for member in members if _WARC.fullmatch(member.name))
     if not warcs:
-        raise ConfigError(
-            f"{path}: a ZIP file, but no WACZ with archives: there is no archive/*.warc or *.warc.gz in it"
-        )
+        raise ConfigError(f"{path}: a ZIP file, but not a WACZ: it has no archive/*.warc or *.warc.gz")
     kept = tuple(member for member in members if _KEPT.fullmatch(member.name))
     if len(kept) > MOST_KEPT:
-        raise ConfigError(f"{path}: it has {len(kept)} lists of pages and logs; {MOST_KEPT} is the most")
+        raise ConfigError(f"{path}: it has {len(kept)} page lists and logs; the maximum is {MOST_KEPT}")
     named = {member.name for member in (*warcs, *kept)}
     others = tuple(member for member in members if member.name not in named)
-    if told:
-        missing = sorted(told.keys() - {member.name for member in members})
+    if hashes:
+        missing = sorted(hashes.keys() - {member.name for member in members})
         doubts += [f"{LIST} lists {name[:200]!r}, which is not in it" for name in missing[:10]]
         doubts += [f"{LIST} does not list {member.name[:200]!r}" for member in warcs if not member.stated][:10]
     outline = "\n".join(f"{info.filename} {info.file_size} {info.CRC}" for info in infos)
@@ -95,8 +94,8 @@ def read_package(path: Path) -> ReceivedPackage:
 
 @contextmanager
 def open_member(path: Path, member: PackedFile) -> Iterator[IO[bytes]]:
-    """The bytes of *member*, unpacked while they are read; damage raises `ConfigError`, which names it."""
-    with path.open("rb") as file:  # not by `zipfile`, which would read the list of all members for each of them
+    """Open *member*, which is unpacked while it is read. Damage raises `ConfigError`."""
+    with path.open("rb") as file:  # `zipfile` would read the list of all members each time
         try:
             assert member.info is not None
             file.seek(_bytes_of(file, path, member, member.info.header_offset))
@@ -108,7 +107,7 @@ def open_member(path: Path, member: PackedFile) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_archive(path: Path, member: PackedFile) -> Iterator[IO[bytes]]:
-    """The bytes of an archive: where it is stored they are given as they lie there, also damaged ones."""
+    """Open an archive. Stored bytes are returned as they are, even if damaged."""
     if member.place is None:
         with open_member(path, member) as stream:
             yield stream
@@ -119,18 +118,18 @@ def open_archive(path: Path, member: PackedFile) -> Iterator[IO[bytes]]:
 
 
 def offset_of(path: Path, member: PackedFile) -> int:
-    """Return where the bytes of *member* begin, which is stored as it is; raises `ConfigError`."""
+    """Return the offset of the bytes of *member*, which is stored. Raises `ConfigError`."""
     assert member.place is not None
     with path.open("rb") as file:
         return _bytes_of(file, path, member, member.place)
 
 
 def _bytes_of(file: BinaryIO, path: Path, member: PackedFile, place: int) -> int:
-    """Return where the bytes of *member* begin, whose header is at *place*."""
+    """Return the offset of the bytes of *member*, whose header is at *place*."""
     file.seek(place)
     header = file.read(_HEADER.size)
     if len(header) < _HEADER.size or not header.startswith(_SIGNATURE):
-        raise ConfigError(f"{path}: {member.name} is not where the list of the ZIP file says")
+        raise ConfigError(f"{path}: {member.name} is not where the ZIP directory says")
     name, extra = _HEADER.unpack(header)[1:]
     return file.tell() + int(name) + int(extra)
 
@@ -164,15 +163,15 @@ class _Stretch(io.RawIOBase):
 
 
 def hash_for(stated: str) -> "hashlib._Hash | None":
-    """A hash as *stated* has it; None where nothing is stated, or by a way that is not known."""
+    """Return a new hash for *stated*; None if nothing is stated or the algorithm is unknown."""
     algorithm = stated.partition(":")[0]
     return hashlib.new(algorithm, usedforsecurity=False) if algorithm in _HASHES else None
 
 
 def mismatches(path: Path, members: Iterable[PackedFile]) -> Iterator[tuple[PackedFile, str]]:
-    """Each of *members*, read to its end, and what is wrong with it: damage, or by its package's list; "" for nothing.
+    """Read each of *members* and yield what is wrong with it: damage, or another hash than stated; empty if nothing.
 
-    The package is opened once: opening it reads the list of all its members.
+    The package is opened once, because opening it reads the list of all its members.
     """
     with _opened(path) as file:
         for member in members:
@@ -189,9 +188,9 @@ def mismatches(path: Path, members: Iterable[PackedFile]) -> Iterator[tuple[Pack
 
 
 def disagreement(member: PackedFile, state: "hashlib._Hash") -> str:
-    """What is wrong with *member*, whose bytes came to *state*."""
+    """Return what is wrong with *member*, whose bytes were hashed by *state*."""
     found, stated = state.hexdigest(), member.stated.partition(":")[2]
-    return "" if found == stated else f"{member.name} is not what {LIST} says: its {state.name} is {found[:64]}"
+    return "" if found == stated else f"{member.name} does not match {LIST}: its {state.name} is {found[:64]}"
 
 
 @contextmanager
@@ -201,28 +200,28 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             yield file
     except (*_BROKEN, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"{path}: it begins as a ZIP file, but cannot be read as one: {error}; was it cut on its way here?"
+            f"{path}: it begins like a ZIP file, but cannot be read: {error}; perhaps the download was incomplete"
         ) from None
 
 
 def _check(path: Path, infos: list[zipfile.ZipInfo]) -> None:
     if len(infos) > MOST_MEMBERS:
-        raise ConfigError(f"{path}: it has {len(infos)} members; {MOST_MEMBERS} is the most")
+        raise ConfigError(f"{path}: it has {len(infos)} members; the maximum is {MOST_MEMBERS}")
     seen: set[str] = set()
     end = 0
     for info in sorted(infos, key=lambda info: info.header_offset):
         fault = _fault(info)
         if not fault and info.filename.casefold() in seen:
-            fault = "it stands there twice"
+            fault = "its name occurs twice"
         if not fault and info.header_offset < end:
-            fault = "it lies over another one"
+            fault = "it overlaps another member"
         if fault:
-            raise ConfigError(f"{path}: its member {info.filename[:200]!r} cannot be taken: {fault}")
+            raise ConfigError(f"{path}: its member {info.filename[:200]!r} is refused: {fault}")
         seen.add(info.filename.casefold())
         end = info.header_offset + info.compress_size
     size, packed = sum(info.file_size for info in infos), sum(info.compress_size for info in infos)
     if size > max(PLENTY, MOST_TIMES * packed):
-        raise ConfigError(f"{path}: its members, {packed} bytes that unpack to {size} together, are a bomb")
+        raise ConfigError(f"{path}: a ZIP bomb: {packed} bytes unpack to {size}")
 
 
 def _place(info: zipfile.ZipInfo) -> int | None:
@@ -233,43 +232,43 @@ def _place(info: zipfile.ZipInfo) -> int | None:
 def _fault(info: zipfile.ZipInfo) -> str:
     name = PurePosixPath(info.filename)
     if name.is_absolute() or ".." in name.parts or _CONTROL.search(info.orig_filename) or ":" in name.parts[0]:
-        return "its name leads out of the package, or holds what no name may"
+        return "its name leads out of the package or has forbidden characters"
     if info.flag_bits & _ENCRYPTED:
         return "it is encrypted"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return "it is neither stored nor deflated, as WACZ demands"
+        return "it is neither stored nor deflated, as WACZ requires"
     if info.file_size > max(PLENTY, MOST_TIMES * info.compress_size):
-        return f"{info.compress_size} bytes that unpack to {info.file_size} are a bomb"
+        return f"a ZIP bomb: {info.compress_size} bytes unpack to {info.file_size}"
     return ""
 
 
 def _list(file: zipfile.ZipFile, names: set[str]) -> tuple[dict[str, str], list[str], SignatureCheck | None]:
-    """Names and stated hashes of all members, as far as the package tells; what is to be doubted; its signature."""
+    """Return the stated hashes by name, the doubts, and the signature."""
     if LIST not in names:
-        return {}, [f"it has no {LIST}: nothing tells what its files should be"], None
+        return {}, [f"it has no {LIST}, so its files cannot be checked"], None
     text = _read(file, LIST)
     doubts, signature = _digest(text, _json(_read(file, DIGEST))) if DIGEST in names else ([], None)
     resources = _json(text).get("resources")
     if not isinstance(resources, list):
         return {}, [*doubts, f"{LIST} cannot be read, or lists no resources"], signature
-    told = {str(each["path"]): _hash_of(each) for each in resources if isinstance(each, dict) and "path" in each}
-    return told, doubts, signature
+    hashes = {str(each["path"]): _hash_of(each) for each in resources if isinstance(each, dict) and "path" in each}
+    return hashes, doubts, signature
 
 
-def _digest(text: bytes, said: dict[str, Any]) -> tuple[list[str], SignatureCheck | None]:
-    """What is to be doubted of the list *text* by what the file beside it *said*, and how it is signed."""
+def _digest(text: bytes, digest_file: dict[str, Any]) -> tuple[list[str], SignatureCheck | None]:
+    """Return the doubts about the list *text* by the digest file, and the signature."""
     doubts = []
-    stated = _hash_of(said)
+    stated = _hash_of(digest_file)
     state = hash_for(stated)
     if state is None:
-        doubts.append(f"{DIGEST} holds no hash that can be checked")
+        doubts.append(f"{DIGEST} has no hash that can be checked")
     else:
         state.update(text)
         if state.hexdigest() != stated.partition(":")[2]:
-            doubts.append(f"{LIST} is not what {DIGEST} says: its {state.name} is {state.hexdigest()}")
-    if said.get("signedData") is None:
+            doubts.append(f"{LIST} does not match {DIGEST}: its {state.name} is {state.hexdigest()}")
+    if digest_file.get("signedData") is None:
         return doubts, None
-    signature = check_signature(said["signedData"], f"sha256:{hashlib.sha256(text).hexdigest()}")
+    signature = check_signature(digest_file["signedData"], f"sha256:{hashlib.sha256(text).hexdigest()}")
     if signature.status is SignatureStatus.NOT_VALID:
         doubts.append(str(signature))
     return doubts, signature
@@ -282,14 +281,14 @@ def _read(file: zipfile.ZipFile, name: str) -> bytes:
 
 def _json(text: bytes) -> dict[str, Any]:
     try:
-        told = bounded_json(text)
+        data = bounded_json(text)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def bounded_json(text: bytes) -> Any:
-    """Return what *text* says; ValueError if it is no JSON, or would take too much memory."""
+    """Parse *text*. Raises ValueError if it is not JSON or would take too much memory."""
     if len(text) >= LARGEST_LIST:
         raise ValueError(f"it has {LARGEST_LIST} bytes or more")
     if sum(map(text.count, (b"[", b"{", b","))) > MOST_VALUES:
@@ -297,10 +296,10 @@ def bounded_json(text: bytes) -> Any:
     return json.loads(text)
 
 
-def _hash_of(told: dict[str, Any]) -> str:
-    """The hash that an entry of the list states, in the form of WACZ 1.1; that of 1.0 is two fields."""
-    stats = told.get("stats")
+def _hash_of(entry: dict[str, Any]) -> str:
+    """Return the hash in an entry of the list, in the form of WACZ 1.1; in 1.0 it is two fields."""
+    stats = entry.get("stats")
     if isinstance(stats, dict):
-        return f"{str(told.get('hashing', 'sha256')).lower()}:{str(stats.get('hash', '')).lower()}"
-    stated = str(told.get("hash", "")).lower()
+        return f"{str(entry.get('hashing', 'sha256')).lower()}:{str(stats.get('hash', '')).lower()}"
+    stated = str(entry.get("hash", "")).lower()
     return stated if ":" in stated or not stated else f"sha256:{stated}"

@@ -1,7 +1,7 @@
-"""`replay`: an archive seen in a browser as it was, served by pywb on this machine.
+"""`replay`: show an archive in a browser, served by pywb on this machine.
 
-The parts: `server` runs pywb in a directory where it finds nothing, `shelves` gives it what a collection holds and
-nothing else, `rewriting` has our own of its rewriters, and `modules` changes ECMAScript modules so that they run.
+`server` runs pywb in an empty directory. `sources` gives it the content of a collection and nothing else. `rewriter`
+extends its rewriters, and `es_modules` changes ECMAScript modules so that they run.
 """
 
 from archiver.tools.replay.server import Served, check_installed, collection_name, serve

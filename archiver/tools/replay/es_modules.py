@@ -1,9 +1,9 @@
-"""How an ECMAScript module is changed so that it runs in a replay. Pure.
+"""Rewrite an ECMAScript module so that it runs in a replay. Pure.
 
-pywb wraps a classic script in a block. A module cannot be wrapped, because `import` and `export` must stand at its top
-level. So the names that a replay replaces (`window`, `location` and others) are imported from a module of ours, and the
-specifiers of `import` and `export` become addresses in the replay, those of `import()` by our module when it runs.
-`import.meta.url` becomes the URL that the module had. Strings, comments and regular expressions keep their bytes.
+pywb wraps a classic script in a block. A module cannot be wrapped, because `import` and `export` must be at its top
+level. So the names that a replay replaces (`window`, `location` and others) are imported from a module of ours. The
+specifiers of `import` and `export` become replay addresses; those of `import()` are changed by our module at run time.
+`import.meta.url` becomes the URL of the original module. Strings, comments and regular expressions stay as they are.
 """
 
 import json
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from archiver import url
 
 NAMES = ("window", "globalThis", "self", "document", "location", "top", "parent", "frames", "opener")
-IMPORT = "__archiver_import"  # the function of our module that takes the place of import()
-RESOLVE = "__archiver_resolve"  # the one that makes what takes the place of import.meta.resolve
+IMPORT = "__archiver_import"  # our function that replaces import()
+RESOLVE = "__archiver_resolve"  # our function that makes the replacement for import.meta.resolve
 _W = r"[\w$\x80-\U0010ffff]"
 _TOKEN = re.compile(
     rf"""
@@ -40,7 +40,7 @@ _PART = re.compile(
 )
 _META = re.compile(r"import\s*\.\s*meta\s*\.\s*(url|resolve)(?![\w$])")
 _CALL = re.compile(r"import(?:\s|/\*.*?\*/)*\(", re.DOTALL)
-_METHOD = re.compile(r"[^()]{0,200}\)\s*\{")  # behind the bracket: `import(name) {` is a method, and no import
+_METHOD = re.compile(r"[^()]{0,200}\)\s*\{")  # after the bracket: `import(name) {` is a method, not an import
 _NEXT = re.compile(rf"\s*(\*?\s*{_W}+|[{{\[])")
 _AFTER_COMMA = re.compile(rf",\s*({'|'.join(NAMES)})\s*(?=[=,;])")
 _SETS_LOCATION = re.compile(r"(?<![.\w$\x80-\U0010ffff])location\s*=(?!=)")
@@ -48,12 +48,12 @@ _LONGEST_PATTERN = 4096  # characters of a destructuring pattern
 _MOST_PARTS = 50_000  # words and marks of one import
 _WEB = ("http://", "https://", "/", "./", "../")
 
-Edit = tuple[int, int, str]  # from, to, what takes the place
+Edit = tuple[int, int, str]  # start, end, replacement
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleContext:
-    """Where a module stands: its URL, what the addresses of modules begin with in the replay, and our own module."""
+    """The place of a module: its URL, the prefix of module addresses in the replay, and the address of our module."""
 
     base: str
     prefix: str
@@ -61,7 +61,7 @@ class ModuleContext:
     worker: bool = False
 
     def address(self, specifier: str) -> str:
-        """Where the replay has the module that *specifier* names; a bare name is for the import map."""
+        """Return the replay address for *specifier*; bare names are left to the import map."""
         if not specifier.startswith(_WEB) or specifier.startswith(self.prefix):
             return specifier
         found = url.join(self.base, specifier)
@@ -70,7 +70,7 @@ class ModuleContext:
 
 @dataclass(slots=True)
 class ParsedModule:
-    """What a module's text holds, as far as it has to be changed."""
+    """What has to be changed in a module's text."""
 
     text: str
     literals: list[tuple[int, int]] = field(default_factory=list)  # strings, comments, regular expressions: in order
@@ -80,72 +80,72 @@ class ParsedModule:
     specifiers: list[tuple[int, int]] = field(default_factory=list)  # without their quotes
     fields: set[int] = field(default_factory=set)  # where `location` is a field of a class
     declared: set[str] = field(default_factory=set)  # at the top level
-    turns: list[int] = field(default_factory=list)  # where the top level ends, begins, ends …
+    boundaries: list[int] = field(default_factory=list)  # where the top level ends, begins, ends …
 
     def is_literal(self, at: int) -> bool:
-        """Whether the character at *at* belongs to a string, a comment or a regular expression."""
+        """Return whether the character at *at* is in a string, comment or regular expression."""
         found = bisect_right(self.literals, (at, len(self.text))) - 1
         return found >= 0 and at < self.literals[found][1]
 
     def is_top(self, at: int) -> bool:
-        """Whether *at* lies in no bracket."""
-        return bisect_right(self.turns, at) % 2 == 0
+        """Return whether *at* is outside of all brackets."""
+        return bisect_right(self.boundaries, at) % 2 == 0
 
 
-def rewritten(parsed: ParsedModule, place: ModuleContext, others: Iterable[Edit] = ()) -> str:
-    """The module as the replay serves it, with *others* changed too."""
-    base, prefix = literal(place.base), literal(place.prefix)
+def rewrite_module(parsed: ParsedModule, context: ModuleContext, others: Iterable[Edit] = ()) -> str:
+    """Return the rewritten module, with the edits in *others* too."""
+    base, prefix = literal(context.base), literal(context.prefix)
     edits = [(start, end, base) for start, end in parsed.urls]
     edits += [(start, end, f"{RESOLVE}({base},import.meta)") for start, end in parsed.resolves]
     edits += [(start, end, f"{IMPORT}({prefix},{base},") for start, end in parsed.calls]
-    edits += [(start, end, place.address(parsed.text[start:end])) for start, end in parsed.specifiers]
+    edits += [(start, end, context.address(parsed.text[start:end])) for start, end in parsed.specifiers]
     if shebang := _SHEBANG.match(parsed.text):  # it may stand at the very beginning only
-        return shebang[0] + head(parsed, place) + _applied(parsed.text, [(0, shebang.end(), ""), *edits, *others])
-    return head(parsed, place) + _applied(parsed.text, [*edits, *others])
+        return shebang[0] + head(parsed, context) + _applied(parsed.text, [(0, shebang.end(), ""), *edits, *others])
+    return head(parsed, context) + _applied(parsed.text, [*edits, *others])
 
 
-def head(parsed: ParsedModule, place: ModuleContext) -> str:
-    """What stands before the module: the names that it uses, as a page of the site would see them."""
+def head(parsed: ParsedModule, context: ModuleContext) -> str:
+    """Return the code to insert before the module: imports of the names that it uses."""
     used = set(_WORD.findall(parsed.text)) - parsed.declared
     names = [name for name in NAMES if name in used]
-    if place.worker:
+    if context.worker:
         names = ["location"] if "location" in names else []
     wanted = [*names, *[IMPORT] * bool(parsed.calls), *[RESOLVE] * bool(parsed.resolves)]
     let = ""
-    if place.worker and names:
+    if context.worker and names:
         wanted.remove("location")
-        let = f"let location=new URL({literal(place.base)});"
+        let = f"let location=new URL({literal(context.base)});"
     elif "location" in names and any(not parsed.is_literal(at.start()) for at in _SETS_LOCATION.finditer(parsed.text)):
         wanted[wanted.index("location")] = "location as __archiver_location"  # an imported name cannot be set
         let = "let location=__archiver_location;"
-    return (f"import {{{', '.join(wanted)}}} from {literal(place.ours)};" if wanted or place.worker else "") + let
+    return (f"import {{{', '.join(wanted)}}} from {literal(context.ours)};" if wanted or context.worker else "") + let
 
 
-def import_map(text: str, place: ModuleContext) -> str:
-    """The import map *text* with addresses in the replay; as it is where it is not one."""
+def import_map(text: str, context: ModuleContext) -> str:
+    """Return the import map *text* with replay addresses, or unchanged if it is invalid."""
     try:
         found = json.loads(text)
         imports, scopes = found.get("imports", {}), found.get("scopes", {})
         changed = {
-            "imports": _addresses(imports, place),
-            "scopes": {place.address(scope): _addresses(inside, place) for scope, inside in scopes.items()},
+            "imports": _addresses(imports, context),
+            "scopes": {context.address(scope): _addresses(inside, context) for scope, inside in scopes.items()},
         }
     except (ValueError, TypeError, AttributeError, RecursionError):
         return text
     return json.dumps({key: value for key, value in changed.items() if value}).replace("<", "\\u003c")
 
 
-def _addresses(imports: dict[str, str | None], place: ModuleContext) -> dict[str, str | None]:
-    return {place.address(name): to if to is None else place.address(to) for name, to in imports.items()}
+def _addresses(imports: dict[str, str | None], context: ModuleContext) -> dict[str, str | None]:
+    return {context.address(name): to if to is None else context.address(to) for name, to in imports.items()}
 
 
 def parse(text: str) -> ParsedModule:
-    """Find what has to be changed in the module *text*; in one pass, whatever it holds."""
+    """Find what has to be changed in the module *text*, in one pass."""
     return _ModuleReader(text).read()
 
 
 class _ModuleReader:
-    """One pass through a module's text."""
+    """Reads a module's text once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -193,19 +193,19 @@ class _ModuleReader:
             if closed == "c":
                 self._closed_control = start
             if not self._open:
-                self._found.turns.append(start + 1)
+                self._found.boundaries.append(start + 1)
             if closed == "t":
                 return self._template(start)
         return start + 1
 
     def _push(self, kind: str, start: int) -> None:
         if not self._open:
-            self._found.turns.append(start)
+            self._found.boundaries.append(start)
         self._open.append(kind)
         self._functions += kind == "f"
 
     def _template(self, start: int) -> int:
-        """Pass over the text of a template that goes on behind *start*."""
+        """Skip the text of a template that continues after *start*."""
         found = _TEMPLATE.match(self._text, start + 1)
         end = found.end() if found else start + 1
         self._found.literals.append((start, end))
@@ -245,7 +245,7 @@ class _ModuleReader:
         return end if self._open else self._static(end, of_export=False) or end
 
     def _static(self, at: int, *, of_export: bool) -> int | None:
-        """Behind what is imported from a specifier, which is noted; None where there is none."""
+        """Note the specifier of a static import; return its end, or None without one."""
         named: set[str] = set()
         depth, ready = 0, not of_export
         for count in range(_MOST_PARTS):
@@ -273,7 +273,7 @@ class _ModuleReader:
         return None
 
     def _declaration(self, at: int) -> None:
-        """Note the names that are declared from *at* on: the first one, or all of a pattern."""
+        """Note the names declared after *at*: the first one, or all of a pattern."""
         found = _NEXT.match(self._text, at)
         if found is None:
             return
@@ -288,7 +288,7 @@ class _ModuleReader:
                 return
 
     def _before(self, at: int) -> int:
-        """Where the last character before *at* is that is neither white space nor of a comment; -1 where none is."""
+        """Return the position of the last code character before *at*; -1 if there is none."""
         at -= 1
         while at >= 0:
             if at == self._comment[1] - 1:
@@ -305,7 +305,7 @@ class _ModuleReader:
         return found[0] if found else ""
 
     def _kind(self, at: int) -> str:
-        """What the `{` at *at* begins."""
+        """Return the kind of block that the `{` at *at* begins."""
         if self._class == len(self._open):
             self._class = None
             return "k"
@@ -329,7 +329,7 @@ class _ModuleReader:
 
 
 def literal(text: str) -> str:
-    """*text* as JavaScript writes a string, also inside of a page."""
+    """Return *text* as a JavaScript string literal that is also safe in HTML."""
     return json.dumps(text).replace("<", "\\u003c")
 
 

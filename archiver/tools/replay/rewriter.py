@@ -1,7 +1,7 @@
-"""pywb's rewriters with modules in them: `<script type="module">`, import maps, module workers, and what they import.
+"""pywb's rewriters, extended for modules: `<script type="module">`, import maps, module workers and imports.
 
-pywb asks `get_rewriter` which class rewrites an answer, by the modifier in the request (`esm_` for a module, `wkrm_`
-for a worker that is one). Its classes are only derived from. This is imported only where pywb is installed.
+pywb calls `get_rewriter` for the class that rewrites a response, by the modifier in the request (`esm_` for a module,
+`wkrm_` for a module worker). Its classes are only derived from. This is imported only if pywb is installed.
 """
 
 import re
@@ -22,7 +22,15 @@ from pywb.warcserver.index.cdxobject import CDXObject
 from pywb.warcserver.index.indexsource import BaseIndexSource
 from pywb.warcserver.warcserver import register_source
 
-from archiver.tools.replay.es_modules import Edit, ModuleContext, ParsedModule, import_map, literal, parse, rewritten
+from archiver.tools.replay.es_modules import (
+    Edit,
+    ModuleContext,
+    ParsedModule,
+    import_map,
+    literal,
+    parse,
+    rewrite_module,
+)
 from archiver.tools.replay.sources import ReplaySource
 
 MODULE, WORKER = "esm_", "wkrm_"
@@ -32,8 +40,8 @@ _LARGEST = 64 << 20  # bytes of a module that is rewritten; a larger one goes ou
 _SCRIPTS = ("text/ecmascript", "application/ecmascript", "text/jscript", "text/x-javascript", "text/javascript1.5")
 
 
-def _place(urls: UrlRewriter, base: UrlRewriter, mod: str = MODULE) -> ModuleContext:
-    """Where a module stands whose own rewriter of URLs is *urls*; what it names is relative to that of *base*."""
+def _context(urls: UrlRewriter, base: UrlRewriter, mod: str = MODULE) -> ModuleContext:
+    """Return the context of the module at *urls*; its references are relative to *base*."""
     wburl = urls.wburl
     stamp = wburl.timestamp
     if mod != wburl.mod:  # named by a page, which says for its scripts when it was captured
@@ -50,10 +58,10 @@ _CHECK_IN_MODULES = "((()=>{try{return globalThis.__WB_check_loc(location,[])}ca
 
 
 class _Rules(JSWombatProxyRules):  # type: ignore[misc] # pywb has no types
-    """pywb's rules for scripts, in words that modules may hold.
+    """pywb's rules for scripts, adapted to modules.
 
-    Not everywhere in a module may `arguments` be named, `self` is a common name of one's own, and a `location` that is
-    being declared cannot be asked.
+    In a module `arguments` is not allowed everywhere, `self` is a common local name, and a `location` that is being
+    declared cannot be read.
     """
 
     def compile_rules(self, rules: Any) -> Any:
@@ -73,13 +81,13 @@ class ModuleRewriter(RegexRewriter):  # type: ignore[misc] # pywb has no types
     rules_factory = _Rules()
 
     def __call__(self, rwinfo: Any) -> Iterator[bytes]:
-        """The module in an answer, read whole."""
+        """Yield the rewritten module of a response."""
         return self._whole(rwinfo.content_stream)
 
-    def rewrite_module(self, text: str, place: ModuleContext) -> str:
-        """*text* as the replay serves it."""
+    def rewrite_text(self, text: str, context: ModuleContext) -> str:
+        """Return the rewritten module *text*."""
         parsed = parse(text)
-        return rewritten(parsed, place, self._others(parsed))
+        return rewrite_module(parsed, context, self._other_edits(parsed))
 
     def _whole(self, stream: Any) -> Iterator[bytes]:
         try:
@@ -89,8 +97,8 @@ class ModuleRewriter(RegexRewriter):  # type: ignore[misc] # pywb has no types
             if len(data) <= _LARGEST:
                 mark = b"\xef\xbb\xbf"  # a browser takes it for no part of the text, at the beginning only
                 text = data.removeprefix(mark).decode("latin-1")  # each byte stays as it is
-                place = _place(self.url_rewriter, self.url_rewriter, self.url_rewriter.wburl.mod)
-                yield self.rewrite_module(text, place).encode("latin-1", "replace")
+                context = _context(self.url_rewriter, self.url_rewriter, self.url_rewriter.wburl.mod)
+                yield self.rewrite_text(text, context).encode("latin-1", "replace")
                 return
             yield data
             while piece := stream.read(1 << 16):
@@ -98,8 +106,8 @@ class ModuleRewriter(RegexRewriter):  # type: ignore[misc] # pywb has no types
         finally:
             stream.close()
 
-    def _others(self, parsed: ParsedModule) -> Iterator[Edit]:
-        """What pywb's own rules change, outside of strings and comments."""
+    def _other_edits(self, parsed: ParsedModule) -> Iterator[Edit]:
+        """Yield the changes of pywb's own rules outside of strings and comments."""
         for match in self.regex.finditer(parsed.text):
             start, end = match.span()
             field = start + match[0].find("location") in parsed.fields  # of a class, and no assignment
@@ -108,7 +116,7 @@ class ModuleRewriter(RegexRewriter):  # type: ignore[misc] # pywb has no types
 
 
 class ScriptRewriter(JSWombatProxyRewriter):  # type: ignore[misc] # pywb has no types
-    """Rewrites a classic script, which may import modules too."""
+    """Rewrites a classic script, which may import modules."""
 
     def __init__(self, rewriter: UrlRewriter, extra_rules: Any = None) -> None:
         base = (
@@ -120,7 +128,7 @@ class ScriptRewriter(JSWombatProxyRewriter):  # type: ignore[misc] # pywb has no
 
 
 class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
-    """Rewrites a page, with the modules and the import maps in it."""
+    """Rewrites a page, with its modules and import maps."""
 
     url_rewriter: Any
 
@@ -158,7 +166,7 @@ class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
             super()._set_parse_context(tag, tag_attrs)
 
     def parse_data(self, data: str) -> None:
-        """Keep what stands in a module until its end."""
+        """Collect the text of a module until its end tag."""
         if self._kind:
             self._held.append(data)
         else:
@@ -169,17 +177,17 @@ class PageRewriter(HTMLRewriter):  # type: ignore[misc] # pywb has no types
         if self._kind and tag == "script":
             text, place = "".join(self._held), self._here()
             if text.strip():
-                change = import_map if self._kind == "importmap" else self._modules.rewrite_module
+                change = import_map if self._kind == "importmap" else self._modules.rewrite_text
                 self.out.write(change(text, place))
             self._held, self._kind = [], ""
         super().handle_endtag(tag)
 
     def _here(self) -> ModuleContext:
-        return _place(self._page, self.url_rewriter)
+        return _context(self._page, self.url_rewriter)
 
 
 class _Modules:
-    """A rewriter of URLs by which all are addresses of modules, wherever they lead."""
+    """Rewrites all URLs to addresses of modules."""
 
     NO_REWRITE_URI_PREFIX = UrlRewriter.NO_REWRITE_URI_PREFIX
 
@@ -187,26 +195,26 @@ class _Modules:
         self._place = ModuleContext(urls.wburl.url, prefix, "")
 
     def rewrite(self, address: str, _mod: str = MODULE, _force_abs: bool = False) -> str:  # noqa: FBT001, FBT002 - pywb's
-        """The address in the replay."""
+        """Return the address in the replay."""
         if _OTHER_SCHEME.match(address):
             return address
         return self._place.address(address if address.startswith(("http:", "https:", "/")) else f"./{address}")
 
 
 class _RewriterChoice(RewriterWithJSProxy):  # type: ignore[misc] # pywb has no types
-    """Says which class rewrites an answer."""
+    """Chooses the class that rewrites a response."""
 
     rewrite_types: ClassVar[dict[str, str]] = {**RewriterWithJSProxy.rewrite_types, **dict.fromkeys(_SCRIPTS, "js")}
 
     def get_rewriter(self, rw_type: str, rwinfo: Any = None) -> Any:
-        """The class for *rw_type*, which is what the answer holds."""
+        """Return the class for *rw_type*, the type of the response."""
         if rw_type == "js" and rwinfo is not None:
             return ModuleRewriter if rwinfo.url_rewriter.wburl.mod in {MODULE, WORKER} else ScriptRewriter
         return PageRewriter if rw_type == "html" else super().get_rewriter(rw_type, rwinfo)
 
 
 class _Rewriting(RewriterApp):  # type: ignore[misc] # pywb has no types
-    """pywb's part that rewrites, with these rewriters, and with templates of its own package only."""
+    """pywb's rewriter with ours, and with the templates of its own package only."""
 
     def __init__(self, framed_replay: bool, config: Any = None, paths: Any = None) -> None:  # noqa: FBT001 - pywb's
         templates = JinjaEnv(paths=[], globals={"static_path": "static"}, extensions=["jinja2.ext.i18n"])
@@ -216,34 +224,34 @@ class _Rewriting(RewriterApp):  # type: ignore[misc] # pywb has no types
 
 
 class Application(FrontEndApp):  # type: ignore[misc] # pywb has no types
-    """pywb as it is served here."""
+    """pywb's application with our rewriters."""
 
     REWRITER_APP_CLS = _Rewriting
 
 
 class _Captures(BaseIndexSource):  # type: ignore[misc] # pywb has no types
-    """An index for pywb, of a shelf."""
+    """An index for pywb that reads a `ReplaySource`."""
 
-    def __init__(self, shelf: ReplaySource) -> None:
-        self._shelf = shelf
+    def __init__(self, source: ReplaySource) -> None:
+        self._source = source
 
     def load_index(self, params: Any) -> Iterator[CDXObject]:
-        """The captures that pywb asks for; for a revisit it asks for those with its digest."""
-        if self._shelf.originals_only and not any(map(_WHOLE_DIGEST.fullmatch, params.get("filter", []))):
+        """Return the captures that pywb asks for; for a revisit, those with its digest."""
+        if self._source.originals_only and not any(map(_WHOLE_DIGEST.fullmatch, params.get("filter", []))):
             return iter(())
-        return map(CDXObject, self._shelf.lines(params["key"], params["end_key"]))
+        return map(CDXObject, self._source.lines(params["key"], params["end_key"]))
 
     @classmethod
     def init_from_config(cls, config: Any) -> Any:
-        """An index for what *config* says, where it is ours."""
-        return cls(config["shelf"]) if "shelf" in config else None
+        """Return an index if *config* is ours."""
+        return cls(config["source"]) if "source" in config else None
 
     @classmethod
     def init_from_string(cls, _value: str) -> None:
-        """None: ours have no name."""
+        """Return None: ours have no name."""
 
 
 def application(config: Path, custom: dict[str, Any]) -> Application:
-    """The application that *custom* describes; the file *config* keeps it from looking for another."""
+    """Return the application for *custom*; the file *config* keeps pywb from looking for another configuration."""
     register_source(_Captures)
     return Application(config_file=str(config), custom_config=custom)

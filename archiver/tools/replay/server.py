@@ -1,9 +1,9 @@
-"""Serve archives with pywb, on this machine only, one or several as one, which may lie anywhere.
+"""Serve one or several archives with pywb, on this machine only.
 
-pywb runs inside this process, so that it ends with it and leaves no orphan. It works in an empty temporary directory,
-with the templates and static files of its own package: in the directory of a collection it would take those of the
-collection, and run them. What it may see of a collection it asks `shelves` for. Only requests that name this machine as
-their host are answered, so that no page of the web can read the archive by calling a name of its own our address.
+pywb runs inside this process, so it ends with it. It works in an empty temporary directory with the templates and
+static files of its own package: in a collection it would use, and run, those of the collection. It reads collections
+only through `sources`. Only requests that use a name of this machine are answered, so that no web page can read the
+archive by giving its own name our address.
 """
 
 import os
@@ -24,31 +24,31 @@ from archiver.errors import ConfigError
 from archiver.tools.replay.sources import ReplaySource
 
 ADDRESS = "127.0.0.1"
-NAMES = (ADDRESS, "localhost", "[::1]")  # by which a browser on this machine may call us
-_RESERVED = frozenset({"static", "collinfo.json", "collections"})  # names that mean something else to pywb
+NAMES = (ADDRESS, "localhost", "[::1]")  # names for this machine in a browser
+_RESERVED = frozenset({"static", "collinfo.json", "collections"})  # names with another meaning in pywb
 _ENDS = ("SIGINT", "SIGTERM", "SIGHUP")  # the last one: the terminal was closed
-_OTHERS = ("PYWB_CONFIG_FILE", "SOCKS_HOST")  # pywb would read them instead of our configuration
+_OTHERS = ("PYWB_CONFIG_FILE", "SOCKS_HOST")  # pywb would use them instead of our configuration
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where a collection can be looked at."""
+    """The address at which a collection is served."""
 
     port: int
     collection: str
 
     @property
     def root(self) -> str:
-        """The address of the collection's own page."""
+        """The address of the collection's start page."""
         return f"http://{ADDRESS}:{self.port}/{self.collection}/"
 
     def page(self, url: str) -> str:
-        """The address at which the newest capture of *url* replays."""
+        """Return the address of the newest capture of *url*."""
         return f"{self.root}{url}"
 
 
 def check_installed() -> None:
-    """Refuse where pywb is not there, with the command that installs it."""
+    """Raise `ConfigError` with the install command if pywb is missing."""
     if find_spec("pywb") is None:
         raise ConfigError(
             "replay needs pywb, which is not installed; install it in the checkout with: pip install '.[replay]'"
@@ -56,40 +56,40 @@ def check_installed() -> None:
 
 
 def collection_name(path: Path) -> str:
-    """The name of a collection in addresses."""
+    """Return the name of a collection in addresses."""
     bare = path.name.partition(".warc")[0].removesuffix(".wacz") if path.is_file() else path.resolve().name
     name = re.sub(r"[^A-Za-z0-9.-]", "_", bare).strip(".")
     return name if name and name not in _RESERVED else "archive"
 
 
-def serve(shelves: Sequence[ReplaySource], name: str, port: int, started: Callable[[Served], None]) -> None:
-    """Serve *shelves* as one collection called *name* until a signal ends it; *started* is told where it is."""
+def serve(sources: Sequence[ReplaySource], name: str, port: int, started: Callable[[Served], None]) -> None:
+    """Serve *sources* as one collection called *name* until a signal ends it; *started* receives the address."""
     with _ended_by_signals() as ended, _working_directory() as config:
-        _serve(_configuration(shelves, name, config), config, port, ended, lambda at: started(Served(at, name)))
+        _serve(_configuration(sources, name, config), config, port, ended, lambda at: started(Served(at, name)))
 
 
 @contextmanager
 def _ended_by_signals() -> Iterator[list[int]]:
-    """The signals to end that came meanwhile; an exception in their place could be lost in pywb, which catches all."""
-    asked: list[int] = []
+    """Collect the signals that ask to end. An exception instead could be lost, because pywb catches all."""
+    received: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
+        received.append(number)
 
     for end in _numbers():
         signal.signal(end, note)
-    yield asked
+    yield received
 
 
 def _numbers() -> list[signal.Signals]:
-    """The signals that end it; not the one that `nohup` has turned off."""
+    """Return the signals that end the server, without one that `nohup` disabled."""
     known = [getattr(signal, name) for name in _ENDS if hasattr(signal, name)]
     return [end for end in known if signal.getsignal(end) != signal.SIG_IGN or end == signal.SIGINT]
 
 
 @contextmanager
 def _working_directory() -> Iterator[Path]:
-    """The configuration file for pywb, while an empty directory is the working directory."""
+    """Change to an empty directory, and yield the configuration file for pywb."""
     with TemporaryDirectory(prefix="archiver-replay-") as folder:
         empty = Path(folder, "empty")
         empty.mkdir()
@@ -106,12 +106,12 @@ def _working_directory() -> Iterator[Path]:
             os.chdir(back)  # where the folder can be removed from, on any system
 
 
-def _configuration(shelves: Sequence[ReplaySource], name: str, config: Path) -> dict[str, Any]:
+def _configuration(sources: Sequence[ReplaySource], name: str, config: Path) -> dict[str, Any]:
     def path_of(file: str, found: Any) -> str | None:
-        return shelves[int(found["source-coll"])].path(file)
+        return sources[int(found["source-coll"])].path(file)
 
     collection = {
-        "index_group": {str(number): {"type": _KIND, "shelf": shelf} for number, shelf in enumerate(shelves)},
+        "index_group": {str(number): {"type": _KIND, "source": source} for number, source in enumerate(sources)},
         "timeout": 60,  # seconds for an index to answer; pywb takes 5, and leaves a slower one out
         "archive_paths": [path_of],
     }
@@ -150,7 +150,7 @@ def _serve(custom: dict[str, Any], config: Path, port: int, ended: list[int], st
         server.start()
     except OSError as error:
         raise ConfigError(
-            f"port {port} cannot be used: {_words(error)}; choose another with --port, or 0 for a free one"
+            f"port {port} cannot be used: {_reason(error)}; choose another with --port, or 0 for a free one"
         ) from None
     server.application = only_ours(app, server.server_port)
     inner.application = only_ours(inner.application, inner.server_port)
@@ -163,9 +163,9 @@ def _serve(custom: dict[str, Any], config: Path, port: int, ended: list[int], st
 
 
 def only_ours(app: Any, port: int) -> Any:
-    """*app* for requests to this machine by one of its own names; others are refused.
+    """Return *app*, restricted to requests that use one of this machine's names.
 
-    A page of the web may give its own name our address (DNS rebinding); its scripts could then read every answer.
+    A web page may give its own name our address (DNS rebinding); its scripts could then read every response.
     """
     hosts = {f"{name}:{port}" for name in NAMES} | ({*NAMES} if port == 80 else set())
 
@@ -182,6 +182,6 @@ def only_ours(app: Any, port: int) -> Any:
     return answer
 
 
-def _words(error: OSError) -> str:
-    """What went wrong, without the address that gevent adds."""
+def _reason(error: OSError) -> str:
+    """Return the reason without the address that gevent adds."""
     return os.strerror(error.errno) if error.errno else str(error)

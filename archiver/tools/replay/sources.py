@@ -1,9 +1,8 @@
-"""What pywb may see of a collection that a stranger may have made: lines of its index, and WARC files in its archive.
+"""What pywb may read of a collection from an untrusted source: index lines, and WARC files of its archive.
 
-pywb trusts a collection. It would run the templates in one, follow any link and any name that leads out of it, and
-fetch what an index names as `load_url` from the live web. So it is given no folder. It asks here for lines of the
-index, which are read by our own readers and have known fields only, and for the path of a WARC file, which is a regular
-file inside the archive.
+pywb trusts a collection. It would run its templates, follow links and names that lead out of it, and fetch an index
+entry's `load_url` from the live web. So it gets no folder. It asks here for index lines, which our readers parse into
+known fields, and for the path of a WARC file, which is a regular file inside the archive.
 """
 
 import json
@@ -22,24 +21,24 @@ from archiver.storage import OPEN
 from archiver.warc import cdx
 from archiver.warc.cdxj import IndexEntry
 
-_TRIES = 10  # times that index files disappear while they are being opened
+_TRIES = 10  # retries if index files disappear while they are being opened
 _LONGEST_STAMP = 20
 
 
 class ReplaySource(Protocol):
-    """What is served of one archive.
+    """One archive that is served.
 
-    Of one with `originals_only` a payload is shown only to a revisit elsewhere that has its digest: a received
-    crawl.toml can name any archive of the reader as its `dedup-from`, but cannot know what is in it.
+    With `originals_only`, a payload is shown only to a revisit elsewhere with the same digest: a received crawl.toml
+    can name any archive of the reader as `dedup-from`, but cannot know its content.
     """
 
     originals_only: bool
 
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """The lines of the index from *start* on and before *end*, as CDXJ."""
+        """Yield the index lines from *start* up to *end*, as CDXJ."""
 
     def path(self, name: str) -> str | None:
-        """Where the WARC file is that the index calls *name*."""
+        """Return the path of the WARC file that the index calls *name*."""
 
 
 class FolderSource:
@@ -52,18 +51,18 @@ class FolderSource:
         self._archive = layout.archive.resolve()
 
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """See `Shelf`."""
+        """See `ReplaySource`."""
         return (_line(entry, entry.filename, entry.offset) for entry in self._index.entries(start, end))
 
     def path(self, name: str) -> str | None:
-        """See `Shelf`. While it is written a file has another name, which it may lose at this moment."""
+        """See `ReplaySource`. A file that is being written has another name, and may be renamed at any time."""
         name = name.removesuffix(OPEN)
         found = (_regular(self._archive, each) for each in (name, name + OPEN, name))
         return next((str(path) for path in found if path is not None), None)
 
 
 class PackedSource:
-    """An archive whose WARC files lie inside other files: *places* has the file, the offset and the size of each."""
+    """An archive whose WARC files are inside other files: *places* has the file, offset and size of each."""
 
     originals_only = False
 
@@ -72,7 +71,7 @@ class PackedSource:
         self._places = places
 
     def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
-        """See `Shelf`."""
+        """See `ReplaySource`."""
         for entry in self._index.entries(start, end):
             name = entry.filename.removeprefix("archive/")
             place = self._places.get(name)
@@ -80,29 +79,29 @@ class PackedSource:
                 yield _line(entry, name, place[1] + entry.offset)
 
     def path(self, name: str) -> str | None:
-        """See `Shelf`."""
+        """See `ReplaySource`."""
         place = self._places.get(name)
         return None if place is None else str(place[0])
 
 
 class _Index:
-    """The index files in *folder*, opened as long as they stay what they are."""
+    """The index files in *folder*, reopened when they change."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._opened: dict[Path, tuple[tuple[int, ...], Source]] = {}
 
     def entries(self, start: bytes, end: bytes) -> Iterator[IndexEntry]:
-        """Every capture between two keys, file by file merged by key."""
+        """Yield every capture between two keys, merged from all files."""
         lines = merge(*(each.since(start) for each in self._sources()))
         found = map(cdx.parse_line, takewhile(lambda line: line < end, lines))
-        return (entry for entry in found if entry is not None and _is_sound(entry))
+        return (entry for entry in found if entry is not None and _is_valid(entry))
 
     def _sources(self) -> list[Source]:
         for _ in range(_TRIES):
             with suppress(FileNotFoundError):
-                whole = self._folder.resolve()
-                paths = [path for path in index_files(self._folder) if _regular(whole, path.name)]
+                folder = self._folder.resolve()
+                paths = [path for path in index_files(self._folder) if _regular(folder, path.name)]
                 opened = {path: self._one(path) for path in paths}
                 self._opened = opened
                 return [each for _, each in opened.values()]
@@ -117,20 +116,20 @@ class _Index:
         return stamp, open_source(path, path.open("rb"))
 
 
-def _is_sound(entry: IndexEntry) -> bool:
+def _is_valid(entry: IndexEntry) -> bool:
     return entry.timestamp.isdigit() and entry.timestamp.isascii() and len(entry.timestamp) <= _LONGEST_STAMP
 
 
 def _line(entry: IndexEntry, name: str, offset: int) -> bytes:
-    """*entry* as a line of CDXJ, in which nothing else stands."""
-    said = {"url": entry.url, "mime": entry.mime, "status": entry.status, "digest": entry.digest}
-    said |= {"length": str(entry.length or "-"), "offset": str(offset), "filename": name}
-    text = json.dumps({key: value for key, value in said.items() if value})
+    """Return *entry* as a line of CDXJ with known fields only."""
+    fields = {"url": entry.url, "mime": entry.mime, "status": entry.status, "digest": entry.digest}
+    fields |= {"length": str(entry.length or "-"), "offset": str(offset), "filename": name}
+    text = json.dumps({key: value for key, value in fields.items() if value})
     return f"{entry.key} {entry.timestamp} {text}".encode("utf-8", "replace")
 
 
 def _regular(folder: Path, name: str) -> Path | None:
-    """The regular file *name* in *folder*, which is a real path, or in a folder below it; None where it is none."""
+    """Return the regular file *name* in or below *folder*, a real path; None if it is not one."""
     with suppress(OSError, ValueError, RuntimeError):
         path = (folder / name).resolve(strict=True)
         if path.is_relative_to(folder) and stat.S_ISREG(path.stat().st_mode):
