@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from archiver.collection.layout import Layout
 from archiver.errors import ConfigError
-from archiver.storage import replace_file, storage, sync_folder
+from archiver.storage import DRAFT, replace_file, storage, sync_folder
 from archiver.tools.ingest.wacz import CHUNK, ReceivedPackage, open_member
 
 LONGEST = 180  # characters, so that suffixes fit into the 255 bytes of a file system
@@ -122,3 +122,34 @@ def _is_free(path: Path, sha256: str) -> bool:
             return True
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+
+
+class ExistingFiles:
+    """The files in archive/ before the import, by size and digest."""
+
+    def __init__(self, archive: Path) -> None:
+        self._archive = archive
+        self._by_size: dict[int, list[str]] = {}
+        self._digests: dict[str, str] = {}
+        with storage(archive):
+            for path in sorted(archive.iterdir()):
+                if path.is_file() and not path.name.endswith(DRAFT):
+                    self._by_size.setdefault(path.stat().st_size, []).append(path.name)
+
+    def names(self) -> set[str]:
+        """Return all names in lower case."""
+        return {name.lower() for names in self._by_size.values() for name in names}
+
+    def may_hold(self, size: int) -> bool:
+        """Return whether a file has *size* bytes."""
+        return size in self._by_size
+
+    def holder(self, size: int, sha256: str) -> str:
+        """Return the name of the file with these bytes; empty if none."""
+        for name in self._by_size.get(size, ()):
+            if name not in self._digests:
+                with storage(self._archive / name), (self._archive / name).open("rb") as file:
+                    self._digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            if self._digests[name] == sha256:
+                return name
+        return ""

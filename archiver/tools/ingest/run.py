@@ -25,7 +25,7 @@ from archiver.humanize import second, volume
 from archiver.storage import DRAFT, STEP, storage, sync_data, sync_folder
 from archiver.tools import verify
 from archiver.tools.ingest.convert import convert_archive
-from archiver.tools.ingest.names import file_name, keep_original, keep_side_files, place_for
+from archiver.tools.ingest.names import ExistingFiles, file_name, keep_original, keep_side_files, place_for
 from archiver.tools.ingest.sources import ArchiveFile, ArchiveFormat
 from archiver.tools.ingest.wacz import CHUNK, disagreement, hash_for, mismatches
 from archiver.tools.verify import Fault, Severity, VerifyReport
@@ -121,7 +121,7 @@ class _Import:
         self._found = found
         self._convert = convert
         self._report = report
-        self._present = _Present(layout.archive)
+        self._present = ExistingFiles(layout.archive)
         self._imported: list[ImportedSource] = []
         # Forget files that never got their names; their sources still exist.
         self._entries = [
@@ -326,37 +326,6 @@ class _Import:
         if waiting:
             self._entries = [replace(each, indexed=True) for each in self._entries]
             write_imports(self._layout, self._entries)
-
-
-class _Present:
-    """The files in archive/ before the import, by size and digest."""
-
-    def __init__(self, archive: Path) -> None:
-        self._archive = archive
-        self._by_size: dict[int, list[str]] = {}
-        self._digests: dict[str, str] = {}
-        with storage(archive):
-            for path in sorted(archive.iterdir()):
-                if path.is_file() and not path.name.endswith(DRAFT):
-                    self._by_size.setdefault(path.stat().st_size, []).append(path.name)
-
-    def names(self) -> set[str]:
-        """Return all names in lower case."""
-        return {name.lower() for names in self._by_size.values() for name in names}
-
-    def may_hold(self, size: int) -> bool:
-        """Return whether a file has *size* bytes."""
-        return size in self._by_size
-
-    def holder(self, size: int, sha256: str) -> str:
-        """Return the name of the file with these bytes; empty if none."""
-        for name in self._by_size.get(size, ()):
-            if name not in self._digests:
-                with storage(self._archive / name), (self._archive / name).open("rb") as file:
-                    self._digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-            if self._digests[name] == sha256:
-                return name
-        return ""
 
 
 def _digest(source: ArchiveFile) -> str:
