@@ -65,7 +65,7 @@ from archiver.storage import open_file as opened_file
 from archiver.warc.records import RecordIds
 
 if TYPE_CHECKING:
-    from archiver.crawl.recovery.rebuild import RebuildResult, Tell
+    from archiver.crawl.recovery.rebuild import RebuildResult, ReportProgress
 
 EARLIER_CRAWLS = 10  # in which we look for a payload: each costs one more query for a batch
 CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
@@ -231,7 +231,7 @@ def _renewal(
     return renew
 
 
-async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str = "") -> "RebuildResult":
+async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress", text: str = "") -> "RebuildResult":
     """Build a new crawl.db and index from the WARC files in *directory*; the old ones are kept under damaged/.
 
     The new database is put in place in one step, when it is complete. *text* is as in `open_crawl`.
@@ -249,7 +249,7 @@ async def rebuilt(directory: Path, settings: Settings, tell: "Tell", text: str =
         draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
         async with open_frontier(draft) as frontier:
             await frontier.add_seeds(settings.seeds)
-            result = await Rebuild(layout, frontier, terms_of(settings), tell).run()
+            result = await Rebuild(layout, frontier, terms_of(settings), report).run()
             if not settings.dedup.dedup_from and (
                 lost := await frontier.queue_again_without_payload(held_before(layout))
             ):

@@ -1,13 +1,12 @@
-"""At the end of a run: the settings, the seeds, the log and the reports go into a WARC of their own, with a manifest.
+"""At the end of a run, stores the settings, seeds, log and reports of the crawl in a WARC of their own.
 
-What is in it is derived from what lies in the directory: a run that was cut off leaves its part to the next one that
-ends. Of crawl.log each byte is stored once: the URI of a part says where it began and ended, and in which log.
+Each is a resource record. The last record is a manifest: a metadata record that lists all WARC files of the crawl. All
+of it is derived from the directory, so if a run is cut off the next one that ends stores its part. Each byte of
+crawl.log is stored once: the URI of a part says where it begins and ends, and in which log.
 
-A WARC of a crawl's own papers, each a resource record, and last a manifest: a metadata record of all its WARC files.
-
-It is written under the name of a draft, which no reader takes for a WARC and which recovery removes, and is called
-NAME.open only when all of it is on disk. From then on it is treated like every other file that is whole.
-Invariant: there is all of it or nothing, whenever the process ends. Papers are streamed, however long they are.
+The file is written under the name of a draft. No reader takes that for a WARC, and recovery removes it. When all of it
+is on disk it becomes NAME.open, and from then on it is treated like any other whole file. So there is all of it or
+nothing, whenever the process ends. The parts are streamed, however long they are.
 """
 
 import asyncio
@@ -54,7 +53,7 @@ class MetadataPart(NamedTuple):
     length: int
 
     def pieces(self) -> Iterator[bytes]:
-        """Its bytes."""
+        """Yield its bytes."""
         if isinstance(self.source, bytes):
             yield self.source[self.start : self.start + self.length]
             return
@@ -70,7 +69,7 @@ class MetadataPart(NamedTuple):
 
 
 class MetadataWarc:
-    """One such file: papers are added, then the manifest; then it is published, and named like any other."""
+    """A metadata WARC: add the parts, then `finish` it with the manifest, then `name` it."""
 
     def __init__(self, folder: Path, identity: WarcIdentity, serial: int, now: int, new_id: NewId) -> None:
         self.resources: list[Resource] = []
@@ -84,17 +83,17 @@ class MetadataWarc:
         self.file = WarcFile(folder, identity.file_name(now, serial, KIND), _DRAFT_NAME, private=identity.private)
         identity.begin(self.file, now, self._id)
 
-    def add(self, paper: MetadataPart) -> None:
-        """Store *paper*. It is read twice, for its digest stands before it."""
-        uri = PLACE + paper.name
-        content = Content(paper.type, digest_of_pieces(self._algorithm, paper.pieces()), paper.length)
+    def add(self, part: MetadataPart) -> None:
+        """Store *part*. It is read twice, because its digest comes before it."""
+        uri = PLACE + part.name
+        content = Content(part.type, digest_of_pieces(self._algorithm, part.pieces()), part.length)
         head = resource_header(uri, self._now, content, self._id, self._new_id())
-        span = self.file.append(head, paper.pieces(), paper.length)
-        mime = mime_of(paper.type)
+        span = self.file.append(head, part.pieces(), part.length)
+        mime = mime_of(part.type)
         self.resources.append(Resource(uri, self._now, mime, content.digest, self.file.name, span))
 
     def finish(self, manifest: Iterable[tuple[str, str]]) -> FileState:
-        """Store the manifest, and publish the file; all of it is on disk when this returns."""
+        """Store the manifest and publish the file. When this returns all of it is on disk."""
         block = warc_fields(manifest)
         content = Content(FIELDS_TYPE, digest_of(self._algorithm, block), len(block))
         head = manifest_header(f"{PLACE}manifest", self._now, content, self._id, self._new_id())
@@ -104,19 +103,19 @@ class MetadataWarc:
         return FileState(self.file.name, self.file.size, closed=False)
 
     def name(self) -> FileState:
-        """Give it its final name; the database knows all that is in it by now."""
+        """Give the file its final name; by now the database knows everything in it."""
         file = self.file
         file.give_name()
         return FileState(file.name, file.size, closed=True, digest=file.digest, modified=file.modified)
 
     def discard(self) -> None:
-        """Something failed before it was published: it takes no room any more."""
+        """Delete the draft after a failure."""
         self.file.abandon()
         with suppress(OSError):
             self._draft.unlink(missing_ok=True)
 
 
-LARGEST = 256 << 20  # bytes of a report; a longer one is named in the manifest, and can be made again from crawl.db
+LARGEST = 256 << 20  # bytes of a report; the manifest names longer ones, which can be written again from crawl.db
 
 LOG = "logs/crawl.log"
 SETTINGS = "crawl.toml"
@@ -133,37 +132,37 @@ _LOGGED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):(
 
 
 async def stored(directory: Path, settings: Settings) -> str:
-    """Store the papers of the crawl in *directory*; the name of the file, "" where there is nothing new.
+    """Store the metadata of the crawl in *directory*; return the name of the file, "" if there is nothing new.
 
-    Raises `ConfigError` where another process works there.
+    Raises `ConfigError` if another process works there.
     """
     layout = Layout(directory)
     async with open_collection(layout) as frontier:
-        text = _in_force(layout.settings, settings)
+        text = _settings_text(layout.settings, settings)
         log = await _log(layout, frontier)
         known = await frontier.latest_resource(PLACE + SETTINGS)
         if log is None and known is not None and known.digest == digest_of(settings.warc.digest, text):
             return ""
         seeds = "".join(f"{seed}\n" for seed in await frontier.seeds()).encode()
-        papers = [
+        parts = [
             MetadataPart(SETTINGS, "application/toml", text, 0, len(text)),
             MetadataPart("seeds.txt", _TEXT, seeds, 0, len(seeds)),
             *([log] if log is not None else ()),
         ]
         reports, too_long = _reports(layout)
         manifest = [*_manifest(layout, await frontier.files()), *too_long]
-        return await _written(layout, settings, frontier, [*papers, *reports], manifest)
+        return await _written(layout, settings, frontier, [*parts, *reports], manifest)
 
 
 async def _written(
-    layout: Layout, settings: Settings, frontier: Frontier, papers: list[MetadataPart], manifest: list[tuple[str, str]]
+    layout: Layout, settings: Settings, frontier: Frontier, parts: list[MetadataPart], manifest: list[tuple[str, str]]
 ) -> str:
-    """The name of the file: whole on disk, then known to the database, then named, then in the index."""
+    """Write the file, enter it in the database, name it, index it, and return its name."""
     now = time.time_ns() // 1000
     warc = MetadataWarc(layout.archive, identity_of(settings), next_serial(layout), now, RecordIds(os.urandom))
     try:
-        for paper in papers:
-            warc.add(paper)
+        for part in parts:
+            warc.add(part)
         state = warc.finish(manifest)
     except BaseException:
         warc.discard()
@@ -178,8 +177,8 @@ async def _written(
     return warc.file.name
 
 
-def _in_force(path: Path, settings: Settings) -> bytes:
-    """Return what crawl.toml says, or would say if it is gone or may tell a secret: this one is handed on."""
+def _settings_text(path: Path, settings: Settings) -> bytes:
+    """Return crawl.toml; without secrets if it may hold any, and from *settings* if it is gone. Others will read it."""
     bare = render(without_secrets(settings)).encode()
     with storage(path):
         if not path.exists():
@@ -190,7 +189,7 @@ def _in_force(path: Path, settings: Settings) -> bytes:
 
 
 async def _log(layout: Layout, frontier: Frontier) -> MetadataPart | None:
-    """What crawl.log holds that is not stored yet; None where there is nothing."""
+    """Return the part of crawl.log that is not stored yet; None if there is nothing new."""
     if not layout.log.exists():
         return None
     with storage(layout.log), open_file(layout.log) as file:
@@ -208,7 +207,7 @@ async def _log(layout: Layout, frontier: Frontier) -> MetadataPart | None:
 
 
 def _reports(layout: Layout) -> tuple[list[MetadataPart], list[tuple[str, str]]]:
-    """The files under reports/; and those that are too long, as lines of the manifest."""
+    """Return the files under reports/, and those that are too long, as lines of the manifest."""
     found, too_long = [], []
     with storage(layout.reports):
         paths = sorted(layout.reports.iterdir()) if layout.reports.is_dir() else []
@@ -225,7 +224,7 @@ def _reports(layout: Layout) -> tuple[list[MetadataPart], list[tuple[str, str]]]
 
 
 def _manifest(layout: Layout, files: list[FileRow]) -> Iterator[tuple[str, str]]:
-    """A line for each finished WARC file: name, size, sum of its bytes, and the id of its warcinfo record."""
+    """Yield a line for each finished WARC file: name, size, digest, and the id of its warcinfo record."""
     for file in files:
         if file.closed:
             yield (

@@ -295,7 +295,7 @@ def test_a_crawl_does_not_begin_with_settings_that_have_changed_since(tmp_path: 
             async with build.open_crawl(tmp_path, wanted, resume=True, text=toml.render(wanted), read=read):
                 raise AssertionError("it was opened")
 
-        with pytest.raises(ConfigError, match="was changed in this very moment"):
+        with pytest.raises(ConfigError, match="has just been changed by someone else"):
             asyncio.run(begin())
         assert place.read_settings(tmp_path / "crawl.toml")["seeds"] == (server.url(), server.url("/new"))
 

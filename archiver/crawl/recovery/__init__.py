@@ -1,1 +1,1 @@
-"""After a crash: what the WARC files hold beyond the last commit is adopted, or moved to `damaged/`."""
+"""Repairs a collection after a crash: adopts stored visits beyond the last commit, and moves the rest to damaged/."""

@@ -1,6 +1,6 @@
-"""The payloads of revisits: which of them earlier crawls of the collection hold, and where each of them lies.
+"""Finds the payloads of revisits, also in earlier crawls of the collection.
 
-Each is read back whole from its place, as it was before a revisit named it.
+Each payload is read back whole from its place, as it was before a revisit referred to it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,11 +21,11 @@ from archiver.frontier.retry import Held
 from archiver.model import Exchange
 from archiver.storage import is_bare
 
-REMEMBERED = 1 << 16  # responses of which the place is known, some ten megabytes
+REMEMBERED = 1 << 16  # responses whose places we remember, some ten megabytes
 
 
 def held_before(layout: Layout) -> Held:
-    """A question: which of these digests are those of payloads that earlier crawls of *layout* hold?"""
+    """Return a function that selects, from given digests, those of payloads that earlier crawls of *layout* hold."""
     known: set[str] = set()
 
     def held(digests: Collection[str]) -> Collection[str]:
@@ -42,14 +42,14 @@ def held_before(layout: Layout) -> Held:
 
 
 class Originals:
-    """The responses whose payloads revisits stand for: those seen last, and those that *payloads* know."""
+    """The responses that revisits refer to: the latest ones we have seen, and those that *payloads* know."""
 
     def __init__(self, payloads: Sequence[Payloads]) -> None:
         self._payloads = payloads
         self._seen: dict[int, tuple[str, int]] = {}
 
-    def saw(self, found: ScannedVisit) -> None:
-        """Remember where the payload of *found* lies, if it does."""
+    def remember(self, found: ScannedVisit) -> None:
+        """Remember the place of the payload of *found*, if it has one."""
         if found.capture.revisit is None:
             self._seen[hash(found.capture.payload_digest)] = found.capture.warc, found.capture.response.offset
             if len(self._seen) > REMEMBERED:
@@ -81,7 +81,7 @@ def payloads_before(layout: Layout) -> list[Payloads]:
 def whole(found: ScannedVisit, place: tuple[str, int] | None, folder: Path, spool: Path) -> Exchange | None:
     """Return the answer of *found*, a revisit, with the payload at *place* behind its head, as it came.
 
-    None if that is not there, or is too large to be a page. Who gets it closes its response.
+    None if that is missing, or too large to be a page. The caller closes its response.
     """
     if place is None or not is_bare(place[0]) or found.capture.payload_length > MAX_DOCUMENT:
         return None

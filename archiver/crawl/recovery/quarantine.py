@@ -1,4 +1,4 @@
-"""What a repair takes out of a collection is kept under damaged/, for certain, with a note that says what it was."""
+"""Moves what a repair takes out of a collection to damaged/, durably, with a note that says what it was."""
 
 import json
 import os
@@ -16,9 +16,9 @@ _DATABASE = ("", "-wal", "-shm")  # the files of one SQLite database, by the end
 
 
 def cut(path: Path, gaps: Sequence[UnclaimedBytes], layout: Layout) -> None:
-    """Take *gaps* out of the WARC at *path*; what lies between them stays, in its order.
+    """Take *gaps* out of the WARC at *path*; everything between them stays, in its order.
 
-    A gap at the end is cut off. For one in the middle the file is written anew and put in place in one step.
+    A gap at the end is cut off. If there is one in the middle, the file is rewritten and replaced in one step.
     """
     if not gaps:
         return
@@ -43,10 +43,10 @@ def cut(path: Path, gaps: Sequence[UnclaimedBytes], layout: Layout) -> None:
 
 
 def replace_database(layout: Layout, new: Path) -> None:
-    """Put the database *new* in the place of crawl.db, which is kept under damaged/ with all that belongs to it.
+    """Replace crawl.db by the database *new*; the old one is kept under damaged/ with its other files.
 
-    The old one goes first, and its write-ahead file with it: a new database must never be read with an old one's.
-    Between the two steps there is none, which nobody takes for a crawl.
+    The old one goes first, with its write-ahead file, which must never be read with a new database. Between the two
+    steps there is no database, so no program takes the directory for a crawl.
     """
     _folder(layout)
     number = 1
@@ -54,7 +54,7 @@ def replace_database(layout: Layout, new: Path) -> None:
         number += 1
     if layout.database.exists():
         size = layout.database.stat().st_size
-        _note(kept, {"file": layout.database.name, "bytes": size, "why": "it was made anew from the WARC files"})
+        _note(kept, {"file": layout.database.name, "bytes": size, "why": "it was rebuilt from the WARC files"})
     for ending in _DATABASE:
         part = layout.database.with_name(layout.database.name + ending)
         with storage(part):
@@ -68,10 +68,10 @@ def replace_database(layout: Layout, new: Path) -> None:
 
 
 def write_again(path: Path, offset: int) -> None:
-    """The bytes of *path* from *offset* on are on disk, whatever became of an earlier attempt.
+    """Put the bytes of *path* from *offset* on on disk, even if an earlier sync has failed.
 
-    A sync that fails may leave bytes that can be read but are on no disk, and will not be tried again (Linux marks
-    them as written). Written once more, they are.
+    After a failed sync the bytes may be readable but not on disk, and the kernel does not try again (Linux marks them
+    as written). So we write them once more.
     """
     with open_file(path, "r+b") as file:
         end = file.seek(0, os.SEEK_END)
@@ -99,8 +99,8 @@ def _keep(source: BinaryIO, gap: UnclaimedBytes, path: Path, layout: Layout, siz
     _note(kept, {"file": name, "offset": gap.start, "bytes": gap.end - gap.start, "why": gap.why})
 
 
-def _note(kept: Path, said: dict[str, str | int]) -> None:
-    text = json.dumps(said, indent=2) + "\n"
+def _note(kept: Path, facts: dict[str, str | int]) -> None:
+    text = json.dumps(facts, indent=2) + "\n"
     replace_file(kept.with_name(kept.name + ".json"), lambda target: target.writelines((text.encode(),)))
 
 

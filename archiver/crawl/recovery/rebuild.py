@@ -1,9 +1,8 @@
-"""A lost or damaged database made anew: recovery from offset 0, over every WARC file that this program wrote.
+"""Rebuilds a lost or damaged database: recovery from offset 0, over every WARC file that this program wrote.
 
-Files of earlier crawls, whose databases lie below DIR/crawls, are left to them.
-
-What is damaged in a file is taken out and kept under damaged/; every other visit is settled again, so a crawl goes on
-where it was. What no WARC tells (URLs that never answered, or that robots.txt forbids) waits to be visited again.
+Files of earlier crawls belong to their databases below DIR/crawls and are skipped. What is damaged in a file is moved
+to damaged/. Every other visit is settled again, so that the crawl continues where it was. URLs that no WARC mentions
+(because they never answered, or robots.txt forbids them) are queued again.
 """
 
 import logging
@@ -26,37 +25,39 @@ from archiver.frontier.port import Frontier
 from archiver.storage import OPEN, open_file, storage
 from archiver.warc.warcinfo import read_warcinfo
 
-Tell = Callable[[int, int, int], None]  # files done, files in all, visits so far
+ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """What a rebuilding came to."""
+    """The result of a rebuild."""
 
     visits: int
     files: int
-    mended: tuple[str, ...]  # files out of which something was taken
-    foreign: tuple[str, ...]  # files of others, left as they are
+    mended: tuple[str, ...]  # files from which something was taken out
+    foreign: tuple[str, ...]  # files of other programs, left as they are
 
 
 class Rebuild:
     """Fills a new frontier from the WARC files of a collection."""
 
-    def __init__(self, layout: Layout, frontier: Frontier, terms: VisitRules, tell: Tell = lambda *_: None) -> None:
+    def __init__(
+        self, layout: Layout, frontier: Frontier, terms: VisitRules, report: ReportProgress = lambda *_: None
+    ) -> None:
         self._layout = layout
         self._frontier = frontier
         self._terms = terms
-        self._tell = tell
+        self._report = report
 
     async def run(self) -> RebuildResult:
-        """Read every file; afterwards each of them has its final name, and the frontier knows it as closed."""
+        """Read every file. Afterwards each has its final name, and the frontier knows it as closed."""
         adoption = VisitAdoption(self._frontier, self._terms, payloads_before(self._layout))
         cut, foreign = [], []
         paths = own_files(self._layout)
         for number, path in enumerate(paths):
-            self._tell(number, len(paths), adoption.adopted)
+            self._report(number, len(paths), adoption.adopted)
             name = path.name.removesuffix(OPEN)
             with storage(path):
                 if not path.name.endswith(OPEN) and not ours(path):
@@ -67,18 +68,18 @@ class Rebuild:
                 await adoption.read(path, name, 0, self._layout.spool, lenient=True)
                 if publish(path, name):
                     await self._frontier.settle((), (finished(path.with_name(name), name),))
-        self._tell(len(paths), len(paths), adoption.adopted)
+        self._report(len(paths), len(paths), adoption.adopted)
         return RebuildResult(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
 
 
 def own_files(layout: Layout) -> list[Path]:
-    """The WARC files that neither belong to an earlier crawl of the collection nor were imported."""
+    """Return the WARC files that neither belong to an earlier crawl of the collection nor were imported."""
     others = files_of(layout) | imported_names(layout)
     return [path for path in maybe_ours(layout) if path.name.removesuffix(OPEN) not in others]
 
 
 def settings_text(paths: Iterable[Path]) -> str:
-    """The text of a crawl.toml as the newest of *paths* tells it in its warcinfo record; "" where none does."""
+    """Return a crawl.toml from the warcinfo record of the newest of *paths* that has settings; "" if none has."""
     for path in sorted(paths, key=lambda path: path.name, reverse=True):
         with storage(path), open_file(path) as file:
             info = read_warcinfo(file)
@@ -95,13 +96,13 @@ def settings_text(paths: Iterable[Path]) -> str:
 
 
 def _settings(lines: Iterable[str]) -> dict[str, Any]:
-    """The values that TOML *lines* give; of a setting with several values each stands in a line of its own."""
+    """Return the values in TOML *lines*; each value of a setting with several has a line of its own."""
     values: dict[str, Any] = {}
     for line in lines:
         try:
             given = tomllib.loads(line)
         except tomllib.TOMLDecodeError:
-            log.warning("a setting cannot be read from the WARC files, its default holds: %s", line)
+            log.warning("a setting in the WARC files cannot be read; its default applies: %s", line)
             continue
         for key, value in given.items():
             values[key] = [*values.get(key, ()), *value] if isinstance(value, list) else value

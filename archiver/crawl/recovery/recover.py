@@ -1,13 +1,11 @@
-"""Recovery: each file that the database does not know as closed is read forward from its committed length.
+"""Recovery: reads each file that the database does not know as closed, from its committed length on.
 
-A database that is older than the files is refused: what it does not know would be asked for again.
+Every whole visit found there is settled as if it had just happened, from its own metadata record. What is not a whole
+visit moves to damaged/. Then the file gets its final name. A database that is older than the files is refused, because
+we would fetch again what it does not know.
 
-Every whole visit found there is settled as if it had just happened, from its own metadata record. What is no whole
-visit is set aside. Then the file gets its final name. Finished files that are not what they were are named.
-
-Whether finished WARC files are what they were: by their size and time, and by their sum where the time has changed.
-
-Cheap where nothing was touched. What is not as it was is named; nothing is changed.
+Recovery also checks finished files, by size and modification time, and by digest if the time has changed. That is cheap
+if nothing was touched. Changed files are reported and left as they are.
 """
 
 import hashlib
@@ -42,7 +40,7 @@ from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
 
 
 def finished(path: Path, name: str) -> FileState:
-    """The WARC at *path* as it is now, with its final name."""
+    """Return the state of the WARC at *path*, with its final name."""
     with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     found = path.stat()
@@ -50,7 +48,7 @@ def finished(path: Path, name: str) -> FileState:
 
 
 def changed(path: Path, row: FileRow) -> str | FileState | None:
-    """What is wrong with the finished file of *row*, in words; its new state where only its time has changed."""
+    """Return what is wrong with the finished file of *row*, or its new state if only its time has changed."""
     if not path.exists():
         return "is missing; its captures cannot be replayed"
     found = path.stat()
@@ -64,7 +62,7 @@ def changed(path: Path, row: FileRow) -> str | FileState | None:
 
 
 def broken(path: Path, until: int) -> str:
-    """Where *path* is not whole before the offset *until*, in words; nothing where it is."""
+    """Describe where *path* is damaged before the offset *until*; "" if it is intact."""
     with open_file(path) as file:
         before = takewhile(lambda item: item.offset < until, scan(file))
         places = [item for item in before if isinstance(item, DamagedRecord)]
@@ -75,22 +73,22 @@ def broken(path: Path, until: int) -> str:
 
 
 BATCH = 64  # visits settled in one transaction …
-MOST_LINKS = 20_000  # … or fewer, of pages with so many links together
+MOST_LINKS = 20_000  # … or fewer, if their pages have so many links together
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What recovery did."""
+    """The result of a recovery."""
 
     adopted: int = 0  # visits that were on disk but not in the database
-    cut: tuple[str, ...] = ()  # files of which something was set aside
-    damaged: tuple[str, ...] = ()  # finished files that are not what they were
+    cut: tuple[str, ...] = ()  # files from which something was moved to damaged/
+    damaged: tuple[str, ...] = ()  # finished files that have changed
 
 
 class Recovery:
-    """Brings files and database together again; after a clean end there is nothing to do."""
+    """Makes files and database agree again; after a clean end there is nothing to do."""
 
     def __init__(self, layout: Layout, frontier: Frontier, terms: VisitRules) -> None:
         self._layout = layout
@@ -100,7 +98,7 @@ class Recovery:
         self._damaged: list[str] = []
 
     async def run(self) -> Recovered:
-        """Recover every file, and say what that came to."""
+        """Recover every file, and return the result."""
         known = {row.name: row for row in await self._frontier.files()}
         unknown = self._unknown(known)
         self._layout.forget_drafts()
@@ -114,7 +112,7 @@ class Recovery:
         if self._damaged:
             where = quote(str(self._layout.directory))
             log.warning(
-                "archiver verify %s names all that is lost; archiver rebuild %s makes a database without it, "
+                "archiver verify %s lists everything that is lost; archiver rebuild %s makes a database without it, "
                 "and archiver resume then fetches it again",
                 where,
                 where,
@@ -122,20 +120,20 @@ class Recovery:
         return Recovered(self._adoption.adopted, tuple(self._cut), tuple(self._damaged))
 
     def _unknown(self, known: Container[str]) -> list[Path]:
-        """The unfinished files that are not *known*, nor of another crawl; a finished one of this crawl is refused."""
+        """Return unfinished files of this crawl that are not *known*. Raises `ArchiveError` for a finished one."""
         others = files_of(self._layout) | imported_names(self._layout)
         paths = [path for path in maybe_ours(self._layout) if path.name.removesuffix(OPEN) not in others]
         unknown = [path for path in paths if path.name.removesuffix(OPEN) not in known]
         for path in unknown:
             if path.name.endswith(OPEN) or not ours(path):
                 continue
-            if _tells(path, _seeds(self._layout)):
+            if _belongs(path, _seeds(self._layout)):
                 raise ArchiveError(
                     f"{self._layout.database} is older than the WARC files (a copy that was put back, or its -wal file "
-                    f"is gone): it does not know {path.name}, so all in there would be asked for again; make it anew: "
+                    f"is gone): it does not know {path.name}, so everything in it would be fetched again; rebuild it: "
                     f"archiver rebuild {quote(str(self._layout.directory))}"
                 )
-            log.warning("%s is not known to crawl.db: it is left as it is", path)
+            log.warning("%s is not known to crawl.db and is left as it is", path)
         return [path for path in unknown if path.name.endswith(OPEN)]
 
     async def _look(self, path: Path, row: FileRow) -> None:
@@ -177,14 +175,14 @@ class Recovery:
 
 
 def _seeds(layout: Layout) -> frozenset[str]:
-    """The seeds of the crawl as its settings name them."""
+    """Return the seeds in the settings of the crawl."""
     with suppress(OSError, ValueError), open_file(layout.settings) as file:
         return frozenset(tomllib.load(file).get("seeds", ()))
     return frozenset()
 
 
-def _tells(path: Path, seeds: frozenset[str]) -> bool:
-    """Whether the WARC at *path* says that it belongs to a crawl of one of *seeds*."""
+def _belongs(path: Path, seeds: frozenset[str]) -> bool:
+    """Return True if the WARC at *path* belongs to a crawl of one of *seeds*, by its warcinfo."""
     with suppress(OSError), open_file(path) as file:
         info = read_warcinfo(file)
         return info is not None and any(name == "seed" and value in seeds for name, value in info.fields)
@@ -199,7 +197,7 @@ class VisitAdoption:
         self._originals = Originals(payloads)
         self._frontier = frontier
         self._terms = terms
-        self._read = ReaderProcess(near=0)  # this may be what ended the process before
+        self._read = ReaderProcess(near=0)  # a document may have ended the last process
 
     async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
         """Settle every visit of *path* from *offset* on."""
@@ -214,7 +212,7 @@ class VisitAdoption:
                         or sum(map(_weight, batch)) > MOST_LINKS
                         or (isinstance(unit, ScannedVisit) and _names(batch, unit.capture.url))
                     ):
-                        await self._settle(batch, path, spool)  # two visits of one URL are two steps in its life
+                        await self._settle(batch, path, spool)  # two visits of one URL are two transitions of its state
                     batch.append(unit)
                 await self._settle(batch, path, spool)
             finally:
@@ -231,7 +229,7 @@ class VisitAdoption:
         resources = [unit.resource for unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
         claims = await self._frontier.record_visits([_claim(found) for found in visits]) if visits else []
         for found in visits:
-            self._originals.saw(found)
+            self._originals.remember(found)
         settlements = [
             self._settlement(claim, found, path.parent, spool) for claim, found in zip(claims, visits, strict=True)
         ]
@@ -243,48 +241,48 @@ class VisitAdoption:
         batch.clear()
 
     def _settlement(self, claim: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Settlement:
-        """As it was when it happened: the same words, at the same time."""
-        told = _as_told(claim, found)
-        exchange = self._whole(told, found, folder, spool) or found.exchange
+        """Return the settlement as it was when the visit happened, with the same words and the same time."""
+        then = _as_visited(claim, found)
+        exchange = self._whole(then, found, folder, spool) or found.exchange
         now = exchange.started / 1e6 + exchange.duration
         try:
-            links = self._links(told, found, exchange, folder, spool)
-            return conclude(self._terms, told, exchange, links, now)._replace(capture=found.capture)
+            links = self._links(then, found, exchange, folder, spool)
+            return conclude(self._terms, then, exchange, links, now)._replace(capture=found.capture)
         finally:
             if exchange is not found.exchange:
                 exchange.response.close()
 
-    def _whole(self, told: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Exchange | None:
-        """Return the answer that is stored as a revisit, with its payload; None where nothing is to be read there."""
-        reads = found.notes is None or found.notes.links_of is not None or is_page(told)
-        if found.capture.revisit is not Profile.IDENTICAL or not reads or is_robots(told):
+    def _whole(self, then: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Exchange | None:
+        """Return the answer that is stored as a revisit, with its payload; None if no links are to be read from it."""
+        reads = found.notes is None or found.notes.links_of is not None or is_page(then)
+        if found.capture.revisit is not Profile.IDENTICAL or not reads or is_robots(then):
             return None
         return whole(found, self._originals.place(found), folder, spool)
 
-    def _links(self, told: Claim, found: ScannedVisit, exchange: Exchange, folder: Path, spool: Path) -> Links:
-        """What the visit named: as its notes or those of its original say, or by reading the answer again."""
+    def _links(self, then: Claim, found: ScannedVisit, exchange: Exchange, folder: Path, spool: Path) -> Links:
+        """Return the links of the visit, from its notes or those of its original, or by reading the answer again."""
         if found.notes is None:
-            return read_links(told, exchange, self._read)
+            return read_links(then, exchange, self._read)
         if found.notes.links_of is None:
-            return with_page(told, exchange, found.notes.links)
+            return with_page(then, exchange, found.notes.links)
         name, offset = found.notes.links_of
         original = original_at(folder, name, offset) if is_bare(name) else None
         if original is None or original.digest != found.capture.payload_digest:
-            log.warning("links of %s, which had not changed, cannot be read: %s lacks its record", told.url, name)
+            log.warning("links of %s, which had not changed, cannot be read: %s lacks its record", then.url, name)
             return Links(note=f"{UNREAD}: not modified, and the stored answer is not there")
         if found.capture.revisit is Profile.NOT_MODIFIED:
-            return stored_links(folder / name, offset, spool, told, self._read)
+            return stored_links(folder / name, offset, spool, then, self._read)
         links = links_at(folder, name, offset)
-        return read_links(told, exchange, self._read) if links is None else with_page(told, exchange, links)
+        return read_links(then, exchange, self._read) if links is None else with_page(then, exchange, links)
 
 
-def _as_told(claim: Claim, found: ScannedVisit) -> Claim:
-    """*claim* as it was when the visit happened, if its notes say so."""
+def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
+    """Return *claim* as it was when the visit happened, if its notes say so."""
     if found.notes is None:
         return claim
-    told = _claim(found)
+    then = _claim(found)
     return replace(
-        claim, hop=told.hop, path=told.path, depth=told.depth, off_scope_hops=told.off_scope_hops, tries=told.tries
+        claim, hop=then.hop, path=then.path, depth=then.depth, off_scope_hops=then.off_scope_hops, tries=then.tries
     )
 
 
@@ -293,7 +291,7 @@ def _names(batch: list[ScannedVisit | LoneRecord], url: str) -> bool:
 
 
 def _weight(unit: ScannedVisit | LoneRecord) -> int:
-    """How many links a visit names."""
+    """Return the number of links of a visit."""
     return len(unit.notes.links.links) if isinstance(unit, ScannedVisit) and unit.notes is not None else 0
 
 
@@ -303,7 +301,7 @@ def _close(unit: ScannedVisit | LoneRecord) -> None:
 
 
 def _claim(found: ScannedVisit) -> Claim:
-    """What the visit's own records say of its URL; without notes as little as can be said of any link."""
+    """Return the claim of a visit from its own records; without notes it is that of an ordinary link."""
     notes, address = found.notes, found.capture.url
     if notes is None:
         return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
@@ -324,9 +322,9 @@ def _claim(found: ScannedVisit) -> Claim:
 
 
 def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool = False) -> bool:
-    """Take out of *path*, from *offset* on, what is no whole visit; False where there is nothing of it.
+    """Take out of *path*, from *offset* on, what is not a whole visit; return False if there is nothing like that.
 
-    *lenient*: whole records that belong to no visit stay, but what its writer had begun at the end of an open file.
+    *lenient*: whole records that belong to no visit stay, except an unfinished visit at the end of an open file.
     """
     gaps: list[UnclaimedBytes] = []
     unfinished = path.name.endswith(OPEN)
@@ -343,7 +341,7 @@ def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool 
 
 
 def publish(path: Path, name: str) -> bool:
-    """Give *path* its final name; False where nothing of it was whole, so that it is gone."""
+    """Give *path* its final name; return False if nothing in it was whole, so that it is gone."""
     if path.stat().st_size == 0:
         path.unlink()
     elif path.name != name:
@@ -353,7 +351,7 @@ def publish(path: Path, name: str) -> bool:
 
 
 def ours(path: Path) -> bool:
-    """Whether the WARC at *path* was written by this program."""
+    """Return True if the WARC at *path* was written by this program."""
     with suppress(OSError), open_file(path) as file:
         return written_by_archiver(file)
     return False

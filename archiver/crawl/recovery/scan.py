@@ -1,9 +1,9 @@
-"""The whole visits of one WARC file, in the order in which they lie, and the gaps between them.
+"""Scans one WARC file: yields its whole visits in order, and the gaps between them.
 
-A visit is whole when its response (or revisit), request and metadata record are; a revisit with the notes of its visit
-in its header has no metadata record. Some records stand for themselves: the warcinfo, each resource, metadata that
-speaks of no other record. What is not whole, and what else belongs to no visit of ours, is a gap.
-Reading goes on behind damage. Reads only the file it is handed; on any bytes it raises nothing.
+A visit is whole if its response (or revisit), request and metadata records are. A revisit that has the notes of its
+visit in its header needs no metadata record. Some records are complete alone: the warcinfo, each resource, and metadata
+that concerns no other record. Everything else is a gap, including whole records that belong to no visit of ours.
+The scan continues behind damage. It reads only the file it is given, and no bytes make it raise an error.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ ANSWERS = frozenset(("response", "revisit"))  # the types of record with which a
 
 @dataclass(frozen=True, slots=True)
 class ScannedVisit:
-    """One visit. `notes` is None where its metadata record is damaged; whoever reads on closes the response."""
+    """One visit. `notes` is None if its metadata record is damaged. The caller closes the response."""
 
     exchange: Exchange
     notes: VisitMetadata | None
@@ -53,7 +53,7 @@ class ScannedVisit:
 
 @dataclass(frozen=True, slots=True)
 class LoneRecord:
-    """A record that stands for itself, and what an index says of it; of those of which it says nothing none is told."""
+    """A record that is complete alone. `resource` is its index entry, None if it has none; such records are skipped."""
 
     resource: Resource | None
     start: int
@@ -62,7 +62,7 @@ class LoneRecord:
 
 @dataclass(frozen=True, slots=True)
 class UnclaimedBytes:
-    """Bytes that are no whole visit."""
+    """Bytes that are not a whole visit."""
 
     start: int
     end: int
@@ -73,10 +73,10 @@ class UnclaimedBytes:
 def survey(
     file: BinaryIO, name: str, offset: int, spool: Path, *, lenient: bool = False, unfinished: bool = False
 ) -> Iterator[ScannedVisit | LoneRecord | UnclaimedBytes]:
-    """All that lies in *file*, the WARC *name*, from the boundary *offset* on.
+    """Yield everything in *file*, the WARC *name*, from the record boundary *offset* on.
 
-    *lenient*: a visit counts if only its response is whole. *unfinished*: but not at the end of the file, where its
-    writer was stopped before it had written the rest. Records that do not belong to the file are part of a gap.
+    *lenient*: a visit counts even if only its response is whole. *unfinished*: but not at the end of the file, because
+    its writer was stopped before it had written the rest. Records that do not belong to the file are part of a gap.
     """
     end = offset
     why = ""
@@ -106,7 +106,7 @@ def survey(
 
 
 class _Items:
-    """What a scan gives, with one step back."""
+    """The items of a scan, which can be put back."""
 
     def __init__(self, items: Iterator[Record | DamagedRecord]) -> None:
         self._items = items
@@ -122,7 +122,7 @@ class _Items:
         self._back.append(item)
 
     def goes_on(self, ours: Membership) -> bool:
-        """Return whether another of *ours* follows, if only behind damage."""
+        """Return True if another of *ours* follows, even behind damage."""
         passed: list[Record | DamagedRecord] = []
         follows = False
         for item in self:
@@ -134,7 +134,7 @@ class _Items:
 
 
 class _Visits:
-    """Puts the records of visits together."""
+    """Assembles visits from their records."""
 
     def __init__(
         self, name: str, spool: Path, items: _Items, ours: Membership, *, lenient: bool, unfinished: bool
@@ -148,11 +148,11 @@ class _Visits:
         self._unfinished = unfinished
 
     def visit(self, response: Record) -> ScannedVisit | None:
-        """The visit that begins with *response*; None where it is not whole."""
+        """Return the visit that begins with *response*; None if it is not whole."""
         try:
             block = self._block(response)
         except DamagedRecord:
-            return None  # the scan gives it next
+            return None  # the scan yields the damage next
         try:
             found = self._with_others(response, block)
         except BaseException:
@@ -186,11 +186,11 @@ class _Visits:
             return None
 
     def _may_lack(self) -> bool:
-        """Whether a visit whose other records were read, and are not whole, counts."""
+        """Return True if a visit counts although its other records are not whole."""
         return self._lenient and (not self._unfinished or self._items.goes_on(self._ours))
 
     def _next(self, kind: str) -> tuple[Record | None, bytes]:
-        """The next record and its block, if it is a whole one of *kind* and ours; else it stays where it is."""
+        """Return the next record and its block if it is whole, ours and of *kind*; otherwise leave it there."""
         item = next(self._items, None)
         if isinstance(item, Record) and item.type == kind and item in self._ours:
             block = block_of(item)
@@ -209,10 +209,10 @@ def _is_single(record: Record) -> bool:
 
 
 def _single(record: Record, name: str) -> LoneRecord | None:
-    """*record*, which stands for itself; None where it is not whole."""
+    """Return *record*, which is complete alone; None if it is not whole."""
     resource = resource_of(record, name) if record.type == "resource" else None
     try:
-        for _ in record.pieces():  # there may be more of them than fit into memory
+        for _ in record.pieces():  # they may not fit into memory
             pass
     except DamagedRecord:
         return None
@@ -226,7 +226,7 @@ def _found(
     metadata: Record | None,
     notes: VisitMetadata | None,
 ) -> ScannedVisit:
-    """The visit that its records tell; ValueError where a field of the response is not one of ours."""
+    """Build a visit from its records. Raises `ValueError` if a field of the response is not one we write."""
     response, block = answer
     profile = profile_of(response)
     if profile is Profile.NOT_MODIFIED and not block.length:
@@ -284,7 +284,7 @@ def _span(record: Record | None) -> Span:
 
 
 def _digests(record: Record, block: Block, framing: Framing, notes: VisitMetadata | None) -> Digests:
-    """Of the block, and of the payload; that of a revisit lies elsewhere, and only its own word is known."""
+    """Return the digests of block and payload; for a revisit the stated one, for its payload is elsewhere."""
     stated = record.first("WARC-Payload-Digest") or ""
     if record.type == "revisit":
         length = notes.payload_length if notes is not None else None
