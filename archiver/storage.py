@@ -1,14 +1,10 @@
-"""What the file system says of itself: how much is free, and in words why it took no more.
+"""Durable writes, safe opening of files, free space, and disk errors explained.
 
-Knows paths, and no part of a collection: each edge names its own files. A number that the system does not give is
-not made up: what was to be written is said as a lower bound, and a quota is not mistaken for the disk.
-Who writes much syncs every `STEP` of it, be it needed on the disk or not: what piles up in the system's memory makes
-every sync of every other file wait until it is written, and beyond a share of the memory stops all who write.
-
-A collection may come from somebody else. So its files are opened here without following links, regular files only,
-and names that stand in one of them are checked here before they become paths.
-
-How many files and sockets this process may hold open, as far as fetching has to know.
+Error messages invent no numbers: the size of a failed write is given as a lower bound, and a quota is not called a full
+disk. Large writes are synced every `STEP` bytes, even if they need not be durable yet. Otherwise the system's memory
+fills with unwritten data, the syncs of all other files wait for it, and at some point every write stops.
+A collection may come from someone else. So its files are opened here only if they are regular files and no links, and
+names read from a file are checked here before they become paths.
 """
 
 import errno
@@ -25,9 +21,9 @@ from typing import BinaryIO, cast
 
 from archiver.errors import ArchiveError
 
-STEP = 8 << 20  # bytes; a disk of 150 MB/s needs a twentieth of a second for them
+STEP = 8 << 20  # bytes; a disk with 150 MB/s writes them in a twentieth of a second
 
-LONGEST_NAME = 240  # bytes of a file's name, which may have to end with `.open`
+LONGEST_NAME = 240  # bytes of a file's name, with room for `.open`
 
 _UNITS = ((10**9, "GB"), (10**6, "MB"))
 _KINDS = {
@@ -38,22 +34,22 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
-_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would wait for its other end
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for its other end
 
 
 def free(path: Path) -> int:
-    """Bytes that we may still write where *path* lies or would lie."""
+    """Return the free bytes on the disk of *path*, which need not exist."""
     return shutil.disk_usage(_existing(path)).free
 
 
 def sync_data(file: BinaryIO) -> None:
-    """The bytes written to *file* are on disk."""
+    """Sync the data of *file* to disk."""
     file.flush()
     getattr(os, "fdatasync", os.fsync)(file.fileno())  # macOS and Windows have no fdatasync
 
 
 def amount(count: int) -> str:
-    """A number of bytes, exact, and rounded where it is long: `1234567 bytes (1.2 MB)`."""
+    """Format a number of bytes exactly, and rounded too if it is large: `1234567 bytes (1.2 MB)`."""
     for size, unit in _UNITS:
         if count >= size:
             return f"{count} bytes ({count / size:.1f} {unit})"
@@ -61,7 +57,7 @@ def amount(count: int) -> str:
 
 
 def words(error: OSError, path: Path, wanted: int = 0) -> str:
-    """Why *error* came about *path*; *wanted*: the bytes that were not written yet, as far as is known."""
+    """Explain *error* at *path*; *wanted*: the number of bytes not yet written, as far as known."""
     if error.errno == errno.ENOSPC:
         return full(path, wanted)
     if error.errno == getattr(errno, "EDQUOT", None):
@@ -72,7 +68,7 @@ def words(error: OSError, path: Path, wanted: int = 0) -> str:
 
 
 def full(path: Path, wanted: int = 0) -> str:
-    """How much is missing on the full disk where *path* lies; *wanted* as for `words`."""
+    """Say how many bytes are missing on the full disk of *path*; *wanted* as for `words`."""
     try:
         left = free(path)
     except OSError:
@@ -90,7 +86,7 @@ def _at_least(path: Path, wanted: int) -> str:
 
 
 def _block(path: Path) -> int:
-    """The least that a file system gives away."""
+    """Return the smallest unit that the file system allocates."""
     return os.statvfs(_existing(path)).f_frsize if sys.platform != "win32" else 4096
 
 
@@ -112,17 +108,17 @@ def _largest() -> str:
 
 
 def _existing(path: Path) -> Path:
-    """*path*, or the nearest folder above it that is there."""
+    """Return *path*, or its nearest parent folder that exists."""
     return next((place for place in (path, *path.absolute().parents) if place.exists()), path)
 
 
 def kind(mode: int) -> str:
-    """What a file of this *mode* is, in words."""
+    """Describe the kind of a file with this *mode*."""
     return _KINDS.get(stat.S_IFMT(mode), "a regular file")
 
 
 def regular(path: Path) -> None:
-    """Refuse *path* unless it is a regular file and no link, or is not there."""
+    """Refuse *path* unless it is a regular file and no link, or does not exist."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -132,9 +128,9 @@ def regular(path: Path) -> None:
 
 
 def open_file(path: Path, mode: str = "rb", buffering: int = -1, *, private: bool = False) -> BufferedRandom:
-    """Open *path*, which must be a regular file and no link. `ArchiveError` if it is something else.
+    """Open *path*, which must be a regular file and no link; otherwise raise `ArchiveError`.
 
-    *private*: a file that is made may be read by its owner alone.
+    *private*: only the owner may read a new file.
     """
     regular(path)
 
@@ -154,7 +150,7 @@ def _irregular(path: Path, mode: int) -> ArchiveError:
 
 
 def is_bare(name: str) -> bool:
-    """Return whether *name* can be that of a file in a folder."""
+    """Return True if *name* is a valid file name without folders."""
     try:
         return PurePath(name).name == name != ".." and "\0" not in name and 0 < len(name.encode()) <= LONGEST_NAME
     except UnicodeEncodeError:
@@ -162,14 +158,14 @@ def is_bare(name: str) -> bool:
 
 
 def bare(name: object, where: Path) -> str:
-    """Return *name* if it can be that of a file in a folder; *where* is the file that has it."""
+    """Return *name* if it is a valid file name; *where* is the file that has it."""
     if isinstance(name, str) and is_bare(name):
         return name
     raise ArchiveError(f"{where} gives a file the name {str(name)[:100]!r}; names with folders are not obeyed")
 
 
 def allowed() -> float:
-    """The limit in force; infinity where there is none."""
+    """Return how many files and sockets this process may have open; infinity without a limit."""
     if sys.platform == "win32":
         return math.inf
     import resource  # noqa: PLC0415 - not on Windows
@@ -188,9 +184,9 @@ def _unknown() -> int:
 
 @contextmanager
 def storage(path: Path, wanted: Callable[[], int] = _unknown) -> Iterator[None]:
-    """An error of the operating system about *path* becomes `ArchiveError`, which names it, and what is missing.
+    """Turn errors of the operating system about *path* into an `ArchiveError` that names it and the missing bytes.
 
-    *wanted* says how many bytes are not written yet, and is asked only after an error.
+    *wanted* returns the number of bytes not yet written, and is called only after an error.
     """
     try:
         yield
@@ -199,13 +195,13 @@ def storage(path: Path, wanted: Callable[[], int] = _unknown) -> Iterator[None]:
 
 
 def trouble(error: OSError, path: Path, wanted: int) -> ArchiveError:
-    """What `storage` raises. Where a context for each call would cost too much, it is raised by hand."""
+    """Return the error that `storage` raises, for places where a context manager per call would be too slow."""
     place = Path(error.filename) if isinstance(error.filename, str) else path
     return ArchiveError(f"{place}: {words(error, path, wanted)}")
 
 
 def sync_folder(folder: Path) -> None:
-    """A file created or renamed in *folder* is still there after a power cut. Windows does this by itself."""
+    """Make created and renamed files in *folder* survive a power cut. Windows does this by itself."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -216,7 +212,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _is_private(path: Path) -> bool:
-    """Return whether only its owner may read the file at *path*."""
+    """Return True if only its owner may read the file at *path*."""
     try:
         return path.lstat().st_mode & 0o077 == 0
     except FileNotFoundError:
@@ -226,15 +222,15 @@ def _is_private(path: Path) -> bool:
 def replace_file(
     path: Path, fill: Callable[[BinaryIO], None], size: Callable[[], int] = _unknown, *, private: bool = False
 ) -> None:
-    """*path* holds what *fill* writes, or what it held before: never a part. What failed takes no room any more.
+    """Replace *path* atomically by what *fill* writes; after an error the old file is unchanged and no draft is left.
 
     *private*: only its owner may read it. A file that was private before stays private.
 
-    *size* says how large the file was to be, and is asked only after an error; where it is not known, what was
-    written until then is a lower bound.
+    *size* gives the full size of the file and is called only after an error. If it is unknown, the bytes written
+    until then are a lower bound.
     """
     draft = path.with_name(path.name + DRAFT)
-    taken = 0  # bytes that were to be in it when it failed
+    taken = 0  # bytes that the file should have had when writing failed
     with storage(path, lambda: taken):
         try:
             with open_file(draft, "wb", private=private or _is_private(path)) as file:

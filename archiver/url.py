@@ -1,12 +1,11 @@
-"""URLs as the WHATWG standard has them, in the one spelling that this program compares, stores and fetches.
+"""Parse URLs by the WHATWG standard, in the canonical form that this program compares, stores and fetches. Pure.
 
-Canonical: absolute http or https, no fragment, no user and password, default port dropped, host in
-lower case and punycode, dot segments resolved, percent escapes in upper case. Two spellings that
-differ only in these are one URL. Pure; never raises on any text.
+The canonical form is absolute, with http or https, without fragment, user, password and default port. The host is in
+lower case and punycode, dot segments are resolved, percent escapes are in upper case. Two spellings that differ only
+in these are one URL. No text raises an exception here, except for `prefix`.
 
-SURT prefixes: parts of the web named by host names turned round, as `(org,example,` for all of example.org. Pure.
-
-A prefix is kept in one spelling, without a scheme: http and https count as one, as everywhere in the scope.
+SURT prefixes name parts of the web by reversed host names, such as `(org,example,` for all of example.org. They are
+stored without a scheme, because http and https count as one in the scope.
 """
 
 import re
@@ -22,10 +21,10 @@ PAGE_ENDINGS = frozenset(
         *("jspx", "jsf", "cfm", "cgi", "pl", "do"),
     )
 )
-MAX_LENGTH = 16_384  # longer ones are data that leaked into a link; servers refuse from 8 KiB on
+MAX_LENGTH = 16_384  # longer URLs are data that leaked into a link; servers refuse more than 8 KiB
 
-# References that need no parser: nothing in them is escaped, normalized or means anything but itself. Whole ones have a
-# host that cannot be taken for a number or for punycode; the others a path without dot segments and without a scheme.
+# References that need no parser, because nothing in them must be escaped or normalized. Absolute ones have a host that
+# is neither a number nor punycode; relative ones have no scheme and no dot segments.
 _SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_~.-]*+"
 _QUERY = r"\?[A-Za-z0-9_~./?:@!$&()*+,;=-]*+"
 _TAIL = rf"(?:{_SEGMENT}/)*+(?:{_SEGMENT})?+(?:{_QUERY})?+"
@@ -42,7 +41,7 @@ _LOWER_ESCAPE = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 
 
 def canonical(text: str) -> str | None:
-    """The canonical form of an absolute URL; None where it is not one that can be fetched."""
+    """Return the canonical form of an absolute URL; None if it cannot be fetched."""
     slash = text.find("/", 8)
     if slash > 0 and len(text) <= MAX_LENGTH and is_root(text[: slash + 1]):
         plain = _PLAIN_PATH.fullmatch(text, slash)
@@ -52,7 +51,7 @@ def canonical(text: str) -> str | None:
 
 
 def is_root(text: str) -> bool:
-    """Whether *text* is the canonical address of a whole host, as `https://example.org/` is."""
+    """Return True if *text* is the canonical root URL of a host, such as `https://example.org/`."""
     return len(text) <= _LONGEST_ROOT and _is_root(text)
 
 
@@ -62,7 +61,7 @@ def _is_root(text: str) -> bool:
 
 
 def join(base: str, reference: str) -> str | None:
-    """The canonical form of *reference* as found in a document at *base*; None where it names nothing to fetch."""
+    """Return the canonical URL of *reference* in a document at *base*; None if it cannot be fetched."""
     if len(reference) + len(base) <= MAX_LENGTH and (parts := _parts(base)) is not None:
         plain = _PLAIN.fullmatch(reference)
         if plain is not None and plain.lastgroup is not None:
@@ -72,7 +71,7 @@ def join(base: str, reference: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _parts(base: str) -> dict[str, str] | None:
-    """What stands before each kind of plain reference in a document at *base*; None where that is not canonical."""
+    """Return the prefix of each kind of plain reference in a document at *base*; None if that is not canonical."""
     if canonical(base) != base:
         return None
     page = base.partition("?")[0]
@@ -99,12 +98,12 @@ def _finish(text: str, base: str | None) -> str | None:
 
 
 def origin(url: str) -> str:
-    """Scheme and authority of a canonical *url*: `https://example.org:8443`. The key of a host."""
+    """Return scheme and authority of a canonical *url*, the key of a host: `https://example.org:8443`."""
     return url[: url.index("/", 8)]
 
 
 def host(url: str) -> str:
-    """The host name of a canonical *url*, without port; an IPv6 address keeps its brackets."""
+    """Return the host name of a canonical *url*, without port; an IPv6 address keeps its brackets."""
     authority = url[url.index("//") + 2 : url.index("/", 8)]
     if authority.startswith("["):
         return authority[: authority.index("]") + 1]
@@ -112,11 +111,11 @@ def host(url: str) -> str:
 
 
 def authority(url: str) -> str:
-    """Host and port of a canonical *url*, as the Host header has them."""
+    """Return host and port of a canonical *url*, as in the Host header."""
     return url[url.index("//") + 2 : url.index("/", 8)]
 
 
-# The Fetch standard's bad ports (§2.11): what listens there speaks another protocol, and may take a request for it.
+# The Fetch standard's bad ports (§2.11): servers there speak other protocols, and could misread a request.
 BLOCKED_PORTS = frozenset(
     (
         *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104),
@@ -128,59 +127,59 @@ BLOCKED_PORTS = frozenset(
 
 
 def blocked_port(url: str) -> str:
-    """The port of a canonical *url* if browsers do not ask it; "" where they do."""
+    """Return the port of a canonical *url* if browsers block it; "" otherwise."""
     colon = url.rfind(":", 8, url.index("/", 8))
     port = url[colon + 1 : url.index("/", 8)] if colon > 0 else ""
     return port if port.isdigit() and int(port) in BLOCKED_PORTS else ""
 
 
 def target(url: str) -> str:
-    """Path and query of a canonical *url*: what stands in the request line."""
+    """Return path and query of a canonical *url*, as in the request line."""
     return url[url.index("/", 8) :]
 
 
 def path(url: str) -> str:
-    """The path of a canonical *url*, without its query."""
+    """Return the path of a canonical *url*, without its query."""
     return target(url).partition("?")[0]
 
 
 @lru_cache(maxsize=256)  # of URLs that may be long
 def may_be_page(url: str) -> bool:
-    """Whether the name of a canonical URL is that of a page: one with an ending of pages, or with none at all."""
+    """Return True if the last path segment of a canonical URL has no file extension, or one of a page."""
     name, dot, ending = path(url).rpartition("/")[2].rpartition(".")
     return not dot or (name != "" and ending.lower() in PAGE_ENDINGS)
 
 
 def surt(url: str) -> str:
-    """The key under which pywb looks *url* up: Internet Archive's canonical SURT."""
-    import surt as ia_surt  # noqa: PLC0415 - brings an HTTP client with it, which takes a fifth of a second
+    """Return the key under which pywb looks *url* up: Internet Archive's canonical SURT."""
+    import surt as ia_surt  # noqa: PLC0415 - it imports an HTTP client, which takes a fifth of a second
 
     return str(ia_surt.surt(url))
 
 
-_TURNED = re.compile(r"(?:[a-z]+://)?(\([^\s()/?#]*\)?(?:/\S*)?)", re.IGNORECASE)
+_SURT = re.compile(r"(?:[a-z]+://)?(\([^\s()/?#]*\)?(?:/\S*)?)", re.IGNORECASE)
 _NO_PATH = re.compile(r"(?:https?://)?[^/?#]+", re.IGNORECASE)
 
 
 def form(address: str) -> str:
-    """The canonical URL *address* turned round: `(org,example,www,)/path?query`, with a port `(org,example,:8080)/`."""
+    """Return the SURT form of a canonical URL: `(org,example,www,)/path?query`, with a port `(org,example,:8080)/`."""
     name, colon, port = authority(address).rpartition(":")
     if not colon or not port.isdigit():
         name, port = authority(address), ""
-    return f"({_turned(name)},{f':{port}' if port else ''}){target(address)}"
+    return f"({_reversed_labels(name)},{f':{port}' if port else ''}){target(address)}"
 
 
 def prefix(text: str) -> str:
-    """The prefix that *text* means; `ConfigError` where it is none.
+    """Return the SURT prefix that *text* means; raise `ConfigError` if it means none.
 
-    A SURT is taken as it stands; a URL stands for what begins with it; a bare host for itself and all below it.
+    A SURT is used as it is. A URL covers all URLs that begin with it, a bare host also its subdomains.
     """
-    turned = _TURNED.fullmatch(text)
-    if turned is not None:
-        return _lower_host(turned[1])
+    surt_form = _SURT.fullmatch(text)
+    if surt_form is not None:
+        return _lower_host(surt_form[1])
     address = canonical(text if "://" in text else f"http://{text}")
     if address is None or "(" in text:
-        raise ConfigError(f"{text!r} is neither a SURT prefix, as http://(org,example, nor a URL or a host")
+        raise ConfigError(f"{text!r} is neither a SURT prefix, such as http://(org,example, nor a URL or a host")
     if _NO_PATH.fullmatch(text):
         return form(address).partition(")")[0]
     return form(address)
@@ -191,7 +190,7 @@ def _lower_host(text: str) -> str:
     return host.lower() + close + rest
 
 
-def _turned(name: str) -> str:
+def _reversed_labels(name: str) -> str:
     if name.startswith("[") or name.replace(".", "").isdigit():
-        return name  # an address has no part that stands for the whole
+        return name  # IP addresses are not reversed
     return ",".join(reversed(name.split(".")))

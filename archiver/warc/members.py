@@ -1,8 +1,8 @@
-"""The bytes of a WARC file in the parts in which it is read: gzip members, or one uncompressed run.
+"""Read the bytes of a WARC file: gzip members, or one uncompressed run.
 
-`Source` gives decompressed bytes from any boundary on and says where in the file they began and ended. A
-member's CRC and length are always proven before its end is reported. `next_record` finds the next place at
-which reading can go on behind something broken. Pure; linear; holds a few hundred KiB, whatever is in the file.
+`MemberSource` gives decompressed bytes from any boundary on, and their place in the file. The CRC and length of a
+member are always checked before its end is reported. `next_record` finds the next place where reading can continue
+after damage. Pure; linear; holds a few hundred KiB, whatever the file contains.
 """
 
 import re
@@ -16,15 +16,15 @@ MAGIC = b"\x1f\x8b"
 
 _MEMBER = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]", re.DOTALL)
 _MEMBER_HEADER = 10  # bytes before anything optional
-_RESERVED_FLAGS = 0xE0  # RFC 1952 §2.3.1.2: must be zero; isal does not look
+_RESERVED_FLAGS = 0xE0  # RFC 1952 §2.3.1.2: must be zero; isal does not check
 _BEGIN = b"WARC/"
 _PLAIN_BEGIN = re.compile(rb"\nWARC/[0-9]", re.IGNORECASE)
 _BROKEN: tuple[type[Exception], ...] = (IsalError, ValueError)  # type: ignore[assignment]  # the stub has an instance
 _PROBE = 4 << 10  # compressed bytes that must suffice to show the first bytes of a record
 
 
-class DamagedRecord(Exception):  # noqa: N818  the name of a place in a file, which happens to travel as an exception
-    """All before `offset` is whole; what lies there is not: `word` says how in one fixed word, `reason` in full."""
+class DamagedRecord(Exception):  # noqa: N818  it describes a place in a file, and is not always raised
+    """Damage at `offset`; all before it is whole. `word` is a fixed code, `reason` a sentence."""
 
     def __init__(self, offset: int, word: str, reason: str) -> None:
         super().__init__(offset, word, reason)
@@ -37,21 +37,21 @@ class DamagedRecord(Exception):  # noqa: N818  the name of a place in a file, wh
 
 
 class _Feed(Protocol):
-    """Where a `Source` has its bytes from."""
+    """The input of a `MemberSource`."""
 
     @property
     def position(self) -> int:
-        """Where in the file the first byte lies that is not yet given out; exact between members."""
+        """The place in the file of the first byte not yet returned; exact between members."""
 
     def begin(self) -> bool:
-        """Go to the next member; False where the file ends."""
+        """Go to the next member; return False at the end of the file."""
 
     def more(self) -> bytes:
-        """The next bytes of this member; none where it ends, sound."""
+        """Return the next bytes of this member; b"" at its undamaged end."""
 
 
 class _Plain:
-    """An uncompressed file: one member to the end."""
+    """An uncompressed file, read as one member."""
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
         self._file = file
@@ -67,7 +67,7 @@ class _Plain:
 
 
 class _Gzip:
-    """A gzip file: each member is proven by its CRC and its length when it ends."""
+    """A gzip file; the CRC and length of each member are checked at its end."""
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
         self._file = file
@@ -119,28 +119,28 @@ class _Gzip:
 
 
 class MemberSource:
-    """The bytes of a file from a boundary on. `buffer` holds what is decompressed and not yet taken."""
+    """The bytes of a file from a boundary on. `buffer` holds decompressed bytes that are not yet taken."""
 
     def __init__(self, file: BinaryIO, offset: int) -> None:
         self.file = file
         self.reset(offset)
 
     def reset(self, offset: int) -> None:
-        """Begin anew at the boundary *offset*."""
+        """Start again at the boundary *offset*."""
         self.file.seek(offset)
         self.compressed = self.file.read(1) == MAGIC[:1]
         self._feed: _Feed = (_Gzip if self.compressed else _Plain)(self.file, offset)
         self.buffer = bytearray()
-        self.start = offset  # of the member, or of the record where nothing is compressed
-        self.taken = 0  # bytes of the member that lie before the buffer
+        self.start = offset  # of the member, or of the record in an uncompressed file
+        self.taken = 0  # bytes of the member before the buffer
 
     @property
     def position(self) -> int:
-        """Where in the file the buffer begins; in a gzip file only where a member has ended."""
+        """The place of the buffer in the file; in a gzip file valid only after the end of a member."""
         return self._feed.position - len(self.buffer)
 
     def advance(self) -> bool:
-        """Go to where the next record must begin; False where the file ends there."""
+        """Go to the place where the next record must begin; return False if the file ends there."""
         if self.compressed and self.buffer:
             return True
         self.start, self.taken = self.position, 0
@@ -153,29 +153,29 @@ class MemberSource:
         return False
 
     def more(self) -> bool:
-        """Add to the buffer; False where the member ends."""
+        """Add bytes to the buffer; return False at the end of the member."""
         data = self._feed.more()
         self.buffer += data
         return bool(data)
 
     def fill(self, size: int) -> None:
-        """Have *size* bytes in the buffer, fewer only where the member ends."""
+        """Read until the buffer has *size* bytes or the member ends."""
         while len(self.buffer) < size and self.more():
             pass
 
     def take(self, size: int) -> bytes:
-        """The first *size* bytes of the buffer, out of it."""
+        """Remove and return the first *size* bytes of the buffer."""
         piece = bytes(memoryview(self.buffer)[:size])
         del self.buffer[:size]
         self.taken += len(piece)
         return piece
 
     def at_boundary(self) -> bool:
-        """Whether a record may end here: at the end of its gzip member, anywhere in an uncompressed file."""
+        """Return True if a record may end here: at the end of its gzip member, or anywhere in an uncompressed file."""
         return not self.compressed or not (self.buffer or self.more())
 
     def skip_to(self, pattern: re.Pattern[bytes], longest: int) -> bool:
-        """Leave out what lies before *pattern* (at most *longest* bytes); False where this member has none."""
+        """Skip to *pattern* (at most *longest* bytes); return False if this member does not contain it."""
         while not (found := pattern.search(self.buffer)):
             self.take(max(len(self.buffer) - longest, 0))
             if not self.more():
@@ -186,7 +186,7 @@ class MemberSource:
 
 
 def next_record(file: BinaryIO, offset: int, *, compressed: bool, before: int | None = None) -> int | None:
-    """The first place from *offset* on, but *before* another, where a record seems to begin; None without one."""
+    """Return the first place from *offset* to *before* where a record seems to begin; None without one."""
     pattern = _MEMBER if compressed else _PLAIN_BEGIN
     keep = _PROBE if compressed else len(b"\nWARC/1")
     base = file.seek(offset)
@@ -196,7 +196,7 @@ def next_record(file: BinaryIO, offset: int, *, compressed: bool, before: int | 
         held += data
         for found in pattern.finditer(held):
             if data and found.start() > len(held) - keep:
-                break  # to be judged when more is there
+                break  # decide when more bytes are there
             if not compressed:
                 return base + found.start() + 1
             if _begins_record(held[found.start() : found.start() + _PROBE]):

@@ -1,10 +1,10 @@
-"""WARC records read forward from a binary file, with the exact place of each, and certainty about where wholeness ends.
+"""Read WARC records forward from a binary file, with the exact place of each, and locate damage.
 
-A record is whole when its header is complete, its block has Content-Length bytes, two CRLF follow, and (in a
-compressed file) its gzip member is sound and ends right there. `read` stops at the first thing that is not
-whole and says from which offset on; `scan` names it and goes on at the next record it can find. Memory does
-not grow with the size of a record. Several records in one gzip member are read too, but have no place of
-their own. Pure: reads only the file it is handed; on any bytes, raises nothing but `Torn`.
+A record is whole if its header is complete, its block has Content-Length bytes, two CRLF follow, and (in a
+compressed file) its gzip member is undamaged and ends right there. `read_records` stops at the first damage and gives
+its offset; `scan` reports it and continues at the next record it can find. Memory does not grow with the size of a
+record. Several records in one gzip member are read too, but have no place of their own. Pure: reads only the given
+file; on any bytes, raises only `DamagedRecord`.
 """
 
 import re
@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 from archiver.warc.members import DamagedRecord, MemberSource, next_record
 
-MAX_HEADER = 1 << 20  # the longest in the wild have some 20 KiB: a long URL, and one field with page metadata
-MAX_REREAD = 1 << 30  # bytes looked at again behind false lengths, in all; then what they swallowed stays unread
+MAX_HEADER = 1 << 20  # the longest real ones have some 20 KiB: a long URL, and one field with page metadata
+MAX_REREAD = 1 << 30  # bytes in all that are read again after wrong lengths; beyond it, what those hid stays unread
 
 _END = re.compile(rb"\n\r?\n")  # of a header; a CR may stand before it
 _LINE_END = re.compile(rb"\r?\n")
@@ -24,31 +24,31 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TRAILER = b"\r\n\r\n"
 _BEGIN = b"WARC/"
-_AT_HEADER = frozenset({"not-warc", "header-cut", "header-large", "arc"})  # faults of which nothing is taken yet
+_AT_HEADER = frozenset({"not-warc", "header-cut", "header-large", "arc"})  # faults found before any byte was taken
 _NEXT = re.compile(rb"WARC/[0-9]", re.IGNORECASE)
 
 
 class Record:
-    """One record: its header is known, its block is still to be read, once.
+    """One record: its header is parsed, its block can be read once.
 
-    It is known to be whole only when `pieces` has come to its end. `length` is then the number of bytes that it
-    takes in its file, its whole gzip member; None where it shares the member with other records.
+    It is known to be whole only when `pieces` has ended. `length` is then its number of bytes in the file, of its whole
+    gzip member; None if it shares the member with other records.
     """
 
     def __init__(self, source: MemberSource, header: bytes) -> None:
         self.offset = source.start  # of the record, or of the gzip member that holds it
-        self.inner = source.taken - len(header)  # bytes of the member before this record: 0 where it is the first
+        self.inner = source.taken - len(header)  # bytes of the member before this record; 0 for the first
         self.compressed = source.compressed
         self.header_length = len(header)
         self.length: int | None = None
-        self.header = header  # as it stands there, its empty line included
+        self.header = header  # as stored, with its empty line
         self.version, self.fields, self.faults = _parse(header)
         self._values: dict[str, list[str]] = {}
         for name, value in self.fields:
             self._values.setdefault(name.lower(), []).append(value)
         self.type = (self.first("WARC-Type") or "").lower()
         size = self.first("Content-Length") or ""
-        self.size = int(size) if _LENGTH.fullmatch(size) else None  # of the block; None where the header does not say
+        self.size = int(size) if _LENGTH.fullmatch(size) else None  # of the block; None if the header does not say
         self._source = source
         self._left = self.size or 0
         self._ended = False
@@ -62,15 +62,15 @@ class Record:
         return f"<{self.type or 'record'} at {self.offset}>"
 
     def first(self, name: str) -> str | None:
-        """The first value of the field *name*, in any case."""
+        """Return the first value of the field *name*, in any case."""
         return next(iter(self._values.get(name.lower(), ())), None)
 
     def all(self, name: str) -> list[str]:
-        """Every value of the field *name*, in any case, in order."""
+        """Return every value of the field *name*, in any case, in order."""
         return list(self._values.get(name.lower(), ()))
 
     def pieces(self) -> Iterator[bytes]:
-        """The rest of the block. That it ends without `Torn` proves the record whole."""
+        """Yield the rest of the block. The record is whole if this ends without `DamagedRecord`."""
         while not self._ended:
             piece = self._next()
             if piece:
@@ -124,9 +124,9 @@ class Record:
 
 
 def read_records(file: BinaryIO, offset: int = 0) -> Iterator[Record]:
-    """The records from the boundary *offset* on, each read to its end before the next is given.
+    """Yield the records from the boundary *offset* on, and read each to its end before the next.
 
-    Raises `Torn` at the first thing that is not whole; all that lies before `Torn.offset` is.
+    Raises `DamagedRecord` at the first damage; all before its offset is whole.
     """
     source = MemberSource(file, offset)
     while (record := _next_record(source)) is not None:
@@ -135,7 +135,7 @@ def read_records(file: BinaryIO, offset: int = 0) -> Iterator[Record]:
 
 
 def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | DamagedRecord]:
-    """As `read`, but what is not whole is given as a `Torn`, behind its record, and reading goes on."""
+    """Yield records like `read_records`, but yield damage as a `DamagedRecord` after its record, and continue."""
     source = MemberSource(file, offset)
     reread = 0
     while True:
@@ -154,7 +154,7 @@ def scan(file: BinaryIO, offset: int = 0) -> Iterator[Record | DamagedRecord]:
                 fault = torn
         yield fault
         if fault.word in _AT_HEADER:
-            reread += len(source.buffer)  # searched for the end of a header, and once more from the next place on
+            reread += len(source.buffer)  # searched for the end of a header, and again from the next place on
             source.take(1 if reread <= MAX_REREAD else len(source.buffer))
         else:
             reread += source.position - fault.offset
@@ -175,18 +175,18 @@ def _next_record(source: MemberSource) -> Record | None:
     searched = 0
     while not (found := _END.search(buffer, searched)):
         if buffer[: len(_BEGIN)].upper() != _BEGIN[: len(buffer)]:
-            raise _stranger(source)
+            raise _not_a_record(source)
         if len(buffer) > MAX_HEADER:
             raise DamagedRecord(start, "header-large", f"a record's header does not end within {MAX_HEADER} bytes")
         searched = max(len(buffer) - len(_TRAILER), 0)
         if not source.more():
             raise DamagedRecord(start, "header-cut", "it ends inside a record's header")
     if not _VERSION.match(buffer):
-        raise _stranger(source)
+        raise _not_a_record(source)
     return Record(source, source.take(found.end()))
 
 
-def _stranger(source: MemberSource) -> DamagedRecord:
+def _not_a_record(source: MemberSource) -> DamagedRecord:
     if source.buffer.startswith(b"filedesc://"):
         return DamagedRecord(source.start, "arc", "this is an ARC file, the format before WARC")
     begin = bytes(source.buffer[:20])
@@ -194,17 +194,17 @@ def _stranger(source: MemberSource) -> DamagedRecord:
 
 
 def _resume(source: MemberSource, fault: DamagedRecord, offset: int) -> bool:
-    """Set *source* to the next record: inside the same gzip member where that is sound, else from *offset* on."""
+    """Set *source* to the next record: inside the same gzip member if that is undamaged, else from *offset* on."""
     compressed = source.compressed
     if compressed and fault.word not in ("not-gzip", "gzip-cut", "gzip-broken"):
         try:
             if source.skip_to(_NEXT, len(b"WARC/1")) or source.at_boundary():
                 return True
         except DamagedRecord:
-            pass  # the member is damaged as well: beyond it then
+            pass  # the member is damaged too, so search after it
     place = next_record(source.file, offset, compressed=compressed)
     if fault.word == "not-warc" and not compressed:
-        # Either text stands before a record, or the magic number of a gzip member is damaged: what comes first.
+        # Either text precedes a record, or the magic number of a gzip member is damaged: take what comes first.
         zipped = next_record(source.file, offset, compressed=True, before=place)
         place = min((found for found in (place, zipped) if found is not None), default=None)
     if place is None:
@@ -214,7 +214,7 @@ def _resume(source: MemberSource, fault: DamagedRecord, offset: int) -> bool:
 
 
 def _parse(header: bytes) -> tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Version and fields of a complete header, and what is malformed about it, in fixed words."""
+    """Parse a complete header: its version, its fields, and its faults in fixed words."""
     version = _VERSION.match(header)
     first, *lines = _LINE_END.split(header.rstrip(b"\r\n"))
     fields: list[tuple[str, list[str]]] = []

@@ -1,10 +1,9 @@
-"""WARC 1.1 records as values: which fields each record type carries, and the bytes of a record's header.
+"""Build the headers of WARC 1.1 records, and write and parse the metadata of a visit.
 
-A capture is three records that share one date: response (or revisit), request, metadata, in this order, because
-indexers join a request to the record right before it. The metadata record holds all that the frontier needs
-to know of the visit, so that a crawl can be made whole again from its WARCs alone. Of a page that was not modified
-that is so little that it stands in the header of the revisit, and there is no metadata record.
-Pure: dates and ids come in.
+A capture is three records with the same date: response (or revisit), request, metadata, in this order, because
+indexers join a request to the record right before it. The metadata record holds all that the frontier needs to know
+of the visit, so a crawl can be restored from its WARCs alone. For a page that was not modified this is so little that
+it fits into the header of the revisit, and there is no metadata record. Pure: dates and ids are arguments.
 Source: WARC 1.1 (ISO 28500:2017) §5 and §6; WARC-Protocol and WARC-Cipher-Suite as the IIPC's drafts have them.
 """
 
@@ -28,14 +27,16 @@ FIELDS_TYPE = "application/warc-fields"
 PROFILES = "http://netpreserve.org/warc/1.1/revisit/"  # and a word of `Profile`
 
 _PLAIN = bytes(range(0x20, 0x7F))  # printable ASCII
-_SHOWN = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) != "%")  # in a line as they are; others as %0D
+_SHOWN = "".join(
+    chr(code) for code in range(0x20, 0x7F) if chr(code) != "%"
+)  # kept in a line; other bytes are escaped as %0D
 _BYTES = re.compile(r"[0-9]{1,18}")
-_PATH = "hopsFromSeed"  # stands in the notes of each visit
-_LONGEST_FIELDS = 8 << 10  # bytes of notes in the header of a revisit; longer ones get a metadata record
+_PATH = "hopsFromSeed"  # in the metadata of each visit
+_LONGEST_FIELDS = 8 << 10  # bytes of metadata in the header of a revisit; longer metadata gets its own record
 
 
 def warc_date(microseconds: int) -> str:
-    """A WARC-Date in UTC with microseconds, from microseconds since the epoch."""
+    """Format microseconds since the epoch as a WARC-Date in UTC with microseconds."""
     seconds, rest = divmod(microseconds, 1_000_000)
     return f"{_second(seconds)}.{rest:06}Z"
 
@@ -46,7 +47,7 @@ def _second(seconds: int) -> str:
 
 
 def parse_date(text: str) -> int:
-    """Microseconds since the epoch from a WARC-Date of any precision; ValueError where it is none."""
+    """Parse a WARC-Date of any precision to microseconds since the epoch; ValueError if it is invalid."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
@@ -54,20 +55,20 @@ def parse_date(text: str) -> int:
 
 
 def header(kind: str, fields: Iterable[tuple[str, str]], content_type: str, length: int) -> bytes:
-    """The header of a record, its empty line included."""
+    """Return the header of a record, with its empty line."""
     lines = [f"WARC/1.1\r\nWARC-Type: {kind}"]
     lines += [f"{name}: {value}" for name, value in fields]
     return ("\r\n".join(lines) + f"\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n").encode()
 
 
 def warc_fields(pairs: Iterable[tuple[str, str]]) -> bytes:
-    """A block of type application/warc-fields. Values keep to one line: control characters become spaces."""
+    """Return a block of type application/warc-fields. Control characters in values become spaces."""
     return _block([f"{name}: {value}" for name, value in pairs])
 
 
 def _block(lines: list[str]) -> bytes:
     block = "\r\n".join([*lines, ""]).encode("utf-8", "replace")
-    if len(block.translate(None, _PLAIN)) == 2 * len(lines):  # beside plain bytes there are the line ends, no more
+    if len(block.translate(None, _PLAIN)) == 2 * len(lines):  # all other bytes are the line ends
         return block
     return "\r\n".join([*map(_one_line, lines), ""]).encode("utf-8", "replace")
 
@@ -77,9 +78,9 @@ def _one_line(line: str) -> str:
 
 
 class RecordIds:
-    """Record-IDs, each a random UUID (RFC 4122, version 4), made many at once: bytes of chance in, digit by digit out.
+    """A generator of Record-IDs, random UUIDs (RFC 4122, version 4) made many at once.
 
-    Called by one thread at a time.
+    Call it from one thread at a time.
     """
 
     AT_ONCE = 128
@@ -90,7 +91,7 @@ class RecordIds:
         self._made: list[str] = []
 
     def __call__(self) -> str:
-        """The next one."""
+        """Return the next ID."""
         if not self._made:
             self._made = self._make()
         return self._made.pop()
@@ -108,19 +109,19 @@ class RecordIds:
 
 
 class BlockHeaders(NamedTuple):
-    """What the headers of one capture's records say of their blocks, as they are stored."""
+    """Digests and lengths of the stored blocks of one capture, for its record headers."""
 
-    response: Digests  # of a revisit: of the block as stored, and of the payload that it stands for
+    response: Digests  # for a revisit: of the stored block, and of the payload stored elsewhere
     response_length: int
     request: str  # digest
     metadata: str  # digest
     metadata_length: int
     revisit: Revisit | None = None
-    notes: str = ""  # lines in the header of the revisit, in place of a metadata record
+    notes: str = ""  # header lines of the revisit, in place of a metadata record
 
 
 class CaptureHeaders(NamedTuple):
-    """The headers of the records of one capture, their empty lines included; that of the metadata may be empty."""
+    """The headers of the records of one capture, with their empty lines; that of the metadata may be empty."""
 
     response: bytes
     request: bytes
@@ -130,7 +131,7 @@ class CaptureHeaders(NamedTuple):
 def capture_headers(
     address: str, exchange: Exchange, blocks: BlockHeaders, file_id: str, new_id: NewId
 ) -> CaptureHeaders:
-    """The headers of response (or revisit), request and metadata; *file_id*: the Record-ID of the file's warcinfo."""
+    """Return the headers of response (or revisit), request and metadata; *file_id* is the ID of the file's warcinfo."""
     response_id = new_id()
     date = warc_date(exchange.started)
     common = f"WARC-Target-URI: {address}\r\nWARC-Date: {date}\r\nWARC-Warcinfo-ID: {file_id}\r\n"
@@ -168,7 +169,7 @@ def capture_headers(
 
 
 def _refers(revisit: Revisit) -> str:
-    """The fields that name the record whose payload *revisit* stands for, and why it does."""
+    """Return the header lines with the profile of *revisit* and the record that it refers to."""
     named = f"WARC-Refers-To: {revisit.record_id}\r\n" if revisit.record_id else ""
     return (
         f"WARC-Profile: {PROFILES}{revisit.profile.value}\r\n{named}"
@@ -177,29 +178,29 @@ def _refers(revisit: Revisit) -> str:
 
 
 def bare(uri: str | None) -> str:
-    """*uri* without the angle brackets in which WARC 1.0 had it written; "" without one."""
+    """Return *uri* without the angle brackets of WARC 1.0; "" for None."""
     return uri[1:-1] if uri and uri.startswith("<") and uri.endswith(">") else uri or ""
 
 
 def target_of(record: Record) -> str:
-    """The URL of which *record* tells; "" where it does not say."""
+    """Return the target URL of *record*; "" if it has none."""
     return bare(record.first("WARC-Target-URI"))
 
 
 class RevisitTarget(NamedTuple):
-    """The capture that a revisit refers to; "" for what it does not say."""
+    """The capture that a revisit refers to; "" for missing fields."""
 
     url: str
     date: str
 
 
 def referred(record: Record) -> RevisitTarget:
-    """Whose payload *record*, a revisit, stands for."""
+    """Return the capture whose payload the revisit *record* has."""
     return RevisitTarget(bare(record.first("WARC-Refers-To-Target-URI")), record.first("WARC-Refers-To-Date") or "")
 
 
 def profile_of(record: Record) -> Profile | None:
-    """The profile of *record*, if that is a revisit; one that is not known, or named as elsewhere, by its last word."""
+    """Return the profile of a revisit by the last word of its URI, `IDENTICAL` if unknown; None for other records."""
     if record.type != "revisit":
         return None
     word = (record.first("WARC-Profile") or "").rpartition("/")[2]
@@ -212,7 +213,7 @@ def _ip_field(ip: str) -> str:
 
 
 class VisitMetadata(NamedTuple):
-    """What a metadata record says of a visit: all that cannot be read from response and request."""
+    """The metadata of a visit: all that response and request do not show."""
 
     path: str
     hop: Hop
@@ -224,13 +225,13 @@ class VisitMetadata(NamedTuple):
     seed: str
     links: Links
     faults: tuple[str, ...] = ()  # of the message
-    remarks: tuple[str, ...] = ()  # on how it came
+    remarks: tuple[str, ...] = ()  # on the exchange
     interim: bytes = b""
     surplus: bytes = b""
-    payload_length: int | None = None  # of a revisit: bytes of the payload that it stands for
-    received: int | None = None  # of a revisit: bytes of the response as they crossed the wire
-    unmodified: bytes = b""  # the head by which a server said so; a revisit record with it would replay as a bare 304
-    links_of: tuple[str, int] | None = None  # the file and offset of the stored answer that has the links instead
+    payload_length: int | None = None  # for a revisit: bytes of the payload
+    received: int | None = None  # for a revisit: bytes of the response on the wire
+    unmodified: bytes = b""  # the head of a 304; a revisit record with it would replay as an empty 304
+    links_of: tuple[str, int] | None = None  # the file and offset of the stored response that has the links instead
 
     @classmethod
     def of(
@@ -241,7 +242,7 @@ class VisitMetadata(NamedTuple):
         revisit: Revisit | None = None,
         links_of: tuple[str, int] | None = None,
     ) -> "VisitMetadata":
-        """The notes of a visit that just happened; with *links_of*, its *links* are those of a stored answer."""
+        """Return the metadata of a new visit; with *links_of*, its *links* come from a stored response."""
         return cls(
             path=claim.path,
             hop=claim.hop,
@@ -263,9 +264,9 @@ class VisitMetadata(NamedTuple):
         )
 
     def fields(self) -> str:
-        """The same as `block`, as lines in the header of a revisit, without what `of_revisit` knows without them.
+        """Return the fields of `block` as header lines of a revisit, without those that `of_revisit` can infer.
 
-        "" where that has no place for them: nearly all visits without links need less.
+        Return "" if they are too long or have links; nearly all visits without links fit.
         """
         known = {
             f"hop: {_last_hop(self.path).value}",
@@ -279,7 +280,7 @@ class VisitMetadata(NamedTuple):
         return "".join(f"{line}\r\n" for line in block.decode().split("\r\n")[:-1] if line not in known)
 
     def block(self) -> bytes:
-        """The metadata record's block. The first names are Heritrix's, so that its readers understand them."""
+        """Return the metadata record's block. The first names are Heritrix's, so its tools can read them."""
         lines = [f"via: {self.via}"] if self.via else []
         lines += [f"hopsFromSeed: {self.path}", f"fetchTimeMs: {round(self.duration * 1000)}"]
         if self.seed:
@@ -317,12 +318,12 @@ class VisitMetadata(NamedTuple):
 
     @classmethod
     def read(cls, block: bytes) -> "VisitMetadata":
-        """Return the notes in *block*; ValueError if it is not ours."""
+        """Parse *block*; ValueError if it is not ours."""
         return cls._of(line.partition(": ")[::2] for line in block.decode().split("\r\n"))
 
     @classmethod
     def of_revisit(cls, record: Record) -> "VisitMetadata | None":
-        """Return the notes in the header of *record*, None if it has none; ValueError if they are not ours."""
+        """Return the metadata in the header of *record*, None if it has none; ValueError if it is not ours."""
         if not says_all(record):
             return None
         path = record.first(_PATH) or ""
@@ -362,7 +363,7 @@ class VisitMetadata(NamedTuple):
                 payload_length=_number(single.get("payloadLength")),
                 received=_number(single.get("receivedLength")),
                 unmodified=unquote_to_bytes(single.get("notModifiedHead", ""))
-                or b64decode(single.get("notModifiedResponse", "")),  # as earlier versions have it
+                or b64decode(single.get("notModifiedResponse", "")),  # the name in earlier versions
                 links_of=_place(single.get("outlinksOf")),
             )
         except KeyError as missing:
@@ -375,25 +376,25 @@ def _last_hop(path: str) -> Hop:
 
 
 def says_all(record: Record) -> bool:
-    """Return True if *record* is a revisit with the notes of its visit in its header, and without a metadata record."""
+    """Return True if *record* is a revisit with the metadata of its visit in its header."""
     return record.type == "revisit" and record.first(_PATH) is not None
 
 
 def is_unmodified(revisit: Revisit | None) -> bool:
-    """Whether *revisit* is what a server says has not changed: its record has an empty block."""
+    """Return True if *revisit* is for a 304; its record has an empty block."""
     return revisit is not None and revisit.profile is Profile.NOT_MODIFIED
 
 
 def _place(text: str | None) -> tuple[str, int] | None:
-    """A file and an offset in it, if *text* names them."""
+    """Return the file and offset that *text* names; None if it names none."""
     name, _, offset = (text or "").rpartition(" ")
     return (name, _number(offset) or 0) if name else None
 
 
 def _number(text: str | None) -> int | None:
-    """A number of bytes, if *text* is one; ValueError where it is none that a file can have."""
+    """Parse *text* as a number of bytes; None for None, ValueError if it is invalid."""
     if text is None:
         return None
     if not _BYTES.fullmatch(text):
-        raise ValueError(f"{text[:40]!r} is no number of bytes")
+        raise ValueError(f"{text[:40]!r} is not a number of bytes")
     return int(text)
