@@ -1,9 +1,10 @@
-"""A recorded crawl, and a recorded recovery, for the tests of what a power cut may leave."""
+"""A recorded crawl and a recorded recovery for the tests of power cuts, and the lateness of this machine."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from fixtures.lateness import Lateness
 from fixtures.powercut import Ground, Recording, ground
 
 
@@ -18,3 +19,10 @@ def crawled_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
 def recovered_crawl(crawled: Ground) -> Recording:
     """A recovery of that crawl after a kill, recorded."""
     return crawled.recovery()
+
+
+@pytest.fixture(name="late")
+def lateness() -> Iterator[Lateness]:
+    """Measure how late threads run while the test runs."""
+    with Lateness() as late:
+        yield late
