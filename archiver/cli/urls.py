@@ -118,7 +118,7 @@ def _json(one: UrlRow | RefusedLink, reason: str) -> str:
         fields = {
             "url": one.url,
             "state": one.state.value,
-            **explain_text.tried(one),
+            **explain_text.tries_json(one),
             "due": iso(one.due),
             "via": one.via,
             "hops": one.path,

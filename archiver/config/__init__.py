@@ -1,1 +1,1 @@
-"""Settings: frozen slices, read from crawl.toml and the command line, refused with line, key and remedy."""
+"""Settings: read from crawl.toml and the command line, checked, and kept in frozen values."""

@@ -1,7 +1,7 @@
-"""Ready-made sets of what a crawl may leave out, switched on by name (`--without wikis,…`). Data, and its one reader.
+"""Ready-made exclude lists, chosen by name (`--without wikis,…`).
 
-Each set has a reason, and each entry says what it hits. An entry is tried only on URLs that hold its needle, so that
-sets cost little; the pattern is found anywhere in the URL, in any case.
+Each list states its reason, and each entry what it matches. An entry is tried only on URLs that contain its needle, so
+lists cost little. The pattern may match anywhere in the URL, in any case.
 """
 
 import re
@@ -11,26 +11,26 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class ExcludeRule:
-    """One kind of URL: a word that each of them holds (in lower case), the pattern, and what it is."""
+    """One kind of URL: a string that all of them contain (in lower case), the pattern, and a description."""
 
     needle: str
     pattern: str
     what: str
 
     def hits(self, address: str, lower: str) -> bool:
-        """Whether *address* is of this kind; *lower* is the same in lower case."""
+        """Return whether *address* matches; *lower* is *address* in lower case."""
         return self.needle in lower and _compiled(self.pattern).search(address) is not None
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Most crawls switch no set on, and need none of the patterns."""
+    """Compile *pattern* on first use: most crawls use no list."""
     return re.compile(pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ExcludeSet:
-    """What is left out by one name, and why one may want that."""
+    """A named list and the reason to use it."""
 
     why: str
     entries: tuple[ExcludeRule, ...]

@@ -1,12 +1,10 @@
-"""The kinds of value a setting may have: how text and TOML become a value, how a value becomes TOML again.
+"""Types of settings: convert text and TOML to values and back. Pure.
 
-Each kind says in words what would be right, and raises `ConfigError` with exactly these words for anything
-else. Pure.
+Each type describes its valid values; the message of a `ConfigError` contains that description.
 
-Regular expressions of the user on URLs of strangers: whatever meets, an answer comes soon. Pure.
-
-A pattern that cannot take long is tried by Python's own `re`; any other one by `regex`, which understands the same and
-can be told to give up. What took too long a few times is given less from then on, so that a page of such URLs passes.
+Regular expressions of users are matched against URLs of strangers in bounded time. A simple pattern uses Python's `re`;
+any other one uses `regex`, which understands the same syntax and has a timeout. A pattern that timed out several times
+gets a shorter timeout, so that a page with many such URLs is not held up.
 """
 
 import math
@@ -26,7 +24,7 @@ from archiver.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most `starts` requests begun in any `interval` seconds; `starts` 0 means no limit."""
+    """At most `starts` requests in any `interval` seconds; 0 means no limit."""
 
     starts: int
     interval: float = 1.0
@@ -37,7 +35,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class HostLimit:
-    """What holds on hosts whose name is like `pattern`; `concurrency` 0: as elsewhere."""
+    """Limits for hosts that match `pattern`; a `concurrency` of 0 means the default."""
 
     pattern: str
     rate: Rate
@@ -48,21 +46,21 @@ class HostLimit:
 
 
 def _plain(number: float) -> str:
-    """Every digit of *number*, without a needless `.0`."""
+    """Return *number* with all digits, but without a trailing `.0`."""
     return str(int(number)) if number.is_integer() else repr(number)
 
 
 @dataclass(frozen=True, slots=True)
 class OptionType:
-    """One kind of value: its name in usage lines, what is right in words, and its reader."""
+    """A type of value: its name in usage lines, a description of valid values, and functions to read and write."""
 
     metavar: str
     right: str
-    read: Callable[[Any], Any]  # from text or from a TOML value; ValueError or TypeError where it is not right
+    read: Callable[[Any], Any]  # from text or a TOML value; raises ValueError or TypeError
     write: Callable[[Any], Any] = lambda value: value  # to a TOML value
 
     def parse(self, given: Any) -> Any:
-        """The value; `ConfigError` says what would be right."""
+        """Return the value. Raises `ConfigError` with a description of valid values."""
         try:
             return self.read(given)
         except (ValueError, TypeError, OverflowError, RecursionError, re.error, FutureWarning) as error:
@@ -71,7 +69,7 @@ class OptionType:
 
 
 def _brief(given: Any) -> str:
-    """*given* as a message can show it: on one line, with no control character, and not too long."""
+    """Return *given* for a message: on one line, without control characters, and not too long."""
     shown = repr(given)
     return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
 
@@ -85,11 +83,11 @@ _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)(ms|[smhdw])")
 _TIME = re.compile(rf"(?:{_PART.pattern} ?)+")
 _DIGITS = re.compile(r"[0-9]{1,18}")  # SQLite and WARC readers count in 64 bits
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)b?", re.IGNORECASE)
-LEFT_OUT = "[left out: a secret]"  # in place of the value of a header, in what is handed on
+LEFT_OUT = "[left out: a secret]"  # replaces the value of a secret header in packages
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
 _MEDIA_TYPE = re.compile(r"[!#$%&'+.^_`|~0-9a-z-]+/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+)")
-_HOST = re.compile(r"(?!-)[^\s/:?#@\[\]\\*,;]+")  # not an option that follows where the name was forgotten
+_HOST = re.compile(r"(?!-)[^\s/:?#@\[\]\\*,;]+")  # not an option, in case the name was forgotten
 _HOSTS = re.compile(r"[0-9A-Za-z_.*:\[\]-]{1,253}")  # a host name or address, with * for any part of it
 _OURS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")  # controls, and bytes that were no text
@@ -121,7 +119,7 @@ def _seconds(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         raise TypeError
     text = given.strip().lower() if isinstance(given, str) else ""
-    if _TIME.fullmatch(text):  # a bare number is left to float, as it always was
+    if _TIME.fullmatch(text):  # float reads a bare number
         number = float(sum((Decimal(amount) * _SPANS[unit] for amount, unit in _PART.findall(text)), Decimal(0)))
     else:
         number = float(given)
@@ -180,13 +178,13 @@ def _text(given: Any) -> str:
 
 
 def _pattern(given: Any) -> str:
-    import regex  # noqa: PLC0415 - half as large as all of this package, for those only who give a pattern
+    import regex  # noqa: PLC0415 - half as large as this package; only patterns need it
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)  # Python's word for what a later version will read differently
+        warnings.simplefilter("error", FutureWarning)  # for syntax that a later Python will read differently
         re.compile(_text(given))
     try:
-        regex.compile(given)  # by which it is tried where it could take long
+        regex.compile(given)  # used if matching could take long
     except regex.error as error:
         raise re.error(str(error)) from None
     return str(given)
@@ -197,7 +195,7 @@ def _header(given: Any) -> str:
     if found is None or found[1].lower() in _OURS:
         raise ValueError
     if found[2].strip() == LEFT_OUT:
-        raise ConfigError(f"the value of {found[1]} is a secret that was left out; write it again, or take it away")
+        raise ConfigError(f"the value of {found[1]} is a secret that was left out; write it again or delete the line")
     return f"{found[1]}: {found[2].strip()}"
 
 
@@ -221,7 +219,7 @@ def _media_type(given: Any) -> str:
 
 
 def _place(given: Any) -> str:
-    """A network, an address, or a host name, each in its one spelling."""
+    """Return a network, address or host name in canonical form."""
     text = _text(given).strip()
     if "/" in text:
         return str(ip_network(text))
@@ -242,7 +240,7 @@ def _surt(given: Any) -> str:
 
 
 def _endings(given: Any) -> str:
-    """Endings of file names, in lower case and without their dots, between commas."""
+    """Return extensions in lower case, without dots, separated by commas."""
     endings = [ending.strip().removeprefix(".").lower() for ending in _text(given).split(",")]
     if not all(re.fullmatch(r"[^\s/.?#]+(?:\.[^\s/.?#]+)*", ending) for ending in endings):
         raise ValueError
@@ -288,7 +286,7 @@ SECONDS_OR_NONE = OptionType(
     "a number of seconds above 0, or a time with units (90s, 15m, 1h, 2d), or 0 for no limit",
     _seconds_or_none,
 )
-SIZE = OptionType("BYTES", "a number of bytes, with k, M, G or T if you like (500M)", _size)
+SIZE = OptionType("BYTES", "a number of bytes, optionally with k, M, G or T (500M)", _size)
 RATE = OptionType(
     "N[/SECONDS]",
     "a number of requests, with /SECONDS if not per second (5, 30/60, 0 for no limit)",
@@ -303,7 +301,7 @@ RATE_OR_SAME = OptionType(
 )
 HOST_LIMIT = OptionType(
     "'HOSTS RATE [N]'",
-    "host name, rate and, if you like, requests at once ('*.example.org 30/60 1')",
+    "host name, rate and, optionally, requests at once ('*.example.org 30/60 1')",
     _host_limit,
     str,
 )
@@ -315,10 +313,10 @@ HEADER = OptionType(
     "a header line, 'Name: value', of a header that is not the connection's own (Host, Content-Length …)",
     _header,
 )
-MEDIA_TYPE = OptionType("TYPE", "a media type, as video/mp4 or video/*", _media_type)
+MEDIA_TYPE = OptionType("TYPE", "a media type, such as video/mp4 or video/*", _media_type)
 PLACE = OptionType("HOST", "a host name, an address, or a network without host bits (10.0.0.0/8)", _place)
-SURT = OptionType("PREFIX", "a SURT prefix, as http://(org,example, or a URL, or a host", _surt)
-ENDINGS = OptionType("EXT[,EXT]", "endings of file names, as zip,iso", _endings)
+SURT = OptionType("PREFIX", "a SURT prefix such as http://(org,example, or a URL, or a host", _surt)
+ENDINGS = OptionType("EXT[,EXT]", "file name extensions, such as zip,iso", _endings)
 PARAMETERS = OptionType(
     "NAME[,NAME]",
     "names of query parameters, with * for any letters, or of presets: "
@@ -331,13 +329,13 @@ LABEL = OptionType("NAME", "a name of letters, digits, '.', '_' and '-'", _label
 
 
 def choice(*words: str) -> OptionType:
-    """One of *words*."""
+    """Return the type whose values are *words*."""
     return OptionType("|".join(words), "one of " + ", ".join(words), _choice(words))
 
 
-REACH = choice("host", "domain", "prefix", "page", "any")  # how far a seed reaches
+REACH = choice("host", "domain", "prefix", "page", "any")  # scope of a seed
 
-LONGEST_EASY = 2000  # characters of a URL on which one repetition cannot take long: some milliseconds at worst
+MAX_SIMPLE_URL = 2000  # characters; a pattern with one repetition takes some milliseconds at worst
 PATIENCE = 0.1  # seconds of computing for one pattern on one URL …
 TRIES = 20  # … so often …
 IMPATIENCE = 0.002  # … and from then on; an honest pattern needs a hundredth of this
@@ -354,10 +352,10 @@ SLOW: Final = _Slow.SLOW
 
 
 class Pattern:
-    """One pattern, and the *rule* that it stands for."""
+    """A regular expression of the user, with the name of its *rule*."""
 
     def __init__(self, rule: str, text: str) -> None:
-        import regex  # noqa: PLC0415 - half as large as all of this package, for those only who give a pattern
+        import regex  # noqa: PLC0415 - half as large as this package; only patterns need it
 
         self.rule = rule
         easy = len(_REPEATS.findall(text)) <= 1 and not _LOOKS_BACK.search(text)
@@ -366,8 +364,8 @@ class Pattern:
         self._given_up = 0
 
     def found_in(self, address: str) -> bool | Literal[_Slow.SLOW]:
-        """Whether the pattern is found in *address*; `SLOW` where that took too long to tell."""
-        if self._easy is not None and len(address) <= LONGEST_EASY:
+        """Return whether *address* matches; `SLOW` if that took too long."""
+        if self._easy is not None and len(address) <= MAX_SIMPLE_URL:
             return self._easy.search(address) is not None
         seconds = PATIENCE if self._given_up < TRIES else IMPATIENCE
         try:

@@ -1,7 +1,7 @@
-"""Which spelling of a URL is asked for: without parameters that name a visitor, and in which order the others. Pure.
+"""Drop and sort query parameters of links before they are requested. Pure.
 
-`sessions` drops exactly what the index of a replay drops too, so each link of a page is still found; whoever drops more
-must know that a replay looks for the URL as the page has it.
+The preset `sessions` drops exactly what the index of a replay also drops, so replay still finds each link of a page. If
+you drop more, replay looks for the URL as it is on the page.
 """
 
 import re
@@ -17,13 +17,13 @@ _WILD = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Parameters that are dropped by one name."""
+    """A named group of parameters to drop."""
 
     why: str
     names: tuple[str, ...] = ()  # of query parameters, `*` for any letters
-    values: str = ""  # only where the value fits this expression
-    path: str = ""  # what is taken out of the path
-    replayed: bool = False  # only where a replay looks both spellings up under one key
+    values: str = ""  # only if the value matches this expression
+    path: str = ""  # what is removed from the path
+    replayed: bool = False  # only if replay looks up both spellings under one key
 
 
 PRESETS = {
@@ -38,7 +38,7 @@ PRESETS = {
         "Session IDs in paths, as Java servers write them", (), "", r";jsessionid=[0-9A-Za-z._!-]+"
     ),
     "trackers": Preset(
-        "Where a visitor came from; the page does not depend on it",
+        "Where a visitor came from; the page is the same without it",
         (
             "utm_*",
             "fbclid",
@@ -73,7 +73,7 @@ PRESETS = {
 
 
 class Respelling:
-    """Makes the spelling that is asked for; *query* is `keep` or `sort`, *drops* are presets and names."""
+    """Rewrites URLs for the request. *query* is `keep` or `sort`; *drops* are presets and names of parameters."""
 
     def __init__(self, query: str, drops: Iterable[str]) -> None:
         self._sort = query == "sort"
@@ -83,7 +83,7 @@ class Respelling:
         self._others = [_Drop(preset) for preset in presets if not preset.replayed]
 
     def __call__(self, address: str) -> str:
-        """*address*, which is canonical, as it is asked for; so is what comes out, on the same host."""
+        """Return the URL to request for the canonical URL *address*: canonical too, and on the same host."""
         if "?" not in address and ";" not in address and "(" not in address:
             return address
         asked = address
@@ -100,7 +100,7 @@ class Respelling:
 
 
 class _Drop:
-    """Takes out of a URL what one preset names."""
+    """Removes from a URL what one preset names."""
 
     def __init__(self, preset: Preset) -> None:
         wild = [name for name in preset.names if _WILD.search(name)]
@@ -111,7 +111,7 @@ class _Drop:
 
     def __call__(self, address: str) -> str:
         page, mark, query = address.partition("?")
-        if self._path is not None and (";" in page or "(" in page):  # of which all that is dropped has one
+        if self._path is not None and (";" in page or "(" in page):  # everything that is dropped contains one of them
             start = page.index("/", 8)
             page = page[:start] + self._path.sub("", page[start:])
         if query and (self._plain or self._wild is not None):

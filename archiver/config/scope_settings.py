@@ -1,4 +1,4 @@
-"""The settings of what a crawl takes: the scope, and what goes on without end; and how a setting is written down."""
+"""The settings of scope and crawler traps, and the function that declares a setting."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from archiver.config.seeds import SEED_SETTING, SeedSetting
 
 
 def setting(default: Any, kind: OptionType, help_text: str, *, many: bool = False) -> Any:
-    """A field of a slice: its default, kind and help; *many*: given any number of times, kept as a tuple."""
+    """Declare a field of a slice. *many*: the option is repeatable and the value is a tuple."""
     return field(default=default, metadata={"kind": kind, "help": help_text, "many": many})
 
 

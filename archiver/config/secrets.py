@@ -1,6 +1,6 @@
-"""Which settings are secrets, and settings without them: for everything that is handed on. Pure.
+"""Find secret settings, and remove them from everything that is handed on. Pure.
 
-A header with a secret stands in crawl.toml, which its owner alone may read, and in the requests as they were sent.
+Secret headers are in crawl.toml, which only its owner may read, and in the request records.
 """
 
 import re

@@ -1,13 +1,11 @@
-"""Seeds as a person writes them: one URL, or a list with comments. Pure.
+"""Parse seeds: one URL, or a list with comments and per-seed settings. Pure.
 
-Stricter than the URL standard, which reads `http:///x` as a URL of the host `x`: what nobody can have meant is
-refused with the words that would be right. A name without a scheme gets `http://`, as in curl and wget.
+This is stricter than the URL standard, which reads `http:///x` as a URL of the host `x`: what no one can have meant is
+refused, with an example of what to write. A name without a scheme gets `http://`, as in curl and wget.
 
-The settings that one seed has for itself, as a person writes them behind its URL. Pure.
-
-`https://example.org/blog/ scope=prefix max-depth=3 exclude=/tag/`: the keys are the options' names. `scope`,
-`max-depth` and `max-hops` stand in the place of the crawl's; `include` and `exclude`, any number of each, go beside
-the crawl's. A canonical URL holds no space, and neither does a value here, so what is written is read back the same.
+In a list, settings follow the URL: `https://example.org/blog/ scope=prefix max-depth=3 exclude=/tag/`. The keys are
+names of options. `scope`, `max-depth` and `max-hops` replace those of the crawl; `include` and `exclude`, which are
+repeatable, add to them. Neither a canonical URL nor a value contains a space, so what is written can be read back.
 """
 
 import re
@@ -24,25 +22,25 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _PORT = re.compile(r"[0-9]+(?:[/?#].*)?", re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 _OUTSIDE = re.compile(r"[\s\x00-\x20\x7f-\x9f\ud800-\udfff]")
-_HERE = re.compile(r"127\.[0-9.]+|\[::1\]|(?:.+\.)?localhost")  # this machine: whoever writes a port of it knows why
+_HERE = re.compile(r"127\.[0-9.]+|\[::1\]|(?:.+\.)?localhost")  # this machine: the user chose the port on purpose
 MAX_SHOWN = 120  # characters of a bad seed in a message, which is one line
 
 
 class TooLongError(ConfigError):
-    """A seed is longer than a URL may be: a mistake of one line, not of a list."""
+    """A seed is longer than a URL may be. In a list, only its line is skipped."""
 
 
 def seed(text: str) -> str:
-    """The canonical URL that *text* means; `ConfigError` says what would be right."""
+    """Return the canonical URL of *text*. Raises `ConfigError` with an example of a valid one."""
     whole = _with_scheme(text.strip())
     scheme, _, rest = whole.partition(":")
     if scheme.lower() not in {"http", "https"}:
-        raise ConfigError(f"{_shown(text)}: {scheme}: is not crawled; a seed begins with http:// or https://")
+        raise ConfigError(f"{_shown(text)}: {scheme}: is not supported; a seed starts with http:// or https://")
     if not rest.startswith("//"):
-        raise ConfigError(f"{_shown(text)}: two slashes are missing: {scheme}://…")
+        raise ConfigError(f"{_shown(text)}: the two slashes are missing: {scheme}://…")
     authority = re.split(r"[/\\?#]", rest[2:], maxsplit=1)[0]
     if not authority or authority.startswith(":"):
-        raise ConfigError(f"{_shown(text)} has no host; right would be http://example.org/")
+        raise ConfigError(f"{_shown(text)} has no host; write it like http://example.org/")
     if "@" in authority:
         raise ConfigError(
             f"{_shown(authority.rpartition('@')[2])}: credentials in URLs are not supported, because they would be "
@@ -51,26 +49,26 @@ def seed(text: str) -> str:
         )
     if _OUTSIDE.search(whole):
         raise ConfigError(
-            f"{_shown(text)} holds a space or a control character; give one URL at a time, and %20 for a space"
+            f"{_shown(text)} contains a space or control character; give one URL at a time, and %20 for a space"
         )
     found = url.canonical(whole)
     if found is None and 3 * len(whole.encode("utf-8", "replace")) > url.MAX_LENGTH:  # a byte may become an escape
-        told = f"it has {len(whole)} characters; {url.MAX_LENGTH} is the most, escapes included"
-        raise TooLongError(f"{_shown(text)} is not a URL: {told}")
+        reason = f"it has {len(whole)} characters; {url.MAX_LENGTH} is the most, escapes included"
+        raise TooLongError(f"{_shown(text)} is not a URL: {reason}")
     if found is None:
-        raise ConfigError(f"{_shown(text)} is not a URL; right would be http://example.org/")
+        raise ConfigError(f"{_shown(text)} is not a URL; write it like http://example.org/")
     if (port := url.blocked_port(found)) and not _HERE.fullmatch(url.host(found)):
-        raise ConfigError(f"{_shown(text)}: port {port} is for another protocol, and browsers do not ask it either")
+        raise ConfigError(f"{_shown(text)}: port {port} belongs to another protocol, and browsers block it too")
     return found
 
 
 def lacks_scheme(text: str) -> bool:
-    """Whether `seed` had to add `http://`, which a person may want to know."""
+    """Return whether *text* has no scheme, so that `seed` adds `http://`."""
     return _with_scheme(text.strip()) != text.strip()
 
 
 def lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a list of seeds that say something, with their numbers; `#` begins a comment."""
+    """Yield number and text of each line of a list of seeds, without comments (`#`) and empty lines."""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if written := _COMMENT.sub("", line).strip():
             yield number, written
@@ -100,7 +98,7 @@ MAX_SETTINGS_SHOWN = 60  # characters of what is wrong in a message, which is on
 
 @dataclass(frozen=True, slots=True)
 class SeedSetting:
-    """What holds for the seed `url` alone: keys of the settings and their values, in the order given."""
+    """Settings that apply only to the seed `url`: keys and values in the order given."""
 
     url: str
     given: tuple[tuple[str, Any], ...]
@@ -109,44 +107,44 @@ class SeedSetting:
         return " ".join((self.url, *(written(key, value) for key, value in self.given)))
 
     def get(self, key: str, otherwise: Any = None) -> Any:
-        """The value of *key*; *otherwise* where it is not given."""
+        """Return the value of *key*; *otherwise* if it is not given."""
         return next((value for name, value in self.given if name == key), otherwise)
 
     def has(self, key: str) -> bool:
-        """Whether *key* is given."""
+        """Return whether *key* is given."""
         return any(name == key for name, _ in self.given)
 
     def all(self, key: str) -> tuple[Any, ...]:
-        """Each value of *key*."""
+        """Return all values of *key*."""
         return tuple(value for name, value in self.given if name == key)
 
 
 def written(key: str, value: Any) -> str:
-    """One setting of a seed, as a person writes it: `max-depth=3`."""
+    """Return a per-seed setting as text: `max-depth=3`."""
     return f"{key}={KEYS[key].write(value)}"
 
 
 def read_seed(text: str) -> tuple[str, SeedSetting | None]:
-    """The seed that *text* names, and its own settings where it has any; `ConfigError` says what would be right."""
+    """Return the seed in *text*, and its own settings if it has any. Raises `ConfigError` with a valid example."""
     first, *others = _BLANKS.split(text.strip())
     if first.partition("=")[0] in KEYS and "=" in first:
         raise ConfigError(
-            f"{_shown_setting(first)} has no URL before it; right would be https://example.org/ scope=prefix"
+            f"{_shown_setting(first)} has no URL before it; write it like https://example.org/ scope=prefix"
         )
     address = seed(first)
     given: list[tuple[str, Any]] = []
     for word in others:
         key, value = _setting(word)
         if key not in MANY and any(key == known for known, _ in given):
-            raise ConfigError(f"{key}: given twice; right would be {key}=… once")
+            raise ConfigError(f"{key}: given twice; write {key}=… once")
         given.append((key, value))
     return address, SeedSetting(address, tuple(given)) if given else None
 
 
 def listed(text: str, name: str) -> Iterator[tuple[str, str, SeedSetting | None]]:
-    """The seeds of a list, one on each line: as written, canonical, and its own settings; *name* is the file's.
+    """Yield each seed of a list: as written, in canonical form, and its own settings. *name* is the name of the file.
 
-    Of a line that is too long for a URL the first is what is wrong with it, and the second is empty.
+    If a line is too long for a URL, the first value is an error message and the second is empty.
     """
     seen: dict[str, tuple[SeedSetting, int]] = {}
     for number, line in lines(text):
@@ -160,19 +158,19 @@ def listed(text: str, name: str) -> Iterator[tuple[str, str, SeedSetting | None]
         if own is not None:
             first, where = seen.setdefault(address, (own, number))
             if first != own:
-                right = "right would be one line with all of them"
-                raise ConfigError(f"{name}:{number}: {address} has other settings on line {where}; {right}")
+                hint = "write all of them on one line"
+                raise ConfigError(f"{name}:{number}: {address} has other settings on line {where}; {hint}")
         yield line.split()[0], address, own
 
 
 def unknown(seeds: Iterable[str], own: Iterable[SeedSetting]) -> str:
-    """What is wrong with *own* as settings of *seeds*, in words; "" where nothing is."""
+    """Return what is wrong with *own* as settings of *seeds*; "" if nothing is."""
     there, seen = set(seeds), set()
     for one in own:
         if one.url not in there:
-            return f"seed-setting: {one.url} is no seed of this crawl; right would be the URL of one"
+            return f"seed-setting: {one.url} is not a seed of this crawl"
         if one.url in seen:
-            return f"seed-setting: {one.url} stands there twice; right would be one entry with all of its settings"
+            return f"seed-setting: {one.url} occurs twice; write one entry with all of its settings"
         seen.add(one.url)
     return ""
 
@@ -184,11 +182,11 @@ def _setting(word: str) -> tuple[str, Any]:
             get_close_matches(key[:MAX_SETTINGS_SHOWN].lower().replace("_", "-").lstrip("-"), KEYS, n=1) if sign else []
         )
         every = ", ".join(f"{key}=…" for key in KEYS)
-        right = f"did you mean {near[0]}=…?" if near else f"right would be one of {every}"
+        hint = f"did you mean {near[0]}=…?" if near else f"the settings of a seed are {every}"
         aside = "" if sign and near else "; give one URL at a time, and %20 for a space"
-        raise ConfigError(f"{_shown_setting(word)} behind the URL is no setting of a seed; {right}{aside}")
+        raise ConfigError(f"{_shown_setting(word)} after the URL is not a setting of a seed; {hint}{aside}")
     if not value:
-        raise ConfigError(f"{key}: there is no value; right would be {key}= and {KEYS[key].right}")
+        raise ConfigError(f"{key}: the value is missing; write {key}= and {KEYS[key].right}")
     try:
         return key, KEYS[key].parse(value)
     except ConfigError as error:
@@ -200,7 +198,7 @@ def _shown_setting(word: str) -> str:
     return shown if len(shown) <= MAX_SETTINGS_SHOWN else f"{shown[:MAX_SETTINGS_SHOWN]}…"
 
 
-def _kept(given: Any) -> SeedSetting:
+def _read_setting(given: Any) -> SeedSetting:
     if isinstance(given, SeedSetting):
         return given
     if not isinstance(given, str):
@@ -214,6 +212,6 @@ def _kept(given: Any) -> SeedSetting:
 SEED_SETTING = OptionType(
     "'URL KEY=VALUE …'",
     "the URL of a seed and its own settings (https://example.org/blog/ scope=prefix max-depth=3)",
-    _kept,
+    _read_setting,
     str,
 )

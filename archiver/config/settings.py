@@ -1,7 +1,7 @@
-"""The settings: frozen slices, each for one part of the program, every field with its own help text.
+"""All settings: frozen slices, one for each part of the program; every field has its own help text. Pure.
 
-Pure. `--help`, docs/reference/settings.md and errors about a key show the help of its field. The command line, the keys
-of crawl.toml and the documents are all made from this one list, so they cannot disagree.
+The command line, the keys of crawl.toml and docs/reference/settings.md are made from this one list, so they cannot
+disagree.
 """
 
 from collections.abc import Iterator, Mapping
@@ -228,7 +228,7 @@ class DedupSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All slices together, and the seeds. Parts of the program are given their slice, never this."""
+    """All slices and the seeds. Parts of the program get their slice only."""
 
     seeds: tuple[str, ...] = ()  # canonical URLs
     scope: ScopeSettings = ScopeSettings()  # noqa: RUF009 - frozen, as all slices
@@ -253,7 +253,7 @@ SLICES = tuple(TITLES)
 
 
 def every_setting() -> Iterator[tuple[str, Field[Any]]]:
-    """Each setting with the name of its slice, in the order of help and documents."""
+    """Yield each setting with the name of its slice, in the order of help and documents."""
     defaults = Settings()
     for name in SLICES:
         for entry in fields(getattr(defaults, name)):
@@ -261,7 +261,7 @@ def every_setting() -> Iterator[tuple[str, Field[Any]]]:
 
 
 def with_values(settings: Settings, given: Mapping[str, Any]) -> Settings:
-    """*settings*, with the values in *given*, which is keyed as `every_setting` names the fields, and `seeds`."""
+    """Return *settings* with the values of *given*, whose keys are names of fields and `seeds`."""
     slices = {
         name: replace(
             getattr(settings, name),
@@ -273,5 +273,5 @@ def with_values(settings: Settings, given: Mapping[str, Any]) -> Settings:
 
 
 def key_of(entry: Field[Any]) -> str:
-    """The key in crawl.toml, and with two dashes the option: `max-depth`."""
+    """Return the key in crawl.toml, which is also the option without dashes: `max-depth`."""
     return entry.name.replace("_", "-")

@@ -1,7 +1,7 @@
-"""crawl.toml: text to values and back again. Pure; whoever calls reads and writes the file.
+"""Parse and render crawl.toml. Pure; the caller reads and writes the file.
 
-The keys are flat and are the options' names. A file is refused whole, with its name, the line, the key, and
-what would be right. What `render` writes, `parse` reads back to the same settings.
+The keys are flat and have the names of the options. A bad file is refused as a whole; the message has the file, the
+line, the key and a valid example. `parse` reads back exactly what `render` writes.
 """
 
 import re
@@ -27,9 +27,7 @@ _PLAIN = re.compile(r"[ !#-\[\]-~]*+")  # ASCII in which nothing is to be escape
 def _seed(text: str) -> str:
     address, own = read_seed(text)
     if own is not None:
-        raise ConfigError(
-            f"settings of a seed have a key of their own; right would be seed-setting = [{toml_value(str(own))}]"
-        )
+        raise ConfigError(f"per-seed settings have their own key; write seed-setting = [{toml_value(str(own))}]")
     return address
 
 
@@ -37,7 +35,7 @@ _SEEDS_KIND = OptionType("URL", "a URL", _seed)
 
 
 def parse(text: str, name: str) -> dict[str, Any]:
-    """The values that *text* gives, keyed by the fields' names and `seeds`; *name* is the file's, for messages."""
+    """Return the values in *text*, by name of field and `seeds`. *name* is the name of the file, for messages."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
@@ -57,9 +55,9 @@ def parse(text: str, name: str) -> dict[str, Any]:
 
 
 def render(settings: Settings) -> str:
-    """crawl.toml with every setting in force, each below its help."""
+    """Return the text of crawl.toml: every setting, each below its help."""
     lines = [
-        "# The settings in force. `archiver resume` reads them; options given to it override and are written back.",
+        "# The settings of this crawl. `archiver resume` reads them; its options override them and are written back.",
         "",
         f"{SEEDS} = {toml_value(list(settings.seeds))}",
     ]
@@ -78,9 +76,9 @@ def render(settings: Settings) -> str:
 
 
 def explained(entry: Field[Any]) -> str:
-    """What a setting does and what its value may be, in one paragraph."""
+    """Return the help of a setting and its valid values, as one paragraph."""
     kind: OptionType = entry.metadata["kind"]
-    right = f"a list, of which each is {kind.right}" if entry.metadata["many"] else kind.right
+    right = f"a list; each item: {kind.right}" if entry.metadata["many"] else kind.right
     return f"{entry.metadata['help']} ({right[0].upper()}{right[1:]}.)"
 
 
@@ -105,7 +103,7 @@ def _value(entry: Field[Any], given: Any) -> Any:
 
 def _listed(key: str, given: Any, kind: OptionType) -> Iterator[Any]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise ConfigError(f'{key}: the value is not a list of strings; right would be {key} = ["…", "…"]')
+        raise ConfigError(f'{key}: not a list of strings; write {key} = ["…", "…"]')
     for one in given:
         try:
             yield kind.parse(one)
@@ -117,7 +115,7 @@ def _unknown(key: str, given: Any, known: list[str]) -> str:
     shown = repr(key[:MAX_SHOWN])[1:-1]
     near = get_close_matches(key[:MAX_SHOWN].lower().replace("_", "-").lstrip("-"), known, n=1)
     if isinstance(given, dict) and not near:
-        return f"[{shown}]: there are no tables; write each key at the top level, as max-depth = 3"
+        return f"[{shown}]: tables are not supported; write each key at the top level, for example max-depth = 3"
     return f"{shown}: unknown key; " + (
         f"did you mean {near[0]}?" if near else "docs/reference/settings.md names them all"
     )
@@ -131,11 +129,11 @@ def _syntax_fault(text: str, name: str, error: Exception) -> str:
     found = _PLACE.search(str(error))
     line = int(found[1]) if found else text.rstrip().count("\n") + 1
     reason = "nested too deeply" if isinstance(error, RecursionError) else _PLACE.sub("", str(error)).strip()
-    return f"{name}:{line}: not TOML: {repr(reason)[1:-1]}; right would be, for example, max-depth = 3"
+    return f"{name}:{line}: not TOML: {repr(reason)[1:-1]}; write, for example, max-depth = 3"
 
 
 def _line_of(text: str, key: str) -> int:
-    """The line on which *key* is given its value: the first that names it outside any string that spans lines."""
+    """Return the line that sets *key*: the first one with its name outside a multi-line string."""
     named = re.compile(rf"""[ \t]*\[{{0,2}}[ \t]*(["']?){re.escape(key)}\1[ \t]*[.=\]]""")
     lines = text.split("\n")
     candidates = [number for number, line in enumerate(lines) if named.match(line)]
@@ -149,7 +147,7 @@ def _line_of(text: str, key: str) -> int:
 
 
 def toml_value(value: Any) -> str:
-    """*value* as TOML; strings are escaped so that no byte of them can end them."""
+    """Return *value* as TOML, with strings escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

@@ -6,7 +6,9 @@ quota. URLs under way count as if they will cost one each; when they are settled
 
 `GroupsOfHosts` decides which hosts share limits: `--politeness-group`, `--third-party-rate` and `--host-limit`. Hosts
 with different limits never share. A page can name any number of hosts that lead to one server, so hosts that are not
-seeds share one rate by registered domain, and by address as soon as we know that. `OutsideChanges` sees what other
+seeds share one rate by registered domain, and by address as soon as we know that.
+
+`OutsideChanges` sees what other
 processes write into the frontier while the crawl runs: URLs that are due again, and further seeds. It looks every
 second, which costs next to nothing, and reads only after someone has written. A further seed is not handed out before
 a look could see it (`GRACE`), so a scope that knows the seed judges its links.

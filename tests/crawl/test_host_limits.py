@@ -177,10 +177,10 @@ def test_it_is_told(tmp_path: Path) -> None:
         assert "18 waiting, 3 archived, held back by max-urls-per-host: 3" in status
         told = json.loads(archiver("explain", "c", server.url("/p9"), "--json", cwd=tmp_path).stdout)
         assert told["waits_for"][0] == "a larger limit: its host has reached max-urls-per-host: 3"
-        assert told["reason"] == "its host is held back by max-urls-per-host: 3"
+        assert told["reason"] == "its host has reached max-urls-per-host: 3"
         listed = archiver("urls", "c", "--state", "waiting", "--why", cwd=tmp_path).stdout.splitlines()
         assert len(listed) == 18
-        assert all(line.endswith("waiting: its host is held back by max-urls-per-host: 3") for line in listed)
+        assert all(line.endswith("waiting: its host has reached max-urls-per-host: 3") for line in listed)
         again = archiver("resume", "c", "--max-urls-per-host=0", cwd=tmp_path)
         assert again.returncode == ExitCode.DONE, again.stderr
     assert set(states(tmp_path / "c").values()) == {"archived"}

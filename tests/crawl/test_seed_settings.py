@@ -161,7 +161,7 @@ def test_a_seed_that_has_moved_has_its_settings_in_a_later_run_too(tmp_path: Pat
     ("text", "words"),
     [
         ("{seed} max-depth=x\n", "seeds.txt:1: max-depth: 'x' is not a whole number of 0 or more"),
-        ("# a\n{seed}\n{seed} max-dept=3\n", "seeds.txt:3: 'max-dept=3' behind the URL is no setting of a seed; did"),
+        ("# a\n{seed}\n{seed} max-dept=3\n", "seeds.txt:3: 'max-dept=3' after the URL is not a setting of a seed; did"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,10 +178,10 @@ def test_settings_for_no_seed_are_refused(tmp_path: Path, capsys: pytest.Capture
     seed, other = "http://127.0.0.1:9/", "http://127.0.0.1:9/other"
     arguments = ["crawl", seed, "--seed-setting", f"{other} scope=page", "-o", str(tmp_path / "c")]
     assert carried_out(arguments) == ExitCode.USAGE
-    assert f"seed-setting: {other} is no seed of this crawl" in capsys.readouterr().err
+    assert f"seed-setting: {other} is not a seed of this crawl" in capsys.readouterr().err
     wanted = with_values(Settings(), {"seeds": (seed,), "seed_setting": (read_seed(f"{other} scope=page")[1],)})
     (tmp_path / "crawl.toml").write_text(toml.render(wanted))
     assert carried_out(["resume", str(tmp_path)]) == ExitCode.USAGE
     assert f"{tmp_path}/crawl.toml: seed-setting: {other} is no seed" in capsys.readouterr().err
     assert carried_out(["crawl", seed, "--config", str(tmp_path / "crawl.toml"), "-o", str(tmp_path / "c")])
-    assert "is no seed of this crawl" in capsys.readouterr().err
+    assert "is not a seed of this crawl" in capsys.readouterr().err

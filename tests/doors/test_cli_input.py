@@ -67,10 +67,10 @@ def _all(folder: Path) -> dict[str, bytes]:
 
 CASES = {
     "no URL": (["crawl"], "no URL"),
-    "scheme": (["crawl", "htp://x"], "'htp://x': htp: is not crawled; a seed begins with http:// or https://"),
+    "scheme": (["crawl", "htp://x"], "'htp://x': htp: is not supported; a seed starts with http:// or https://"),
     "no host": (["crawl", "http://"], "has no host"),
     "three slashes": (["crawl", "http:///x"], "has no host"),
-    "mail": (["crawl", "mailto:me@example.org"], "mailto: is not crawled"),
+    "mail": (["crawl", "mailto:me@example.org"], "mailto: is not supported"),
     "credentials": (["crawl", "http://me:secret@example.org/"], "credentials in URLs are not supported"),
     "second URL": (["crawl", SEED, "http://"], "has no host"),
     "escape sequence": (["crawl", "\x1b[31mhttp://x"], "\\x1b[31m"),
@@ -127,7 +127,7 @@ CASES = {
     "ls of a part": (["ls", "foreign/archive"], "there is no archive/ in it; it is a part of the collection foreign"),
     "explain what has no crawl": (["explain", "foreign", SEED], "foreign holds an archive, but no crawl"),
     "a longer name than a path may have": (["status", "x" * 300], "File name too long"),
-    "a longer URL than a path may be": (["crawl", f"example.org/{'x' * 300} y"], "'y' behind the URL is no setting"),
+    "a longer URL than a path may be": (["crawl", f"example.org/{'x' * 300} y"], "'y' after the URL is not a setting"),
     "export into a file": (["export", "foreign", "--to", "list.txt"], "--to list.txt is a file"),
     "status of another schema": (["status", "newer", "--json"], "schema version 99"),
     "index of nothing": (["index", "vacant"], "vacant holds no crawl"),

@@ -113,10 +113,10 @@ def test_where_the_link_stands(crawled: Crawled, said: Said) -> None:
         str(crawled.directory),
         rows(crawled.directory, "SELECT url FROM refusals ORDER BY url LIMIT 1"),
     )
-    assert "(named by a/@href)\n" in said("explain", directory, f"{crawled.home}/c")
+    assert "(in a/@href)\n" in said("explain", directory, f"{crawled.home}/c")
     for address in (f"{crawled.home}/c", str(refused[0][0])):
-        assert json.loads(said("explain", directory, address, "--json"))["place"] == "a/@href"
-    assert json.loads(said("explain", directory, f"{crawled.home}/", "--json"))["place"] == ""
+        assert json.loads(said("explain", directory, address, "--json"))["link_context"] == "a/@href"
+    assert json.loads(said("explain", directory, f"{crawled.home}/", "--json"))["link_context"] == ""
 
 
 def test_path_tries_and_captures(crawled: Crawled) -> None:
@@ -240,7 +240,7 @@ def test_what_waits(tmp_path: Path) -> None:
     waiting = {address for address, one in told.items() if one["state"] == "waiting"}
     assert waiting == {server.url("/", FOREIGN), *(server.url(f"/{number}") for number in range(4))}
     parked = told[server.url("/", FOREIGN)]
-    assert any("its host asked for patience, until" in reason for reason in parked["waits_for"])
+    assert any("its host asked us to wait, until" in reason for reason in parked["waits_for"])
     assert (
         parked["due"] == parked["host"]["not_before"] > explain_text.as_json(crawled.explained(server.url()))["settled"]
     )
@@ -249,7 +249,7 @@ def test_what_waits(tmp_path: Path) -> None:
     assert last["waits_for"] == [
         "now",
         "3 other URLs of its host first",
-        "nobody works in this directory; archiver resume goes on",
+        "the crawl is not running; to continue: archiver resume",
     ]
     assert last["tries"] == 0
     with closing(sqlite3.connect(tmp_path / "crawl.db")) as db, db:
@@ -274,7 +274,7 @@ def test_the_command(crawled: Crawled, said: Said) -> None:
     ("arguments", "words"),
     [
         (("explain", "nowhere", "http://a.example/"), "does not exist"),
-        (("explain", "{crawl}", "ftp://a.example/"), "is not crawled"),
+        (("explain", "{crawl}", "ftp://a.example/"), "is not supported"),
         (("explain", "{crawl}", "http://"), "no host"),
         (("explain", "{crawl}"), "Missing argument"),
         (("explain", "{crawl}/archive", "http://a.example/"), "holds no crawl"),
@@ -285,7 +285,7 @@ def test_the_command(crawled: Crawled, said: Said) -> None:
         (("retry", "{crawl}", "--host", "nobody.example"), "not a host of this crawl"),
         (("retry", "{crawl}", "http://never.example/"), "is not in the crawl"),
         (("add", "{crawl}"), "no URL"),
-        (("add", "{crawl}", "ftp://a.example/"), "is not crawled"),
+        (("add", "{crawl}", "ftp://a.example/"), "is not supported"),
     ],
 )
 def test_what_cannot_be_answered_is_said_in_one_line(

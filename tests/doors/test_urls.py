@@ -134,7 +134,7 @@ def test_hostile_names_are_harmless_and_a_reader_may_leave(tmp_path: Path, said:
     assert by_name == sorted(by_name)
     assert all(line.isprintable() for line in said("explain", str(tmp_path), "https://a.example/y").splitlines())
     parked = json.loads(said("explain", str(tmp_path), "https://parked.example/", "--json"))
-    assert any("asked for patience" in reason for reason in parked["waits_for"])
+    assert any("asked us to wait" in reason for reason in parked["waits_for"])
     command = f"cd {tmp_path} && PYTHONPATH={ROOT} {sys.executable} -m archiver urls . 2>err | head -1"
     assert os.waitstatus_to_exitcode(os.system(f"{command} >out")) == 0
     assert (tmp_path / "err").read_text() == ""

@@ -34,17 +34,17 @@ def test_taken(text: str, canonical: str) -> None:
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("htp://x", "htp: is not crawled"),
+        ("htp://x", "htp: is not supported"),
         ("http://", "no host"),
         ("http:///x", "no host"),
         ("http://?x", "no host"),
         ("http://:80/", "no host"),
         ("http:x", "two slashes"),
         ("http:/example.org", "two slashes"),
-        ("mailto:me@example.org", "mailto: is not crawled"),
-        ("ftp://example.org/", "ftp: is not crawled"),
-        ("javascript:alert(1)", "javascript: is not crawled"),
-        ("file:///etc/passwd", "file: is not crawled"),
+        ("mailto:me@example.org", "mailto: is not supported"),
+        ("ftp://example.org/", "ftp: is not supported"),
+        ("javascript:alert(1)", "javascript: is not supported"),
+        ("file:///etc/passwd", "file: is not supported"),
         ("http://user:secret@example.org/", "credentials"),
         ("http://user@example.org/", "credentials"),
         ("user@example.org", "credentials"),
@@ -95,7 +95,7 @@ def test_list_with_comments_and_blank_lines() -> None:
 
 
 def test_list_names_the_line() -> None:
-    with pytest.raises(ConfigError, match=r"^list:3: 'htp://x': htp: is not crawled"):
+    with pytest.raises(ConfigError, match=r"^list:3: 'htp://x': htp: is not supported"):
         list(listed("# a\nhttp://a.org\nhtp://x\n", "list"))
 
 
@@ -115,19 +115,22 @@ def test_settings_of_a_seed() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("http://a.org max-depht=3", "'max-depht=3' behind the URL is no setting of a seed; did you mean max-depth=…?"),
+        (
+            "http://a.org max-depht=3",
+            "'max-depht=3' after the URL is not a setting of a seed; did you mean max-depth=…?",
+        ),
         ("http://a.org max_depth=3", "did you mean max-depth=…?"),
-        ("http://a.org rate=3", "right would be one of scope=…, max-depth=…, max-hops=…, include=…, exclude=…"),
-        ("http://a.org max-depth 3", "'max-depth' behind the URL is no setting"),
+        ("http://a.org rate=3", "the settings of a seed are scope=…, max-depth=…, max-hops=…, include=…, exclude=…"),
+        ("http://a.org max-depth 3", "'max-depth' after the URL is not a setting"),
         ("http://a.org http://b.org", "give one URL at a time"),
         ("http://a.org/a b", "%20 for a space"),
         ("http://a.org max-depth=-1", "max-depth: '-1' is not a whole number of 0 or more"),
         ("http://a.org scope=site", "scope: 'site' is not one of host, domain, prefix, page, any"),
         ("http://a.org exclude=(", "exclude: '(' is not a regular expression"),
-        ("http://a.org exclude=", "exclude: there is no value"),
+        ("http://a.org exclude=", "exclude: the value is missing"),
         ("http://a.org scope=page scope=host", "scope: given twice"),
         ("scope=page http://a.org", "has no URL before it"),
-        ("ftp://a.org scope=page", "ftp: is not crawled"),
+        ("ftp://a.org scope=page", "ftp: is not supported"),
         ("http://seed.org max-depth=3", "has other settings on line 1"),
     ],
 )
@@ -143,12 +146,12 @@ def test_settings_of_a_seed_that_are_wrong(line: str, words: str) -> None:
 def test_settings_for_no_seed() -> None:
     own = SeedSetting("http://a.org/", (("scope", "page"),))
     assert unknown(["http://a.org/"], [own]) == ""
-    assert "http://a.org/ is no seed" in unknown(["http://b.org/"], [own])
-    assert "stands there twice" in unknown(["http://a.org/"], [own, own])
+    assert "http://a.org/ is not a seed" in unknown(["http://b.org/"], [own])
+    assert "occurs twice" in unknown(["http://a.org/"], [own, own])
 
 
 def test_a_port_for_another_protocol_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"'mail\.example:25/': port 25 is for another protocol"):
+    with pytest.raises(ConfigError, match=r"'mail\.example:25/': port 25 belongs to another protocol"):
         seed("mail.example:25/")
     for own in ("http://127.0.0.1:25/", "http://localhost:6000/", "http://[::1]:1/", "http://db.localhost:6667/"):
         assert seed(own) == own

@@ -62,7 +62,7 @@ def explain(directory: Path, url: str, *, as_json: bool) -> ExitCode:
         if other := "" if _known(db, address, settings) else with_other_scheme(db, address, settings):
             say(f"archiver: {address} is not in the crawl, but {other} is")
         found = explanation(db, address, settings, time.time(), running=running)
-        found = replace(found, place=_place(db, layout, found))
+        found = replace(found, link_context=_link_context(db, layout, found))
     result(json.dumps(explain_text.as_json(found), indent=2) if as_json else "\n".join(explain_text.lines(found)))
     return ExitCode.DONE
 
@@ -74,22 +74,29 @@ def explanation(db: sqlite3.Connection, address: str, settings: Settings, now: f
     host = url_lookup.host(db, url.origin(address))
     delay = judge.delay(host) if host is not None and settings.politeness.robots == "obey" else 0.0
     common = partial(
-        Explanation, address, now, running=running, settings=settings, host=host, pace=judge.pace(address), delay=delay
+        Explanation,
+        address,
+        now,
+        running=running,
+        settings=settings,
+        host=host,
+        rate_setting=judge.rate_setting(address),
+        delay=delay,
     )
     row = url_lookup.known(db, address)
     if row is None:
         refused = url_lookup.refused(db, address)
         above = url_lookup.known(db, refused.via) if refused is not None and refused.via else None
         steps, cut = url_lookup.way(db, above) if above is not None else ([], False)
-        untold = tuple(url_lookup.refused_without_trace(db, url.origin(address)))
+        unsampled = tuple(url_lookup.refused_without_trace(db, url.origin(address)))
         verdict = judge.of_unknown(address, host)
-        return common(verdict, refused=refused, untold=untold, way=tuple(steps), way_cut=cut)
+        return common(verdict, refused=refused, unsampled=unsampled, path=tuple(steps), path_cut=cut)
     steps, cut = url_lookup.way(db, row)
     return common(
         judge.of_known(row, host),
         row=row,
-        way=tuple(steps),
-        way_cut=cut,
+        path=tuple(steps),
+        path_cut=cut,
         captures=tuple(url_lookup.captures(db, row)),
         ahead=url_lookup.ahead(db, row) if row.state is State.WAITING else 0,
     )
@@ -137,10 +144,10 @@ def _known(db: sqlite3.Connection, address: str, settings: Settings) -> str:
     return ""
 
 
-def _place(db: sqlite3.Connection, layout: Layout, found: Explanation) -> str:
+def _link_context(db: sqlite3.Connection, layout: Layout, found: Explanation) -> str:
     """Return element and attribute of the link to the URL in the page that led to it."""
     respelled = _respelling(found.settings)
-    steps = found.way
+    steps = found.path
     if found.row is None:
         return _context(db, layout, steps[-1].url, lambda link: respelled(link.url) == found.url) if steps else ""
     if len(steps) < 2:

@@ -1,7 +1,7 @@
-"""Which rule takes or refuses a URL, in the words of the settings file, by the same functions as in a crawl.
+"""Find the rule that takes or refuses a URL, with the functions of the crawl, in the words of the settings file.
 
-For a URL that the frontier knows: what made it known. For one that it does not: what would become of a link to it in
-the page of a seed.
+For a URL in the frontier, this is the rule by which it came there. For any other URL, it is what would happen to a link
+to it on the page of a seed.
 """
 
 from collections.abc import Sequence
@@ -25,21 +25,21 @@ from archiver.policy.seed_scopes import Scopes
 from archiver.policy.speculative import is_unnamed
 
 NOT_NAMED = "allow-private: does not name it"
-LOOPBACK = "127.0.0.1"  # where names below localhost lead (RFC 6761)
-MOST_PARENTS = 1000  # seeds whose pages are tried as the place of a link
-LONGEST_RULE = 300  # characters of a line of robots.txt that are shown
+LOOPBACK = "127.0.0.1"  # the address of names below localhost (RFC 6761)
+MAX_PARENTS = 1000  # seeds that are tried as the page of the link
+MAX_RULE = 300  # characters of a line of robots.txt that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedState:
-    """What the crawl has learned by which URLs are judged: where seeds have moved to, and what patterns brought."""
+    """What the crawl has learned: where seeds have moved to, and what pages each URL pattern had."""
 
     moved: Sequence[Moved] = ()
     tallies: Sequence[PatternTally] = ()
 
 
 class RuleJudge:
-    """Judges by the settings in force, and by what the crawl has learned."""
+    """Finds the rule for a URL, by the settings and by what the crawl has learned."""
 
     def __init__(self, settings: Settings, learned: LearnedState, now: float) -> None:
         self._settings = settings
@@ -52,7 +52,7 @@ class RuleJudge:
         self._guard = AddressGuard(settings.fetch.allow_private, settings.seeds)
 
     def of_known(self, row: UrlRow, host: HostState | None) -> RuleVerdict:
-        """By which rule *row* is what it is."""
+        """Return the rule behind the state of *row*."""
         if row.failure == Failure.PRIVATE:
             return RuleVerdict(RuleDecision.REFUSED, NOT_NAMED, row.note)
         if row.failure == Failure.ROBOTS:
@@ -61,7 +61,7 @@ class RuleJudge:
         if row.state is State.EXCLUDED:
             return RuleVerdict(RuleDecision.REFUSED, row.note or row.failure)
         if row.state is State.HELD:
-            return RuleVerdict(RuleDecision.HELD, row.note, "archiver retry DIR --held, or with this URL, fetches it")
+            return RuleVerdict(RuleDecision.HELD, row.note, "to fetch it: archiver retry DIR --held, or with this URL")
         taken = self._taken(row)
         if row.state is not State.WAITING:
             return taken
@@ -75,13 +75,13 @@ class RuleJudge:
         return replace(taken, detail=f"but it will be refused by {refused}") if refused else taken
 
     def of_unknown(self, address: str, host: HostState | None) -> RuleVerdict:
-        """What would become of a link to *address*."""
+        """Return the rule that would apply to a link to *address*."""
         if address in self._settings.seeds:
-            return RuleVerdict(RuleDecision.WOULD_TAKE, "seeds", "it is a seed that the crawl has not begun with")
+            return RuleVerdict(RuleDecision.WOULD_TAKE, "seeds", "it is a seed that the crawl has not queued yet")
         as_link = self._as_found(address, Hop.LINK)
         if isinstance(as_link, Refusal):
             shown = self._as_found(address, Hop.REQUISITE)
-            detail = "" if isinstance(shown, Refusal) else "as an image, style or script of a page it would be taken"
+            detail = "" if isinstance(shown, Refusal) else "as an image, style or script of a page, it would be taken"
             return RuleVerdict(RuleDecision.WOULD_REFUSE, as_link.rule, detail)
         if inside := self._private(address):
             return RuleVerdict(RuleDecision.WOULD_REFUSE, NOT_NAMED, inside)
@@ -94,8 +94,8 @@ class RuleJudge:
         rule = f"extra-hops: {scope.extra_hops}" if as_link.off_scope_hops else f"scope: {scope.scope}"
         return RuleVerdict(RuleDecision.WOULD_TAKE, self._home_rule(address, 1) or rule)
 
-    def pace(self, address: str) -> str:
-        """The setting by which the host of *address* is asked how fast."""
+    def rate_setting(self, address: str) -> str:
+        """Return the setting that limits the rate on the host of *address*."""
         polite = self._settings.politeness
         for number, limit in enumerate(polite.host_limit):
             if fnmatchcase(url.host(address), limit.pattern):
@@ -103,7 +103,7 @@ class RuleJudge:
         return f"rate: {polite.rate}" + ("" if polite.rate.starts else " (no limit)")
 
     def delay(self, host: HostState) -> float:
-        """Seconds of Crawl-delay that the robots.txt of *host* asks for."""
+        """Return the Crawl-delay in the robots.txt of *host*, in seconds."""
         return self._rules(host).delay if host.answer is not None else 0.0
 
     def _taken(self, row: UrlRow) -> RuleVerdict:
@@ -111,9 +111,9 @@ class RuleJudge:
         if not row.path:
             return RuleVerdict(RuleDecision.TOOK, "seeds")
         if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
-            return RuleVerdict(RuleDecision.TOOK, self._robots(), "it says what may be fetched from its host")
+            return RuleVerdict(RuleDecision.TOOK, self._robots(), "it says what archiver may fetch from its host")
         if is_guess(row.path) and is_unnamed(row.url):
-            return RuleVerdict(RuleDecision.TOOK, f"probe: {scope.probe}", "many sites have it, and name it nowhere")
+            return RuleVerdict(RuleDecision.TOOK, f"probe: {scope.probe}", "many sites have it without linking to it")
         if is_guess(row.path):
             return RuleVerdict(RuleDecision.TOOK, f"speculative: {scope.speculative}", "only a script names it")
         if home := self._home_rule(row.url, row.depth):
@@ -121,7 +121,7 @@ class RuleJudge:
         return RuleVerdict(RuleDecision.TOOK, *_outside(row, scope))
 
     def _home_rule(self, address: str, depth: int) -> str:
-        """The rule by which *address*, *depth* links from a seed, lies in the scope; "" where it does not."""
+        """Return the rule that puts *address*, *depth* links from a seed, in scope; "" if it is out of scope."""
         scope, everywhere = self._settings.scope, self._terms.scope
         own = everywhere.own_rule(address, depth) if isinstance(everywhere, Scopes) else ""
         if own and scope.max_depth is not None and depth > scope.max_depth:
@@ -129,7 +129,7 @@ class RuleJudge:
         return self._common_rule(address) or own
 
     def _common_rule(self, address: str) -> str:
-        """The rule by which *address* lies in the scope of seeds that have the settings of the crawl."""
+        """Return the rule that puts *address* in the scope of seeds without settings of their own; "" if none does."""
         scope = self._settings.scope
         if self._plain_scope.contains(address):
             return f"scope: {scope.scope}"
@@ -142,7 +142,7 @@ class RuleJudge:
         return ""
 
     def _narrowed(self, include: tuple[str, ...], scope_surt: tuple[str, ...]) -> Scope:
-        """What those seeds take that have no settings of their own, by a part of what the settings include."""
+        """Return the scope of seeds without settings of their own, with only these *include* and *scope_surt*."""
         apart = {own.url for own in self._settings.scope.seed_setting}
         settings = replace(self._settings.scope, include=include, scope_surt=scope_surt, seed_setting=())
         seeds = tuple(seed for seed in self._settings.seeds if seed not in apart)
@@ -151,7 +151,7 @@ class RuleJudge:
         return scope
 
     def _private(self, address: str) -> str:
-        """Why *address* would be refused as one of the inside, as far as its host says it: no name is looked up."""
+        """Return why *address* would be refused as private, as far as its host name shows it (no DNS look-up)."""
         host = normalized_host(url.host(address))
         here = host == "localhost" or host.endswith(".localhost")
         if here and host in {normalized_host(url.host(seed)) for seed in self._settings.seeds}:
@@ -163,9 +163,9 @@ class RuleJudge:
         return ""
 
     def _as_found(self, address: str, hop: Hop) -> NewUrl | Refusal:
-        """The most favourable verdict on *address* as a reference in the page of one of the seeds."""
+        """Return the best verdict on a link or reference to *address* on the page of any seed."""
         link, seeds = Link(address, hop), self._settings.seeds
-        near = sorted(seeds[:MOST_PARENTS], key=lambda seed: url.origin(seed) != url.origin(address))
+        near = sorted(seeds[:MAX_PARENTS], key=lambda seed: url.origin(seed) != url.origin(address))
         parents = (Claim(0, seed, 0, Hop.LINK, "", 0, 0, 0, seed=seed) for seed in near)
         verdicts = [judged(self._terms, link, parent, self._now) for parent in parents]
         return next((verdict for verdict in verdicts if isinstance(verdict, NewUrl)), verdicts[0])
@@ -178,7 +178,7 @@ class RuleJudge:
         return Rules(host.answer, product_token(user_agent(self._settings.fetch)))
 
     def _line(self, address: str, host: HostState | None) -> str:
-        """The line of robots.txt that forbids *address*, with the file it stands in; "" where none does."""
+        """Return the line of robots.txt that forbids *address*, with its URL; "" if none does."""
         if host is None or host.answer is None:
             return ""
         rules = self._rules(host)
@@ -186,22 +186,22 @@ class RuleJudge:
             answer = (
                 f"answered {host.answer.status}" if host.answer.status else host.answer.body.decode(errors="replace")
             )
-            return f"{host.robots_url} could not be had: {answer[:LONGEST_RULE]}"
+            return f"{host.robots_url} could not be fetched: {answer[:MAX_RULE]}"
         refusal = rules.refusal(address)
-        return f"{host.robots_url} says {refusal[:LONGEST_RULE]}" if refusal else ""
+        return f"{host.robots_url} says {refusal[:MAX_RULE]}" if refusal else ""
 
 
 def _outside(row: UrlRow, scope: ScopeSettings) -> tuple[str, str]:
-    """Why *row* was taken although it lies outside the scope: rule, and what that means."""
+    """Return the rule that took *row* although it is out of scope, and what that means."""
     match row.hop:
         case Hop.LINK if row.off_scope_hops >= LINK_OUTSIDE:
             return f"extra-hops: {scope.extra_hops}", "a page of the crawl links to it"
         case Hop.REDIRECT if row.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK}:
             return f"redirects: {scope.redirects}", "a page of the crawl redirects to it"
         case Hop.REDIRECT:
-            return f"max-redirects: {scope.max_redirects}", "what a page of the crawl needs redirects to it"
+            return f"max-redirects: {scope.max_redirects}", "a requisite of a page of the crawl redirects to it"
         case Hop.REQUISITE:
-            return f"page-requisites: {str(scope.page_requisites).lower()}", "a page of the crawl needs it to be shown"
+            return f"page-requisites: {str(scope.page_requisites).lower()}", "a page of the crawl needs it"
         case Hop.MANIFEST:
             return f"scope: {scope.scope}", "a sitemap of the site names it"
-    return f"scope: {scope.scope}", "by the settings as they were then; those of today would not take it"
+    return f"scope: {scope.scope}", "the settings at that time took it; the current ones would not"

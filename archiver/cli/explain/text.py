@@ -1,6 +1,7 @@
-"""What `explain` and `urls` say: a URL's explanation in words and as JSON, and a reason on one line.
+"""Format what `explain` and `urls` print: an explanation as text or JSON, and the reason for a state on one line.
 
-Words are for one glance: a label, what it is, and only what applies. All that came from the network is made harmless.
+The text is brief: a label, its value, and nothing that does not apply. Everything from the network is made safe for a
+terminal.
 """
 
 from collections.abc import Iterator
@@ -16,10 +17,10 @@ from archiver.model import Hop, State
 from archiver.policy.limits import Allowance
 from archiver.tools.report.summary import iso
 
-LONGEST_URL = 2000  # characters shown
+MAX_URL = 2000  # characters shown
 FIRST_STEPS, LAST_STEPS = 3, 8  # of a long path
 CAPTURES_SHOWN = 5
-REFUSED = "refused"  # not a state of the frontier: a link that scope did not take
+REFUSED = "refused"  # not a state of the frontier: a link out of scope
 
 HOPS = {
     Hop.LINK: "link",
@@ -32,7 +33,7 @@ HOPS = {
 
 
 class RuleDecision(StrEnum):
-    """What a rule has done, or would do."""
+    """What a rule did or would do."""
 
     TOOK = "taken"
     REFUSED = "refused"
@@ -44,7 +45,7 @@ class RuleDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """A decision, the rule as the settings have it, and what else belongs to it."""
+    """A decision, the rule as the settings have it, and details."""
 
     decision: RuleDecision
     rule: str
@@ -53,56 +54,56 @@ class RuleVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One URL at one moment. Without `row` the frontier does not hold it."""
+    """Everything known about a URL at one moment. Without `row` it is not in the frontier."""
 
     url: str
     now: float
     verdict: RuleVerdict
-    running: bool  # whether a process works in the directory
+    running: bool  # a process is running the crawl
     settings: Settings
     row: UrlRow | None = None
-    refused: RefusedLink | None = None  # what the sample of refusals says of it
-    untold: tuple[tuple[str, int], ...] = ()  # rules that refused more links to its host than the sample holds
-    way: tuple[DiscoveryStep, ...] = ()  # to the page that names it, where it was refused
-    way_cut: bool = False
-    place: str = ""  # element and attribute of the last link on the way
+    refused: RefusedLink | None = None  # its entry in the sample of refused links
+    unsampled: tuple[tuple[str, int], ...] = ()  # rules that refused more links to its host than the sample holds
+    path: tuple[DiscoveryStep, ...] = ()  # from the seed; of a refused URL, to the page that links to it
+    path_cut: bool = False  # the first steps are not known
+    link_context: str = ""  # element and attribute of the last link on the path
     captures: tuple[StoredCapture, ...] = ()
     host: HostState | None = None
-    pace: str = ""  # the setting that says how fast its host is asked
+    rate_setting: str = ""  # the setting that limits the rate on its host
     delay: float = 0.0  # Crawl-delay
     ahead: int = 0
 
     @property
     def state(self) -> str:
-        """Where it is in its life; or refused, or unknown."""
+        """The state in the frontier; otherwise refused or unknown."""
         if self.row is not None:
             return self.row.state.value
         return REFUSED if self.refused is not None else "unknown"
 
     @property
     def allowance(self) -> Allowance:
-        """What its host may be asked for."""
+        """The limits of its host."""
         return Allowance.of(self.settings.limits)
 
     @property
     def due(self) -> float:
-        """Before when it will certainly not be fetched; 0 where it does not wait."""
+        """The earliest time at which it can be fetched; 0 if it is not waiting."""
         if self.row is None or self.row.state is not State.WAITING:
             return 0.0
         return max(self.row.due, self.host.not_before if self.host else 0.0, self.now)
 
 
 def lines(found: Explanation) -> Iterator[str]:
-    """*found* in words."""
-    yield from _rows("url", [printable(found.url, LONGEST_URL)])
-    yield from _rows("state", [printable(_standing(found), LONGEST_URL)])
+    """Yield the lines of the explanation *found*."""
+    yield from _rows("url", [printable(found.url, MAX_URL)])
+    yield from _rows("state", [printable(_standing(found), MAX_URL)])
     yield from _rows("rule", list(_rule(found)))
     yield from _rows("path", list(_path(found)))
     if found.row is not None:
-        yield from _rows("tries", [printable(_tries(found.row), LONGEST_URL)])
+        yield from _rows("tries", [printable(_tries(found.row), MAX_URL)])
     yield from _rows("captures", list(_captures(found)))
     yield from _rows("due", list(map(printable, _waits(found))))
-    yield from _rows("host", [printable(_host(found), LONGEST_URL)])
+    yield from _rows("host", [printable(_host(found), MAX_URL)])
 
 
 def _rows(label: str, texts: list[str]) -> Iterator[str]:
@@ -115,20 +116,20 @@ def _standing(found: Explanation) -> str:
     if row is None:
         would = found.verdict.decision.value
         if found.refused is not None:
-            return f"refused when the crawl met it; judged today it {would}"
-        return f"unknown: no page that was read led here, or its link was refused; a link to it {would}"
+            return f"refused when the crawl found it; with the current settings it {would}"
+        return f"unknown: no page of the crawl links to it, or the link was refused; a link to it {would}"
     reason = why(row, found.now, found.allowance)
     return f"{row.state.value}{': ' if reason else ''}{reason}"
 
 
 def held_back(row: UrlRow, allowance: Allowance) -> str:
-    """The limit for which *row* waits, as the settings have it; "" where there is none."""
+    """Return the limit that keeps *row* waiting, as the settings have it; "" if none does."""
     waits = row.state is State.WAITING and row.priority >= 0
     return allowance.reached(row.visited, row.received) if waits else ""
 
 
 def why(row: UrlRow, now: float, allowance: Allowance) -> str:
-    """Why *row* is what it is, in a few words; for a waiting one, what it waits for as far as it is known by itself."""
+    """Return the reason for the state of *row* in a few words; of a waiting URL, what it waits for."""
     match row.state:
         case State.ARCHIVED:
             answered = f"answered {row.status}" if row.status else "answered"
@@ -139,7 +140,7 @@ def why(row: UrlRow, now: float, allowance: Allowance) -> str:
             return row.note
     last = row.note or (f"answered {row.status}" if row.status else "")
     if limit := held_back(row, allowance):
-        return _joined(f"its host is held back by {limit}", last)
+        return _joined(f"its host has reached {limit}", last)
     if row.due > now:
         return _joined(f"a retry in {duration(row.due - now)}" if row.tries else f"in {duration(row.due - now)}", last)
     return _joined("due again", last) if row.again or row.tries else "due"
@@ -152,32 +153,32 @@ def _joined(one: str, other: str) -> str:
 def _rule(found: Explanation) -> Iterator[str]:
     verdict = found.verdict
     if found.refused is not None and found.row is None:
-        yield printable(f"refused by {found.refused.rule}", LONGEST_URL)
-        yield printable(f"as a link of {found.refused.via}", LONGEST_URL)
+        yield printable(f"refused by {found.refused.rule}", MAX_URL)
+        yield printable(f"linked from {found.refused.via}", MAX_URL)
         if verdict.decision is RuleDecision.WOULD_REFUSE and verdict.rule == found.refused.rule:
             return
-    yield printable(f"{verdict.decision.value} by {verdict.rule}", LONGEST_URL)
+    yield printable(f"{verdict.decision.value} by {verdict.rule}", MAX_URL)
     if verdict.detail:
-        yield printable(verdict.detail, LONGEST_URL)
-    for rule, links in () if found.row or found.refused else found.untold[:3]:
-        yield printable(f"({links} links to this host were refused by {rule}; not all of them are kept)")
+        yield printable(verdict.detail, MAX_URL)
+    for rule, links in () if found.row or found.refused else found.unsampled[:3]:
+        yield printable(f"({links} links to this host were refused by {rule}; only a sample of them is kept)")
 
 
 def _path(found: Explanation) -> Iterator[str]:
-    steps = found.way
-    if found.way_cut:
-        yield "… (the beginning is not known)"
+    steps = found.path
+    if found.path_cut:
+        yield "… (the first steps are not known)"
     left_out = len(steps) - FIRST_STEPS - LAST_STEPS
     for number, step in enumerate(steps):
         if left_out > 1 and number == FIRST_STEPS:
             yield f"… {left_out} more"
         if left_out > 1 and FIRST_STEPS <= number < FIRST_STEPS + left_out:
             continue
-        yield f"{_letter(step):<13} {printable(step.url, LONGEST_URL)}"
+        yield f"{_letter(step):<13} {printable(step.url, MAX_URL)}"
     if steps and found.row is None:
-        yield f"{f'  {REFUSED}':<13} {printable(found.url, LONGEST_URL)}"
-    if found.place:
-        yield f"{'':<13} (named by {printable(found.place)})"
+        yield f"{f'  {REFUSED}':<13} {printable(found.url, MAX_URL)}"
+    if found.link_context:
+        yield f"{'':<13} (in {printable(found.link_context)})"
 
 
 def _letter(step: DiscoveryStep) -> str:
@@ -186,9 +187,9 @@ def _letter(step: DiscoveryStep) -> str:
 
 def _tries(row: UrlRow) -> str:
     last = row.failure or (f"status {row.status}" if row.status else "")
-    again = f"; made due again {humanize.count(row.again, 'time')}" if row.again else ""
-    told = f", the last {iso(row.settled)}: {last or 'no answer'}" if row.settled else ""
-    return f"{row.tries}{told}{again}"
+    again = f"; queued again {humanize.count(row.again, 'time')}" if row.again else ""
+    last_try = f", the last {iso(row.settled)}: {last or 'no answer'}" if row.settled else ""
+    return f"{row.tries}{last_try}{again}"
 
 
 def _captures(found: Explanation) -> Iterator[str]:
@@ -196,57 +197,57 @@ def _captures(found: Explanation) -> Iterator[str]:
         cut = f", cut: {capture.truncated}" if capture.truncated else ""
         cut += f", a revisit: {capture.revisit}" if capture.revisit else ""
         what = f"{capture.status} {capture.mime}".strip()
-        yield printable(f"{iso(capture.moment)}  {what}, {volume(capture.received)}{cut}", LONGEST_URL)
-        yield printable(f"  archive/{capture.file}, offset {capture.offset}, {capture.digest}", LONGEST_URL)
+        yield printable(f"{iso(capture.moment)}  {what}, {volume(capture.received)}{cut}", MAX_URL)
+        yield printable(f"  archive/{capture.file}, offset {capture.offset}, {capture.digest}", MAX_URL)
     more = len(found.captures) - CAPTURES_SHOWN
     if more > 0:
         yield f"and {more} earlier"
 
 
 def _waits(found: Explanation) -> Iterator[str]:
-    """Everything that has to happen before a waiting URL is fetched."""
+    """Yield everything that must happen before a waiting URL is fetched."""
     row, host = found.row, found.host
     if row is None or row.state is not State.WAITING:
         return
     limit = held_back(row, found.allowance)
     if limit:
         yield f"a larger limit: its host has reached {limit}"
-    begun = bool(limit)
+    blocked = bool(limit)
     if host is not None and host.paused:
         yield "the next run: its host refuses us and is paused"
-        begun = True
+        blocked = True
     if host is not None and host.not_before > found.now:
-        why_not = "its host does not answer and sleeps" if host.failing_since else "its host asked for patience"
-        yield f"{why_not}, until {iso(host.not_before)}, in {duration(host.not_before - found.now)}"
-        begun = True
+        reason = "its host does not answer" if host.failing_since else "its host asked us to wait"
+        yield f"{reason}, until {iso(host.not_before)}, in {duration(host.not_before - found.now)}"
+        blocked = True
     if row.due > found.now:
         yield f"not before {iso(row.due)}, in {duration(row.due - found.now)}"
-        begun = True
+        blocked = True
     if host is not None and host.robots == "unknown" and row.priority >= 0 and _obeys(found):
-        yield "when robots.txt of its host is answered"
-        begun = True
-    if not begun:
+        yield "once robots.txt of its host is fetched"
+        blocked = True
+    if not blocked:
         yield "now"
     if found.ahead:
         yield f"{humanize.count(found.ahead, 'other URL')} of its host first"
     if not found.running:
-        yield "nobody works in this directory; archiver resume goes on"
+        yield "the crawl is not running; to continue: archiver resume"
 
 
 def _host(found: Explanation) -> str:
     host = found.host
     if host is None:
         return "not known to the crawl yet"
-    said = {"unknown": "not asked yet", "known": "answered", "unreachable": "could not be had"}[host.robots]
+    robots = {"unknown": "not requested yet", "known": "answered", "unreachable": "could not be fetched"}[host.robots]
     if host.answer is not None and host.answer.status:
-        said += f" {host.answer.status}" if host.robots == "known" else f" ({host.answer.status})"
-    parts = [host.key, f"{host.waiting} waiting", f"robots.txt {said}", found.pace]
+        robots += f" {host.answer.status}" if host.robots == "known" else f" ({host.answer.status})"
+    parts = [host.key, f"{host.waiting} waiting", f"robots.txt {robots}", found.rate_setting]
     if found.delay:
         parts.append(f"Crawl-delay {found.delay:g} s")
     if host.slowed:
         parts.append(f"slowed down ({host.slowed})" + (f" to {host.rate:.2g}/s" if host.rate else ""))
     if host.failing_since:
-        parts.append(f"silent since {iso(host.failing_since)}")
+        parts.append(f"no answer since {iso(host.failing_since)}")
     return ", ".join(parts)
 
 
@@ -255,7 +256,7 @@ def _obeys(found: Explanation) -> bool:
 
 
 def as_json(found: Explanation) -> dict[str, Any]:
-    """*found* as JSON has it."""
+    """Return *found* as a JSON object."""
     row, host = found.row, found.host
     return {
         "url": found.url,
@@ -266,14 +267,14 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "rule": found.verdict.rule,
         "detail": found.verdict.detail,
         "refused": {"rule": found.refused.rule, "via": found.refused.via} if found.refused else None,
-        "refused_on_host": dict(found.untold),
+        "refused_on_host": dict(found.unsampled),
         "reason": why(row, found.now, found.allowance) if row else "",
         "path": _steps(found),
-        "path_cut": found.way_cut,
-        "place": found.place,
+        "path_cut": found.path_cut,
+        "link_context": found.link_context,
         "hops": row.path if row else None,
         "depth": row.depth if row else None,
-        **tried(row),
+        **tries_json(row),
         "captures": [_capture(capture) for capture in found.captures],
         "due": iso(found.due),
         "waits_for": list(_waits(found)),
@@ -288,15 +289,15 @@ def as_json(found: Explanation) -> dict[str, Any]:
             "failing_since": iso(host.failing_since),
             "robots_status": host.answer.status if host.answer else None,
             "crawl_delay": found.delay,
-            "configured": found.pace,
+            "configured": found.rate_setting,
         }
         if host
         else None,
     }
 
 
-def tried(row: UrlRow | None) -> dict[str, Any]:
-    """What came of the tries of *row*."""
+def tries_json(row: UrlRow | None) -> dict[str, Any]:
+    """Return the tries of *row* and their last result."""
     if row is None:
         return {"tries": 0, "again": 0, "status": 0, "failure": "", "note": "", "settled": None}
     return {
@@ -310,7 +311,7 @@ def tried(row: UrlRow | None) -> dict[str, Any]:
 
 
 def _steps(found: Explanation) -> list[dict[str, str]]:
-    steps = [{"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.way]
+    steps = [{"url": step.url, "hop": step.hop.value if step.hop else "", "how": _how(step)} for step in found.path]
     last = [{"url": found.url, "hop": "", "how": REFUSED}] if steps and found.row is None else []
     return steps + last
 
