@@ -88,7 +88,7 @@ def check_resumable(directory: Path) -> None:
             f"archiver rebuild {quote(str(directory))}"
         )
     there = layout.database.exists()
-    if not (there and totals.begun(directory)) and _has_files(layout):
+    if not (there and totals.has_started(directory)) and _has_files(layout):
         raise ArchiveError(
             f"{layout.database} is {'empty' if there else 'missing'}, but there are WARC files; restore it, "
             f"or rebuild it: archiver rebuild {quote(str(directory))}"
@@ -223,7 +223,7 @@ def check_changeable(directory: Path) -> Settings:
     if not holds_crawl(directory):
         raise ConfigError(totals.without_crawl(directory))
     settings = with_values(Settings(), read_settings(layout.settings))
-    if not layout.database.exists() or not totals.begun(directory):
+    if not layout.database.exists() or not totals.has_started(directory):
         raise ConfigError(f"{directory}: the crawl has not started; run archiver resume first")
     return settings
 

@@ -252,14 +252,14 @@ class EarlierCrawls:
                     yield last
 
     def _settled_since(self, address: str, age: int) -> bool:
-        words = (past.word(address) for past in self._pasts[:age])
+        words = (past.outcome(address) for past in self._pasts[:age])
         answers = (word.status for word in words if word is not None and word.state is State.ARCHIVED)
         return any(status < ERRORS or status in GONE for status in answers)
 
     def manners(self, now: float) -> list[InheritedThrottle]:
         """Return the throttle of each host, as the newest crawl has learned it."""
         with self._lock:
-            return self._pasts[0].manners(now)
+            return self._pasts[0].throttles(now)
 
     def same_content(self, one: CaptureRow, other: CaptureRow) -> bool:
         """Return True if both have the same payload without content codings; False if unknown.

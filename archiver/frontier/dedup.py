@@ -1,13 +1,10 @@
-"""Which payloads are stored already, asked of crawl.db by the threads that write the archive: one question for a batch.
+"""Find stored payloads by digest, in this collection and in other archives.
 
-The connection is its own and only reads, so it neither waits for the frontier nor holds it up. What it finds is
-committed, and a commit comes after the sync of the files: whatever is named here is on disk.
+The writer threads look a whole batch up in crawl.db, with one query on a read-only connection of their own. A commit
+follows the sync of the WARC files, so every payload found is on disk.
 
-Where index files of other archives speak of a payload: they are sorted by URL, so a scratch database finds it.
-
-It holds the place of each line and nothing that could not be read again: delete it as you like. A crawl makes it again
-if it is missing, damaged, or of a schema that is not ours, as in a received folder, and if an index has changed. Each
-line is read from its index when it is asked for.
+Index files of other archives are sorted by URL. A scratch database (dedup.db) maps digests to their lines. You can
+delete it: a crawl makes it again if it is missing, damaged or has another schema, or if an index has changed.
 """
 
 import json
@@ -57,7 +54,7 @@ class PayloadLocation(NamedTuple):
 class Payloads:
     """The payloads of one crawl. To be used by one thread at a time.
 
-    *at_rest*: nobody writes to its database. If it is empty or damaged, nothing is found in it.
+    *at_rest*: no process writes the database. Nothing is found in one that is empty or damaged.
     """
 
     def __init__(self, path: Path, *, at_rest: bool = False) -> None:
@@ -116,7 +113,7 @@ log = logging.getLogger(__name__)
 
 
 class ExternalMatch(NamedTuple):
-    """A line that speaks of a payload that was asked for."""
+    """An index line with a payload that was looked up."""
 
     digest: str
     source: int  # the number of its index
@@ -132,7 +129,7 @@ class ExternalIndex:
         self._db: sqlite3.Connection | None = None
 
     def find(self, digests: Collection[str]) -> Iterator[ExternalMatch]:
-        """The lines that speak of a payload of one of *digests*, a few of each."""
+        """Yield a few lines for each of *digests*."""
         try:
             if self._db is None:
                 self._db = _opened(self._path)

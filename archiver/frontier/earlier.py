@@ -1,6 +1,6 @@
-"""What the database of an earlier crawl says: questions only, of a file that nobody writes any more.
+"""Read the database of an earlier crawl, which no process writes any more.
 
-Each is answered by an index, and in bounded portions. May be asked by one thread at a time, whichever it is.
+An index answers each query, and results are bounded. One thread at a time may use it.
 """
 
 import sqlite3
@@ -28,14 +28,14 @@ WHERE urls.id > ? AND urls.state = 'archived' AND urls.status < 400 AND urls.pri
 ORDER BY urls.id LIMIT ?
 """
 WORD = "SELECT state, status FROM urls WHERE url = ?"
-MANNERS = """
+THROTTLES = """
 SELECT key, not_before, rate, rate_limit, concurrency, slow_reason FROM hosts
 WHERE not_before > ? OR rate > 0 OR concurrency > 0
 """
 
 
 class EarlierUrl(NamedTuple):
-    """A URL that an earlier crawl has archived, and the way by which it came there."""
+    """A URL that an earlier crawl archived, and the path that led to it."""
 
     row: int
     url: str
@@ -47,18 +47,18 @@ class EarlierUrl(NamedTuple):
 
 
 class EarlierOutcome(NamedTuple):
-    """What became of a URL."""
+    """State and last status of a URL."""
 
     state: State
     status: int
 
 
 class EarlierDatabase:
-    """The database of one earlier crawl. Raises `ArchiveError` where it cannot be read."""
+    """The database of one earlier crawl. Raises `ArchiveError` if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with self._told():
+        with self._errors():
             self._db = connect_readonly(path, at_rest=True)
         try:
             self._check()
@@ -67,46 +67,46 @@ class EarlierDatabase:
             raise
 
     def _check(self) -> None:
-        with self._told():
+        with self._errors():
             if not check_schema(self._db, self._path):
                 raise ArchiveError(f"{self._path} is not the database of an earlier crawl: it is empty")
 
     def close(self) -> None:
-        """No more questions."""
+        """Close the database."""
         self._db.close()
 
     def captures(self, address: str, most: int) -> list[CaptureRow]:
-        """The captures of *address*, newest first, at most *most*."""
+        """Return at most *most* captures of *address*, newest first."""
         return [CaptureRow(*row) for row in self._rows(CAPTURES.format(""), (address, most))]
 
     def capture(self, address: str, timestamp: int) -> CaptureRow | None:
-        """The capture of *address* that holds a payload itself and has this date."""
+        """Return the capture of *address* with this date that holds its payload itself."""
         sql = CAPTURES.format("AND timestamp = ? AND revisit = ''")
         return next((CaptureRow(*row) for row in self._rows(sql, (address, timestamp, 1))), None)
 
     def archived(self, after: int, most: int) -> list[EarlierUrl]:
-        """URLs whose last answer was no error, in the order of rows behind *after*; without robots.txt."""
+        """Return URLs with a good last answer, in the order of rows behind *after*, without robots.txt."""
         return [EarlierUrl(*row) for row in self._rows(ARCHIVED, (after, most))]
 
-    def word(self, address: str) -> EarlierOutcome | None:
-        """What became of *address*; None where it is not known."""
+    def outcome(self, address: str) -> EarlierOutcome | None:
+        """Return the outcome of *address*, or None."""
         rows = self._rows(WORD, (address,))
         return EarlierOutcome(State(rows[0][0]), rows[0][1]) if rows else None
 
     def files(self) -> list[str]:
-        """The names of its WARC files."""
+        """Return the names of its WARC files."""
         return [bare(name, self._path) for (name,) in self._rows("SELECT name FROM warcs ORDER BY id")]
 
-    def manners(self, now: float) -> list[InheritedThrottle]:
-        """How hosts want to be asked: key, parked until, rate, its limit, width, and why."""
-        return list(self._rows(MANNERS, (now,)))
+    def throttles(self, now: float) -> list[InheritedThrottle]:
+        """Return the throttles of hosts, for hosts that have one or must wait."""
+        return list(self._rows(THROTTLES, (now,)))
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
-        with self._told():
+        with self._errors():
             return self._db.execute(sql, values).fetchall()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

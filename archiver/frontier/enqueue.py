@@ -1,18 +1,14 @@
-"""The seen-set: found URLs become rows, each once, by the shortest way that leads to it.
+"""The seen-set: add links as rows, each URL once, with the shortest path that leads to it.
 
-What is known is looked up in one question, and most links end there; only what is new, or has come nearer while it
-waits, is written. A way by a guess is the longest of all: what only scripts have named becomes what it is when
-something names it for certain, and waits again if it was given up as a guess. Runs inside its caller's transaction.
+One query finds the known URLs, which are most of them. Only new URLs, and waiting URLs with a shorter path, are
+written. A speculative path counts as the longest: if something else names the URL later, it gets that path, and is
+queued again if it was excluded as speculative.
 
-Links that were offered to the frontier before and would change nothing any more: nearly all of a page's.
+`RecentLinks` caches links that would change nothing, which are most links of a page. Per URL we cache a committed link.
+The row is at least that near and early, so a link that is no better changes nothing. Seeds, recovery and other
+processes change rows in other ways; then the cache is cleared.
 
-What is kept of a URL is a link, committed by this process, than which its row is no farther and no later: then the
-row is so for good, whatever becomes of it, and neither this link nor one that is no better can change it. That ends
-only where rows are written anew, by seeds, by recovery, or by another process: then all is to be forgotten.
-
-What a crawl takes over from an earlier one: URLs that nothing has led to, and how hosts want to be asked.
-
-Runs inside its caller's transaction, or only reads.
+Everything here runs in the caller's transaction, or only reads.
 """
 
 import json
@@ -33,7 +29,7 @@ Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
 
 
 class RecentLinks:
-    """Bounded: the links that were not asked for in a generation are forgotten with it."""
+    """A bounded cache of two generations. Links not looked up during a generation are forgotten with it."""
 
     def __init__(self, most: int = MOST, size: int = SIZE) -> None:
         self._most = most
@@ -42,8 +38,8 @@ class RecentLinks:
         self._old: dict[str, NewUrl] = {}
         self._weight = 0  # of the young ones
 
-    def news(self, links: Iterable[NewUrl], via: int) -> list[Found]:
-        """Those of *links*, which the document in row *via* names, that may change something."""
+    def select_new(self, links: Iterable[NewUrl], via: int) -> list[Found]:
+        """Return those of *links*, named by the document in row *via*, that may change something."""
         known = self._young.get
         found: list[Found] = []
         for new in links:
@@ -64,17 +60,17 @@ class RecentLinks:
         return no_better(new, before)
 
     def remember(self, links: Iterable[NewUrl]) -> None:
-        """*links* are committed, and the row of each is no farther and no later than it says."""
+        """Add committed *links*; their rows are at least as near and as early."""
         for new in links:
             self._keep(new)
 
     def drop(self, address: str) -> None:
-        """The row of *address* is held or goes later from now on: the next link to it may change that."""
+        """Forget *address*: its row is held or has a later priority now, and the next link may change that."""
         self._young.pop(address, None)
         self._old.pop(address, None)
 
     def forget(self) -> None:
-        """Rows may have been written anew."""
+        """Forget all links, because rows may have changed."""
         self._young, self._old, self._weight = {}, {}, 0
 
     def _keep(self, new: NewUrl) -> None:
@@ -84,14 +80,14 @@ class RecentLinks:
         self._young[new.url] = new
 
 
-def far(new: NewUrl) -> tuple[bool, int, int]:
-    """How far the way of *new* is: by a guess it is the farthest of all."""
+def distance(new: NewUrl) -> tuple[bool, int, int]:
+    """Return the distance of *new* as a sort key; a speculative path is the longest."""
     return is_guess(new.path), new.depth, new.off_scope_hops
 
 
 def no_better(new: NewUrl, other: NewUrl) -> bool:
-    """Whether *new* leads no nearer and no sooner than *other*."""
-    return new.priority >= other.priority and far(new) >= far(other)
+    """Return True if *new* is neither nearer nor earlier than *other*."""
+    return new.priority >= other.priority and distance(new) >= distance(other)
 
 
 KNOWN = """
@@ -117,10 +113,7 @@ HURRY = "UPDATE urls SET priority = ? WHERE id = ? AND state = 'waiting'"
 
 
 def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewUrl]]:
-    """Make *links* known; how many new URLs each host has got, and the links that could change nothing any more.
-
-    Of these each URL has one. They may be relied on when the transaction is committed.
-    """
+    """Add *links*. Return the number of new URLs by host, and one link per URL that may be cached after the commit."""
     found: dict[str, Found] = {}
     for each in links:
         address = each[0].url
@@ -138,10 +131,10 @@ def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], lis
         new, via = found.pop(address)
         waits = state == State.WAITING
         was_guess = state == State.EXCLUDED and is_guess(path) and not is_guess(new.path)
-        if was_guess or (state == State.HELD and not new.held):  # something better than what named it then names it
+        if was_guess or (state == State.HELD and not new.held):  # a better link names it now
             revived.append((row, host))
             waits = True
-        if is_nearer := far(new) < (is_guess(path), depth, off_scope_hops):
+        if is_nearer := distance(new) < (is_guess(path), depth, off_scope_hops):
             nearer.append(((new, via), row))
         if is_sooner := new.priority < priority:
             sooner.append((new.priority, row))
@@ -160,7 +153,7 @@ def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], lis
 
 
 def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | None]) -> list[int]:
-    """Make a row for each of *links*; the hosts of those that wait, once for each."""
+    """Add a row for each of *links*; return the hosts of the waiting ones, once for each URL."""
     origins = [url.origin(new.url) for new, _ in links]
     hosts = hosts_of(db, set(origins))
     places = [hosts[origin] for origin in origins]
@@ -186,13 +179,13 @@ def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | 
 
 
 def _life(new: NewUrl) -> tuple[str, str, str]:
-    """State, failure and note of a URL that nobody has asked for yet."""
+    """Return state, failure and note of a new URL."""
     return (State.HELD.value, Failure.TRAP.value, new.held) if new.held else (State.WAITING.value, "", "")
 
 
 def _best(one: Found, other: Found) -> Found:
-    """The nearer of two ways to a URL, and the sooner of their priorities; held only where both are."""
-    near = other if far(other[0]) < far(one[0]) else one
+    """Return the nearer of two links to a URL, with the earlier priority; held only if both are."""
+    near = other if distance(other[0]) < distance(one[0]) else one
     sooner = min(one[0].priority, other[0].priority)
     held = near[0].held if one[0].held and other[0].held else ""
     new = near[0]
@@ -200,9 +193,9 @@ def _best(one: Found, other: Found) -> Found:
 
 
 def named_meanwhile(db: Connection, rows: Iterable[int]) -> Counter[int]:
-    """Those of *rows*, just given up as guesses, that became more than that while they were asked for wait again.
+    """Queue those of *rows* again that were excluded as speculative, but have another path by now.
 
-    How many of each host that are.
+    Return how many, by host.
     """
     given = json.dumps(list(rows))
     found = db.rows(NAMED_MEANWHILE, (given,)) if given != "[]" else []
@@ -211,14 +204,14 @@ def named_meanwhile(db: Connection, rows: Iterable[int]) -> Counter[int]:
 
 
 def _seeds(db: Connection, rows: Collection[int]) -> dict[int, int | None]:
-    """The seed at the head of each row's path."""
+    """Return the seed of each row."""
     wanted = json.dumps(list(rows))
     found = db.rows("SELECT id, seed FROM urls WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
     return {int(row[0]): row[1] for row in found}
 
 
 def hosts_of(db: Connection, keys: Collection[str]) -> dict[str, int]:
-    """The row of each host, made where there is none."""
+    """Return the row of each host. Hosts without a row get one."""
     wanted = json.dumps(sorted(keys))
     db.execute("INSERT OR IGNORE INTO hosts (key) SELECT value FROM json_each(?)", (wanted,))
     found = db.rows("SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))", (wanted,))
@@ -236,13 +229,13 @@ INSERT OR IGNORE INTO hosts (key, not_before, rate, rate_limit, concurrency, slo
 
 
 def unknown(db: Connection, addresses: Collection[str]) -> set[str]:
-    """Those of *addresses* that have no row."""
+    """Return those of *addresses* that have no row."""
     known = {str(row[0]) for row in db.rows(KNOWN_EARLIER, (json.dumps(sorted(addresses)),))}
     return set(addresses) - known
 
 
 def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
-    """Make rows that wait for those that have none; how many they are."""
+    """Add waiting rows for the URLs that have none; return how many."""
     hosts = hosts_of(db, {url.origin(each.new.url) for each in recalled})
     count = 0
     for new, via, seed in recalled:
@@ -259,6 +252,6 @@ def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
     return count
 
 
-def inherit(db: Connection, manners: Sequence[InheritedThrottle]) -> None:
-    """Hosts are asked as gently as *manners* say; what is known of a host goes before that."""
-    db.executemany(INHERIT, manners)
+def inherit_throttles(db: Connection, inherited: Sequence[InheritedThrottle]) -> None:
+    """Add hosts with *inherited* throttles; a host that has a row keeps its own."""
+    db.executemany(INHERIT, inherited)

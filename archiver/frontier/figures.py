@@ -13,7 +13,7 @@ from archiver.frontier.totals import Totals
 
 MICRO = 1_000_000
 SLICES = 96  # of a crawl's life, at most
-DEEPEST = 12  # depths told apart; what lies deeper is counted together
+DEEPEST = 12  # deeper URLs are counted together
 SPEEDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds: where classes of response times end
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
 
@@ -65,7 +65,7 @@ class CaptureGroup(NamedTuple):
 
 
 class HostFigures(NamedTuple):
-    """All that is told of one host."""
+    """All figures of one host."""
 
     key: str
     waiting: int
@@ -293,8 +293,8 @@ FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state
 def missing_requisites(db: sqlite3.Connection) -> Iterator[MissingRequisite]:
     """What archived pages need to be shown and is not there, in the order of discovery.
 
-    A redirect on the way counts as the requisite that it stands for. What only a script names, and what still waits,
-    is not told of.
+    A redirect on the way counts as the requisite. URLs that only a script names, and URLs that wait, are left
+    out.
     """
     for row in db.execute(_MISSING_ROWS):
         yield MissingRequisite(*row)
@@ -303,7 +303,7 @@ def missing_requisites(db: sqlite3.Connection) -> Iterator[MissingRequisite]:
 def broken_pages(db: sqlite3.Connection) -> Iterator[tuple[str, int, str]]:
     """Yield (URL, status, the page that named it first) of each page that answered 4xx or 5xx, in order of discovery.
 
-    A redirect on the way counts as the page that it stands for.
+    A redirect on the way counts as the page.
     """
     yield from db.execute(
         "SELECT urls.url, urls.status, coalesce(above.url, '') FROM urls "

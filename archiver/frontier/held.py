@@ -48,14 +48,14 @@ def held_patterns(db: sqlite3.Connection) -> list[HeldPattern]:
 
 
 def command_for(held: HeldPattern | None = None) -> str:
-    """What a person types to take up the URLs of *held*, or of all patterns; DIR stands for the directory."""
+    """Return the command that queues the URLs of *held*, or of all patterns; DIR is the directory."""
     if held is None or not (held.pattern.isprintable() and " " not in held.pattern):
         return "archiver retry DIR --held"
     return f"archiver retry DIR --held {quote(held.pattern)}"
 
 
 def note(rule: str, pattern: str) -> str:
-    """What stands in the row of a URL of *pattern* that *rule* holds."""
+    """Return the note of a URL of *pattern* that *rule* holds."""
     return f"{rule}: {pattern}"
 
 
@@ -66,7 +66,7 @@ def _parts(text: str) -> tuple[str, str]:
 
 
 def chosen(held: Sequence[HeldPattern], wanted: Sequence[str]) -> list[HeldPattern]:
-    """Those of *held* that one of *wanted* means: a pattern as it is told, a part of it with `*`, a rule, or a URL."""
+    """Return those of *held* that *wanted* names: by a pattern, a part of it with `*`, a rule, or a URL."""
     return [each for each in held if not wanted or any(_means(text, each) for text in wanted)]
 
 

@@ -1,10 +1,7 @@
-"""The runs of a crawl: when each began and ended, and why; and the counts that a run begins with.
+"""The runs of a crawl, and the outcomes of its URLs for the verdict.
 
-A run that was killed has no end. Writing happens inside the caller's transaction, reading on any connection.
-
-What became of a crawl's URLs, for the verdict: counts by kind and status, and what went wrong. Questions only.
-
-Memory is bounded: examples are a few, hosts and seeds are limited. Each question reads a table once.
+A run that was killed has no end. Writing happens in the caller's transaction, reading on any connection. Memory is
+bounded, and each query reads a table once.
 """
 
 import json
@@ -100,9 +97,9 @@ FROM captures JOIN urls ON urls.id = captures.url
 WHERE urls.host IN (SELECT value FROM json_each(?)) AND urls.priority >= 0 ORDER BY captures.id
 """  # noqa: S608 - constants
 _LOST_REDIRECTS = """
-SELECT begun.url, moved.url, iif(moved.failure <> '', moved.failure, 'status ' || moved.status) FROM seeds
-CROSS JOIN urls AS begun ON begun.id = seeds.url CROSS JOIN urls AS moved ON moved.seed = begun.id
-WHERE begun.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> '' AND trim(moved.path, 'R') = ''
+SELECT origin.url, moved.url, iif(moved.failure <> '', moved.failure, 'status ' || moved.status) FROM seeds
+CROSS JOIN urls AS origin ON origin.id = seeds.url CROSS JOIN urls AS moved ON moved.seed = origin.id
+WHERE origin.status BETWEEN 300 AND 399 AND moved.hop = 'R' AND moved.path <> '' AND trim(moved.path, 'R') = ''
   AND (moved.state = 'failed' OR moved.state = 'archived' AND moved.status >= 400) ORDER BY position LIMIT ?
 """
 _LINKED = f"""
@@ -115,8 +112,8 @@ SELECT url FROM urls WHERE state = 'excluded' AND failure = 'trap' AND note LIKE
 UNION SELECT url FROM refusals WHERE rule LIKE 'speculative: % not there' OR rule LIKE 'speculative-per-%'
 """
 _SCRIPTS = """
-SELECT urls.seed, begun.url, count(DISTINCT urls.id) FROM urls JOIN captures ON captures.url = urls.id
-JOIN urls AS begun ON begun.id = urls.seed
+SELECT urls.seed, origin.url, count(DISTINCT urls.id) FROM urls JOIN captures ON captures.url = urls.id
+JOIN urls AS origin ON origin.id = urls.seed
 WHERE urls.seed IN (SELECT value FROM json_each(?)) AND urls.hop = 'E' AND urls.status BETWEEN 200 AND 299
   AND (captures.mime LIKE '%javascript%' OR captures.mime LIKE '%ecmascript%') GROUP BY urls.seed ORDER BY urls.seed
 """
@@ -128,7 +125,7 @@ _NARROW = "SELECT 1 FROM refusal_counts WHERE rule LIKE 'scope: page%' OR rule L
 
 
 class OutcomeGroup(NamedTuple):
-    """URLs that are alike in all that the verdict tells apart."""
+    """URLs that the verdict counts together."""
 
     kind: str  # of KINDS
     state: str

@@ -1,9 +1,8 @@
-"""Seeds: URLs that were given, not found. Runs inside its caller's transaction.
+"""Add seeds, and queue settled URLs again when a person asks for it.
 
-Settled URLs that become due again because a person asked for it, a bounded number in each transaction.
-
-Their tries begin anew; what their last answer was stays until the next one. Where a host's robots.txt was the reason,
-or could not be had, it is asked for again first. Runs inside its caller's transactions, beside a crawl too.
+A URL that is queued again has no tries; its last answer stays until the next one. If robots.txt was the reason, or was
+unreachable, it is fetched again first. Each transaction takes a bounded number of URLs, because a crawl may be running.
+Everything here runs in the caller's transaction.
 """
 
 import json
@@ -16,22 +15,22 @@ from archiver.frontier.database import Connection
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
 
-Held = Callable[[Collection[str]], Collection[str]]  # which of these payloads are held elsewhere
+Held = Callable[[Collection[str]], Collection[str]]  # returns those payloads that are stored elsewhere
 
 AT_ONCE = 1000  # URLs in one transaction: some hundredths of a second, for which a crawl may have to wait
 
-MAY_COME_BACK = tuple(state.value for state, event in LIFE if event is Event.AGAIN)
+MAY_QUEUE_AGAIN = tuple(state.value for state, event in LIFE if event is Event.AGAIN)
 WITHOUT_ANSWER = (State.FAILED.value, State.EXCLUDED.value)
 
 NEXT = """
 SELECT urls.id FROM urls WHERE urls.id > ? AND urls.state IN (SELECT value FROM json_each(?)) {}
 ORDER BY urls.id LIMIT ?
 """
-COME_BACK = """
+QUEUE_AGAIN = """
 UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1
 WHERE id IN (SELECT value FROM json_each(?)) AND state IN (SELECT value FROM json_each(?))
 """
-COME_BACK_AS_SEED = """
+QUEUE_SEED_AGAIN = """
 UPDATE urls SET state = 'waiting', due = ?, tries = 0, requeued = requeued + 1
 WHERE url = ? AND state <> 'waiting' AND priority >= 0 AND id NOT IN (SELECT url FROM seeds)
 """
@@ -66,28 +65,28 @@ WHERE id IN (SELECT robots_url FROM hosts WHERE id IN (SELECT value FROM json_ea
 
 
 def named_hosts(keys: Iterator[tuple[int, str]], wanted: Sequence[str]) -> list[int]:
-    """Of the hosts in *keys* (row, key) those that one of *wanted* names: by name, name and port, or whole key."""
+    """Return the rows of the hosts in *keys* (row, key) that *wanted* names: by name, name and port, or key."""
     asked = {text.lower().rstrip("/") for text in wanted}
     return [row for row, key in keys if not asked.isdisjoint(names_of(key))]
 
 
 def names_of(key: str) -> tuple[str, str, str]:
-    """What a person may call the host *key* (`https://example.org:8443`)."""
+    """Return the names by which a person may call the host *key* (`https://example.org:8443`)."""
     authority = key.partition("//")[2]
     name, colon, port = authority.rpartition(":")
     return key, authority, name if colon and port.isdigit() else authority
 
 
 def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, list[object]]:
-    """The next rows behind *after* that *wanted* means, as SQL and its values; *hosts* are those that it names."""
-    states = MAY_COME_BACK if wanted.urls or wanted.statuses or wanted.blocked else WITHOUT_ANSWER
+    """Return a query for the next rows behind *after* that *wanted* selects, and its values."""
+    states = MAY_QUEUE_AGAIN if wanted.urls or wanted.statuses or wanted.blocked else WITHOUT_ANSWER
     values: list[object] = [after, json.dumps(states)]
     terms = []
     if wanted.urls:
         terms.append("urls.url IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(wanted.urls))
     else:
-        terms.append("urls.priority >= 0")  # the way to a robots.txt is made due with the URLs that wait for it
+        terms.append("urls.priority >= 0")  # a robots.txt is queued with the URLs that need it
     if wanted.hosts:
         terms.append("urls.host IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(hosts)))
@@ -104,26 +103,26 @@ def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, 
 
 
 def lost(found: Sequence[Sequence[Any]], held: Held) -> list[int]:
-    """The rows of URLs in *found*, each with the digests of payloads that are not here, of which one is not *held*."""
+    """Return the rows in *found* (row, digests of missing payloads) that miss a payload which is not *held*."""
     wanted = {int(row): set(json.loads(digests)) for row, digests in found}
     there = set(held(set[str]().union(*wanted.values())))
     return [row for row, digests in wanted.items() if not digests <= there]
 
 
-def come_back(db: Connection, rows: Sequence[int]) -> int:
-    """The settled ones of *rows* wait again; how many they are."""
+def queue_again(db: Connection, rows: Sequence[int]) -> int:
+    """Queue the settled ones of *rows* again and return how many."""
     which = json.dumps(list(rows))
     held = db.rows(HOSTS_HELD_BACK, {"rows": which, "robots": Failure.ROBOTS.value})
-    count = db.execute(COME_BACK, (which, json.dumps(MAY_COME_BACK))).rowcount
+    count = db.execute(QUEUE_AGAIN, (which, json.dumps(MAY_QUEUE_AGAIN))).rowcount
     hosts = json.dumps([row[0] for row in held])
     db.execute(ASK_FIRST, {"hosts": hosts})
     db.execute(FORGET_RULES, (hosts,))
     return count
 
 
-def come_back_as_seeds(db: Connection, seeds: Sequence[str], due: float) -> None:
-    """Those of *seeds* that are settled without being seeds wait again: what they lead to belongs to the crawl now."""
-    db.executemany(COME_BACK_AS_SEED, [(due, seed) for seed in seeds])
+def queue_seeds_again(db: Connection, seeds: Sequence[str], due: float) -> None:
+    """Queue settled URLs that become seeds again: what they lead to belongs to the crawl now."""
+    db.executemany(QUEUE_SEED_AGAIN, [(due, seed) for seed in seeds])
 
 
 ALL = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
@@ -133,16 +132,16 @@ VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1, ?)
 ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, off_scope_hops = 0, priority = 1, via = NULL
 WHERE state = 'waiting' AND priority >= 0
       AND (hop, path, depth, off_scope_hops, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
-"""  # what is so already is not written: at a resume nothing is to be synced for it
+"""  # unchanged rows are not written, so a resume syncs nothing
 HEAD_ITSELF = "UPDATE urls SET seed = id WHERE url = ? AND path = '' AND seed IS NOT id"
 COUNT = "SELECT count(url) FROM seeds"
 STAND = "INSERT OR IGNORE INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?)"
 
 
 def add_seeds(db: Connection, seeds: Sequence[str], due: float) -> int:
-    """Make *seeds* known and waiting; how many were new. With *due*: not before; settled URLs wait again too."""
+    """Queue *seeds* and return how many were new. *due*: not before this time, and settled URLs again too."""
     if due:
-        come_back_as_seeds(db, seeds, due)
+        queue_seeds_again(db, seeds, due)
     keys = sorted({url.origin(seed) for seed in seeds})
     db.executemany("INSERT OR IGNORE INTO hosts (key) VALUES (?)", [(key,) for key in keys])
     db.executemany(BE_A_SEED, [(seed, url.origin(seed), due) for seed in seeds])

@@ -1,9 +1,9 @@
-"""robots.txt in the frontier: which row holds, or will hold, the rules of a host.
+"""robots.txt in the frontier: the row that holds, or will hold, the rules of a host.
 
-A redirect moves the question to another row, which is visited before everything else and answers it for every host
-that asks. A row that the crawl knows as a page of its own is left alone: it has no rules to give (RFC 9309 §2.3.1.2
-lets that count as unavailable). Rules that are a day old are asked for again; they hold until newer ones are in, also
-where none can be had (§2.4). Runs inside its caller's transaction.
+A redirect points the host to another row, which is visited before everything else and gives the rules of every host
+that points to it. A target that the crawl knows as a page has no rules (RFC 9309 §2.3.1.2 lets it count as
+unavailable). Rules are fetched again after a day. They apply until newer ones are stored, also if the new fetch fails
+(§2.4). Everything here runs in the caller's transaction.
 """
 
 import json
@@ -49,7 +49,7 @@ KEEP = "UPDATE hosts SET robots_next = NULL, robots_at = ? WHERE robots_next = ?
 STORE = """
 INSERT INTO robots (url, status, body) VALUES (:row, :status, :body) ON CONFLICT (url) DO UPDATE
 SET status = :status, body = :body WHERE :status BETWEEN 200 AND 499 OR status NOT BETWEEN 200 AND 499
-"""  # what could not be had takes no rules away
+"""  # an error does not replace rules
 ADOPT = "UPDATE hosts SET robots_url = robots_next, robots_next = NULL WHERE robots_next = ?"
 MARK = """
 UPDATE hosts SET robots_at = :at, robots =
@@ -59,7 +59,7 @@ WHERE robots_url = :row
 
 
 def ask(db: Connection, hosts: Iterable[int]) -> None:
-    """Put robots.txt of each of *hosts* into its queue, before everything else; if it was answered, once more."""
+    """Queue robots.txt of *hosts* before everything else, also if it was fetched before."""
     found = db.rows(ASKED, (json.dumps(list(hosts)),))
     to_ask = [
         (f"{key}/robots.txt", host, asked) for host, key, asked, known in found if not asked or known != "unknown"
@@ -74,10 +74,10 @@ def ask(db: Connection, hosts: Iterable[int]) -> None:
 
 
 def in_order(settlements: Sequence[Settlement]) -> list[tuple[Settlement, Robots]]:
-    """What *settlements* say of robots.txt, in the order in which it is to be answered.
+    """Return the robots.txt answers in *settlements* in the order in which they must be stored.
 
-    A recovered batch may hold a redirect and all that followed: ends of ways come first, then what led to them. Of two
-    answers for one URL the later counts, unless none could be had.
+    A recovered batch may hold a redirect and its target: targets come first. Of two answers for one URL the later
+    counts, unless it is an error.
     """
     last: dict[int, tuple[Settlement, Robots]] = {}
     for each in settlements:
@@ -89,9 +89,9 @@ def in_order(settlements: Sequence[Settlement]) -> list[tuple[Settlement, Robots
 
 
 def answer(db: Connection, each: Settlement, robots: Robots, moved: dict[str, str]) -> tuple[set[int], Counter[int]]:
-    """Keep what a robots.txt said, or where it is instead: the hosts for which that is news, and new URLs by host.
+    """Store a robots.txt answer or redirect. Return the hosts that it concerns, and the number of new URLs by host.
 
-    *moved*: where the redirects of this batch led so far, which is added to.
+    *moved* maps redirects of this batch to their targets, and is updated.
     """
     row, added = each.claim.id, Counter[int]()
     if each.claim.url == url.origin(each.claim.url) + "/robots.txt":
@@ -114,7 +114,7 @@ def answer(db: Connection, each: Settlement, robots: Robots, moved: dict[str, st
 
 
 def _lead_to(db: Connection, each: Settlement, target: str) -> tuple[int, float | None, Counter[int]]:
-    """The row of *target*, if it can answer for robots.txt (0 if not); when it did, if that is not too long ago."""
+    """Return the row of *target* if it can hold rules, or 0; and when it was fetched, if within a day."""
     path = each.claim.path + Hop.REDIRECT
     new = NewUrl(target, Hop.REDIRECT, path, depth=0, off_scope_hops=0, priority=BEFORE_ALL)
     known = db.row("SELECT id, host, state, path, settled FROM urls WHERE url = ?", (target,))
@@ -137,17 +137,17 @@ def _lead_to(db: Connection, each: Settlement, target: str) -> tuple[int, float 
 
 
 def is_way(path: str) -> bool:
-    """Whether a row with this hop *path* leads to nothing but a robots.txt."""
+    """Return True if a row with this hop *path* leads only to a robots.txt."""
     return path.startswith(Hop.PREREQUISITE) and not path.strip(Hop.PREREQUISITE + Hop.REDIRECT)
 
 
 def _concerned(db: Connection, row: int) -> set[int]:
-    """The hosts whose rules stand in, or are awaited from, URL *row*."""
+    """Return the hosts whose rules are, or will be, in URL *row*."""
     found = db.rows("SELECT id FROM hosts WHERE robots_url = ? OR robots_next = ?", (row, row))
     return {int(host[0]) for host in found}
 
 
 def _mark(db: Connection, row: int, at: float) -> None:
-    """The rules in URL *row*, of the time *at*, are in force for all who ask there."""
+    """Apply the rules in URL *row*, fetched *at* this time, to all hosts that point to it."""
     db.execute(ADOPT, (row,))
     db.execute(MARK, {"row": row, "at": at})

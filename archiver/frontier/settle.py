@@ -1,14 +1,10 @@
-"""The one transaction of the crawl: what a batch of visits means, in SQL, in a fixed order of sets of rows.
+"""Commit a batch of visits, and add the visits that recovery found in the WARC files.
 
-Hosts before URLs, URLs before what speaks of them, counts last. Runs inside a transaction that its caller
-begins and commits; nothing here decides anything that the settlements do not say.
+Everything here runs in the caller's transaction. Rows are written in a fixed order: hosts, URLs, rows that refer to
+URLs, counts. The settlements hold all decisions.
 
-What a run has learned that a later one must know: what patterns of URLs brought, and where seeds moved to.
-
-Visits that the database has forgotten, or never knew: their URLs become rows again, as their own records tell.
-
-A URL that named one of them, and is not known either, becomes a row that waits: its own record may still come, and
-says more; where none comes, it is visited once more. Runs inside its caller's transaction.
+Recovery adds a row for each visit, and a waiting row for the URL that led to it if there is none. If recovery also
+finds that URL's own record, it completes the row; otherwise the URL is visited again.
 """
 
 import json
@@ -37,30 +33,30 @@ ORDER BY released = 0, barren = 0, rowid DESC LIMIT ?
 """
 
 MOVED = """
-SELECT urls.url, begun.url
-FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS begun ON begun.id = seeds.url
+SELECT urls.url, origin.url
+FROM seeds CROSS JOIN urls ON urls.seed = seeds.url JOIN urls AS origin ON origin.id = seeds.url
 WHERE urls.hop = 'R' AND urls.path <> '' AND trim(urls.path, 'R') = '' ORDER BY urls.id
 """  # where redirects of seeds led, and which seeds
 
 
-def keep(db: Connection, settlements: Iterable[Settlement]) -> None:
-    """Write what *settlements* say; of each pattern the last word holds."""
+def save_tallies(db: Connection, settlements: Iterable[Settlement]) -> None:
+    """Save the newest tally of each pattern in *settlements*."""
     latest = {tally.pattern: tally for each in settlements for tally in each.tallies}
     rows = [(t.pattern, t.visits, t.fruitful, t.streak, t.barren, t.listed) for t in latest.values()]
     db.executemany(UPSERT, rows)
 
 
 def pattern_tallies(rows: Iterable[sqlite3.Row]) -> list[PatternTally]:
-    """The tallies in the rows that `NEWEST` gives, in the order in which they may be forgotten."""
+    """Return the tallies in rows of `NEWEST`, those that may be forgotten first at the beginning."""
     return [PatternTally(*row) for row in rows][::-1]
 
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
-LONGEST_CHAIN = 250  # redirects looked back upon for a loop
+LONGEST_CHAIN = 250  # redirects followed back to find a loop
 PORTION = 2000  # links of one visit that are added in one transaction: some tenths of a second
 
 Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
-UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # nobody was asked
+UNASKED = frozenset((Event.FORBID, Event.HOLD, Event.DELAY))  # no request was made
 
 INSERT_CAPTURE = """
 INSERT OR IGNORE INTO captures (url, timestamp, status, mime, payload_digest, payload_length, warc, offset,
@@ -102,16 +98,16 @@ SELECT 1 FROM chain JOIN urls AS target ON target.id = chain.id WHERE target.url
 
 
 def settle(
-    db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState], offers: RecentLinks
+    db: Connection, settlements: Sequence[Settlement], files: Sequence[FileState], recent: RecentLinks
 ) -> tuple[Settled, list[NewUrl]]:
-    """Write the whole batch; the caller commits. What it changes, and what *offers* may remember then."""
+    """Write the batch. Return its changes, and the links that *recent* may remember after the commit."""
     settlements = _with_room(db, settlements)
-    added, idle = enqueue.add_links(db, _news(settlements, offers))
+    added, idle = enqueue.add_links(db, _news(settlements, recent))
     db.executemany(UPSERT_FILE, [_file(file) for file in files])
     db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
     rows = [_row(each) for each in settlements]
     for some in [rows] if len({row[0] for row in rows}) == len(rows) else [[row] for row in rows]:
-        db.many(UPDATE_URL, some)  # several words on one URL each take their turn
+        db.many(UPDATE_URL, some)  # several settlements of one URL are written one by one
     given_up = (each.claim.id for each in settlements if each.event is Event.FORBID and is_guess(each.claim.path))
     added.update(enqueue.named_meanwhile(db, given_up))
     db.executemany(
@@ -120,9 +116,9 @@ def settle(
     )
     later = {each.claim.url for each in settlements if each.event in {Event.HOLD, Event.DELAY}}
     for address in later:
-        offers.drop(address)
+        recent.drop(address)
     idle = [new for new in idle if new.url not in later]
-    keep(db, settlements)
+    save_tallies(db, settlements)
     _refuse(db, settlements)
     _name_loops(db, settlements)
     resolved: set[int] = set()
@@ -135,9 +131,9 @@ def settle(
 
 
 def portions(settlements: Sequence[Settlement]) -> tuple[list[Portion], list[Settlement]]:
-    """What of *settlements* may be added before they are settled, in portions; and what is left of them to settle.
+    """Split very long lists of links off *settlements*; return the portions and the other settlements.
 
-    Links alone: whether they are known before or after the document that names them is settled makes no difference.
+    Links may be added before the document that names them is settled; the result is the same.
     """
     early: list[Portion] = []
     rest: list[Settlement] = []
@@ -154,7 +150,7 @@ def portions(settlements: Sequence[Settlement]) -> tuple[list[Portion], list[Set
 
 
 def _with_room(db: Connection, settlements: Sequence[Settlement]) -> Sequence[Settlement]:
-    """*settlements*, in which held URLs beyond the number that is kept of their pattern count as refused links."""
+    """Return *settlements* with held URLs beyond the limit of their pattern turned into refused links."""
     notes = [new.held for each in settlements for new in each.found if new.held]
     if not notes:
         return settlements
@@ -177,13 +173,13 @@ def _file(file: FileState) -> tuple[str | int, ...]:
     return file.name, file.size, int(file.closed), file.digest, file.modified
 
 
-def _news(settlements: Iterable[Settlement], offers: RecentLinks) -> Iterator[Found]:
-    """The links that may change something."""
+def _news(settlements: Iterable[Settlement], recent: RecentLinks) -> Iterator[Found]:
+    """Yield the links that may change something."""
     for each in settlements:
         found: Iterable[NewUrl] = each.found
-        if each.robots is not None:  # a redirect is the way to the rules then: see `robots`
+        if each.robots is not None:  # a redirect leads to the rules then: see robots.py
             found = [new for new in found if new.hop is not Hop.REDIRECT]
-        yield from offers.news(found, each.claim.id)
+        yield from recent.select_new(found, each.claim.id)
 
 
 def _row(each: Settlement) -> tuple[str | int | float | None, ...]:
@@ -221,7 +217,7 @@ def _captures(db: Connection, settlements: Sequence[Settlement]) -> Iterator[tup
 
 
 def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
-    """Count every link that scope did not take, and keep a sample; what stands there already is not kept twice."""
+    """Count all links that scope refused, and keep a sample of them, each URL once."""
     kinds: list[tuple[str, str]] = []  # rule and host of every link
     once: dict[str, tuple[tuple[str, str], int]] = {}
     for each in settlements:
@@ -264,10 +260,10 @@ ON CONFLICT (url) DO UPDATE SET
     hop = excluded.hop, path = excluded.path, depth = excluded.depth, off_scope_hops = excluded.off_scope_hops,
     priority = excluded.priority
 WHERE state = 'waiting' AND via IS NULL AND path <> ''
-"""  # a row to which nothing leads was placed by `_leader`
-BEGIN_ANEW = """
+"""  # a row that nothing leads to was added by `_leader`
+QUEUE_AGAIN = """
 UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1 WHERE url = ? AND state <> 'waiting'
-"""  # a first try of what was settled: it had been made due again
+"""  # a first try of a settled URL: it had been queued again
 LEAD = """
 UPDATE urls SET via = (SELECT id FROM urls WHERE url = ?), seed = (SELECT id FROM urls WHERE url = ?)
 WHERE url = ? AND via IS NULL
@@ -275,13 +271,13 @@ WHERE url = ? AND via IS NULL
 
 
 def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
-    """Make the URLs of *visits* known, and those that led there."""
+    """Add rows for the URLs of *visits* and for the URLs that led to them."""
     named = [(each, each.via) for each in visits if each.via is not None]
     keys = {url.origin(each.url) for each in visits} | {url.origin(via) for _, via in named}
     hosts = enqueue.hosts_of(db, keys)
     rows = [_visit_row(each, hosts[url.origin(each.url)]) for each in visits]
     db.executemany(PLACE + OR_SAY_MORE, rows)
-    db.executemany(BEGIN_ANEW, [(each.url,) for each in visits if each.tries == 0])
+    db.executemany(QUEUE_AGAIN, [(each.url,) for each in visits if each.tries == 0])
     leaders = [_leader(each, via, hosts[url.origin(via)]) for each, via in named]
     db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
     db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])
@@ -295,7 +291,7 @@ def _visit_row(each: Claim, host: int) -> tuple[str | int, ...]:
 
 
 def _leader(each: Claim, via: str, host: int) -> tuple[str | int, ...]:
-    """The row of the document that named *each*, as far as that can be told from here."""
+    """Return a row for the document that named *each*, as far as its own row shows."""
     path = each.path[:-1]
     depth = max(0, each.depth - (each.hop is Hop.LINK))
     hop = path[-1:] if path[-1:] in set(Hop) else Hop.LINK.value

@@ -99,7 +99,7 @@ class SqliteFrontier:
         after = count = 0
         while rows := [int(row[0]) for row in await self._rows(*retry.question(wanted, hosts, after))]:
             after = rows[-1]
-            count += await self._write(self._rewrite, retry.come_back, rows)
+            count += await self._write(self._rewrite, retry.queue_again, rows)
         return count
 
     async def release(self, pattern: HeldPattern, allowed: int) -> int:
@@ -114,7 +114,7 @@ class SqliteFrontier:
         count = after = 0
         while found := await self._rows(retry.WITHOUT_PAYLOAD, (after, retry.AT_ONCE)):
             after = int(found[-1][0])
-            count += await self._write(self._rewrite, retry.come_back, retry.lost(found, kept))
+            count += await self._write(self._rewrite, retry.queue_again, retry.lost(found, kept))
         return count
 
     async def written_by_others(self) -> bool:
@@ -219,7 +219,7 @@ class SqliteFrontier:
         """Add the links of *portion* and return the number of new URLs by host."""
         with db.transaction():
             self._forget_if_written(db)
-            added, idle = enqueue.add_links(db, self._recent.news(*portion))
+            added, idle = enqueue.add_links(db, self._recent.select_new(*portion))
         self._recent.remember(idle)
         return added
 
@@ -300,7 +300,7 @@ class SqliteFrontier:
 
     async def inherit_throttles(self, inherited: Sequence[InheritedThrottle]) -> None:
         """Use the throttles of an earlier crawl for hosts that have no row yet."""
-        await self._write(enqueue.inherit, inherited)
+        await self._write(enqueue.inherit_throttles, inherited)
 
     async def counts(self) -> Counts:
         """Return the counts of the whole crawl."""

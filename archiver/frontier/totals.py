@@ -1,7 +1,7 @@
-"""What crawl.db says of a crawl, for `status` and the reports: questions only, also while the crawl runs.
+"""Read the state of a crawl from crawl.db, for `status` and the reports, also while the crawl runs.
 
-Read-only by the file's own mode, in one transaction for each account, so its numbers belong together. Raises
-`ConfigError` where there is no crawl or it is of a newer version, `ArchiveError` where the database cannot be read.
+All numbers of one result come from one read transaction. Raises `ConfigError` if there is no crawl or the schema has
+another version, and `ArchiveError` if the database cannot be read.
 """
 
 import sqlite3
@@ -91,25 +91,25 @@ def open_totals(directory: Path) -> Iterator[sqlite3.Connection]:
     """crawl.db of *directory*, in one read transaction."""
     with _read(directory) as (db, started):
         if not started:
-            raise ConfigError(f"{directory}: {NAME} is empty, for its crawl has not begun; archiver resume begins it")
+            raise ConfigError(f"{directory}: {NAME} is empty, because its crawl has not started; run archiver resume")
         db.execute("BEGIN")
         yield db
 
 
-def begun(directory: Path) -> bool:
-    """Whether the database holds a crawl, or nothing yet; one that a newer program has written is refused."""
+def has_started(directory: Path) -> bool:
+    """Return True if the database holds a crawl, False if it is empty. Another schema version is refused."""
     with _read(directory) as (_, started):
         return started
 
 
 def without_crawl(directory: Path) -> str:
-    """What is told of a *directory* without a database, which may hold an archive all the same."""
+    """Return the message for a *directory* without a database, which may still hold an archive."""
     if any((directory / "archive").glob("*.warc*")):
         return (
-            f"{directory} holds an archive, but no crawl: there is no {NAME} in it; archiver ls, get, replay, verify, "
-            f"pack and export can do without; where it was lost, archiver rebuild {quote(str(directory))} makes it anew"
+            f"{directory} holds an archive, but no crawl: it has no {NAME}; archiver ls, get, replay, verify, pack and "
+            f"export work without it; if it was lost, run archiver rebuild {quote(str(directory))}"
         )
-    return f"{directory} holds no crawl: there is no {NAME} in it"
+    return f"{directory} holds no crawl: it has no {NAME}"
 
 
 @contextmanager
@@ -134,10 +134,10 @@ def _read(directory: Path) -> Iterator[tuple[sqlite3.Connection, bool]]:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open *path* so that reading leaves nothing behind.
 
-    Without a write-ahead file nobody has the database open and it is complete in itself: it is read as it lies, which
-    works on read-only media too, and makes no files beside it. With one, the crawl's own files are used. Where its
-    index (-shm) is missing and cannot be made, on a disk that is read-only or full, it is made in memory. A rollback
-    journal stands there only while the very first transaction is made: until then the database holds nothing.
+    Without a write-ahead file no process has the database open, and it is complete. We then read it as it is, which
+    works on read-only media too and makes no files. With one, we use the crawl's own files. If its index (-shm) is
+    missing and cannot be made, because the disk is read-only or full, SQLite makes it in memory. A rollback journal
+    exists only during the first transaction; until then the database is empty.
     """
     if path.with_name(f"{path.name}-journal").exists():
         return sqlite3.connect(":memory:", isolation_level=None)
@@ -282,7 +282,7 @@ JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.
 
 
 def statuses(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """(status, captures), most frequent first; 0 stands for an answer without a status line."""
+    """(status, captures), most frequent first; 0: an answer without a status line."""
     return list(db.execute("SELECT status, count(*) AS n FROM captures GROUP BY status ORDER BY n DESC, status"))
 
 

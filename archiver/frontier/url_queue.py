@@ -1,9 +1,7 @@
-"""What the schedule is given: hosts that are due, and windows of their next URLs. Questions only.
+"""Read the URL queue: due hosts, and windows of their next URLs.
 
-Each is answered by indexes, in time that depends on what is given out, not on how much waits; many hosts are asked
-about at once.
-
-Hosts that have reached what one host is allowed: the questions in which they count for less, as SQL.
+Indexes answer each query, so its time depends on the size of the result and not of the queue. Of hosts that have used
+up their quota only robots.txt and its redirects are due.
 """
 
 import json

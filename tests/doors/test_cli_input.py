@@ -116,7 +116,7 @@ CASES = {
     "resume with a bad option": (["resume", "begun", "--rate", "x"], "--rate: 'x' is not"),
     "resume without seeds": (["resume", "seedless"], "crawl.toml: no seeds; add"),
     "status of nothing": (["status", "vacant"], "vacant holds no crawl"),
-    "status without a database": (["status", "lost"], "where it was lost, archiver rebuild lost makes it anew"),
+    "status without a database": (["status", "lost"], "if it was lost, run archiver rebuild lost"),
     "status of what is not there": (["status", "nowhere"], "nowhere does not exist"),
     "status of a name": (
         ["status", "example.org"],
@@ -173,11 +173,11 @@ def test_lost_database(here: Path, forks: Forks) -> None:
     assert "crawl.db is missing, but there are WARC files" in ran.stderr
 
 
-def test_empty_database_is_a_crawl_that_has_not_begun(here: Path, forks: Forks) -> None:
+def test_empty_database_is_a_crawl_that_has_not_started(here: Path, forks: Forks) -> None:
     (here / "begun" / "crawl.db").touch()
     ran = forks.archiver("status", "begun", cwd=here)
     assert ran.returncode == ExitCode.USAGE
-    assert "has not begun" in ran.stderr
+    assert "has not started" in ran.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in ("crawl", "resume"))])

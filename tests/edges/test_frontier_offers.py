@@ -83,7 +83,7 @@ def links_of(count: int, padding: str = "") -> list[NewUrl]:
 
 
 def news(offers: RecentLinks, links: Sequence[NewUrl]) -> list[NewUrl]:
-    return [new for new, _ in offers.news(links, 1)]
+    return [new for new, _ in offers.select_new(links, 1)]
 
 
 def test_what_was_committed_is_no_news_and_what_is_better_is() -> None:
@@ -112,6 +112,6 @@ def test_it_holds_a_bounded_number_of_links_and_of_bytes(padding: str, most: int
 def test_what_is_held_may_be_released_by_the_same_link() -> None:
     offers, new = RecentLinks(), NewUrl("http://example.org/a", Hop.LINK, "L", 1, 0, 2)
     offers.remember([new])
-    assert offers.news([new], 1) == []
+    assert offers.select_new([new], 1) == []
     offers.drop(new.url)
-    assert offers.news([new], 1) == [(new, 1)]
+    assert offers.select_new([new], 1) == [(new, 1)]

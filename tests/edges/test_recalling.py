@@ -30,7 +30,7 @@ def test_a_host_that_asked_for_patience_still_has_it(tmp_path: Path) -> None:
     async def run() -> None:
         await _earlier(tmp_path / "old.db")
         with closing(EarlierDatabase(tmp_path / "old.db")) as past:
-            manners = past.manners(NOW)
+            manners = past.throttles(NOW)
         assert [each[:3] for each in manners] == [("http://example.org", NOW + 60, 0.5)]
         frontier = await SqliteFrontier.open(tmp_path / "crawl.db")
         try:

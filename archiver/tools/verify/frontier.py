@@ -140,7 +140,7 @@ def committed_files(directory: Path) -> dict[str, WarcRow] | None:
     Raises `ConfigError` if its schema has another version, and `ArchiveError` if it is damaged or cannot be read.
     """
     with _readable(directory):
-        totals.begun(directory)
+        totals.has_started(directory)
         try:
             with _opened(directory) as db:
                 return _rows(db, directory)
