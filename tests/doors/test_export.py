@@ -171,7 +171,7 @@ def test_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", directory, "--to", str(tmp_path / "all")]) == ExitCode.DONE
     out, err = capsys.readouterr()
     assert out == f"{tmp_path / 'all' / 'index.html'}\n"
-    assert "http://b.example/lost: its payload lies in another collection" in err
+    assert "http://b.example/lost: its payload is in another collection" in err
     assert (tmp_path / "all/example.org/index.html").read_bytes() == b"new"
     assert (tmp_path / "all/b.example/again.html").read_bytes() == b"new"
     assert (tmp_path / "all/b.example/two.html").read_bytes() == b"two"
@@ -217,7 +217,7 @@ def test_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (host / "old" / "mine.html").write_bytes(b"mine too")
     (host / "notes.txt").write_bytes(b"mine as well")
     assert run(export) == ExitCode.USAGE
-    assert f"{host / 'b.html'} is not as an export wrote it" in capsys.readouterr().err
+    assert f"{host / 'b.html'} was not written by an export" in capsys.readouterr().err
     assert (host / "b.html").read_bytes() == b"mine"
     (host / "b.html").unlink()
     assert run(export) == ExitCode.DONE

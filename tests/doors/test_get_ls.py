@@ -247,8 +247,8 @@ def test_a_package_and_a_file_are_read_where_they_lie(
     [
         ("{line}", False, ExitCode.DONE, ""),
         ("", False, ExitCode.USAGE, "it has no index; import it first: archiver import "),
-        ("{line}", True, ExitCode.USAGE, "is compressed again in it; bring it into a collection"),
-        (" CDX x y z\n", False, ExitCode.USAGE, "its index cannot be used; bring it into"),
+        ("{line}", True, ExitCode.USAGE, "is compressed again in it; import it first"),
+        (" CDX x y z\n", False, ExitCode.USAGE, "its index cannot be used; import it first"),
     ],
 )
 def test_what_a_package_may_lack(
@@ -269,7 +269,7 @@ def test_an_index_in_a_package_that_lies(
     line = Held(tmp_path / "c").add(ROOT, PAGE).lines[0].replace(said, instead)
     path = _packed(tmp_path / "a.wacz", line.replace("{", "{{").replace("}", "}}"))
     assert run(["get", path, ROOT]) == ExitCode.STORAGE
-    assert b"there is no such place" in capfdbinary.readouterr().err
+    assert b"which does not exist" in capfdbinary.readouterr().err
 
 
 def test_nobody_reads_on(tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ def test_what_lies_elsewhere_is_told(
     (tmp_path / "c" / "crawl.toml").write_text(f'dedup-from = ["{tmp_path}/april"]\n')
     assert run(("pack", "c")) == ExitCode.DONE
     first, second = capsys.readouterr().err.splitlines()
-    assert f"lie in {tmp_path}/april" in first
+    assert f"that only {tmp_path}/april holds" in first
     assert f"archiver import {tmp_path}/april c -o ALL" in first
     assert second.startswith("packed: 1 WARC file, 1 record in the index, ")
     collection(tmp_path / "april", [again])  # a file of that name is in the other by now
@@ -445,9 +445,9 @@ def test_what_is_asked_for_in_vain(
     directory = collection(tmp_path / "c", [response(f"{SITE}/")])
     (tmp_path / "c.wacz").write_text("precious")
     assert "c.wacz already exists; choose another name with -o, or replace it with --force" in refusal(capsys, "c")
-    assert "ends with .wacz" in refusal(capsys, "c", "-o", "c.zip")
+    assert "must end with .wacz" in refusal(capsys, "c", "-o", "c.zip")
     assert "there is no directory x" in refusal(capsys, "c", "-o", "x/c.wacz")
-    assert "--split: 0: nothing is so small" in refusal(capsys, "c", "-o", "d.wacz", "--split", "0")
+    assert "--split: 0 is too small" in refusal(capsys, "c", "-o", "d.wacz", "--split", "0")
     assert "--split: " in refusal(capsys, "c", "-o", "d.wacz", "--split", "much")
     assert "not a PEM private key of curve P-384" in refusal(capsys, "c", "-o", "d.wacz", "--key", "c.wacz")
     assert "x does not exist" in refusal(capsys, "x")

@@ -84,7 +84,7 @@ _MARKUP = frozenset(("image/svg+xml", "application/xhtml+xml"))
 
 @dataclass
 class ExportCounts:
-    """What was written."""
+    """The counts of an export, and its problems."""
 
     files: int = 0
     size: int = 0  # bytes

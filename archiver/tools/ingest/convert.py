@@ -31,7 +31,7 @@ from archiver.warc.writer import SMALL, WarcFile
 CHUNK = 1 << 20
 MOST_NAMED = 10  # incomplete places that are reported
 
-_ONLY_LINE_ENDS = frozenset(("record-end", "record-cut"))  # what is missing where a block is whole
+_ONLY_LINE_ENDS = frozenset(("record-end", "record-cut"))  # faults with a complete block
 _BEHIND_IT = frozenset((*_ONLY_LINE_ENDS, "record-surplus"))
 _ANY_TYPE = "application/octet-stream"
 

@@ -56,10 +56,10 @@ def file_name(name: str, sha256: str, taken: Container[str], *, compressed: bool
 
 def collection_name(path: Path) -> str:
     """Return the name of a new collection for the import of *path*."""
-    whole = path.resolve()
-    if whole.name in ("archive", ""):
-        whole = whole.parent
-    return safe(stem(whole.name), 100) or "imported"
+    folder = path.resolve()
+    if folder.name in ("archive", ""):
+        folder = folder.parent
+    return safe(stem(folder.name), 100) or "imported"
 
 
 FOLDER = "imports"

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from archiver import storage as disk
 from archiver.collection import reindex, safe_paths
 from archiver.collection.imports import ImportedFile, KeptOriginal, imported_files, write_imports
 from archiver.collection.index import INDEX, Index
@@ -22,7 +21,7 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import second, volume
-from archiver.storage import DRAFT, STEP, storage, sync_data, sync_folder
+from archiver.storage import DRAFT, STEP, amount, free, storage, sync_data, sync_folder
 from archiver.tools import verify
 from archiver.tools.ingest.convert import convert_archive
 from archiver.tools.ingest.names import ExistingFiles, file_name, keep_original, keep_side_files, place_for
@@ -158,11 +157,11 @@ class _Import:
 
     def _check_room(self, wanted: int) -> None:
         with storage(self._layout.archive):
-            free = disk.free(self._layout.archive)
-        if wanted > free:
+            available = free(self._layout.archive)
+        if wanted > available:
             raise ArchiveError(
-                f"{self._layout.archive}: the import needs {disk.amount(wanted)}, but {disk.amount(free)} are free on "
-                f"its disk: {disk.amount(wanted - free)} are missing"
+                f"{self._layout.archive}: the import needs {amount(wanted)}, but {amount(available)} are free on "
+                f"its disk: {amount(wanted - available)} are missing"
             )
 
     def _copy_all(self) -> list[_Draft]:

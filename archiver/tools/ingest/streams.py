@@ -171,8 +171,8 @@ def _is_truncated(content: bytes) -> bool:
         for record in read_records(io.BytesIO(content)):
             for _ in record.pieces():
                 pass
-    except DamagedRecord as torn:
-        return torn.word in _CUT
+    except DamagedRecord as damage:
+        return damage.word in _CUT
     return False
 
 
@@ -200,8 +200,8 @@ class JoinedMembers(ForwardStream):
             try:
                 if not self._next():
                     return 0
-            except DamagedRecord as torn:
-                raise DamagedRecord(self._given, torn.word, torn.reason) from None
+            except DamagedRecord as damage:
+                raise DamagedRecord(self._given, damage.word, damage.reason) from None
         piece = self._held[: len(buffer)]
         buffer[: len(piece)] = piece
         self._held = self._held[len(piece) :]
@@ -215,8 +215,8 @@ class JoinedMembers(ForwardStream):
             try:
                 if not source.advance():
                     return False
-            except DamagedRecord as torn:
-                if torn.word != "member-empty":
+            except DamagedRecord as damage:
+                if damage.word != "member-empty":
                     raise
                 return True  # nothing is lost
         source.fill(LONGEST)

@@ -70,7 +70,7 @@ class ModuleContext:
 
 @dataclass(slots=True)
 class ParsedModule:
-    """What has to be changed in a module's text."""
+    """The places to change in a module's text."""
 
     text: str
     literals: list[tuple[int, int]] = field(default_factory=list)  # strings, comments, regular expressions: in order

@@ -121,7 +121,7 @@ class ScriptRewriter(JSWombatProxyRewriter):  # type: ignore[misc] # pywb has no
     def __init__(self, rewriter: UrlRewriter, extra_rules: Any = None) -> None:
         base = (
             literal(rewriter.wburl.url) if rewriter.wburl.mod == "js_" else "document.baseURI"
-        )  # as it stands in a page
+        )  # as written in a page
         wombat = f"____wb_rewrite_import__({base},"
         rule = (r"(?<![\w$.\"'`])import\s*\((?![^()]{0,200}\)\s*\{)", lambda _text, _rewriter: wombat, 0)
         super().__init__(rewriter, extra_rules=[*(extra_rules or []), rule])

@@ -1,4 +1,4 @@
-"""What pywb may read of a collection from an untrusted source: index lines, and WARC files of its archive.
+"""The parts of an untrusted collection that pywb may read: index lines, and WARC files of its archive.
 
 pywb trusts a collection. It would run its templates, follow links and names that lead out of it, and fetch an index
 entry's `load_url` from the live web. So it gets no folder. It asks here for index lines, which our readers parse into

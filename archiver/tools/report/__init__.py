@@ -1,1 +1,1 @@
-"""The report of a crawl: gathered from crawl.db, told in words at the end, and kept as files under `reports/`."""
+"""The report of a crawl, read from crawl.db: printed at the end, and written to `reports/`."""

@@ -31,7 +31,7 @@ Row = tuple[object, ...]
 
 
 class UrlChange(StrEnum):
-    """How a URL changed since the earlier crawls."""
+    """The change of a URL since the earlier crawls."""
 
     NEW = "new"  # it did not exist before
     CHANGED = "changed"  # other content, another status, or a redirect to another place

@@ -17,7 +17,7 @@ from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdi
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What the last run did."""
+    """The work of the last run."""
 
     elapsed: float
     visits: int

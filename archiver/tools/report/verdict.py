@@ -147,7 +147,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class FindingStyle:
-    """How to show findings: the text for DIR in commands, the width, and the topics left out."""
+    """The presentation of findings: the text for DIR in commands, the width, and the topics left out."""
 
     directory: str = "DIR"
     width: int = WIDTH

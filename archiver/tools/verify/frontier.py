@@ -126,7 +126,7 @@ _UNKNOWN = """
 
 @dataclass(frozen=True, slots=True)
 class WarcRow:
-    """What crawl.db says about one WARC file."""
+    """A WARC file according to crawl.db."""
 
     committed: int
     closed: bool
@@ -304,7 +304,7 @@ class _Row(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where it ends, limited to SQLite's largest integer because a damaged row may say more."""
+        """The offset of its end, at most SQLite's largest integer, because the row may be damaged."""
         return min(self.offset + self.response_length + self.request_length + self.metadata_length, _LARGEST_INTEGER)
 
     def places(self) -> list[tuple[str, int, int]]:

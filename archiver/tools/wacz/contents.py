@@ -1,4 +1,4 @@
-"""What can be packed: finished WARC files, their index lines, and logs.
+"""The parts of a collection that can be packed: finished WARC files, their index lines, and logs.
 
 Everything that would make a package wrong is refused here, before a byte is written: unfinished files, an index that
 names missing files, or one that lacks records. Each message says what to do.
