@@ -75,9 +75,9 @@ def full(path: Path, wanted: int = 0) -> str:
         return "the disk is full"
     if _no_files_left(path):
         return f"the disk is full: it can hold no more files (no inode is free), though {amount(left)} are"
-    said = f"the disk is full: {_at_least(path, wanted)} more were to be written, {amount(left)} are free"
+    message = f"the disk is full: {_at_least(path, wanted)} more were to be written, {amount(left)} are free"
     missing = max(wanted, _block(path)) - left
-    return f"{said}; at least {amount(missing)} are missing" if missing > 0 else said
+    return f"{message}; at least {amount(missing)} are missing" if missing > 0 else message
 
 
 def _at_least(path: Path, wanted: int) -> str:

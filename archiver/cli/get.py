@@ -73,7 +73,7 @@ def open_holdings(path: Path) -> AbstractContextManager[Holdings]:
 
         return open_view(path, lambda text: say(f"archiver: {text}"))
     check_is_directory(path)
-    return Holdings.opened(path)
+    return Holdings.open(path)
 
 
 def iso_timestamp(timestamp: str) -> str:

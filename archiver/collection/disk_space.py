@@ -5,9 +5,8 @@ Responses in the spool will be written again, to a WARC, so their bytes count as
 
 from collections.abc import Callable
 
-from archiver import storage as disk
 from archiver.collection.layout import Layout
-from archiver.storage import storage
+from archiver.storage import amount, free, storage
 
 LOOK_EVERY = 1.0  # seconds; in one, a gigabit line brings an eighth of the default floor
 LAST_RESERVE = 0.25  # of the floor; below it requests in flight are cut, because their responses may not fit
@@ -33,14 +32,14 @@ class DiskSpace:
         floor = int(self._floor * share)
         for folder in self._folders if floor else ():
             with storage(folder):
-                free = disk.free(folder)
+                available = free(folder)
             spooled = self._spooled()
-            if free - spooled < floor:
-                reserved = f", {disk.amount(spooled)} of them for responses in the spool" if spooled else ""
+            if available - spooled < floor:
+                reserved = f", {amount(spooled)} of them for responses in the spool" if spooled else ""
                 name, size = self._largest()
-                largest = f"; the largest response under way is {name}, {disk.amount(size)} so far" if name else ""
+                largest = f"; the largest response under way is {name}, {amount(size)} so far" if name else ""
                 return (
-                    f"{folder}: {disk.amount(free)} are free on its disk{reserved}, and --min-free-disk is "
-                    f"{disk.amount(floor)}: {disk.amount(floor - free + spooled)} are missing{largest}"
+                    f"{folder}: {amount(available)} are free on its disk{reserved}, and --min-free-disk is "
+                    f"{amount(floor)}: {amount(floor - available + spooled)} are missing{largest}"
                 )
         return ""

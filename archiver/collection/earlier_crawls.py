@@ -192,22 +192,24 @@ class EarlierCrawls:
             return None
 
     def _version(self, address: str) -> StoredVersion | None:
-        newest, told = self._newest_version(address)
-        if newest is None or told is None:
+        newest, with_body = self._newest_version(address)
+        if newest is None or with_body is None:
             return None
-        with self._record(told) as record:
+        with self._record(with_body) as record:
             head = _framing(record)
-        said = conditions(head)
-        holding = self._holding(newest) if newest.revisit else told
-        if not said or holding is None:
+        conditional = conditions(head)
+        holding = self._holding(newest) if newest.revisit else with_body
+        if not conditional or holding is None:
             return None
         original = original_at(self._layout.archive, holding.file, holding.offset)
         if original is None:
             raise ArchiveError(f"{holding.file}: the record at offset {holding.offset} is not whole and sound")
-        if not shown_alike(head, original.framing) or not (original.plain or holding == told):
+        if not shown_alike(head, original.framing) or not (original.plain or holding == with_body):
             return None
         named = revisit_of(original, Profile.NOT_MODIFIED)
-        return StoredVersion(said, named, self._layout.archive / holding.file, holding.offset, self._layout.spool)
+        return StoredVersion(
+            conditional, named, self._layout.archive / holding.file, holding.offset, self._layout.spool
+        )
 
     def _newest_version(self, address: str) -> tuple[CaptureRow | None, CaptureRow | None]:
         """Return the newest whole capture of *address*, with 200 or 304, and the newest with 200."""
@@ -237,7 +239,7 @@ class EarlierCrawls:
     def _record(self, taken: CaptureRow) -> AbstractContextManager[Record]:
         return record_at(self._layout.archive, taken.file, taken.offset)
 
-    def left(self, most: int) -> Iterator[list[EarlierUrl]]:
+    def not_rediscovered(self, most: int) -> Iterator[list[EarlierUrl]]:
         """Yield, in portions, every URL whose newest response in any crawl was no error."""
         for age, past in enumerate(self._pasts):
             after = 0
@@ -256,7 +258,7 @@ class EarlierCrawls:
         answers = (word.status for word in words if word is not None and word.state is State.ARCHIVED)
         return any(status < ERRORS or status in GONE for status in answers)
 
-    def manners(self, now: float) -> list[InheritedThrottle]:
+    def inherited_throttles(self, now: float) -> list[InheritedThrottle]:
         """Return the throttle of each host, as the newest crawl has learned it."""
         with self._lock:
             return self._pasts[0].throttles(now)
@@ -305,7 +307,7 @@ def _framing(record: Record) -> Framing:
 
 
 @contextmanager
-def remembered(layout: Layout) -> Iterator[EarlierCrawls | None]:
+def open_earlier_crawls(layout: Layout) -> Iterator[EarlierCrawls | None]:
     """Open the earlier crawls in the collection of *layout*; None if there are none."""
     with ExitStack() as stack:
         pasts: list[EarlierDatabase] = []

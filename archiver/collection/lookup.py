@@ -49,7 +49,7 @@ class Holdings:
 
     @classmethod
     @contextmanager
-    def opened(cls, directory: Path) -> Iterator["Holdings"]:
+    def open(cls, directory: Path) -> Iterator["Holdings"]:
         """Open the collection in *directory* as it is now."""
         layout = Layout(directory)
         safe_paths.check_files(directory)

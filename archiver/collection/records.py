@@ -11,12 +11,11 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import BinaryIO, NamedTuple
 
-from archiver import storage as disk
 from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError
 from archiver.http import Digester, content_codings, read_beginning
 from archiver.model import Framing, Links, Profile, Revisit
-from archiver.storage import OPEN, is_bare, storage
+from archiver.storage import OPEN, is_bare, open_file, storage
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, read_records
 from archiver.warc.records import VisitMetadata, parse_date, target_of
@@ -62,7 +61,7 @@ def open_warc(folder: Path, name: str) -> tuple[Path, BinaryIO]:
     name = name.removesuffix(OPEN)
     for path in _names(folder, name):
         with storage(path), suppress(FileNotFoundError):
-            return path, disk.open_file(path)
+            return path, open_file(path)
     raise ArchiveError(f"{folder / name} is missing")
 
 
@@ -135,7 +134,7 @@ def links_at(folder: Path, name: str, offset: int) -> Links | None:
         for record in others:
             named = record.first("WARC-Concurrent-To") == response.first("WARC-Record-ID")
             if named and record.type == "metadata" and (record.size or 0) <= LARGEST_METADATA:
-                notes = VisitMetadata.read(b"".join(record.pieces()))
+                notes = VisitMetadata.parse(b"".join(record.pieces()))
                 return notes.links if notes.links_of is None else None
     return None
 

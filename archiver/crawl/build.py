@@ -18,7 +18,7 @@ from archiver.collection import safe_paths
 from archiver.collection.crawl_log import CrawlLog
 from archiver.collection.dedup_sources import OtherIndex, indexes_of, vouch
 from archiver.collection.disk_space import DiskSpace
-from archiver.collection.earlier_crawls import EarlierCrawls, given_by_hand, remembered, rounds
+from archiver.collection.earlier_crawls import EarlierCrawls, given_by_hand, open_earlier_crawls, rounds
 from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
 from archiver.collection.writer import Archive
@@ -128,9 +128,9 @@ async def open_crawl(
 
 async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:
     """Return what earlier crawls of the collection hold; *frontier* learns how their hosts were asked."""
-    memory = stack.enter_context(remembered(layout))
+    memory = stack.enter_context(open_earlier_crawls(layout))
     if memory is not None:
-        await frontier.inherit_throttles(memory.manners(now))
+        await frontier.inherit_throttles(memory.inherited_throttles(now))
     return memory
 
 

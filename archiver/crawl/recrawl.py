@@ -54,7 +54,7 @@ class UndiscoveredUrls:
     """Queues, portion by portion, the URLs that only *memory* knows."""
 
     def __init__(self, memory: EarlierCrawls, frontier: Frontier, rules: CurrentRules, thread: Executor) -> None:
-        self._left: Iterator[list[EarlierUrl]] = memory.left(AT_ONCE)
+        self._left: Iterator[list[EarlierUrl]] = memory.not_rediscovered(AT_ONCE)
         self._frontier = frontier
         self._rules = rules
         self._thread = thread

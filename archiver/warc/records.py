@@ -289,7 +289,7 @@ class VisitMetadata(NamedTuple):
             lines.append(f"charsetForLinkExtraction: {self.links.charset}")
         if self.links.note:
             lines.append(f"linkExtractionNote: {self.links.note}")
-        lines += [f"nofollow: {said}" for said in self.links.nofollow]
+        lines += [f"nofollow: {rule}" for rule in self.links.nofollow]
         lines += [
             f"hop: {self.hop.value}",
             f"depth: {self.depth}",
@@ -317,7 +317,7 @@ class VisitMetadata(NamedTuple):
         return _block(lines)
 
     @classmethod
-    def read(cls, block: bytes) -> "VisitMetadata":
+    def parse(cls, block: bytes) -> "VisitMetadata":
         """Parse *block*; ValueError if it is not ours."""
         return cls._of(line.partition(": ")[::2] for line in block.decode().split("\r\n"))
 
@@ -362,8 +362,7 @@ class VisitMetadata(NamedTuple):
                 surplus=b64decode(single.get("surplusBytes", "")),
                 payload_length=_number(single.get("payloadLength")),
                 received=_number(single.get("receivedLength")),
-                unmodified=unquote_to_bytes(single.get("notModifiedHead", ""))
-                or b64decode(single.get("notModifiedResponse", "")),  # the name in earlier versions
+                unmodified=unquote_to_bytes(single.get("notModifiedHead", "")),
                 links_of=_place(single.get("outlinksOf")),
             )
         except KeyError as missing:

@@ -95,9 +95,9 @@ class Cluster:
             if len(fields) >= _FIELDS:
                 found = BlockLocation(fields[1].decode(), int(fields[2]), int(fields[3]))
             else:
-                said = json.loads(line[line.index(b" {") :])
+                place = json.loads(line[line.index(b" {") :])
                 found = BlockLocation(
-                    str(said.get("filename") or self._default), int(said["offset"]), int(said["length"])
+                    str(place.get("filename") or self._default), int(place["offset"]), int(place["length"])
                 )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise ArchiveError(f"{self._path} has a line that names no block: {line[:80]!r}") from None

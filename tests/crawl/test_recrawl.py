@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from archiver.collection.earlier_crawls import remembered
+from archiver.collection.earlier_crawls import open_earlier_crawls
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.model import ExitCode
@@ -388,7 +388,7 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     assert "number 2 of this collection" in status.said
     (earlier,) = (directory / "crawls").iterdir()
     (warc, *_) = warcs(directory)
-    with remembered(Layout(directory)) as memory:
+    with open_earlier_crawls(Layout(directory)) as memory:
         assert memory is not None
         version = memory.version(small[0].url("/a"))
         assert version is not None

@@ -74,7 +74,7 @@ def test_both_names_of_a_file_are_one(tmp_path: Path) -> None:
     held.write()
     run = held.lines[0].replace("hand.warc.gz", "hand.warc.gz.open")
     (tmp_path / "c" / "indexes" / "run-hand.warc.gz.cdxj").write_text(run)
-    with Holdings.opened(tmp_path / "c") as holdings:
+    with Holdings.open(tmp_path / "c") as holdings:
         assert [entry.url for entry in holdings.entries()] == [URL]
         warc = tmp_path / "c" / "archive" / "hand.warc.gz"
         for name in ("hand.warc.gz.open", "hand.warc.gz"):
@@ -86,9 +86,9 @@ def test_both_names_of_a_file_are_one(tmp_path: Path) -> None:
 def test_no_index(tmp_path: Path) -> None:
     Held(tmp_path / "c").add(URL, PAGE).write()
     (tmp_path / "c" / "indexes" / "index.cdxj").unlink()
-    with pytest.raises(ConfigError, match="archiver index"), Holdings.opened(tmp_path / "c"):
+    with pytest.raises(ConfigError, match="archiver index"), Holdings.open(tmp_path / "c"):
         pass
-    with pytest.raises(ConfigError, match="no archive/"), Holdings.opened(tmp_path):
+    with pytest.raises(ConfigError, match="no archive/"), Holdings.open(tmp_path):
         pass
 
 
@@ -209,7 +209,7 @@ def several_captures(tmp_path: Path) -> Path:
 )
 def test_closest(several: Path, address: str, at: str | None, body: str | None) -> None:
     """Of exactly the URL where there is one, else of one with the same key."""
-    with Holdings.opened(several) as holdings:
+    with Holdings.open(several) as holdings:
         found = holdings.closest(address, date_range(at, "--at") if at else None)
         assert (found.timestamp if found else None) == body
 
@@ -228,7 +228,7 @@ def test_originals(tmp_path: Path) -> None:
     bare = "http://example.org/bare"
     held.add_record(revisit(bare, b"", URL), bare, "warc/revisit", b"", stamp="20220101000000")
     held.lines[-1] = held.lines[-1].replace(json.dumps({"digest": sha256(b"")})[1:-1], '"digest": "-"')
-    with Holdings.opened(held.write()) as holdings:
+    with Holdings.open(held.write()) as holdings:
         found = {entry.url: holdings.original(entry) for entry in holdings.entries() if entry.timestamp[:4] == "2022"}
     first = json.loads(held.lines[0].split(" ", 2)[2])["offset"]
     assert {url: entry and str(entry.offset) for url, entry in found.items()} == {
@@ -254,7 +254,7 @@ def test_parts_of_a_collection(tmp_path: Path) -> None:
     ]
     for url in urls:
         held.add(url, PAGE, head())
-    with Holdings.opened(held.write()) as holdings:
+    with Holdings.open(held.write()) as holdings:
 
         def of(prefix: str) -> list[str]:
             return sorted(entry.url for entry in holdings.of_prefix(prefix))

@@ -175,11 +175,11 @@ def test_keys_of_another_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, h
     (tmp_path / "archive").mkdir()
     (tmp_path / "indexes").mkdir()
     (tmp_path / "indexes" / "old.cdx").write_text(f"{header}{urn}\n{OLD_KEY}")
-    with Holdings.opened(tmp_path) as holdings:
+    with Holdings.open(tmp_path) as holdings:
         assert list(holdings.of_url("http://example.org/a")) == [KNOWN]
         assert [entry.url for entry in holdings.entries()] == ["http://example.org/a", "urn:a"]
     monkeypatch.setattr(index_search, "SMALL", 10)
-    with pytest.raises(ArchiveError, match="remove it"), Holdings.opened(tmp_path):
+    with pytest.raises(ArchiveError, match="remove it"), Holdings.open(tmp_path):
         pass
 
 

@@ -228,7 +228,7 @@ def test_the_block_of_a_metadata_record() -> None:
         "outlink: http://cdn.test/i.gif E -",
         "",
     ]
-    assert VisitMetadata.read(notes.block()) == notes
+    assert VisitMetadata.parse(notes.block()) == notes
 
 
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FFF, categories=["L", "N", "P", "S"]), min_size=1)
@@ -244,14 +244,14 @@ LINK = st.builds(Link, WORD.map(lambda word: f"http://h/{word}"), st.sampled_fro
 )
 def test_notes_come_back(links: list[Link], words: list[str], surplus: bytes, via: str | None, path: str) -> None:
     notes = _notes(links=Links(tuple(links)), faults=tuple(words), surplus=surplus, via=via, path=path)
-    assert VisitMetadata.read(notes.block()) == notes
+    assert VisitMetadata.parse(notes.block()) == notes
 
 
 @given(st.text())
 def test_a_hostile_context_stays_on_its_line(context: str) -> None:
     """Whatever a document says, the notes say the same number of lines, and can be read."""
     notes = _notes(links=Links((Link(URL, Hop.LINK, context), Link(URL, Hop.REQUISITE))))
-    again = VisitMetadata.read(notes.block())
+    again = VisitMetadata.parse(notes.block())
     assert [(link.url, link.hop) for link in again.links.links] == [(URL, Hop.LINK), (URL, Hop.REQUISITE)]
     assert again.path == notes.path
 
@@ -259,7 +259,7 @@ def test_a_hostile_context_stays_on_its_line(context: str) -> None:
 @given(st.binary())
 def test_any_bytes_are_notes_or_a_value_error(block: bytes) -> None:
     try:
-        VisitMetadata.read(block)
+        VisitMetadata.parse(block)
     except ValueError:
         return
 
@@ -298,7 +298,7 @@ def test_notes_of_a_revisit_hold_what_its_block_does_not(profile: Profile) -> No
         claim, exchange, Links(), Revisit(profile, URL, "2020-01-01T00:00:00Z", "", "sha1:P", 4096)
     )
     assert (notes.payload_length, notes.received) == (4096, exchange.response.length)
-    assert VisitMetadata.read(notes.block()) == notes
+    assert VisitMetadata.parse(notes.block()) == notes
 
 
 UNMODIFIED = b'HTTP/1.1 304 Not Modified\r\nETag: "50% \xe9"\r\n\r\n'
@@ -358,7 +358,7 @@ def test_notes_in_a_header_that_lack_something_are_refused(field: bytes) -> None
 @pytest.mark.parametrize("number", ["-1", "1" * 19, "1e3", "٣"])
 def test_lengths_that_no_file_has_are_refused(number: str) -> None:
     with pytest.raises(ValueError, match="number of bytes"):
-        VisitMetadata.read(
+        VisitMetadata.parse(
             _notes(payload_length=1, received=1)
             .block()
             .replace(b"receivedLength: 1", b"receivedLength: " + number.encode())

@@ -181,7 +181,7 @@ def _links(folder: Path, name: str, offset: int, *, follow: bool = True) -> Link
             if metadata is None and record.type == "metadata" and (record.size or 0) <= MAX_METADATA:
                 block = b"".join(record.pieces())
                 if target in (record.first("WARC-Refers-To"), record.first("WARC-Concurrent-To")):
-                    metadata = VisitMetadata.read(block)
+                    metadata = VisitMetadata.parse(block)
             if metadata is not None:
                 if metadata.links_of is None:
                     return metadata.links

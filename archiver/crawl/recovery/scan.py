@@ -173,7 +173,7 @@ class _Visits:
         try:
             notes = VisitMetadata.of_revisit(response)
             if metadata is not None:
-                notes = VisitMetadata.read(notes_block)
+                notes = VisitMetadata.parse(notes_block)
         except ValueError as error:
             self.why = f"what is said of the visit cannot be read: {error}"
             if not self._lenient:

@@ -58,7 +58,7 @@ class ChangeReport:
             change = self._classify(before, state, now)
             if change is not None:
                 yield self._row(change, before, now, address, note)
-        for portion in self.memory.left(AT_ONCE):
+        for portion in self.memory.not_rediscovered(AT_ONCE):
             for each in portion:
                 if not is_known(self.db, each.url):
                     yield self._row(UrlChange.UNVISITED, self.memory.newest(each.url), None, each.url, _why(each))

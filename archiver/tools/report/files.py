@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from archiver.collection.earlier_crawls import remembered
+from archiver.collection.earlier_crawls import open_earlier_crawls
 from archiver.collection.layout import Layout
 from archiver.collection.records import links_at, record_at
 from archiver.errors import ArchiveError
@@ -83,7 +83,7 @@ def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
         if record.type == "metadata" and (record.size or 0) <= LARGEST:
             block = b"".join(record.pieces())
             yield from (found[1].decode() for found in _LINK.finditer(block))
-            links_of = VisitMetadata.read(block).links_of if _UNCHANGED in block else None
+            links_of = VisitMetadata.parse(block).links_of if _UNCHANGED in block else None
             links = links_at(folder, *links_of) if links_of is not None else None
             yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)
 
@@ -139,7 +139,7 @@ def _open_tables(
     The comparison is complete when its table has been read.
     """
     parts: list[Part] = [(name, head, rows(db, found)) for name, (head, rows) in TABLES.items()]
-    with remembered(Layout(directory)) as memory:
+    with open_earlier_crawls(Layout(directory)) as memory:
         compared = None if memory is None else changes.ChangeReport(db, memory)
         if compared is not None:
             parts.append(("changes", changes.COLUMNS, compared.rows()))
