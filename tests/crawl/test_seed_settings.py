@@ -182,6 +182,6 @@ def test_settings_for_no_seed_are_refused(tmp_path: Path, capsys: pytest.Capture
     wanted = with_values(Settings(), {"seeds": (seed,), "seed_setting": (read_seed(f"{other} scope=page")[1],)})
     (tmp_path / "crawl.toml").write_text(toml.render(wanted))
     assert carried_out(["resume", str(tmp_path)]) == ExitCode.USAGE
-    assert f"{tmp_path}/crawl.toml: seed-setting: {other} is no seed" in capsys.readouterr().err
+    assert f"{tmp_path}/crawl.toml: seed-setting: {other} is not a seed" in capsys.readouterr().err
     assert carried_out(["crawl", seed, "--config", str(tmp_path / "crawl.toml"), "-o", str(tmp_path / "c")])
     assert "is not a seed of this crawl" in capsys.readouterr().err

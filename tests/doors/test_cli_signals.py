@@ -161,7 +161,7 @@ def test_signal_while_the_reports_are_written_is_patient(tmp_path: Path) -> None
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         process.stderr.readline()
-        assert "reports are being written" in process.stderr.readline()
+        assert "writing its reports" in process.stderr.readline()
         out, _ = process.communicate("\n", timeout=300)
         assert out.split() == ["stopped"]
         assert process.returncode == ExitCode.STOPPED
