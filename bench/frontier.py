@@ -143,10 +143,10 @@ async def insert(path: Path, batches: int, *, anywhere: bool) -> str:
     clock = cpu = 0.0
     for number in range(-batches // 4, batches):
         settlements, files = source.batch()
-        begun, used = monotonic(), process_time()
+        started, used = monotonic(), process_time()
         await frontier.settle(settlements, files)
         if number >= 0:
-            clock, cpu = clock + monotonic() - begun, cpu + process_time() - used
+            clock, cpu = clock + monotonic() - started, cpu + process_time() - used
             links, pages = links + sum(len(each.found) for each in settlements), pages + len(settlements)
     await frontier.close()
     rates = f"{links / clock:9,.0f} links/s by the clock, {links / cpu:9,.0f} by CPU time"
@@ -193,11 +193,11 @@ async def resume(directory: Path) -> str:
             db.execute("INSERT INTO hosts (key, not_before) VALUES (?, -1)", (key,))  # goes first
         (directory / "crawl.toml").write_text(f'seeds = ["{key}/"]\nrate = "0"\n', "utf-8")
         command = (sys.executable, "-m", "archiver", "resume", str(directory), "-qq")
-        begun = monotonic()
+        started = monotonic()
         process = await asyncio.create_subprocess_exec(*command)
         try:
             await asyncio.wait_for(heard.wait(), MOST_WAIT)
-            took = monotonic() - begun
+            took = monotonic() - started
             status = Path(f"/proc/{process.pid}/status").read_text("ascii")  # noqa: ASYNC240
         finally:
             process.kill()
@@ -217,9 +217,9 @@ def main() -> None:
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "crawl.db"
     if not path.exists():
-        begun = monotonic()
+        started = monotonic()
         make(path, given.urls)
-        print(f"made {given.urls:,} URLs, {path.stat().st_size >> 20} MB, in {monotonic() - begun:.0f} s", flush=True)
+        print(f"made {given.urls:,} URLs, {path.stat().st_size >> 20} MB, in {monotonic() - started:.0f} s", flush=True)
     print("resume           ", asyncio.run(resume(directory)), flush=True)
     print("hosts that are due", asyncio.run(due(path)), flush=True)
     print("windows          ", asyncio.run(windows(path)), flush=True)

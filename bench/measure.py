@@ -81,7 +81,7 @@ def environment() -> dict[str, str]:
 
 
 Stop = Callable[[float], bool]
-"""From the seconds since a client was started to whether it is to be told to end; asked ten times a second."""
+"""Gets the seconds since the start of a client and returns True to stop it; called ten times a second."""
 
 
 def never(at: float) -> bool:
@@ -96,7 +96,7 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
     said = folder.with_suffix(".log")
     course: list[Moment] = []
     peaks = [0.0]
-    over, told = threading.Event(), threading.Event()
+    over, stopped = threading.Event(), threading.Event()
     began, wall_clock = time.monotonic(), time.time()
     with said.open("wb") as log:
         client = subprocess.Popen(pinned(command), cwd=folder, stdout=log, stderr=log, env=environment())
@@ -108,9 +108,9 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
                 if now:  # else it has ended
                     course.append(Moment(at, now, _cpu(client.pid)))
                 peaks.append(highest)
-                if not told.is_set() and stop(at):
+                if not stopped.is_set() and stop(at):
                     client.terminate()
-                    told.set()
+                    stopped.set()
 
         watching = threading.Thread(target=watch)
         watching.start()
@@ -125,7 +125,7 @@ def measure(command: Sequence[str], folder: Path, *, good: Sequence[int] = (0,),
             watching.join()
     client.returncode = os.waitstatus_to_exitcode(status)
     run = Run(usage.ru_utime + usage.ru_stime, wall, max(peaks) or usage.ru_maxrss / 1024, wall_clock, course)
-    if client.returncode in good or told.is_set():
+    if client.returncode in good or stopped.is_set():
         return run
     words = said.read_text(errors="replace").strip().splitlines()[-5:]
     return replace(run, fault=f"exit code {client.returncode}: {' / '.join(words)}")
@@ -137,8 +137,8 @@ def _memory(pid: int) -> tuple[float, float]:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0.0, 0.0
-    told = dict(line.split()[:2] for line in lines if line.startswith(STATUS_KB))
-    return int(told.get("VmRSS:", 0)) / 1024, int(told.get("VmHWM:", 0)) / 1024
+    values = dict(line.split()[:2] for line in lines if line.startswith(STATUS_KB))
+    return int(values.get("VmRSS:", 0)) / 1024, int(values.get("VmHWM:", 0)) / 1024
 
 
 def _cpu(pid: int) -> float:
@@ -157,11 +157,11 @@ def in_turn(clients: Mapping[str, Callable[[], Run]], rounds: int) -> dict[str, 
         for name, client in clients.items():
             run = client()
             runs[name].append(run)
-            tell(f"round {number + 1}: {name}", run)
+            print_run(f"round {number + 1}: {name}", run)
     return runs
 
 
-def tell(name: str, run: Run) -> None:
+def print_run(name: str, run: Run) -> None:
     """Print a progress line."""
     words = run.fault or f"{run.done} URLs, {run.cpu:.2f} s CPU, {run.wall:.2f} s, {run.megabytes:.0f} MB"
     print(f"  {name}: {words}", file=sys.stderr, flush=True)

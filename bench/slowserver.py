@@ -65,7 +65,7 @@ class Site:
         size: int = self.options.size
         return head + self.filler[start : start + size - len(head)]
 
-    def told_most(self) -> bytes:
+    def most_connections(self) -> bytes:
         """Return the most connections at once, and start counting again."""
         most, self.most = self.most, self.open
         return _message("200 OK", "text/plain", str(most).encode())
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
             loop = asyncio.get_running_loop()
             self.site.began = self.site.began or monotonic()
             if path == MOST:
-                self.transport.write(self.site.told_most())
+                self.transport.write(self.site.most_connections())
             elif path == LARGE:
                 self.sending = loop.create_task(self.send_large())
             elif delay := self.site.delay(path):

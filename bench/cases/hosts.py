@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import archives
 from clients import OURS, PEERS, archiver, others
-from measure import Run, allow_files, as_json, measure, table, tell
+from measure import Run, allow_files, as_json, measure, print_run, table
 from plan import FAULTS, Plan, faults
 from serving import slow
 from slowserver import MOST
@@ -59,7 +59,7 @@ def one(name: str, plan: Plan, count: int, port: int) -> tuple[Run, int]:
     elif not run.fault:
         done = int(folder.with_suffix(".log").read_text().split()[-1])
         run = replace(run, done=done, fault="" if done == count else f"void: only {done} of {count} pages came")
-    tell(f"{count} hosts: {name}", run)
+    print_run(f"{count} hosts: {name}", run)
     return run, most(port)
 
 

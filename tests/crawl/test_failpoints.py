@@ -18,7 +18,7 @@ from fixtures.estate import HOSTS, Estate, estate
 from fixtures.failpoints import Step
 from fixtures.forks import Forks, Ran
 from fixtures.rawserver import RawServer
-from fixtures.steps import COMMIT, END, INDEX, PAPERS, REBUILDING, RECOVERY, ROTATION, START, STEPS
+from fixtures.steps import COMMIT, END, INDEX, METADATA, REBUILDING, RECOVERY, ROTATION, START, STEPS
 from fixtures.witness import Witness
 
 OPTIONS = ("-o", "c", "--rate", "0", "--host-concurrency", "2", "--warc-size", "6000", "--min-free-disk", "0", "-qq")
@@ -92,7 +92,7 @@ def test_names_are_unique_and_resolve() -> None:
         assert callable(step.resolved()[2])
 
 
-@each((*START, *COMMIT, *ROTATION, *INDEX, *END, *PAPERS))
+@each((*START, *COMMIT, *ROTATION, *INDEX, *END, *METADATA))
 def test_of_a_crawl(case: Case, step: str) -> None:
     killed(case.crawl(step), step)
     case.witness.look()

@@ -26,7 +26,7 @@ from fixtures.handmade import member, record
 from fixtures.rawserver import RawServer, Route, keep
 from fixtures.replaying import archiver_replay
 from fixtures.sites import message, page, redirect
-from fixtures.steps import SUCCESSION
+from fixtures.steps import SWITCH_OVER
 
 pytestmark = pytest.mark.slow
 
@@ -318,7 +318,7 @@ BEFORE = {
 AFTER = {**BEFORE, "/": Page(page("Home", ["/a", "/b", "/new"]), etag='"h-2"'), "/new": Page(page("New"))}
 DIFFERENCE = {"new": {"/new"}, "changed": {"/"}, "unchanged": {"/a", "/b", "/c", "/behind"}}
 STOPS = {  # also in the midst of the second crawl: the step, and its passing
-    **{step.name: step.passing for step in SUCCESSION},
+    **{step.name: step.passing for step in SWITCH_OVER},
     "response-appended": 3,
     "transaction-to-end": 3,
     "first-lane-closed": 1,
