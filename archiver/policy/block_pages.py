@@ -1,12 +1,12 @@
-"""Challenge and block pages: how they are told from pages of the site, and when a host refuses us. Pure.
+"""Recognize challenge and block pages, and hosts that block us. Pure.
 
-`sign_of` looks at one answer. A sign is certain where only a wall in front of the site sends it; it is likely where the
-wall names itself beside a refusing status; it is a hint where a small page speaks as walls do. A page with status 200
-counts only if it is small, leads nowhere and says so in a known way, for articles quote such words too.
+`sign_of` looks at one answer. A sign is certain if only a wall in front of the site sends it. It is likely if the wall
+names itself with a refusing status. It is a hint if a small page uses the words of a wall. A page with status 200
+counts only if it is small, has no links and uses a known text, because articles quote such words too.
 
-`after` looks at the answers of one host in a row. A run of refusals raises a doubt; then a page that the host gave
-before is asked for once more. If that is refused too, the host refuses us and is paused. If it is given, what was
-refused is refused to everyone (an area with a login), and the crawl goes on. Nothing is circumvented.
+`after` looks at consecutive answers of one host. A run of refusals raises a doubt; then we fetch a page again that the
+host gave before. If it refuses that too, the host blocks us and is paused. If it gives the page, the refused area is
+closed to everyone (for example behind a login), and the crawl continues. We circumvent nothing.
 """
 
 import html

@@ -1,15 +1,13 @@
-"""Shown: what the pages of a site have shown, by numbers, bounded in memory. Pure.
+"""Decide whether a page shows something that its site has not shown before. Pure, and bounded in memory.
 
-A number of 64 bits has one place in a table, which keeps 26 more bits of it and how often it came. What does not fit is
-forgotten, and new again: that costs a request and loses nothing. The table is small so that it stays in the caches of
-the processor: to wait for memory cost more than all else here.
-
-Novelty: whether a page shows what its site has not shown yet. Pure, and bounded in memory.
+The seen-content filter is a table of 64-bit fingerprints. Each has one place, which keeps 26 more of its bits and how
+often it came. What does not fit is forgotten, and counts as new later: that costs a request and loses nothing. The
+table is small enough for the processor's caches, because waiting for memory cost more than everything else here.
 
 Blocks of text are compared as raw bytes. Only new blocks are analysed, and only as many as the answer needs. A large
-page whose opening shows something new costs least: the rest is neither read nor remembered, so that it can be new once
-more later. A site has only so much of it, so a trap still ends. Pages that may come again under another URL (a query, a
-session, a view to print) are remembered from end to end of their samples. A page that brings nothing is read whole.
+page with something new at its beginning costs least: we neither read nor remember the rest, so it can be new once more
+later. A site has a limited amount of that, so a trap still ends. Pages that may come again under another URL (a query,
+a session, a print view) are remembered in full samples. A page with nothing new is read in full.
 """
 
 from array import array
@@ -69,7 +67,7 @@ _CLOCK = range(1_500_000_000, 2_500_000_000)  # … and such a one the time of t
 _MILLISECONDS = 13  # digits of it
 SLOPES = 4096  # templates of which two examples are remembered
 MOST_NUMBERS = 8  # of a block by whose numbers it may follow from the URL
-OF_THE_ANSWER = frozenset(  # beside these words a number tells of the answer, not of the page
+OF_THE_ANSWER = frozenset(  # beside these words a number is about the answer, not the page
     b"generated rendered seconds sec secs ms took queries query memory visitor visitors hits request uptime besucher "
     b"visites visitas cache cached elapsed load online users session version build".split()
 )
@@ -81,7 +79,7 @@ class PageNovelty(Enum):
     NEW = "new"  # words, or bytes that are no markup
     NUMBERS = "numbers"  # many that are new, among known words
     NUMBER = "number"  # some that are new
-    COUNTER = "counter"  # some, but nobody else answers for the page
+    COUNTER = "counter"  # some, but no other page vouches for it
     NOTHING = "nothing"
 
 

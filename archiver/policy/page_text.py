@@ -1,8 +1,8 @@
-"""Texts: what stands in a page, cut into blocks by which it is known again. Pure, and linear in what is read.
+"""Cut the text of a page into blocks by which it is recognized again. Pure, and linear in the bytes read.
 
-A block is what stands between two tags that begin or end a paragraph, a row, an item or a script. `said` is what it
-tells beyond the URL of its page: without the text of links, the URL's own words and numbers, dates, times of day and
-one-time tokens. Of a large page parts are read: where its heading stands, its middle and its end.
+A block is the text between two tags that start or end a paragraph, a row, an item or a script. Its fingerprint leaves
+out what follows from the URL of the page or changes at each visit: the text of links, the URL's own words and numbers,
+dates, times of day and one-time tokens. Of a large page we read parts: at its heading, in its middle and at its end.
 """
 
 import re
@@ -64,7 +64,7 @@ _DATE = re.compile(  # a day in any usual spelling, a time of day with its secon
 
 
 class BlockText(NamedTuple):
-    """What one block tells beyond its page's URL."""
+    """The content of one block, without what follows from the URL of its page."""
 
     words: bytes  # with `#` for each number, one space between them; empty where there are none
     numbers: tuple[bytes, ...]
@@ -149,7 +149,7 @@ def block_text(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> BlockT
         return NOTHING
     words: list[bytes] = []
     numbers: list[bytes] = []
-    last, told = b"", False
+    last, has_text = b"", False
     for token in tokens:
         if token in own:
             continue
@@ -162,8 +162,8 @@ def block_text(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> BlockT
                 last = b"#"
         elif len(token) < ONCE or not _is_once(token):
             words.append(token)
-            last, told = token, True
-    return BlockText(b" ".join(words) if told else b"", tuple(numbers))
+            last, has_text = token, True
+    return BlockText(b" ".join(words) if has_text else b"", tuple(numbers))
 
 
 def _are_days(tokens: Sequence[bytes]) -> bool:

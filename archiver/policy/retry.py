@@ -1,4 +1,4 @@
-"""What a visit means for its URL: the last word, or due again later, and when. Pure: the time is an argument."""
+"""The retry policy: whether a URL is visited again after a visit, and when. Pure: the time is an argument."""
 
 from dataclasses import dataclass
 from datetime import UTC
@@ -20,7 +20,7 @@ CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))  # may be whole the ne
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """What the frontier is told of a visit."""
+    """The outcome of a visit for the frontier."""
 
     event: Event
     note: str = ""
@@ -58,12 +58,12 @@ def after_rules(
 
     Nothing else is asked of the host meanwhile (RFC 9309 §2.3.1.4). What a Retry-After asks for is waited for besides.
     """
-    told = after_answer(framing, truncated, tries, 0, now)
+    decision = after_answer(framing, truncated, tries, 0, now)
     silent = framing.status in OVERLOADED or framing.status >= 500 or truncated in CUT
     if not silent or not is_patient(tries, patience):
-        return told
-    note = told.note or f"answered {framing.status}"
-    return RetryDecision(Event.RETRY, note, now + max(pause(tries), retry_after(framing, now)), told.not_before)
+        return decision
+    note = decision.note or f"answered {framing.status}"
+    return RetryDecision(Event.RETRY, note, now + max(pause(tries), retry_after(framing, now)), decision.not_before)
 
 
 def is_patient(tries: int, patience: float) -> bool:
@@ -77,11 +77,11 @@ def after_no_rules(failure: Failure, reason: str, tries: int, limits: tuple[int,
     A host that has shown no sign of life is given up like any URL; one that was asked more often had answered before.
     """
     retries, patience = limits
-    told = after_failure(failure, reason, tries, retries, now)
+    decision = after_failure(failure, reason, tries, retries, now)
     lives = tries > retries or failure is Failure.DISCONNECT
-    if told.event is Event.GIVE_UP and lives and is_patient(tries, patience):
-        return RetryDecision(Event.RETRY, told.note, now + pause(tries))
-    return told
+    if decision.event is Event.GIVE_UP and lives and is_patient(tries, patience):
+        return RetryDecision(Event.RETRY, decision.note, now + pause(tries))
+    return decision
 
 
 def rest_after(framing: Framing, tries: int, now: float) -> float:

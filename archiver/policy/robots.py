@@ -1,10 +1,8 @@
-"""The lines of a robots.txt: groups, their rules, delays and sitemaps, as people write and mistype them. Pure.
+"""Parse robots.txt, with the mistakes that people make in it, and decide which rule applies to a URL. Pure.
 
-The patterns of a robots.txt, and which of them decides about a URL: the longest that matches (RFC 9309 §2.2.2).
-
-Pure. A rule without wildcards is found by its text; of the others only those are tried of which a part stands in
-the URL. What a try may cost is counted: a URL about which no answer was found by then counts as forbidden, so that a
-hostile file can hurt nobody but its own site.
+The longest pattern that matches a URL decides (RFC 9309 §2.2.2). A rule without wildcards is found by its text. Of the
+others we try only those with a part that occurs in the URL, and bound the cost. If the bound is reached, the URL counts
+as forbidden, so a hostile file can only harm its own site.
 """
 
 import math
@@ -17,7 +15,7 @@ from itertools import islice, takewhile
 from archiver import url
 from archiver.model import Robots
 
-MOST = 1000  # rules with wildcards of which a part stands in one URL
+MOST = 1000  # rules with wildcards of which a part occurs in one URL
 BUDGET = 5000  # steps of about 0.1 µs; a try has at least so many …
 TRY = 5
 STEP = 16  # … and one for so many characters that are searched, at worst
@@ -25,8 +23,8 @@ PARTS = (6, 2, 1)  # characters at the end of a rule's longest part by which it 
 TOO_COSTLY = "more wildcards than can be tried"
 
 _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-_SAME = frozenset(b":@!'(),;[]")  # RFC 9309 §2.2.2 has these equal to their escapes, and nobody means a difference …
-_SAME_IN_QUERY = _SAME | frozenset(b"/?")  # … as nobody does with these two behind a question mark
+_SAME = frozenset(b":@!'(),;[]")  # RFC 9309 §2.2.2 has these equal to their escapes, and no one means a difference …
+_SAME_IN_QUERY = _SAME | frozenset(b"/?")  # … so do these two behind a question mark
 _ODD = re.compile(  # what is not in its plain form yet; most escapes are of no ASCII, in capitals, and stay
     r"%(?:[0-7][0-9A-Fa-f]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=%-]"
 )
@@ -189,7 +187,7 @@ PROBE = 16  # bytes by which UTF-16 is known that does not say so
 MAX_REDIRECTS = 5  # RFC 9309 §2.3.1.2
 MAX_SITEMAPS = 1000
 
-PRODUCT = "archiver"  # by this name robots.txt may speak of us, whatever else we call ourselves
+PRODUCT = "archiver"  # robots.txt may use this name for us, whatever our user agent is
 UNREACHABLE = "robots.txt could not be had"
 
 _TOKEN = re.compile(r"([A-Za-z_-]+)(?:/[^\s;,()]*)?")
@@ -205,7 +203,7 @@ _NO_GRAPHIC = re.compile(rb"[^!-~]")
 
 
 def product_token(user_agent: str) -> str:
-    """The name by which robots.txt speaks of this *user_agent*: what stands after `compatible;`, or first."""
+    """Return the product token of *user_agent* for robots.txt: the one after `compatible;`, or the first."""
     words = user_agent.partition("compatible;")[2] or user_agent
     parts = [part.strip() for part in re.split(r"[;()]", words) if part.strip() and not part.strip().startswith("+")]
     found = _TOKEN.match(parts[0]) if parts else None
@@ -214,7 +212,7 @@ def product_token(user_agent: str) -> str:
 
 @dataclass(slots=True)
 class _Group:
-    """What one file says to one product, gathered from all its groups."""
+    """All groups of one file for one product."""
 
     named: bool = False
     rules: list[tuple[bool, str]] = field(default_factory=list)  # whether it allows, and what
@@ -222,7 +220,7 @@ class _Group:
 
 
 class Rules:
-    """What one host allows to one product, and how fast."""
+    """The rules and delay of one host for one product."""
 
     def __init__(self, robots: Robots, token: str) -> None:
         self.unreachable = robots.status == 0 or robots.status >= 500
@@ -231,11 +229,11 @@ class Rules:
         self._paths = PathRules(group.rules)
 
     def allows(self, address: str) -> bool:
-        """Whether *address* may be fetched. /robots.txt itself always may, unless there is nobody to ask."""
+        """Return True if *address* may be fetched. /robots.txt itself always may, unless the host is unreachable."""
         return not self.refusal(address)
 
     def refusal(self, address: str) -> str:
-        """The rule that forbids *address*, as it was written; "" where it may be fetched."""
+        """Return the rule that forbids *address*, as it is written, or ""."""
         if self.unreachable:
             return UNREACHABLE
         return "" if url.path(address) == "/robots.txt" else self._paths.refusal(url.target(address))
@@ -302,7 +300,7 @@ def _records(body: bytes) -> Iterator[tuple[str, str]]:
             yield key, _escaped(value)
             if (
                 key in ("allow", "disallow") and not value.isascii() and not _is_utf8(value)
-            ):  # browsers send latin-1 that stands in a page as UTF-8
+            ):  # browsers send latin-1 that is in a page as UTF-8
                 yield key, _escaped(value.decode("latin-1").encode())
 
 

@@ -1,8 +1,8 @@
-"""One set of settings, and the seeds that have it: what belongs to the archive, and by which rule.
+"""The scope of the seeds with one set of settings: which links belong to the archive, and by which rule.
 
-Every refusal names the rule that made it, in the words of the settings. What is refused never enters the queue.
-The order: exclude, exclude-ext and the sets, redirects in a row, hops and depth, include and the scope itself, then
-requisites outside of it. What depends on a URL alone is worked out once for each and remembered for a while.
+Refused URLs never enter the queue. Each refusal names its rule in the words of the settings. The order of rules:
+exclude, exclude-ext and the exclude lists, redirects in a row, hops and depth, include and the scope itself, then
+requisites outside of it. Results that depend only on the URL are cached.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
-from archiver import url as surts
 from archiver.config import exclude_sets, query_params
 from archiver.config.option_types import SLOW, Pattern
 from archiver.config.scope_settings import ScopeSettings
@@ -20,7 +19,7 @@ MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for
 PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
 Moved = tuple[str, str]  # where a redirect of a seed led, and the seed
 
-REMEMBERED = 4096  # URLs, where it takes long to judge them: those on each page of a site are not judged anew for each
+REMEMBERED = 4096  # URLs, where it takes long to judge them: links that are on each page of a site are judged once
 LONGEST_REMEMBERED = 512  # characters of such a URL: four megabytes at most
 
 PRIORITY_PREREQUISITE = -1
@@ -81,7 +80,7 @@ class UrlFacts(NamedTuple):
     url: str  # as it is asked for: without what the settings drop, its query in the order that they want
     rule: str  # that refuses it, "" where none does
     inside: bool  # of the scope itself, or included by a pattern
-    at_home: bool  # on a host that the seeds stand for, be it within the scope or not
+    at_home: bool  # on a host of the seeds, in scope or not
     slow: str  # the pattern of include that took too long on it
 
 
@@ -182,15 +181,15 @@ class Scope:
         return NewUrl(address, Hop.SPECULATIVE, path, parent.depth, 0, PRIORITY_GUESS)
 
     def contains(self, address: str) -> bool:
-        """Whether *address* lies in the scope itself, or is included by a pattern."""
+        """Return True if *address* is in the scope itself, or included by a pattern."""
         return self._about(address, True).inside
 
     def excludes(self, address: str) -> bool:
-        """Whether a rule refuses *address* wherever it stands."""
+        """Return True if a rule refuses *address* wherever it is linked."""
         return bool(self._about(address, True).rule)
 
     def at_home(self, address: str) -> bool:
-        """Whether *address* lies on a host that the seeds stand for, be it within the scope or not."""
+        """Return True if *address* is on a host of the seeds, in scope or not."""
         return self._about(address, True).at_home
 
     def _add(self, seeds: tuple[str, ...]) -> None:
@@ -222,7 +221,7 @@ class Scope:
         return UrlFacts(address, rule, inside, home, slow)
 
     def _belongs(self, address: str, home: bool) -> bool:  # noqa: FBT001  see above
-        if self._surts and surts.form(address).startswith(self._surts):
+        if self._surts and url.form(address).startswith(self._surts):
             return True
         match self._settings.scope:
             case "any":
@@ -306,7 +305,7 @@ class Scope:
         """The rule by which *link* is not asked for because only a script names it, "" where none is.
 
         It may be on the site's hosts, and on the host of a script for what is named as relative to the script itself.
-        A string in a script of another host is relative to the page that runs it, which nobody knows here.
+        A string in a script of another host is relative to the page that runs it, which is not known here.
         """
         moved = link.hop is Hop.REDIRECT and is_guess(parent.path)
         if not moved and link.hop is not Hop.SPECULATIVE:

@@ -1,15 +1,15 @@
-"""Several scopes in one crawl: seeds that have settings of their own, and those that have the crawl's.
+"""Several scopes in one crawl: seeds with settings of their own, and seeds with the settings of the crawl. Pure.
 
-A URL is judged by the seeds whose scope holds it; where none does, by the seeds of its host; where there is none of
-these either, by the settings of the crawl. It is taken if any of them takes it. That needs no knowledge of the way
-that led to a URL, so it is the same whichever page names it first. Only a seed that has moved keeps its settings.
+The seeds with a URL in their scope judge it. If there is none, the seeds of its host do, and else the settings of the
+crawl. A URL is accepted if any of them accepts it. The path to a URL does not matter, so the result is the same
+whichever page names it first. Only a seed that has moved keeps its settings.
 
-Seeds with the same settings are one group, and a URL meets only groups of its registered domain, or without bounds.
+Seeds with the same settings are one group. A URL is compared only with groups of its registered domain, or without
+bounds.
 
-Verdicts: links that were taken, remembered by where they stood; most links of a page were on another page before.
-
-Pure. A verdict is kept as long as nothing changes by which it was given. Bounded: some four megabytes where URLs are as
-usual, twenty at most; what is not remembered is judged again, with the same result. Two threads may use it at once.
+Accepted links are cached with their context, because most links of a page were on another page before. The cache is
+cleared when a rule changes. It is bounded: some four megabytes with usual URLs, twenty at most. Two threads may use it
+at once.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""Guesses: which URLs that only a script names are asked for, and which a host is asked for unnamed. Pure.
+"""The budget for speculative URLs, which only a script names. Pure.
 
-A guess may cost a site a request that no page of it asked for, and it may be the only way to a page. So what proves
-right costs nothing: only what was not there counts, for the document that named it and for its host. A table of
-contents in a script is followed to its end, however long it is; a document whose guesses are mostly wrong is given up
-after a few. On a host where most guesses were wrong, each further document gets a short trial.
-Invariant: what was not asked for does not count.
+A speculative URL may cost the site a useless request, or be the only way to a page. So correct ones cost nothing: only
+URLs that are not there count, against the document that named them and against its host. A table of contents in a
+script is followed to its end. A document with mostly wrong URLs is given up after a few. On a host where most were
+wrong, each further document gets a short trial.
+Invariant: a URL that was not requested does not count.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _MAPPED, _SHOWN = 1, 2  # what such a tally says, added up: sitemaps are known, 
 FORGIVEN = 20  # guesses of one host, or document, that may be wrong; beyond, no more of them than are right
 TRIAL = 3  # guesses of a document on a host that forgives no more
 MOST_TRIALS = 200  # wrong guesses on such a host, after which no further document gets a trial
-MOST_HOSTS = 10_000  # remembered; of those before them the count begins anew
+MOST_HOSTS = 10_000  # remembered; the counts of older ones start again
 MOST_DOCUMENTS = 10_000  # the same for documents
 MOST_BODIES = 1000  # remembered, so that one page under many names is known
 

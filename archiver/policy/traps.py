@@ -46,7 +46,7 @@ PROVEN = 8  # pages of a pattern that brought something: then it is suspected on
 A_LIST = 5  # new pages of one pattern that a page must name to answer for them
 IN_VAIN = 200  # barren pages of a pattern after which lists answer for it no more, …
 HOPELESS = 20  # … if not one in so many brought something
-MAZE = 100  # pages of one directory that led to nothing but pages nobody had named, until it counts against the next
+MAZE = 100  # pages of one directory that led to nothing but pages without other links, until it counts against the next
 LEVELS = (0, 64, 256, 600)  # barren pages from which on a pattern goes later than patterns with fewer
 
 _ESCAPED_AGAIN = "%2525"  # an address within an address within an address: it grows with each step
@@ -181,7 +181,7 @@ class Traps:
         return self._count(via, shape, family, PageNovelty.NOTHING)
 
     def _standing(self, address: str, via: str, names: UrlShape, alone: Suspicion) -> Suspicion:
-        """How *address* stands by what its patterns brought; *alone*: by what its URL alone tells."""
+        """Return the suspicion against *address* by the tallies of its patterns; *alone* is the one by its URL."""
         (shape, family), (level, rule, _) = names, alone
         tally = self._tallies.get(shape)
         if self._has_budgets and (over := self._over_budget(shape, family)):

@@ -1,7 +1,7 @@
-"""Likeness: what a URL has in common with others: its pattern, its family, and of what it is a variant. Pure.
+"""The shape of a URL: its pattern, its family, and the URL of which it is a variant. Pure.
 
-All of it is told by the URL alone. What is said of a URL is remembered for a while, for the same links stand on many
-pages; long ones are looked at each time, so the memory is bounded: four megabytes where URLs are as usual, ten at most.
+Only the URL itself counts. Results are cached, because the same links are on many pages. Long URLs are not cached, so
+memory is bounded: four megabytes with usual URLs, ten at most.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 REMEMBERED = 8192  # URLs …
 LONGEST_REMEMBERED = 256  # … of up to so many characters
 LONGEST_PATTERN = 400
-OPAQUE = 12  # characters of letters and digits mixed, which nobody writes by hand
+OPAQUE = 12  # characters of letters and digits mixed, which no one writes by hand
 SESSION = 16  # … and as long as ids of a session are
 
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")

@@ -63,7 +63,7 @@ class FrontierMachine(RuleBasedStateMachine):
         super().__init__()
         self.known: dict[str, Row] = {}
         self.seeds: set[str] = set()
-        self.parked: dict[str, float] = defaultdict(float)
+        self.not_before: dict[str, float] = defaultdict(float)
         self.hosts: dict[str, int] = {}
         self.received = 0
         self.captures: list[Capture] = []
@@ -105,7 +105,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.settle(chosen[::-1], found[::-1], 0.0)
 
     @rule(chosen=CHOSEN, found=FOUND, not_before=st.sampled_from([0.0, 3.0]))
-    def settle(self, chosen: list[tuple[int, Event]], found: list[Found], park: float) -> None:
+    def settle(self, chosen: list[tuple[int, Event]], found: list[Found], not_before: float) -> None:
         """A batch; what is settled already may come again, as after a crash, and changes nothing but what it found."""
         batch = []
         links = tuple(
@@ -134,7 +134,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 self.captures.append(capture)
                 self.received += 9
             due = self.now + 2
-            until = self.now + park if park else 0.0
+            until = self.now + not_before if not_before else 0.0
             settlement = Settlement(claim, event, 200, due=due, not_before=until, found=links, capture=capture)
             batch.append(settlement._replace(priority=row.priority + 5, note=held.note(RULE, pattern_of(name))))
         if not batch:
@@ -150,9 +150,9 @@ class FrontierMachine(RuleBasedStateMachine):
                 row.tries += each.event not in UNASKED
                 if each.event is Event.DELAY:
                     row.priority = each.priority
-            if park:
+            if not_before:
                 key = url.origin(each.claim.url)
-                self.parked[key] = max(self.parked[key], each.not_before)
+                self.not_before[key] = max(self.not_before[key], each.not_before)
         assert settled.added == len(new)
         assert settled.hosts == {self.host_id(name) for name in new}
 
@@ -250,7 +250,7 @@ class FrontierMachine(RuleBasedStateMachine):
     @invariant()
     def due_hosts(self) -> None:
         ready = {url.origin(n) for n, r in self.known.items() if r.state is State.WAITING and r.due <= self.now}
-        expected = {key for key in ready if self.parked[key] <= self.now}
+        expected = {key for key in ready if self.not_before[key] <= self.now}
         rows = self.runner.run(self.frontier.due_hosts(self.now, 9, ()))
         assert {row.key for row in rows} == expected
         assert [row.not_before for row in rows] == sorted(row.not_before for row in rows)
@@ -259,7 +259,7 @@ class FrontierMachine(RuleBasedStateMachine):
             assert others == rows[1:]
         waits = {url.origin(n) for n, r in self.known.items() if r.state is State.WAITING}
         times = [r.due for r in self.known.values() if r.state is State.WAITING]
-        times += [self.parked[key] for key in waits]
+        times += [self.not_before[key] for key in waits]
         assert self.runner.run(self.frontier.next_due(self.now)) == min(
             (t for t in times if t > self.now), default=NEVER
         )
