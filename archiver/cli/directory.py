@@ -108,7 +108,7 @@ def finish_switch_over(directory: Path) -> None:
     if Layout(directory).earlier.is_dir():
         from archiver.crawl import switch_over  # noqa: PLC0415 - slow to import, and few collections need it
 
-        switch_over.finish_turn(directory)
+        switch_over.finish_switch_over(directory)
 
 
 def check_idle(directory: Path) -> None:

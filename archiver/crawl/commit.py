@@ -136,12 +136,12 @@ class Committer:
 
     async def _wait_for_room(self, size: int, large: int) -> None:
         """Wait until there is room, and take it."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting[large].append((size, turn))
+        room = asyncio.get_running_loop().create_future()
+        self._waiting[large].append((size, room))
         try:
-            await turn
+            await room
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the room was given to us in the same moment
+            if not room.cancelled():  # the room was given to us in the same moment
                 self._give_room(size, large, 1)
             raise
 
@@ -157,10 +157,10 @@ class Committer:
         self._visits -= visits
         for kind, waiting in enumerate(self._waiting):
             while waiting and (waiting[0][1].done() or self._fits(waiting[0][0], kind)):
-                next_size, turn = waiting.popleft()
-                if not turn.done():
+                next_size, room = waiting.popleft()
+                if not room.done():
                     self._take_room(next_size, kind)
-                    turn.set_result(None)
+                    room.set_result(None)
 
     def _fits(self, size: int, large: int) -> bool:
         return (

@@ -46,7 +46,7 @@ def stamp_for(layout: Layout, began: float) -> str:
     return stamp
 
 
-def turn(layout: Layout, stamp: str, text: str) -> None:
+def switch_over(layout: Layout, stamp: str, text: str) -> None:
     """Move the crawl of *layout*, whose database is closed, to the folder *stamp*; *text* is the next crawl.toml."""
     if beside := [end for end in _BESIDE if layout.database.with_name(layout.database.name + end).exists()]:
         raise ArchiveError(f"{layout.database}{beside[0]} is there: another process has the database open")
@@ -135,11 +135,11 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
                 await frontier.mark_indexed()
             counts, began = await frontier.counts(), await frontier.began()
         left = UnfinishedWork(stamp_for(layout, began), counts.waiting)
-        turn(layout, left.stamp, text)
+        switch_over(layout, left.stamp, text)
         return left
 
 
-def finish_turn(directory: Path) -> None:
+def finish_switch_over(directory: Path) -> None:
     """Finish a switch-over that was interrupted, if there is one."""
     layout = Layout(directory)
     if pending(layout):
