@@ -153,7 +153,7 @@ def changes(directory: Path, server: RawServer) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     with (directory / "reports" / "changes.tsv").open(newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
-            found.setdefault(row["what"], set()).add(row["url"].removeprefix(server.url("")))
+            found.setdefault(row["change"], set()).add(row["url"].removeprefix(server.url("")))
     return found
 
 
