@@ -76,7 +76,7 @@ UPDATE OR ROLLBACK urls SET state = new.state, status = new.status, failure = ne
     tries = CASE urls.state WHEN 'waiting' THEN tries ELSE 0 END + new.visited,
     requeued = requeued + (urls.state <> 'waiting')
 FROM new WHERE urls.id = new.id AND (urls.state = 'waiting' OR priority < 0)
-"""  # a robots.txt is asked for again: where only the WARCs tell of it, nothing else says so
+"""  # a robots.txt is asked for again: only the WARC files show this
 KEPT = """
 WITH given (rule, host) AS (VALUES {rows}) SELECT rule, host, kept FROM given JOIN refusal_counts USING (rule, host)
 """
