@@ -24,7 +24,7 @@ class ShortageError(ArchiveError):
 
 
 class Failure(StrEnum):
-    """Why no response came, in the words of the frontier, the reports and crawl.log."""
+    """The reasons why no response came, in the words of the frontier, the reports and crawl.log."""
 
     DNS = "dns"
     CONNECT = "connect"

@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
 
 
 class Hop(StrEnum):
-    """How one URL led to the next, in the letters of Heritrix's hop paths."""
+    """The ways from one URL to the next, in the letters of Heritrix's hop paths."""
 
     LINK = "L"  # a page that a person could follow
     REQUISITE = "E"  # needed to show the page: image, style, script, frame
@@ -77,7 +77,7 @@ OUTSIDE = "which is outside the scope"  # the end of the note on a URL that redi
 
 
 class Truncation(StrEnum):
-    """Why a stored body is incomplete, in the tokens of WARC 1.1 §5.13."""
+    """The reasons why a stored body is incomplete, in the tokens of WARC 1.1 §5.13."""
 
     LENGTH = "length"  # our own size limit
     TIME = "time"  # our own time limit
@@ -86,7 +86,7 @@ class Truncation(StrEnum):
 
 
 class Profile(StrEnum):
-    """Why a payload is not stored again: the last words of the profiles of WARC 1.1 §6.7."""
+    """The reasons not to store a payload again: the last words of the profiles of WARC 1.1 §6.7."""
 
     IDENTICAL = "identical-payload-digest"  # the same payload is stored already
     NOT_MODIFIED = "server-not-modified"  # the server answered 304
@@ -242,7 +242,7 @@ class Lookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What crossed the wire for one claim. There is always a response, even if it is incomplete."""
+    """The bytes that crossed the wire for one claim. There is always a response, even if it is incomplete."""
 
     request: bytes
     response: Block

@@ -29,7 +29,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 
 class RunEnd(Protocol):
-    """How a run ended."""
+    """The end of a run."""
 
     @property
     def code(self) -> ExitCode:
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run ended, and its last snapshot."""
+    """The end of a run and its last snapshot."""
 
     ended: RunEnd
     last: Snapshot

@@ -1,4 +1,4 @@
-"""What `crawl`, `resume` and `recrawl` share: check the settings, run the crawl, write its reports, say how it ended.
+"""The steps that `crawl`, `resume` and `recrawl` share: check the settings, run the crawl, report on it.
 
 Everything is checked before anything is written.
 """
@@ -63,7 +63,7 @@ class CrawlRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExistingCrawl:
-    """What the directory holds already, and what to write to its crawl.toml."""
+    """The crawl that is already in the directory, and the new text of its crawl.toml."""
 
     resume: bool  # there is a database to continue with
     text: str = ""  # the new crawl.toml; "": leave it as it is

@@ -46,7 +46,7 @@ class BlockedHosts:
 
     @property
     def description(self) -> str:
-        """Which hosts are paused, for a person; "" if none is."""
+        """Return a sentence about the paused hosts for people, or "" if no host is paused."""
         names = sorted(map(printable, self._paused))
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         does = "refuses us, and its" if len(names) == 1 else "refuse us, and their"

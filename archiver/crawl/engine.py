@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a crawl is made of."""
+    """The parts of a crawl."""
 
     frontier: Frontier
     schedule: Schedule

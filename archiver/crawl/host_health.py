@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FailureLimits:
-    """How long we put up with failures."""
+    """The limits up to which failures are tolerated."""
 
     retries: int  # of one URL
     offline: float  # seconds of a lost network; 0: no limit

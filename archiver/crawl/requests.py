@@ -56,7 +56,7 @@ class ActiveRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How many requests there may be at once."""
+    """The numbers of requests that may run at once."""
 
     quick: int
     slow: int

@@ -138,7 +138,7 @@ def waited_for(hosts: Iterable[HostLine]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CrawlEnding:
-    """How a run of a crawl ended, for the shell and for a person."""
+    """The end of a run: an exit code for the shell and a reason for people."""
 
     code: ExitCode
     reason: str

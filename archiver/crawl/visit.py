@@ -72,7 +72,7 @@ class Visited:
 
 @dataclass(frozen=True, slots=True)
 class RobotsSettings:
-    """How robots.txt is fetched, and if pages may forbid us to follow their links."""
+    """The settings for robots.txt and for pages that forbid us to follow their links."""
 
     patience: float = 300.0  # seconds of errors before we give up; 0: no limit
     nofollow: str = ""  # our name in such pages; empty: they may not

@@ -46,7 +46,7 @@ LATE = 408  # Request Timeout: on a used connection it may concern the time befo
 
 @dataclass(slots=True)
 class Progress:
-    """How far a running exchange has come, for progress displays."""
+    """The progress of a running exchange, for displays."""
 
     address: str = ""  # of the server, once connected
     received: int = 0  # bytes of the response

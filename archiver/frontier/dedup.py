@@ -231,7 +231,7 @@ def _digest(entry: IndexEntry) -> str:
 
 
 def _line(index: Path, place: int) -> IndexEntry | None:
-    """What stands there now."""
+    """Return the entry that is at *place* of *index* now."""
     try:
         if index.suffix in zipnum.SUFFIXES:
             return parse_line(zipnum.line_at(index, place))

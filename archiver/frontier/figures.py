@@ -144,7 +144,7 @@ FROM urls GROUP BY alike, failure
 
 
 def _gather_fates(db: sqlite3.Connection) -> None:
-    """What became of URLs, by depth, into a temporary table, if it is not there."""
+    """Create a temporary table with the outcomes of URLs by depth, if there is none yet."""
     db.execute(_FATES)
 
 
@@ -256,7 +256,7 @@ def largest_hosts(db: sqlite3.Connection, most: int) -> list[HostFigures]:
 
 
 def host_count(db: sqlite3.Connection) -> int:
-    """How many hosts were met."""
+    """Return the number of hosts that the crawl has met."""
     return int(db.execute("SELECT count(id) FROM hosts").fetchone()[0])
 
 
@@ -291,7 +291,7 @@ FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state
 
 
 def missing_requisites(db: sqlite3.Connection) -> Iterator[MissingRequisite]:
-    """What archived pages need to be shown and is not there, in the order of discovery.
+    """Yield the missing requisites of archived pages, in order of discovery.
 
     A redirect on the way counts as the requisite. URLs that only a script names, and URLs that wait, are left
     out.

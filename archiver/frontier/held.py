@@ -76,7 +76,7 @@ def _means(text: str, held: HeldPattern) -> bool:
 
 
 def counted(db: Connection, notes: Sequence[str]) -> dict[str, int]:
-    """How many URLs each of *notes* holds already."""
+    """Return the number of URLs that each of *notes* holds already."""
     return {text: int(db.row(_COUNT, (text,))[0]) for text in dict.fromkeys(notes)}
 
 

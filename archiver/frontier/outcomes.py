@@ -149,13 +149,13 @@ class RefusingHost:
 
     @property
     def refused(self) -> int:
-        """How many answers since then were refusals."""
+        """Return the number of answers since then that were refusals."""
         return sum(count for _, count in self.statuses)
 
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """How many there are, and the first few."""
+    """A count, and the first few examples."""
 
     count: int = 0
     first: tuple[tuple[str, str], ...] = ()  # (URL, why)

@@ -64,7 +64,7 @@ class HostAccount:
 
 @dataclass(frozen=True, slots=True)
 class SeedAccount:
-    """What became of one seed."""
+    """The outcome of one seed."""
 
     url: str
     state: str
@@ -262,7 +262,7 @@ def _wait(*, waiting: int, not_before: float, robots: str, due: float, now: floa
 
 
 def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
-    """What became of each seed, in the order given."""
+    """Return the outcome of each seed, in the order given."""
     followed = dict(db.execute("SELECT seed, count(*) FROM urls WHERE id <> seed GROUP BY seed"))
     refused = {via: (url, rule) for url, rule, via in db.execute(_REFUSED_REDIRECTS)}
     rows = db.execute(

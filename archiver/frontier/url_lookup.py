@@ -1,4 +1,4 @@
-"""What crawl.db says of single URLs, for `explain` and `urls`: questions only, on a connection of `account.opened`.
+"""Look up single URLs in crawl.db, for `explain` and `urls`. Read only, on a connection from `account.opened`.
 
 Every answer is bounded, whatever the database holds. Lists are read in pages, each in a transaction of its own, so that
 a slow reader at the other end of a pipe holds nothing back in a crawl that runs.
@@ -134,7 +134,7 @@ SELECT refusals.url, rule, coalesce(urls.url, '') FROM refusals LEFT JOIN urls O
 
 @dataclass(frozen=True, slots=True)
 class UrlFilter:
-    """Which URLs to list: those that fit all of this."""
+    """A filter for lists of URLs. A URL must meet all conditions."""
 
     states: tuple[State, ...] = tuple(State)
     statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range; none: any
@@ -175,7 +175,7 @@ def captures(db: sqlite3.Connection, row: UrlRow) -> list[StoredCapture]:
 
 
 def ahead(db: sqlite3.Connection, row: UrlRow) -> int:
-    """How many URLs of the same host go before *row*, counted up to a bound."""
+    """Return the number of URLs of the same host that go before *row*, at most `MAX_AHEAD`."""
     terms = {"id": row.id, "priority": row.priority, "most": MAX_AHEAD}
     return int(db.execute(_AHEAD, terms).fetchone()[0])
 
@@ -205,12 +205,12 @@ def refused_without_trace(db: sqlite3.Connection, key: str) -> list[tuple[str, i
 
 
 def moved(db: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Where redirects of seeds led, each with the seed."""
+    """Return the places to which redirects of seeds led, each with its seed."""
     return list(db.execute(settle.MOVED))
 
 
 def learned(db: sqlite3.Connection, most: int) -> list[PatternTally]:
-    """What patterns of URLs have brought, at most *most*."""
+    """Return the tallies of at most *most* URL patterns."""
     return settle.pattern_tallies(db.execute(settle.NEWEST, (most,)))
 
 

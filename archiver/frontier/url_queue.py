@@ -86,7 +86,7 @@ def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], al
 
 
 def hosts(db: Connection, wanted: Iterable[int]) -> list[HostRow]:
-    """Those of the hosts *wanted* that there are, in this order."""
+    """Return the hosts *wanted* that are in the database, in this order."""
     order = list(wanted)
     found = {row[0]: _host(row) for row in db.rows(SOME, (json.dumps(order),))}
     return [found[host] for host in order if host in found]
@@ -98,7 +98,7 @@ def windows(db: Connection, wanted: Sequence[HostWindow], now: float) -> list[Ur
 
 
 def waiting(db: Connection, hosts: Iterable[int]) -> int:
-    """How many URLs wait on *hosts*."""
+    """Return the number of URLs that wait on *hosts*."""
     some = "SELECT coalesce(sum(waiting), 0) FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
     return int(db.row(some, (json.dumps(list(hosts)),))[0])
 

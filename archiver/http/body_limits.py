@@ -41,7 +41,7 @@ _MEDIA = ("audio/", "video/", "application/ogg", "application/octet-stream")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far a body is read. The remark says why the rest is left out."""
+    """The limits for reading a body. The remark says why the rest is left out."""
 
     remark: str = ""
     size: int = 0  # bytes of body; 0: no limit

@@ -50,7 +50,7 @@ class Framer:
 
     @property
     def surplus(self) -> bytes:
-        """What followed the complete message, up to `MAX_SURPLUS`."""
+        """The bytes that followed the complete message, up to `MAX_SURPLUS`."""
         return bytes(self._surplus)
 
     @property

@@ -34,7 +34,7 @@ Status = tuple[int, str, tuple[str, ...]]  # status code, protocol, faults
 
 
 class BodyLength(NamedTuple):
-    """How the end of a body is found: `size` bytes, or chunks, or (neither) the end of the connection."""
+    """The way to find the end of a body: `size` bytes, or chunks, or (neither) the end of the connection."""
 
     size: int | None
     chunked: bool

@@ -110,7 +110,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def looks_suspect(status: int, size: int, links: int, *, page: bool) -> bool:
-    """Whether the body of an answer is worth a look: a suspect status, or a small page that leads nowhere."""
+    """Return True if the body is worth a look: the status is suspect, or the page is small and has few links."""
     return status in SUSPECT or (status == 200 and page and links <= FEW_LINKS and size <= READ)
 
 
@@ -214,7 +214,7 @@ SLOWER_AT_CERTAIN = (2, 4)  # … and certain ones
 
 
 class Reaction(Enum):
-    """What to do after an answer."""
+    """The next step after an answer."""
 
     NOTHING = "go on"
     SLOWER = "ask the host more slowly"
@@ -235,7 +235,7 @@ class HostAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RefusalRecord:
-    """How a host has answered of late."""
+    """The recent answers of a host, counted."""
 
     row: int = 0  # refusals in a row …
     since: float = 0.0  # … and when they began
@@ -248,7 +248,7 @@ class RefusalRecord:
 
 
 def is_refusal(watch: RefusalRecord, answer: HostAnswer) -> bool:
-    """Whether *answer* counts as one: a sign or a status says so, or the same small page comes again."""
+    """Return True if *answer* is a refusal, by a sign, by its status, or because the same small page comes again."""
     if answer.sign is not None and answer.sign.grade is Grade.HINT and answer.status not in REFUSING:
         return answer.digest == watch.body
     return answer.sign is not None or answer.status in REFUSING

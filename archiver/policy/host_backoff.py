@@ -46,7 +46,7 @@ class HostFailures:
 
 
 class BackoffVerdict(Enum):
-    """What follows from a failure."""
+    """The consequences of a failure."""
 
     AWAKE = "the URL loses a try, and that is all"
     ASLEEP = "no request before `until`, and then a single one"

@@ -21,7 +21,7 @@ from archiver.policy import page_text
 
 PLACES = 1 << 20  # four megabytes
 OFTEN = 15  # counted so far
-_KEPT = 34  # the bits above these are kept, but for the four in which is counted
+_KEPT = 34  # the bits above these are kept, except the four that hold the count
 
 
 class SeenContent:
@@ -32,18 +32,18 @@ class SeenContent:
         self._where = places - 1
 
     def times(self, thing: int) -> int:
-        """How often *thing* was added before; now it is once more."""
+        """Add *thing*. Return how often it was added before."""
         count = self.look(thing)
         self._places[thing & self._where] = (thing >> _KEPT & ~OFTEN) + min(count + 1, OFTEN)
         return count
 
     def look(self, thing: int) -> int:
-        """How often *thing* was added."""
+        """Return how often *thing* was added."""
         known = self._places[thing & self._where]
         return known & OFTEN if known | OFTEN == thing >> _KEPT | OFTEN else 0
 
     def unseen(self, blocks: Iterable[bytes], salt: int) -> tuple[list[bytes], bool]:
-        """Add *blocks*; return those that were not there, and whether some were that few pages have shown."""
+        """Add *blocks*; return the new ones, and True if a block is known from only a few pages."""
         places, where, unseen, few = self._places, self._where, [], False
         for block in blocks:  # as `times`, without its calls
             thing = hash(block) ^ salt
@@ -63,28 +63,28 @@ MOST_ANALYSED = 200  # blocks of a page
 LONGEST_OF_OPENING = 2  # blocks, besides the heading
 SHORTEST_WORDS = 4  # bytes: less is a label
 LONGEST_NUMBER = 15  # digits; a longer number is a token …
-_CLOCK = range(1_500_000_000, 2_500_000_000)  # … and such a one the time of the answer, in seconds
+_CLOCK = range(1_500_000_000, 2_500_000_000)  # … and a number in this range is the time of the answer, in seconds
 _MILLISECONDS = 13  # digits of it
-SLOPES = 4096  # templates of which two examples are remembered
-MOST_NUMBERS = 8  # of a block by whose numbers it may follow from the URL
-OF_THE_ANSWER = frozenset(  # beside these words a number is about the answer, not the page
+SLOPES = 4096  # templates, each with two examples
+MOST_NUMBERS = 8  # of a block that are compared with those of the URL
+OF_THE_ANSWER = frozenset(  # next to these words a number describes the answer, not the page
     b"generated rendered seconds sec secs ms took queries query memory visitor visitors hits request uptime besucher "
     b"visites visitas cache cached elapsed load online users session version build".split()
 )
 
 
 class PageNovelty(Enum):
-    """What a page brings."""
+    """The kinds of news that a page brings."""
 
-    NEW = "new"  # words, or bytes that are no markup
-    NUMBERS = "numbers"  # many that are new, among known words
-    NUMBER = "number"  # some that are new
-    COUNTER = "counter"  # some, but no other page vouches for it
+    NEW = "new"  # new words, or a new file that is not markup
+    NUMBERS = "numbers"  # many new numbers among known words
+    NUMBER = "number"  # some new numbers
+    COUNTER = "counter"  # a new number, but no page of another pattern links here
     NOTHING = "nothing"
 
 
 class Place(NamedTuple):
-    """Where a page is."""
+    """The place of a page: its URL, pattern and host."""
 
     address: str
     shape: str  # its pattern
@@ -93,18 +93,18 @@ class Place(NamedTuple):
 
 
 class Novelty:
-    """What the pages of a crawl have shown."""
+    """Remembers the content of a crawl's pages and tells what is new on a page."""
 
     def __init__(self) -> None:
         self._shown = SeenContent()
         self._slopes: OrderedDict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = OrderedDict()
 
     def is_new(self, host: str, content: int) -> bool:
-        """Whether *content* comes for the first time on *host*."""
+        """Add *content*. Return True if it is new on *host*."""
         return not self._shown.times(hash((host, content)))
 
     def worth(self, address: str, shape: str, page: bytes, *, markup: bool, varied: bool = False) -> PageNovelty:
-        """What *page* brings, whose URL is *address*, of the pattern *shape*; *varied* if it may have variants."""
+        """Return what is new on the *page* at *address*, with the pattern *shape*. *varied*: it may have variants."""
         host = url.origin(address)
         if not markup:
             return PageNovelty.NEW if page and self.is_new(host, _fingerprint(page)) else PageNovelty.NOTHING
@@ -115,7 +115,7 @@ class Novelty:
         return self._judge(unseen, at)
 
     def _worth_of_large(self, page: bytes, at: Place, *, varied: bool) -> PageNovelty:
-        """What a large *page* brings. If its opening has news, no more of it is read, unless it is *varied*."""
+        """Return what is new on a large *page*. Read on after an opening with news only if the page is *varied*."""
         start = page_text.heading(page)
         first, opened = page_text.opening(page, start)
         unseen, specific = self._shown.unseen(first, at.salt)
@@ -130,7 +130,7 @@ class Novelty:
         return found
 
     def _opens_with_news(self, unseen: list[bytes], at: Place) -> bool:
-        """Whether the heading, which is the first of the *unseen* blocks, or a long one of them has new words."""
+        """Return True if the heading (the first of the *unseen* blocks) or one of the longest others has new words."""
         if not unseen:
             return False
         own = page_text.own_words(at.address)
@@ -140,17 +140,17 @@ class Novelty:
         return any(self._has_news(block, own, at) for block in longest)
 
     def _has_news(self, block: bytes, own: frozenset[bytes], at: Place) -> bool:
-        """Whether the beginning of *block* has new words."""
+        """Return True if the beginning of *block* has new words."""
         if page_text.is_link(block):
             return False
         words = page_text.block_text(block, own).words
         return len(words) >= SHORTEST_WORDS and not self._shown.times(hash((at.host, words)))
 
     def _judge(self, unseen: list[bytes], at: Place) -> PageNovelty:
-        """What the *unseen* blocks of a page bring."""
+        """Return what the *unseen* blocks of a page bring."""
         own = page_text.own_words(at.address) if unseen else frozenset()
         digits = several = 0
-        for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long one is most likely to decide
+        for block in sorted(unseen, key=len, reverse=True)[:MOST_ANALYSED]:  # a long block is most likely to decide
             if page_text.is_link(block):
                 continue
             for most in (
@@ -167,7 +167,7 @@ class Novelty:
         return PageNovelty.NUMBER if digits else PageNovelty.NOTHING
 
     def _digits(self, at: Place, said: page_text.BlockText) -> int:
-        """How many digits of new numbers stand in a block whose words are known."""
+        """Return the number of digits of new numbers in a block whose words are known."""
         if not OF_THE_ANSWER.isdisjoint(said.words.split()):
             return 0
         numbers = [number for number in said.numbers if not _is_of_the_answer(number)]
@@ -182,14 +182,14 @@ class Novelty:
         return sum(map(len, numbers))
 
     def _is_everywhere(self, host: str, shape: str, words: bytes) -> bool:
-        """Whether pages of several patterns have *words*: a counter at the foot of each page."""
+        """Return True if pages of several patterns have *words*, as with a counter at the foot of each page."""
         key = hash((host, words, "patterns"))
         first = not self._shown.times(hash((host, words, shape)))
         seen = self._shown.times(key) if first else self._shown.look(key)
         return seen >= 3
 
     def _follows(self, address: str, shape: str, words: bytes, numbers: list[bytes]) -> bool:
-        """Whether *numbers* follow from those of the URL, as "1221 to 1240" does from page 62."""
+        """Return True if *numbers* follow from those of the URL, as "1221 to 1240" does from page 62."""
         given = tuple(int(number) for number in page_text.numbers(address)[-MOST_NUMBERS:])
         shown = tuple(int(number) for number in numbers[:MOST_NUMBERS])
         key = hash((shape, words, len(given), len(shown)))
@@ -205,17 +205,17 @@ class Novelty:
 
 
 def _is_on_line(a: int, b: int, x: int, y: int, u: int, v: int) -> bool:
-    """Whether (u, v) lies on the line through (a, x) and (b, y), or all three numbers shown are one."""
+    """Return True if (u, v) is on the line through (a, x) and (b, y), or if x, y and v are equal."""
     return (x == y == v) or (a != b and (v - x) * (b - a) == (y - x) * (u - a))
 
 
 def _is_of_the_answer(number: bytes) -> bool:
-    """Whether *number* is most likely a clock or a token."""
+    """Return True if *number* is most likely a clock or a token."""
     return len(number) > LONGEST_NUMBER or len(number) == _MILLISECONDS or (len(number) == 10 and int(number) in _CLOCK)
 
 
 def _fingerprint(page: bytes) -> int:
-    """Return what a *page* that is no markup is known by."""
+    """Return the fingerprint of a *page* that is not markup."""
     third = page_text.READ // 3
     middle = len(page) // 2
     return hash((len(page), page[:third], page[middle : middle + third], page[-third:]))

@@ -25,7 +25,7 @@ NEVER = float("inf")
 
 
 class NetworkState:
-    """What we know about our own network."""
+    """The state of our own network, as far as we know it."""
 
     def __init__(self, *, span: float = SPAN, first_pause: float = FIRST_PAUSE) -> None:
         self._span = span

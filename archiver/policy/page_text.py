@@ -112,7 +112,7 @@ def blocks(text: bytes) -> list[bytes]:
 
 
 def is_link(block: bytes) -> bool:
-    """Whether *block* is certainly nothing but one link, as most items of lists are."""
+    """Return True if *block* is certainly only one link, as most items of lists are."""
     text = block.strip(b"> \t\r\n")  # the end of the tag before it, and of its own
     return text[:3] == b"<a " and text[-3:] == b"</a" and text.count(b"<a ") == 1
 
@@ -138,7 +138,7 @@ def own_words(address: str) -> frozenset[bytes]:
 
 
 def block_text(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> BlockText:
-    """What the first *most* bytes of *block* tell beyond the words that are its page's *own*."""
+    """Return the text of the first *most* bytes of *block*, without the page's *own* words."""
     text = _HIDDEN.sub(b" ", block[:most].lower())
     if b"&" in text:
         text = _ENTITY.sub(b" ", text)
@@ -167,7 +167,7 @@ def block_text(block: bytes, own: frozenset[bytes], most: int = BLOCK) -> BlockT
 
 
 def _are_days(tokens: Sequence[bytes]) -> bool:
-    """Whether *tokens* are a row of a calendar: days, one after the other, perhaps behind the number of a week."""
+    """Return True if *tokens* are a calendar row: consecutive days, perhaps after the number of a week."""
     if len(tokens) > MOST_DAYS or not all(len(token) < 3 and token.isdigit() for token in tokens):
         return False
     days = list(map(int, tokens))
@@ -180,7 +180,7 @@ def _are_days(tokens: Sequence[bytes]) -> bool:
 
 
 def _is_once(token: bytes) -> bool:
-    """Whether *token* is most likely made for this one answer."""
+    """Return True if *token* was most likely made for this one answer."""
     return len(token) >= ONCE_LONG or (len(token) >= ONCE and _DIGITS.search(token) is not None)
 
 

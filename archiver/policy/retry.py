@@ -67,7 +67,7 @@ def after_rules(
 
 
 def is_patient(tries: int, patience: float) -> bool:
-    """Whether the pauses up to the next try do not come to more than *patience* seconds (0: no limit)."""
+    """Return True if the pauses up to the next try add up to at most *patience* seconds (0: no limit)."""
     return not patience or sum(map(pause, range(tries + 1))) <= patience
 
 

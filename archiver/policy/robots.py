@@ -44,7 +44,7 @@ class Rule:
 
     @property
     def allows(self) -> bool:
-        """Whether it takes what it matches."""
+        """True if the rule allows the URLs that it matches."""
         return self.weight % 2 == 1
 
     def cost(self, length: int) -> int:
@@ -52,7 +52,7 @@ class Rule:
         return TRY + self.searches + self.words * (length // STEP)
 
     def matches(self, target: str) -> bool:
-        """Whether *target*, in its plain form, is what the pattern says; each part where it first stands."""
+        """Return True if *target*, in its plain form, matches the pattern. Take each part where it first occurs."""
         first, *others = self.parts
         if not target.startswith(first):
             return False
@@ -113,7 +113,7 @@ class PathRules:
         return "" if best is None or best.allows else best.text
 
     def _candidates(self, plain: str, weight: int) -> list[Rule]:
-        """Those that may match *plain* and weigh more than *weight*, heaviest first; or more of them than `MOST`."""
+        """Return the rules that may match *plain* and weigh more than *weight*, heaviest first; or more than `MOST`."""
         found: list[Rule] = []
         for size in self._part_lengths:
             for part in {plain[start : start + size] for start in range(len(plain) - size + 1)} & self._by_part.keys():

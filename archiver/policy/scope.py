@@ -16,23 +16,23 @@ from archiver.config.scope_settings import ScopeSettings
 from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
 
 MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
-PATH_KEPT = 250  # hops of a path that are written out; before them stands how many more there were
+PATH_KEPT = 250  # hops of a path that are written out, after the number of earlier ones
 Moved = tuple[str, str]  # where a redirect of a seed led, and the seed
 
-REMEMBERED = 4096  # URLs, where it takes long to judge them: links that are on each page of a site are judged once
+REMEMBERED = 4096  # URLs that take long to judge, so that links on every page of a site are judged once
 LONGEST_REMEMBERED = 512  # characters of such a URL: four megabytes at most
 
 PRIORITY_PREREQUISITE = -1
-PRIORITY_REQUISITE = 0  # before further pages, so that pages become whole early
-PRIORITY_PAGE = 1  # and one more for each link on the path: breadth first
-PRIORITY_GUESS = 1 << 20  # after all that is named for certain
+PRIORITY_REQUISITE = 0  # before more pages, so that pages are complete early
+PRIORITY_PAGE = 1  # plus one for each link on the path: breadth first
+PRIORITY_GUESS = 1 << 20  # after all URLs that real links name
 
 SOURCE_MAPS = frozenset(("script/sourcemap", "sourcemap", "x-sourcemap"))
-OF_THE_SCRIPT = SOURCE_MAPS | {"script/import", "script/url"}  # is relative to the script, not a page
+OF_THE_SCRIPT = SOURCE_MAPS | {"script/import", "script/url"}  # relative to the script, not to a page
 
 
 def extend(path: str, hop: Hop) -> str:
-    """The hop path one hop further; a very long one as Heritrix writes it, `12+LLL…`."""
+    """Return the hop *path* plus *hop*. A very long path is abbreviated as in Heritrix: `12+LLL…`."""
     dropped, plus, letters = path.rpartition("+")
     letters += hop.value
     if len(letters) <= PATH_KEPT:
@@ -41,28 +41,28 @@ def extend(path: str, hop: Hop) -> str:
 
 
 def hops(path: str) -> int:
-    """How many hops the hop *path* has, those that are not written out included."""
+    """Return the number of hops in the hop *path*, including those that are not written out."""
     dropped, _, letters = path.rpartition("+")
     return int(dropped or 0) + len(letters)
 
 
 def redirects_in_a_row(path: str) -> int:
-    """How many redirects stand at the end of the hop *path*."""
+    """Return the number of redirects at the end of the hop *path*."""
     return len(path) - len(path.rstrip(Hop.REDIRECT))
 
 
 def is_guess(path: str) -> bool:
-    """Whether nothing but a script names what the hop *path* leads to, however often that has moved."""
+    """Return True if only a script named the URL at the end of the hop *path*, redirects aside."""
     return path.rstrip(Hop.REDIRECT).endswith(Hop.SPECULATIVE)
 
 
 def site(address: str) -> str:
-    """What people mean by one host: no `www.`, http and https alike, the port only where it is an odd one."""
+    """Return the host of *address* without scheme, `www.` and default port."""
     return url.authority(address).removeprefix("www.")
 
 
 def priority(path: str, depth: int) -> int:
-    """What a URL with the hop *path* goes by, *depth* links from its seed; a redirect as the URL that led to it."""
+    """Return the priority by hop *path* and *depth* (links from the seed). A redirect has that of its source."""
     match path.rstrip(Hop.REDIRECT)[-1:]:
         case Hop.PREREQUISITE:
             return PRIORITY_PREREQUISITE
@@ -75,19 +75,19 @@ def priority(path: str, depth: int) -> int:
 
 
 class UrlFacts(NamedTuple):
-    """What can be said of a URL whatever names it."""
+    """The facts about a URL that do not depend on the link to it."""
 
-    url: str  # as it is asked for: without what the settings drop, its query in the order that they want
-    rule: str  # that refuses it, "" where none does
+    url: str  # as requested: without the parameters that the settings drop, in the order that they set
+    rule: str  # that refuses it, or ""
     inside: bool  # of the scope itself, or included by a pattern
     at_home: bool  # on a host of the seeds, in scope or not
-    slow: str  # the pattern of include that took too long on it
+    slow: str  # the include pattern that took too long on it
 
 
 class LinkContext(NamedTuple):
-    """What can be said of all links of one kind in one document."""
+    """The facts about all links of one kind in one document."""
 
-    rule: str  # that refuses them, "" where none does
+    rule: str  # that refuses them, or ""
     path: str
     depth: int
     priority: int
@@ -117,7 +117,7 @@ class Scope:
         self._domains: set[str] = set()
         self._prefixes: tuple[str, ...] = ()
         self._pages: set[str] = set()
-        self.welcomed: tuple[Moved, ...] = ()  # where seeds have moved to
+        self.welcomed: tuple[Moved, ...] = ()  # places that seeds have moved to
         self._outside = f"scope: {settings.scope}"
         self._by_host_alone = self._whole_sites and not self._include and not self._refuses and not settings.extra_hops
         self._remembered = lru_cache(maxsize=remembered)(self._worked_out)
@@ -126,7 +126,7 @@ class Scope:
         self._add(tuple(seeds))
 
     def welcome(self, moved: Iterable[Moved]) -> None:
-        """Seeds have moved: from now on the scope is as if the places where they are now were seeds too."""
+        """Treat the places that seeds have *moved* to as seeds too, from now on."""
         new = tuple(one for one in moved if one not in self.welcomed)
         self.welcomed += new
         self._add(tuple(address for address, _ in new))
@@ -134,13 +134,13 @@ class Scope:
         self._homes.cache_clear()
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
-        """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
+        """Accept or refuse *link*, found in the document of *parent*. An accepted URL is normalized by the settings."""
         page = link.hop is Hop.SPECULATIVE and url.may_be_page(link.url)
         step = self._step(link.hop, parent.path, parent.depth, page)
-        if self._by_host_alone and link.hop is Hop.LINK:  # the same as below, in short: most links are of this kind
+        if self._by_host_alone and link.hop is Hop.LINK:  # a short form of the code below: most links are of this kind
             if step.rule:
                 return Refusal(link.url, step.rule)
-            if not self._is_home(link.url):  # another spelling would have the same host
+            if not self._is_home(link.url):  # normalizing does not change the host
                 return Refusal(link.url, self._outside)
             return NewUrl(self._respelled(link.url), link.hop, step.path, step.depth, 0, step.priority)
         moved = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
@@ -166,9 +166,9 @@ class Scope:
         return NewUrl(about.url, link.hop, step.path, step.depth, off_scope_hops, step.priority)
 
     def unnamed(self, address: str, parent: Claim, *, shown: bool) -> NewUrl | None:
-        """*address*, which nothing names, beside the page of *parent*, or None: the site is asked, and no other.
+        """Return *address*, which no link names, for the page of *parent*, or None. Only its own site is asked.
 
-        *shown*: a browser asks for it to show that page; else it may lead to further pages, which then are wanted.
+        *shown*: a browser requests it to show that page. Otherwise it may lead to more pages, which we must want.
         """
         settings, about = self._settings, self._about(address, True)
         if about.rule or not (about.inside or about.at_home):
@@ -234,7 +234,7 @@ class Scope:
                 return address in self._pages
 
     def _included(self, address: str) -> tuple[bool, str]:
-        """Whether a pattern includes *address*; one that takes too long does not, and is named."""
+        """Return True if a pattern includes *address*, and the rule of a pattern that took too long, which does not."""
         slow = ""
         for pattern in self._include:
             found = pattern.found_in(address)
@@ -245,7 +245,7 @@ class Scope:
         return False, slow
 
     def _refused(self, address: str) -> str:
-        """The rule that refuses *address* wherever it stands; a pattern that takes too long on it refuses it."""
+        """Return the rule that refuses every link to *address*, or "". A pattern that takes too long refuses it."""
         for pattern in self._exclude:
             found = pattern.found_in(address)
             if found:
@@ -261,7 +261,7 @@ class Scope:
         return ""
 
     def _stepped(self, hop: Hop, path: str, depth: int, page: bool) -> LinkContext:  # noqa: FBT001  a key of the memory
-        """*page*: only a script names it, but if it is there it is a page like any other."""
+        """Return the context of links by *hop*. *page*: a script names what would be a page if it exists."""
         further = depth + (hop is Hop.LINK or page)
         longer = extend(path, hop)
         rule = self._too_far(hop, path, depth)
@@ -270,7 +270,7 @@ class Scope:
         return LinkContext(rule, longer, further, priority(longer, further))
 
     def _too_far(self, hop: Hop, path: str, depth: int) -> str:
-        """The rule by which nothing is reached by *hop* from where *path* and *depth* are."""
+        """Return the rule that refuses *hop* at the end of *path*, *depth* links from the seed, or ""."""
         settings = self._settings
         if settings.max_hops is not None and hop is not Hop.PREREQUISITE and hops(path) >= settings.max_hops:
             return f"max-hops: {settings.max_hops}"
@@ -290,7 +290,7 @@ class Scope:
         return ""
 
     def _leaving(self, link: Link, parent: Claim) -> str:
-        """The rule by which a page must not redirect out of the scope; the place of a seed may become part of it."""
+        """Return the rule that refuses a redirect out of the scope, or "". A seed that moved may extend the scope."""
         start = parent.path.rstrip(Hop.REDIRECT)
         if link.hop is not Hop.REDIRECT or start[-1:] not in {"", Hop.LINK} or self._settings.redirects == "follow":
             return ""
@@ -333,7 +333,7 @@ class Scope:
                 return 0 if about.inside else None
 
     def _needed_out(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
-        """The off-scope hops of what the document of *parent* needs; a page outside is at home on its own host."""
+        """Return the off-scope hops of a requisite of *parent*. For a page out of scope, its own host is no hop."""
         beside = parent.off_scope_hops >= LINK_OUTSIDE and site(link.url) == site(parent.url)
         if about.at_home or beside:
             return parent.off_scope_hops
@@ -341,7 +341,7 @@ class Scope:
         return off_scope_hops if off_scope_hops % LINK_OUTSIDE else None
 
     def _linked_out(self, parent: Claim) -> int | None:
-        """The off-scope hops of a page outside that the page of *parent*, or its frame, links to; None: too far."""
+        """Return the off-scope hops of a page out of scope that *parent* or its frame links to; None: too far."""
         named_by_page = parent.path.rstrip(Hop.REDIRECT)[-1:] in {"", Hop.LINK, Hop.REQUISITE}
         if not named_by_page or parent.off_scope_hops % LINK_OUTSIDE:
             return None
@@ -349,7 +349,7 @@ class Scope:
         return off_scope_hops if off_scope_hops <= self._settings.extra_hops * LINK_OUTSIDE else None
 
     def _moved_out(self, link: Link, parent: Claim) -> int:
-        """The off-scope hops of what a page of the scope has moved to: it is as far as if the page had linked there."""
+        """Return the off-scope hops of a redirect from a page in scope: as many as those of a link there."""
         start = parent.path.rstrip(Hop.REDIRECT)
         page = link.hop is Hop.REDIRECT and start[-1:] in {"", Hop.LINK}
         stays = self._settings.redirects == "seeds" and not start
@@ -357,7 +357,7 @@ class Scope:
 
 
 def _each(lists: Iterable[str]) -> Iterator[str]:
-    """Every word of *lists*, each of which has words between commas."""
+    """Return the words of *lists*, which separate them with commas."""
     return (word for words in lists for word in words.split(","))
 
 
@@ -366,10 +366,10 @@ def _slowly(about: UrlFacts) -> str:
 
 
 def bare(address: str) -> str:
-    """*address* without what `site` does not look at."""
+    """Return *address* without the parts that `site` drops."""
     return site(address) + url.target(address)
 
 
 def folder(seed: str) -> str:
-    """What URLs below the path of *seed* begin with, behind the scheme and `www.`."""
+    """Return the prefix, without scheme and `www.`, of the URLs below the path of *seed*."""
     return site(seed) + url.path(seed).rpartition("/")[0] + "/"

@@ -35,7 +35,7 @@ _LISTED = re.compile(r"include\[\d+\]: ")
 def scope_of(
     settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]
 ) -> "Scope | Scopes":
-    """What judges by *settings*, those of single seeds included."""
+    """Return the scope for *settings*, including the settings of single seeds."""
     if not settings.seed_setting:
         return Scope(settings, seeds, registered_domain)
     return Scopes(settings, seeds, registered_domain)
@@ -117,7 +117,7 @@ class Scopes:
         self._remembered.cache_clear()
 
     def judge(self, link: Link, parent: Claim) -> NewUrl | Refusal:
-        """Whether *link*, found in the document of *parent*, may be fetched, as what, and how its URL is spelled."""
+        """Accept or refuse *link*, found in the document of *parent*. An accepted URL is normalized by the settings."""
         as_it_is = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
         address = link.url if as_it_is else self._respelled(link.url)
         groups, held = self._judges(address)
@@ -142,7 +142,7 @@ class Scopes:
         return next((new for new in taken if new is not None), None)
 
     def contains(self, address: str) -> bool:
-        """Whether *address* lies in the scope of a seed, or is included by a pattern."""
+        """Return True if *address* is in the scope of a seed, or included by a pattern."""
         return self._judges(address)[1]
 
     def own_rule(self, address: str, depth: int = 0) -> str:
@@ -228,7 +228,7 @@ class ScopeCache:
         self._now: tuple[object, int, dict[_Place, dict[str, NewUrl]]] = (None, 0, {})
 
     def at(self, parent: Claim, grounds: object, year: int) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
-        """What is known of links to pages, and to what pages need, in the document of *parent*: URL to verdict."""
+        """Return the known verdicts, by URL, for links to pages and for requisites in the document of *parent*."""
         if parent.off_scope_hops >= LINK_OUTSIDE:  # there a verdict depends on the host of the page too
             return {}, {}
         known_grounds, known_year, places = self._now

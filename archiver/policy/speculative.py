@@ -32,14 +32,14 @@ _Reading = tuple[str, bool, bool]
 
 @dataclass(slots=True)
 class _GuessCount:
-    """What came of the guesses of one document that were read in one way."""
+    """The outcomes of the guesses of one kind in one document."""
 
     right: int = 0
     wrong: int = 0
 
 
 class SpeculativeBudget:
-    """What came of the guesses on each host. Not for two threads at once. *known*: what earlier runs have seen."""
+    """The outcomes of guesses on each host. Not thread-safe. *known*: the counts of earlier runs."""
 
     def __init__(self, settings: ScopeSettings, known: Iterable[PatternTally] = ()) -> None:
         self._per_page = settings.speculative_per_page
@@ -109,18 +109,18 @@ _NOTHING = _GuessCount()
 
 
 def _reading(address: str, named_by: str) -> _Reading:
-    """What is counted apart: pages and files; what lies below the document's folder, as lists are read in two ways."""
+    """Return a key to count guesses separately: pages or files, and below the document's folder or not."""
     folder = named_by.partition("?")[0].rpartition("/")[0] + "/"
     return named_by, address.startswith(folder), url.may_be_page(address)
 
 
 def is_unnamed(address: str) -> bool:
-    """Whether *address* is one of the files that sites have without naming them."""
+    """Return True if *address* is a file that sites have without linking to it: a sitemap or the icon."""
     return url.target(address) in _UNNAMED
 
 
 class Probes:
-    """Which hosts need not be asked for sitemaps and icon. Not for two threads at once. *known*: from earlier runs."""
+    """The hosts that need not be asked for sitemaps or the icon. Not thread-safe. *known*: from earlier runs."""
 
     def __init__(self, known: Iterable[PatternTally] = ()) -> None:
         self._hosts = {tally.pattern: tally.visits for tally in known if tally.pattern.startswith(PROBED)}
@@ -133,7 +133,7 @@ class Probes:
         return tuple(self._learned(host, _MAPPED) for host in hosts)
 
     def after(self, page: str, links: Links, *, html: bool) -> tuple[list[str], tuple[PatternTally, ...]]:
-        """What the host of *page*, which names *links*, is asked for unnamed, and what is to be remembered."""
+        """Return the unnamed URLs to request for *page*, which names *links*, and the tallies to remember."""
         origin = url.origin(page)
         known = self._hosts.get(PROBED + origin, 0)
         if known == _MAPPED | _SHOWN:

@@ -42,7 +42,7 @@ WIDER = 1.0  # requests at once more after each look that finds the answers quic
 
 @dataclass(frozen=True, slots=True)
 class ThrottleState:
-    """What a throttle has learned, as the frontier saves it. All zero: nothing."""
+    """The state of a throttle, as the frontier saves it. All zero: it has learned nothing."""
 
     rate: float = 0.0  # starts a second; 0: as configured
     limit: float = 0.0  # the rate at its latest overload
@@ -85,12 +85,12 @@ class Throttle:
 
     @property
     def state(self) -> ThrottleState:
-        """What the frontier is to save."""
+        """The state that the frontier should save."""
         return self._state
 
     @property
     def description(self) -> str:
-        """How the host is slowed down and why, for a person; empty if it is not."""
+        """A description of how and why the host is slowed down, or ""."""
         return slowed(self._state)
 
     def answered(self, began: float, now: float, waited: float, *, page: bool) -> None:

@@ -62,7 +62,7 @@ _CALENDAR = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PageEvidence:
-    """What an answered visit showed. *leads*: the pages of its own host that it links to; *via*: what led to it."""
+    """The facts about an answered visit. *leads*: its links to pages of its host; *via*: the page that led to it."""
 
     url: str
     text: bytes
@@ -72,7 +72,7 @@ class PageEvidence:
 
 
 class Suspicion(NamedTuple):
-    """How a URL stands: how late it goes (0: in its turn), and what holds it, "" where nothing does."""
+    """The suspicion against a URL: how late it goes (0: in its turn), and the rule that holds it, or ""."""
 
     level: int
     rule: str = ""
@@ -109,7 +109,7 @@ class Traps:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing is suspicious, so that of URLs that were taken before only a variant can matter."""
+        """True if nothing is suspicious. Then, of the URLs that were taken before, only variants can matter."""
         return not self._levels and not self._has_budgets
 
     @property
@@ -124,7 +124,7 @@ class Traps:
                 known[number & where] = number
 
     def judge(self, address: str, hop: Hop, via: str, year: int) -> Suspicion:
-        """How a link to *address* on the page *via* stands; *year* is the present one."""
+        """Return the suspicion against a link to *address* on the page *via*; *year* is the current one."""
         if not self._on or hop not in _PAGES:
             return FREE
         self._known[hash(address) & (KNOWN - 1)] = hash(address)
@@ -142,7 +142,7 @@ class Traps:
         return self._standing(address, via, self._names(address), FREE)
 
     def is_poor(self, address: str) -> bool:
-        """Whether *address* is a page that showed nothing new."""
+        """Return True if *address* is a page that showed nothing new."""
         return self._on and address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
 
     def saw(self, page: PageEvidence) -> tuple[PatternTally, ...]:
@@ -207,13 +207,13 @@ class Traps:
         )
 
     def _is_spent(self, address: str) -> bool:
-        """Whether the site of *address* has had its budget of barren pages."""
+        """Return True if the site of *address* has used up its budget of barren pages."""
         budget = self._settings.trap_budget
         site = self._tallies.get(SITE + url.origin(address))
         return bool(budget) and site is not None and site.barren >= max(budget, site.fruitful // SHARE)
 
     def _over_budget(self, shape: str, family: str) -> Suspicion | None:
-        """What plain numbers of pages hold, that a person has set."""
+        """Return the suspicion if the settings limit the pages of *shape* or *family* and the limit is reached."""
         settings = self._settings
         budgets = (("pattern", settings.pattern_budget, shape), ("directory", settings.directory_budget, family))
         for what, budget, name in budgets:
@@ -247,7 +247,7 @@ class Traps:
         return _names(address, varies=self._is_variant(address))
 
     def _is_variant(self, address: str) -> bool:
-        """Whether another URL was taken that is this one but for ids of a session, or for the order of its query."""
+        """Return True if a URL was taken that differs only in session ids or in the order of its query."""
         common = variant(address)
         if not common:
             return False
@@ -259,7 +259,7 @@ class Traps:
         return False
 
     def _leads_on(self, shape: str, kin: str, new: Iterable[str]) -> bool:
-        """Whether one of the *new* pages that a page names is of another pattern, which has brought more than not."""
+        """Return True if one of the *new* links has another pattern, whose pages mostly brought something."""
         known, where = self._known, KNOWN - 1
         for lead in new:
             pattern, family = likeness(lead)
@@ -273,14 +273,14 @@ class Traps:
         return False
 
     def _has_brought(self, pattern: str, family: str) -> bool:
-        """Whether pages of *pattern* have brought more than not; of its family, as long as none was seen."""
+        """Return True if most pages of *pattern* brought something. If none was seen, judge by *family*."""
         tally = self._tallies.get(pattern)
         if tally is None or not tally.visits:
             tally = self._tallies.get(family)
         return tally is not None and tally.fruitful > tally.barren
 
     def _in_maze(self, page: PageEvidence, new: Sequence[str]) -> bool:
-        """Whether *page* is one of very many in its directory that lead to nothing that was named before."""
+        """Return True if *page* is one of very many in its directory that lead only to URLs not named before."""
         home = f"{url.origin(page.url)}/"
         others = sum(lead not in {home, page.url} for lead in page.leads)
         if len(new) < 2 or len(new) < others:
@@ -356,7 +356,7 @@ class Traps:
         return tally
 
     def _level(self, tally: PatternTally) -> int:
-        """How late the pages of a pattern or a family go."""
+        """Return how late the pages of a pattern or a family go."""
         patience, cost = self._settings.barren_pages, tally.barren - tally.listed
         if not patience or tally.pattern.startswith(SITE) or cost < patience:
             return 0
@@ -372,18 +372,18 @@ def _names(address: str, *, varies: bool) -> UrlShape:
 
 
 def _is_varied(address: str, new: Iterable[str]) -> bool:
-    """Whether the page of *address* is likely to come again: with another query or session, to print, or to reply."""
+    """Return True if the page may have variants: another query or session, a print view, a reply form."""
     return "?" in address or bool(variant(address)) or any(lead.startswith(address) for lead in new)
 
 
 def _repeats(address: str, most: int) -> bool:
-    """Whether a segment stands more than *most* times in the path; numbers and single letters are how trees are cut."""
+    """Return True if a path segment occurs more than *most* times. Numbers and single letters do not count."""
     words = [word for word in address.partition("?")[0].split("/")[3:] if len(word) > 1 and not word.isdigit()]
     return len(words) - len(set(words)) >= most and _most(words) > most
 
 
 def _most(words: Sequence[str]) -> int:
-    """How often the most frequent of *words* stands there."""
+    """Return how often the most frequent of *words* occurs."""
     return max(Counter(words).values(), default=0)
 
 

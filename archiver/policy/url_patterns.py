@@ -24,7 +24,7 @@ _UUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-
 
 
 class UrlShape(NamedTuple):
-    """What is said of one URL."""
+    """The pattern and the family of a URL."""
 
     pattern: str  # http://example.org/calendar/N/N
     family: str  # http://example.org/calendar/*
@@ -43,7 +43,7 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_likeness)
 
 
 def pattern(address: str) -> str:
-    """What *address* has in common with those like it: numbers are `N`, opaque words `H`, of a query the names."""
+    """Return the pattern of *address*: numbers become `N`, opaque words `H`, and a query keeps only its names."""
     page, _, query = address.partition("?")
     start = page.index("/", 8)
     shape = page[:start] + _shape(page[start:])
@@ -81,12 +81,12 @@ def page_of(shape: str) -> str:
 
 
 def is_session(address: str) -> bool:
-    """Whether *address* holds what looks like the id of a session."""
+    """Return True if *address* contains what looks like a session id."""
     return _SESSION.search(address, 8) is not None or _UUID.search(address, 8) is not None
 
 
 def variant(address: str) -> str:
-    """What *address* is a variant of: without ids of a session, and with the query in order; "" where it is none."""
+    """Return *address* without session ids and with its query sorted, or "" if it can have no variants."""
     several = "&" in address
     if not several and _LONG_WORD.search(address, 8) is None and "-" not in address:
         return ""

@@ -51,7 +51,7 @@ def warcinfo_of(record: Record) -> Warcinfo | None:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Which records belong to one file. Without any id, none does."""
+    """The warcinfo ids of the records that belong to one file. Without any id, no record belongs."""
 
     ids: frozenset[str]
 

@@ -32,7 +32,7 @@ MAX_RULE = 300  # characters of a line of robots.txt that are shown
 
 @dataclass(frozen=True, slots=True)
 class LearnedState:
-    """What the crawl has learned: where seeds have moved to, and what pages each URL pattern had."""
+    """The knowledge that the crawl has gained: where seeds have moved to, and the tallies of URL patterns."""
 
     moved: Sequence[Moved] = ()
     tallies: Sequence[PatternTally] = ()

@@ -33,7 +33,7 @@ HOPS = {
 
 
 class RuleDecision(StrEnum):
-    """What a rule did or would do."""
+    """The decision of a rule, made or predicted."""
 
     TOOK = "taken"
     REFUSED = "refused"
