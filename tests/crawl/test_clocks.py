@@ -61,7 +61,7 @@ def test_it_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         assert crawl(tmp_path, server.url(), max_urls=2).code is ExitCode.LIMIT
         _moved(tmp_path, HOURS)
         assert crawl(tmp_path, server.url(), resume=True).code is ExitCode.DONE
-    assert [record.message[:22] for record in caplog.records] == ["the clock stands 2:59:"]
+    assert [record.message[:22] for record in caplog.records] == ["the clock is 2:59:59 b"]
 
 
 def test_no_wait_is_longer_than_a_day(tmp_path: Path) -> None:

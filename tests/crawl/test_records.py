@@ -239,7 +239,7 @@ def test_who_goes_on_at_once_stores_them_later(tmp_path: Path) -> None:
     Layout(tmp_path).make()
     lock = Lock(tmp_path / "crawl.lock")
     try:
-        with pytest.raises(ConfigError, match=r"process [0-9]+ on .*; stop that first"):
+        with pytest.raises(ConfigError, match=r"process [0-9]+ on .*; wait until it ends, or stop it"):
             store(tmp_path, "http://one.example/")
     finally:
         lock.release()

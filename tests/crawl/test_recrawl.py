@@ -413,7 +413,7 @@ def test_other_seeds_and_refusals(tmp_path: Path, forks: Forks, small: tuple[Raw
         (("recrawl", "nowhere"), "nowhere does not exist"),
         (("recrawl", "."), "holds no crawl"),
         (("recrawl", "foreign"), "foreign holds an archive, but no crawl"),
-        (("crawl", "--since", "c", "-o", "d"), "leave -o out"),
+        (("crawl", "--since", "c", "-o", "d"), "leave out -o"),
         (("recrawl", "c", "--rate", "fast"), "--rate"),
     ):
         refused = forks.run(*arguments, cwd=tmp_path)

@@ -21,7 +21,7 @@ from fixtures.replaying import archiver_replay
 pytestmark = [pytest.mark.suites]
 
 REFUSED = {
-    "invalid_example_1.wacz": "no WACZ with archives",
+    "invalid_example_1.wacz": "a ZIP file, but not a WACZ",
 }
 FAULTY = {
     "20141124-heritrix-server-not-modified.warc.gz",  # the line ends behind the last record are missing
