@@ -1,7 +1,7 @@
 """Look up single URLs in crawl.db, for `explain` and `urls`. Read only, on a connection from `account.opened`.
 
-Every answer is bounded, whatever the database holds. Lists are read in pages, each in a transaction of its own, so that
-a slow reader at the other end of a pipe holds nothing back in a crawl that runs.
+Every answer is bounded, whatever the database contains. Lists are read in pages, each in its own transaction, so a slow
+reader at the other end of a pipe does not hold up a running crawl.
 """
 
 import json
@@ -17,7 +17,7 @@ from archiver.model import Hop, PatternTally, Robots, State
 
 MAX_STEPS = 250  # hops of a path that are looked up
 MAX_CAPTURES = 100  # of one URL
-MAX_AHEAD = 10_000  # URLs counted that go before another
+MAX_AHEAD = 10_000  # URLs counted before another one
 PAGE = 1000  # rows in one transaction
 _MICRO = 1_000_000
 _LAST = "\U0010ffff"  # comes after every character of a URL
@@ -44,13 +44,13 @@ class UrlRow:
     settled: float
     via: str
     again: int = 0
-    visited: int = 0  # URLs of its host that count for the allowance of one …
+    visited: int = 0  # URLs of its host that count for the limit of a host …
     received: int = 0  # … and bytes
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryStep:
-    """One URL on the way from a seed, and how the one before it led there."""
+    """One URL on the way from a seed, and the hop that led to it."""
 
     url: str
     hop: Hop | None  # None for a seed
@@ -58,7 +58,7 @@ class DiscoveryStep:
 
 @dataclass(frozen=True, slots=True)
 class StoredCapture:
-    """One capture, and where its response record lies."""
+    """One capture, and the place of its response record."""
 
     moment: float
     status: int
@@ -75,7 +75,7 @@ class StoredCapture:
 
 @dataclass(frozen=True, slots=True)
 class RefusedLink:
-    """A link that scope did not take, as it is kept in the sample."""
+    """A link that the scope refused, as kept in the sample."""
 
     url: str
     rule: str
@@ -84,18 +84,18 @@ class RefusedLink:
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """One host as the frontier has it."""
+    """One host in the frontier."""
 
     key: str
     waiting: int
     not_before: float
     robots: str  # unknown, known, unreachable
-    answer: Robots | None  # what robots.txt said; None where that is not known
+    answer: Robots | None  # the answer for robots.txt; None if unknown
     robots_url: str
     rate: float = 0.0  # learned; 0: as configured
     slowed: str = ""
-    failing_since: float = 0.0  # since when it does not answer
-    paused: int = 0  # 1: it refuses us, and is asked for nothing more in this run
+    failing_since: float = 0.0  # when it stopped answering
+    paused: int = 0  # 1: it refuses us, and gets no more requests in this run
 
 
 _URL = """
@@ -137,12 +137,12 @@ class UrlFilter:
     """A filter for lists of URLs. A URL must meet all conditions."""
 
     states: tuple[State, ...] = tuple(State)
-    statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, first and last of a range; none: any
-    missing: bool = False  # only requisites of archived pages that are not there
-    blocked: bool = False  # only those whose last answer is a challenge or block page
+    statuses: tuple[tuple[int, int], ...] = ()  # of the last answer, as (first, last) of ranges; none: any
+    missing: bool = False  # only missing requisites of archived pages
+    blocked: bool = False  # only URLs whose last answer is a challenge or block page
 
     def terms(self) -> tuple[str, list[object]]:
-        """Return this as SQL and its values."""
+        """Return the filter as SQL and its values."""
         terms = ["urls.state IN (SELECT value FROM json_each(?))"]
         values: list[object] = [json.dumps([state.value for state in self.states])]
         if self.statuses:
@@ -156,20 +156,20 @@ class UrlFilter:
 
 
 def known(db: sqlite3.Connection, address: str) -> UrlRow | None:
-    """The row of *address*."""
+    """Return the row of *address*, or None."""
     row = db.execute(f"{_URL} WHERE urls.url = ?", (address,)).fetchone()
     return None if row is None else _known(row)
 
 
 def way(db: sqlite3.Connection, row: UrlRow) -> tuple[list[DiscoveryStep], bool]:
-    """The URLs from the seed (or a robots.txt) to *row*, and whether the beginning is missing."""
+    """Return the URLs from the seed (or a robots.txt) to *row*, and True if the beginning is missing."""
     found = db.execute(_WAY, (row.id, MAX_STEPS)).fetchall()
     steps = [DiscoveryStep(address, Hop(hop) if path else None) for address, hop, path in found]
     return steps, steps[0].hop not in {None, Hop.PREREQUISITE}
 
 
 def captures(db: sqlite3.Connection, row: UrlRow) -> list[StoredCapture]:
-    """The newest captures of *row*, newest first."""
+    """Return the newest captures of *row*, newest first."""
     found = db.execute(_CAPTURES, (row.id, MAX_CAPTURES))
     return [StoredCapture(moment / _MICRO, *others) for moment, *others in found]
 
@@ -181,7 +181,7 @@ def ahead(db: sqlite3.Connection, row: UrlRow) -> int:
 
 
 def host(db: sqlite3.Connection, key: str) -> HostState | None:
-    """The host *key*, if the crawl knows it."""
+    """Return the host *key*, or None if the crawl does not know it."""
     row = db.execute(_HOST, (key,)).fetchone()
     if row is None:
         return None
@@ -193,13 +193,13 @@ def host(db: sqlite3.Connection, key: str) -> HostState | None:
 
 
 def refused(db: sqlite3.Connection, address: str) -> RefusedLink | None:
-    """The refusal of *address*, if it is in the sample."""
+    """Return the refusal of *address*, or None if it is not in the sample."""
     row = db.execute(f"{_REFUSED} WHERE refusals.url = ?", (address,)).fetchone()
     return None if row is None else RefusedLink(*row)
 
 
 def refused_without_trace(db: sqlite3.Connection, key: str) -> list[tuple[str, int]]:
-    """The rules that refused more links to the host *key* than the sample holds, with how many links."""
+    """Return the rules that refused more links to the host *key* than the sample has, with their counts."""
     rows = "SELECT rule, links FROM refusal_counts WHERE host = ? AND links > kept ORDER BY links DESC, rule LIMIT 20"
     return list(db.execute(rows, (key,)))
 
@@ -215,14 +215,14 @@ def learned(db: sqlite3.Connection, most: int) -> list[PatternTally]:
 
 
 def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
-    """The hosts that *wanted* names: `example.org`, `example.org:8443` or `https://example.org`."""
+    """Return the hosts that *wanted* names: `example.org`, `example.org:8443` or `https://example.org`."""
     name = wanted.lower().rstrip("/")
     rows = db.execute("SELECT key FROM hosts UNION SELECT host FROM refusal_counts ORDER BY 1")
     return [key for (key,) in rows if name in names_of(key)]
 
 
 def listed(db: sqlite3.Connection, which: UrlFilter, hosts: Sequence[str] | None) -> Iterator[UrlRow]:
-    """Each URL that *which* means, in the order of discovery; of *hosts* only, if given, and then by name."""
+    """Yield the URLs that pass *which*, in order of discovery. If *hosts* is given, only theirs, by name."""
     among, values = which.terms()
     if hosts is None:
         after = 0
@@ -240,7 +240,7 @@ def listed(db: sqlite3.Connection, which: UrlFilter, hosts: Sequence[str] | None
 
 
 def listed_refused(db: sqlite3.Connection, hosts: Sequence[str] | None) -> Iterator[RefusedLink]:
-    """Each refusal in the sample, by name; of *hosts* only, if given."""
+    """Yield the refusals in the sample, by name. If *hosts* is given, only theirs."""
     order = f"{_REFUSED} WHERE refusals.url > ? AND refusals.url < ? ORDER BY refusals.url LIMIT ?"
     for last, behind in [("", _BEHIND_ALL)] if hosts is None else map(_span, hosts):
         after = last
@@ -251,12 +251,12 @@ def listed_refused(db: sqlite3.Connection, hosts: Sequence[str] | None) -> Itera
 
 
 def _span(key: str) -> tuple[str, str]:
-    """Before and behind all URLs of the host *key*, and of no `key.org`: "." and "0" are the neighbours of "/"."""
+    """Return bounds around all URLs of the host *key* but none of `key.org`: "." and "0" are next to "/"."""
     return f"{key}.{_LAST}", f"{key}0"
 
 
 def _page(db: sqlite3.Connection, order: str, values: tuple[object, ...]) -> list[Any]:
-    """The next rows; then the transaction ends, and what the database was like is no longer kept for us."""
+    """Return the next rows and end the transaction, so that SQLite need not keep its snapshot for us."""
     rows = db.execute(order, values).fetchall()
     db.execute("COMMIT")
     db.execute("BEGIN")

@@ -19,17 +19,17 @@ from typing import NamedTuple
 from archiver.model import Grade, Sign
 
 REFUSING = frozenset((403, 429, 503))
-OVERLOADED = frozenset((429, 503))  # these URLs are tried again, so each of them answers several times
+OVERLOADED = frozenset((429, 503))  # these URLs are retried, so each answers several times
 SUSPECT = REFUSING | {202, 401, 405, 406, 415, 451, 456}  # statuses that walls are known to send
-READ = 64 << 10  # bytes of a body that are looked at
-SHORT = 800  # characters of visible text: a wall says little
-SHORTEST = 300  # … and less where nothing else is known
-AT_ONCE = 10  # characters before it says why it is there
+READ = 64 << 10  # bytes of a body that are examined
+SHORT = 800  # characters of visible text: a block page says little
+SHORTEST = 300  # … and less if nothing else is known
+AT_ONCE = 10  # characters before its message
 FEW_LINKS = 3
 
 Fields = Sequence[tuple[str, str]]
 
-# (field, what its value contains, the wall); only the wall sends these
+# (field, part of its value, the wall); only the wall sends these
 _FIELDS = (
     ("cf-mitigated", "challenge", "Cloudflare"),
     ("x-amzn-waf-action", "", "AWS WAF"),
@@ -37,7 +37,7 @@ _FIELDS = (
     ("sg-captcha", "challenge", "SiteGround"),
     ("x-sucuri-block", "", "Sucuri"),
 )
-# the same, but sent with good answers too: a sign only beside a suspect status
+# the same, but also sent with good answers: a sign only with a suspect status
 _FIELDS_REFUSING = (
     ("x-datadome", "", "DataDome"),
     ("x-dd-b", "", "DataDome"),
@@ -45,7 +45,7 @@ _FIELDS_REFUSING = (
     ("x-iinfo", "", "Imperva"),
     ("server", "akamaighost", "Akamai"),
 )
-# servers that stand in front of many sites, and hand on what these answer
+# servers in front of many sites, which also pass on the answers of these sites
 _SERVERS = (
     ("cloudflare", "Cloudflare"),
     ("ddos-guard", "DDoS-Guard"),
@@ -78,7 +78,7 @@ _TITLES = (
     (r"are you a (ro)?bot\??", "a bot check"),
 )
 _TITLE = re.compile("|".join(f"({pattern})" for pattern, _ in _TITLES))
-# in markup and scripts of walls, in lower case
+# in the markup and scripts of walls, in lower case
 _MARKS = (
     (b"_cf_chl_opt", "Cloudflare"),
     (b"/orchestrate/chl_page/", "Cloudflare"),
@@ -115,9 +115,9 @@ def looks_suspect(status: int, size: int, links: int, *, page: bool) -> bool:
 
 
 def sign_of(status: int, fields: Fields, body: bytes, links: int) -> Sign | None:
-    """Return the sign by which an answer is a challenge or block page, None where it is a page like any other.
+    """Return the sign that an answer is a challenge or block page, or None.
 
-    *body* is the beginning of its payload, without any coding; *links* is how many links to pages it has.
+    *body* is the beginning of its decoded payload; *links* is its number of links to pages.
     """
     for name, value in fields:
         for field, part, wall in _FIELDS:
@@ -131,7 +131,7 @@ def sign_of(status: int, fields: Fields, body: bytes, links: int) -> Sign | None
 
 
 def _of_page(body: bytes, links: int) -> Sign | None:
-    """The sign of a page with status 200: its title or its first words must be a wall's, and it says no more."""
+    """Return the sign of a page with status 200. It must be short and have the title or first words of a wall."""
     title, text = _seen(body)
     if len(text) > SHORT:
         return None
@@ -175,7 +175,7 @@ def _marked(body: bytes) -> str:
 
 
 def _seen(body: bytes) -> tuple[str, str]:
-    """Return the title and the visible text of a page, in lower case; in time that grows with its length alone."""
+    """Return the title and the visible text of a page, in lower case, in linear time."""
     lower = body.lower()
     title = b""
     begin = lower.find(b"<title")
@@ -200,16 +200,16 @@ def _words(text: bytes) -> str:
     return _SPACE.sub(" ", html.unescape(text.decode("utf-8", "replace"))).strip()
 
 
-# How a host answers.
+# The answers of a host.
 
-ENOUGH = {Grade.CERTAIN: 5, Grade.LIKELY: 10, Grade.HINT: 10}  # in a row, before a page is asked for again
+ENOUGH = {Grade.CERTAIN: 5, Grade.LIKELY: 10, Grade.HINT: 10}  # in a row, before we request a known page again
 ENOUGH_PLAIN = 10  # without any sign
-ENOUGH_OVERLOADED = 5  # of 429 and 503, which may pass …
+ENOUGH_OVERLOADED = 5  # of 429 and 503, which may be temporary …
 OVERLOAD = 60.0  # … so that they must also have lasted for so many seconds
 ENOUGH_AGAIN = 3  # of a host that refused us in an earlier run
-MOST_CERTAIN = 20  # in a row, after which a host is paused although it gives its first page
-LONGEST_DOUBT = 80  # in a new row, before a page is asked for once more of a host that gave it after all
-SLOWER_AT = 5  # refusals in a row at which the host is asked more slowly …
+MOST_CERTAIN = 20  # in a row; then a host is paused although it has given pages
+LONGEST_DOUBT = 80  # in a new row, before we test a host again that passed the test before
+SLOWER_AT = 5  # refusals in a row at which we slow down …
 SLOWER_AT_CERTAIN = (2, 4)  # … and certain ones
 
 
@@ -224,13 +224,13 @@ class Reaction(Enum):
 
 
 class HostAnswer(NamedTuple):
-    """One answer, as far as it matters here."""
+    """The facts about one answer that matter here."""
 
     status: int
     sign: Sign | None = None
     digest: str = ""  # of the payload
     at: float = 0.0  # seconds since the epoch
-    asked_again: bool = False  # it is the page that was asked for because of ASK
+    asked_again: bool = False  # True if it is the page that ASK requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +240,11 @@ class RefusalRecord:
     row: int = 0  # refusals in a row …
     since: float = 0.0  # … and when they began
     certain: int = 0  # of these, certain ones
-    next_doubt: int = 0  # refusals in a row until the next doubt; 0: there was none yet
+    next_doubt: int = 0  # refusals in a row at which the next doubt arises; 0: there was none yet
     good: int = 0  # good answers, ever
-    asking: bool = False  # a page was asked for again, and its answer is awaited
+    asking: bool = False  # a page was requested again and has not been answered yet
     wary: bool = False  # it refused us in an earlier run
-    body: str = ""  # digest of the latest small page that speaks as walls do
+    body: str = ""  # digest of the latest small page with the words of a wall
 
 
 def is_refusal(watch: RefusalRecord, answer: HostAnswer) -> bool:
@@ -255,7 +255,7 @@ def is_refusal(watch: RefusalRecord, answer: HostAnswer) -> bool:
 
 
 def after(watch: RefusalRecord, answer: HostAnswer) -> tuple[RefusalRecord, Reaction]:
-    """Return how the host of *watch* stands after *answer*, and what is to be done."""
+    """Return the new record of the host of *watch* after *answer*, and the next step."""
     refused = is_refusal(watch, answer)
     if answer.asked_again:
         if refused and watch.row:

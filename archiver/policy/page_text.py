@@ -13,19 +13,19 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 READ = 8 << 10  # bytes of a page that is read whole …
-OPENING = 768  # … of a larger one below its heading, which is enough if it shows something new …
-PARTS = 3 << 10  # … and of its parts …
+OPENING = 768  # … of a larger one below its heading, enough if they show something new …
+PARTS = 3 << 10  # … and of its other parts …
 READ_ALL = 128 << 10  # … and of one whose parts show nothing new
 MOST_BLOCKS = 2000
 BLOCK = 256  # bytes of a block that are analysed first …
-LONGEST_BLOCK = 16 << 10  # … and where these bring nothing
-DATED = 256  # bytes of a block in which dates are looked for; what is longer has other words than these
-MOST_DAYS = 64  # in one block: more are no month
-MENUS = 32 << 10  # bytes in which a heading is looked for
+LONGEST_BLOCK = 16 << 10  # … and if these bring nothing
+DATED = 256  # bytes of a block that is searched for dates; longer blocks have other words too
+MOST_DAYS = 64  # in one block: a month has no more
+MENUS = 32 << 10  # bytes that are searched for a heading
 FEW = 16  # blocks
 LONGEST_NUMBER = 18  # digits of a number in a URL that matter
 SHORTEST = 4  # bytes; a shorter block is a number or a mark
-ONCE = 16  # letters and digits mixed: a session, a nonce
+ONCE = 16  # letters and digits mixed: a session id or a nonce
 ONCE_LONG = 40  # letters alone
 
 _BLOCK = re.compile(rb"</?+(?:d[dti]|h[1-6]|p(?:re)?|li|t(?:r|itle)|br|s(?:cript|ection)|option)[\s>v/]")
@@ -40,7 +40,7 @@ _HIDDEN = re.compile(
 _ENTITY = re.compile(rb"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,10});")
 _TOKEN = re.compile(rb"[0-9a-z\x80-\xff]++")
 _DIGITS = re.compile(rb"[0-9]++")
-_DIGIT = re.compile(rb"[0-9]")  # is found sooner than several
+_DIGIT = re.compile(rb"[0-9]")  # faster to find than several
 _NAMES = (
     rb"jan(?:uary?|vier)?|feb(?:ruary?)?|m\xc3\xa4rz|mar(?:ch|s|zo)?|apr(?:il)?|avril|ma[iy]|june?|jui(?:n|llet)|jul[iy]?"
     rb"|aug(?:ust)?|ao\xc3\xbbt|sep(?:t(?:ember)?)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
@@ -52,7 +52,7 @@ _NAMES = (
 _DAY = rb"(?:[0-3]?[0-9](?:st|nd|rd|th|\.)?)"
 _YEAR = rb"(?:[12][0-9]{3})"
 _TIME = rb"[0-2]?[0-9]:[0-5][0-9]"
-_DATE = re.compile(  # a day in any usual spelling, a time of day with its seconds, and "3 of the month"
+_DATE = re.compile(  # a date in any usual spelling, a time of day with seconds, and "3 of the month"
     rb"(?<![0-9a-z\x80-\xff.:-])"
     rb"(?:%b(?:[-/][01]?[0-9](?:[-/]%b)?|\.[01]?[0-9]\.%b)(?:[t ]+%b(?::[0-5][0-9])?(?:\.[0-9]+)?)?"
     rb"|[0-3]?[0-9][./-][01]?[0-9][./-](?:%b|[0-9]{2})"
@@ -66,7 +66,7 @@ _DATE = re.compile(  # a day in any usual spelling, a time of day with its secon
 class BlockText(NamedTuple):
     """The content of one block, without what follows from the URL of its page."""
 
-    words: bytes  # with `#` for each number, one space between them; empty where there are none
+    words: bytes  # separated by one space, with `#` for numbers; empty if there are none
     numbers: tuple[bytes, ...]
 
 
@@ -98,15 +98,15 @@ def others(page: bytes, start: int, opened: int) -> list[bytes]:
 
 
 def _whole_tags(page: bytes, first: int, last: int) -> bytes:
-    """Return what is between *first* and *last*, without the blocks that these cut."""
+    """Return the bytes from *first* to *last*, without what is cut off at either end."""
     begin, end = page.find(b"<", first, last), page.rfind(b"<", first, last)
     return page[begin : end + 1] if end >= 0 else page[first:last]
 
 
 def blocks(text: bytes) -> list[bytes]:
-    """The blocks of *text*, with the tags within them."""
+    """Return the blocks of *text*, including the tags inside them."""
     found = _BLOCK.split(text)
-    if len(found) < FEW < len(text) and _UPPER.search(text):  # written in capitals, as people once did
+    if len(found) < FEW < len(text) and _UPPER.search(text):  # tags in capitals, as in old pages
         found = _BLOCK.split(text.lower())
     return [block for block in found if len(block) > SHORTEST][:MOST_BLOCKS]
 
@@ -118,13 +118,13 @@ def is_link(block: bytes) -> bool:
 
 
 def numbers(address: str) -> list[str]:
-    """The numbers in the path and the query of *address*."""
+    """Return the numbers in the path and the query of *address*."""
     return [number[:LONGEST_NUMBER] for number in re.findall("[0-9]+", address[address.index("/", 8) :])]
 
 
 @lru_cache(maxsize=256)
 def own_words(address: str) -> frozenset[bytes]:
-    """The words and the numbers that stand in *address*, in lower case."""
+    """Return the words and numbers in *address*, in lower case."""
     text = address[address.index("/", 8) :].encode("utf-8", "replace")
     if b"%" in text:
         text = unquote_to_bytes(unquote_to_bytes(text))
@@ -185,5 +185,5 @@ def _is_once(token: bytes) -> bool:
 
 
 def _apart(token: bytes) -> Sequence[bytes]:
-    """The letters of a *token* that holds digits too."""
+    """Return the letters of a *token* that also contains digits."""
     return [part for part in _DIGITS.split(token) if part]

@@ -15,17 +15,17 @@ from itertools import islice, takewhile
 from archiver import url
 from archiver.model import Robots
 
-MOST = 1000  # rules with wildcards of which a part occurs in one URL
-BUDGET = 5000  # steps of about 0.1 µs; a try has at least so many …
+MOST = 1000  # rules with wildcards that have a part in one URL
+BUDGET = 5000  # steps of about 0.1 µs; each try costs at least so many …
 TRY = 5
-STEP = 16  # … and one for so many characters that are searched, at worst
+STEP = 16  # … and one more for so many searched characters, at worst
 PARTS = (6, 2, 1)  # characters at the end of a rule's longest part by which it is looked up
 TOO_COSTLY = "more wildcards than can be tried"
 
 _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-_SAME = frozenset(b":@!'(),;[]")  # RFC 9309 §2.2.2 has these equal to their escapes, and no one means a difference …
-_SAME_IN_QUERY = _SAME | frozenset(b"/?")  # … so do these two behind a question mark
-_ODD = re.compile(  # what is not in its plain form yet; most escapes are of no ASCII, in capitals, and stay
+_SAME = frozenset(b":@!'(),;[]")  # equal to their escapes by RFC 9309 §2.2.2, and no one means a difference …
+_SAME_IN_QUERY = _SAME | frozenset(b"/?")  # … like these two after a question mark
+_ODD = re.compile(  # not yet in plain form; most escapes are not ASCII, are in capitals, and stay
     r"%(?:[0-7][0-9A-Fa-f]|[0-9A-Fa-f][a-f]|[a-f][0-9A-F])|[^A-Za-z0-9._~:/?#\[\]@!&'()+,;=%-]"
 )
 _INDEX = re.compile(r"(.*/)index\.htm[^/]*", re.DOTALL)
@@ -33,14 +33,14 @@ _INDEX = re.compile(r"(.*/)index\.htm[^/]*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line, and how it weighs: the longer goes first, and of two that are as long the one that allows."""
+    """One line and its weight. The longer pattern wins; of two with the same length, the one that allows."""
 
-    weight: int  # twice the length of its pattern, and one more where it allows
-    text: str  # as it was written
-    parts: tuple[str, ...]  # what stands before, between and behind the asterisks
-    ends: bool  # the last part ends the URL
-    searches: int  # parts to be searched for …
-    words: int  # … of which so many have more than one character
+    weight: int  # twice the length of its pattern, plus one if it allows
+    text: str  # as written
+    parts: tuple[str, ...]  # the text before, between and after the asterisks
+    ends: bool  # the last part must end the URL
+    searches: int  # parts to search for …
+    words: int  # … and how many of them have more than one character
 
     @property
     def allows(self) -> bool:
@@ -48,7 +48,7 @@ class Rule:
         return self.weight % 2 == 1
 
     def cost(self, length: int) -> int:
-        """Steps that a match with a URL of *length* may take."""
+        """Return the steps that a match with a URL of *length* may take."""
         return TRY + self.searches + self.words * (length // STEP)
 
     def matches(self, target: str) -> bool:
@@ -67,7 +67,7 @@ class Rule:
 
 
 class PathRules:
-    """The rules of one group, given as (whether it allows, its pattern)."""
+    """The rules of one group, given as (True if it allows, its pattern)."""
 
     def __init__(self, rules: Iterable[tuple[bool, str]]) -> None:
         self._prefixes: dict[str, Rule] = {}
@@ -87,7 +87,7 @@ class PathRules:
         self._none = not (self._prefixes or self._whole or self._by_part)
 
     def refusal(self, target: str) -> str:
-        """The rule that forbids *target* (path and query of a canonical URL), as it was written; "" if none does."""
+        """Return the rule that forbids *target* (path and query of a canonical URL), as written, or ""."""
         if self._none:
             return ""
         plain = plain_form(target).replace("*", "%2A").replace("$", "%24")
@@ -129,7 +129,7 @@ def _lightness(rule: Rule) -> int:
 
 
 def plain_form(path: str) -> str:
-    """*path*, perhaps with a query, in the one spelling in which rules and URLs are compared; `*` and `$` stay."""
+    """Return *path* (perhaps with a query) in the spelling used to compare rules and URLs; `*` and `$` stay."""
     if _ODD.search(path) is None:
         return path
     head, mark, query = path.partition("?")
@@ -157,7 +157,7 @@ def _every(rules: Iterable[tuple[bool, str]]) -> Iterator[Rule]:
     for allows, pattern in rules:
         if pattern:
             yield _weighed(allows, pattern)
-            if allows and (index := _INDEX.fullmatch(pattern)):  # as Google has it, the folder is meant as well
+            if allows and (index := _INDEX.fullmatch(pattern)):  # the folder is meant too, as at Google
                 yield _weighed(allows, f"{index[1]}$")
 
 
@@ -166,7 +166,7 @@ def _weighed(allows: bool, pattern: str) -> Rule:  # noqa: FBT001  it is what th
     ends = plain.endswith("$")
     weight = 2 * len(plain) + allows
     first, *others = plain.removesuffix("$").replace("$", "%24").split("*")
-    if ends and others and not others[-1]:  # `*$` is an end like any other
+    if ends and others and not others[-1]:  # `*$` matches any end
         ends = False
     last = [others[-1]] if ends and others else []
     between = [part for part in (others[:-1] if last else others) if part]
@@ -176,14 +176,14 @@ def _weighed(allows: bool, pattern: str) -> Rule:  # noqa: FBT001  it is what th
 
 
 def _key(rule: Rule) -> str:
-    longest = max(reversed(rule.parts), key=len)  # of equals not the first, which is mostly "/"
+    longest = max(reversed(rule.parts), key=len)  # of equal lengths the last, because the first is mostly "/"
     size = next((size for size in PARTS if size <= len(longest)), 0)
     return longest[len(longest) - size :]
 
 
-MAX_BODY = 512 << 10  # RFC 9309 §2.5 asks for 500 KiB at least
-MAX_LINE = 16_663  # what follows is dropped, as Google does: 8 times 2083, once the longest URL of a browser, less one
-PROBE = 16  # bytes by which UTF-16 is known that does not say so
+MAX_BODY = 512 << 10  # RFC 9309 §2.5 requires at least 500 KiB
+MAX_LINE = 16_663  # the rest is dropped, as at Google: 8 times 2083 (once the longest URL of a browser) less one
+PROBE = 16  # bytes examined to recognize UTF-16 without a mark
 MAX_REDIRECTS = 5  # RFC 9309 §2.3.1.2
 MAX_SITEMAPS = 1000
 
@@ -197,7 +197,7 @@ _RECORD = re.compile(  # keys as people write and mistype them; the colon may be
     re.IGNORECASE,
 )
 _KEYS = {b"u": "agent", b"d": "disallow", b"a": "allow", b"s": "sitemap", b"c": "delay"}  # by their first letter
-_MARK = re.compile(rb"\A\xef(?:\xbb\xbf?)?")  # a byte order mark, or what careless editors leave of it
+_MARK = re.compile(rb"\A\xef(?:\xbb\xbf?)?")  # a byte order mark, or what editors leave of it
 _LINE_END = re.compile(rb"\r\n?|\n")
 _NO_GRAPHIC = re.compile(rb"[^!-~]")
 
@@ -215,7 +215,7 @@ class _Group:
     """All groups of one file for one product."""
 
     named: bool = False
-    rules: list[tuple[bool, str]] = field(default_factory=list)  # whether it allows, and what
+    rules: list[tuple[bool, str]] = field(default_factory=list)  # (True if it allows, its pattern)
     delay: float = 0.0
 
 
@@ -225,7 +225,7 @@ class Rules:
     def __init__(self, robots: Robots, token: str) -> None:
         self.unreachable = robots.status == 0 or robots.status >= 500
         group = _group(robots.body, {token.lower(), PRODUCT}) if _readable(robots) else _Group()
-        self.delay = group.delay  # seconds of Crawl-delay; 0 where none is asked for
+        self.delay = group.delay  # seconds of Crawl-delay; 0 if there is none
         self._paths = PathRules(group.rules)
 
     def allows(self, address: str) -> bool:
@@ -240,7 +240,7 @@ class Rules:
 
 
 def sitemaps(robots: Robots) -> Sequence[str]:
-    """The sitemaps that a robots.txt names, to whatever product, as they are written there."""
+    """Return the sitemaps that a robots.txt names, for any product, as written there."""
     if not _readable(robots):
         return ()
     named = (value for key, value in _records(robots.body) if key == "sitemap" and value)
@@ -252,10 +252,10 @@ def _readable(robots: Robots) -> bool:
 
 
 def _group(body: bytes, tokens: Collection[str]) -> _Group:
-    """The rules for the products *tokens*, or for everybody where nothing is said to them (RFC 9309 §2.2.1)."""
+    """Return the rules for the products *tokens*, or else those for everybody (RFC 9309 §2.2.1)."""
     ours, anybody = _Group(), _Group()
-    addressed: list[_Group] = []  # by the user-agent lines of the group that is being read
-    ruled = False  # it has a rule, so that the next user-agent line begins another one
+    addressed: list[_Group] = []  # by the user-agent lines of the current group
+    ruled = False  # the group has a rule, so the next user-agent line begins another group
     for key, value in _records(body):
         if key == "agent":
             if ruled:
@@ -275,7 +275,7 @@ def _group(body: bytes, tokens: Collection[str]) -> _Group:
 
 
 def _is_star(value: str) -> bool:
-    return value == "*" or value.startswith("*%")  # what follows a space is a comment to most
+    return value == "*" or value.startswith("*%")  # most readers treat text after a space as a comment
 
 
 def _names(value: str, tokens: Collection[str]) -> bool:
@@ -292,7 +292,7 @@ def _seconds(value: str) -> float:
 
 
 def _records(body: bytes) -> Iterator[tuple[str, str]]:
-    """Each line that says something we know: its key, and its value with all but graphic ASCII as percent escapes."""
+    """Yield key and value of each line we know. All but graphic ASCII in the value is percent-encoded."""
     for line in _LINE_END.split(_unmarked(body[:MAX_BODY])):
         found = _RECORD.match(line[:MAX_LINE])
         if found is not None:
@@ -300,12 +300,12 @@ def _records(body: bytes) -> Iterator[tuple[str, str]]:
             yield key, _escaped(value)
             if (
                 key in ("allow", "disallow") and not value.isascii() and not _is_utf8(value)
-            ):  # browsers send latin-1 that is in a page as UTF-8
+            ):  # browsers send latin-1 from a page as UTF-8
                 yield key, _escaped(value.decode("latin-1").encode())
 
 
 def _unmarked(body: bytes) -> bytes:
-    """*body* in a coding that has ASCII where ASCII is meant, without a byte order mark."""
+    """Return *body* in an ASCII-compatible encoding, without a byte order mark."""
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         return body.decode("utf-16", "replace").encode("utf-8", "replace")
     for coding, zeros in (("utf-16-le", body[1:PROBE:2]), ("utf-16-be", body[:PROBE:2])):

@@ -245,7 +245,7 @@ class Scope:
         return False, slow
 
     def _refused(self, address: str) -> str:
-        """Return the rule that refuses every link to *address*, or "". A pattern that takes too long refuses it."""
+        """Return the rule that refuses every link to *address*, or "". A pattern that takes too long also refuses."""
         for pattern in self._exclude:
             found = pattern.found_in(address)
             if found:
@@ -294,7 +294,7 @@ class Scope:
         start = parent.path.rstrip(Hop.REDIRECT)
         if link.hop is not Hop.REDIRECT or start[-1:] not in {"", Hop.LINK} or self._settings.redirects == "follow":
             return ""
-        if parent.off_scope_hops >= LINK_OUTSIDE:  # it has left long ago
+        if parent.off_scope_hops >= LINK_OUTSIDE:  # the path left the scope earlier
             return ""
         if self._settings.redirects == "seeds" and not start:
             self.welcome(((link.url, parent.seed or parent.url),))
@@ -302,10 +302,10 @@ class Scope:
         return f"redirects: {self._settings.redirects}"
 
     def _guessing(self, link: Link, parent: Claim, about: UrlFacts) -> str:
-        """The rule by which *link* is not asked for because only a script names it, "" where none is.
+        """Return the rule that refuses *link* because only a script names it, or "".
 
-        It may be on the site's hosts, and on the host of a script for what is named as relative to the script itself.
-        A string in a script of another host is relative to the page that runs it, which is not known here.
+        Such links may go to the hosts of the seeds. A link relative to the script may also go to the script's host.
+        Other strings in a script are relative to the page that runs it, which is unknown here.
         """
         moved = link.hop is Hop.REDIRECT and is_guess(parent.path)
         if not moved and link.hop is not Hop.SPECULATIVE:
@@ -318,7 +318,7 @@ class Scope:
         return "" if own else f"speculative: {self._settings.speculative}"
 
     def _off_scope_hops(self, link: Link, parent: Claim, about: UrlFacts) -> int | None:
-        """Hops since the scope was left, as `Claim.off_scope_hops` has them; None where the scope may not be left."""
+        """Return the hops out of scope, as in `Claim.off_scope_hops`; None if the link must not leave the scope."""
         match link.hop:
             case Hop.REDIRECT | Hop.PREREQUISITE:
                 return 0 if about.inside else parent.off_scope_hops or self._moved_out(link, parent)

@@ -25,8 +25,8 @@ from archiver.config.seeds import SeedSetting, written
 from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
 from archiver.policy.scope import LONGEST_REMEMBERED, REMEMBERED, Moved, Scope, bare, folder, redirects_in_a_row, site
 
-LEVELS = 64  # of a path, on which a seed is looked for by whose settings a URL was judged
-LEAST_REMEMBERED = 256  # URLs, by each group
+LEVELS = 64  # folders of a path that are searched for the nearest seed
+LEAST_REMEMBERED = 256  # URLs, for each group
 
 _NUMBERED = re.compile(r"exclude\[(\d+)\]: ")
 _LISTED = re.compile(r"include\[\d+\]: ")
@@ -42,7 +42,7 @@ def scope_of(
 
 
 def merged(settings: ScopeSettings, own: SeedSetting) -> ScopeSettings:
-    """The settings of the seed that has *own*; what *settings* take besides a scope is for the crawl's other seeds."""
+    """Return the settings of the seed with *own*. The includes and SURTs of *settings* are for other seeds only."""
     return replace(
         settings,
         scope=own.get("scope", settings.scope),
@@ -56,22 +56,22 @@ def merged(settings: ScopeSettings, own: SeedSetting) -> ScopeSettings:
 
 
 class SeedGroup:
-    """Seeds that have the same settings; *own*: these, each with its number in the settings file."""
+    """Seeds with the same settings. *own*: the settings of each, with their number in the settings file."""
 
     def __init__(self, settings: ScopeSettings, scope: Scope, own: Sequence[tuple[int, SeedSetting]] = ()) -> None:
         self.settings = settings
         self.scope = scope
         self.own = own
-        self.wide = settings.scope == "any" or bool(settings.include)  # may hold URLs of any host
+        self.wide = settings.scope == "any" or bool(settings.include)  # may contain URLs of any host
         self.places: dict[str, int] = {}
 
     def place(self, seed: str, number: int, domain: str) -> None:
-        """URLs near *seed* are judged by the settings that stand at *number* of `own`, if by none that is nearer."""
+        """Use the settings at *number* of `own` for URLs near *seed*, unless another seed is nearer."""
         for place in (bare(seed), folder(seed), site(seed), f"*.{domain}"):
             self.places.setdefault(place, number)
 
     def nearest(self, address: str, domain: str) -> tuple[int, SeedSetting]:
-        """The settings, with their number, of the seed to which *address* is nearest."""
+        """Return the settings, with their number, of the seed nearest to *address*."""
         host, path = site(address), url.path(address)
         slashes = [place for place, letter in enumerate(path) if letter == "/"][:LEVELS]
         folders = (host + path[: place + 1] for place in reversed(slashes))
@@ -90,7 +90,7 @@ class Scopes:
         self._local: dict[str, list[SeedGroup]] = {}
         self._wide: list[SeedGroup] = []
         self._of_seed: dict[str, tuple[SeedGroup, int]] = {}
-        self.welcomed: tuple[Moved, ...] = ()  # where seeds have moved to
+        self.welcomed: tuple[Moved, ...] = ()  # places that seeds have moved to
         own = {one.url: (number, one) for number, one in enumerate(settings.seed_setting)}
         common: list[str] = []
         apart: dict[ScopeSettings, list[tuple[int, SeedSetting]]] = {}
@@ -106,7 +106,7 @@ class Scopes:
             self._join(SeedGroup(theirs, scope, members))
 
     def welcome(self, moved: Iterable[Moved]) -> None:
-        """Seeds have moved: from now on the scope is as if the places where they are now were seeds too, like them."""
+        """Treat the places that seeds have *moved* to as seeds too, with the settings of those seeds."""
         for address, seed in moved:
             group, number = self._of_seed.get(seed, (self._base, 0))
             group.scope.welcome(((address, seed),))
@@ -136,7 +136,7 @@ class Scopes:
         return self._in_words(*refusals[0])
 
     def unnamed(self, address: str, parent: Claim, *, shown: bool) -> NewUrl | None:
-        """*address*, which nothing names, beside the page of *parent*, where a seed wants it; else None."""
+        """Return *address*, which no link names, for the page of *parent* if a seed wants it, else None."""
         groups, _ = self._judges(parent.url)
         taken = (group.scope.unnamed(address, parent, shown=shown) for group in groups)
         return next((new for new in taken if new is not None), None)
@@ -146,7 +146,7 @@ class Scopes:
         return self._judges(address)[1]
 
     def own_rule(self, address: str, depth: int = 0) -> str:
-        """The rule by which a seed with settings of its own takes *address*, *depth* links away; "" where none does."""
+        """Return the rule of a seed with its own settings that accepts *address* at *depth* links, or ""."""
         groups, held = self._judges(address)
         for group in groups if held else ():
             most = group.settings.max_depth
@@ -186,7 +186,7 @@ class Scopes:
         return self._found(address) if len(address) > LONGEST_REMEMBERED else self._remembered(address)
 
     def _found(self, address: str) -> tuple[tuple[SeedGroup, ...], bool]:
-        """The groups by which *address* is judged, and whether it lies in their scope."""
+        """Return the groups that judge *address*, and True if it is in their scope."""
         near = (*self._local.get(self._domain(address), ()), *self._wide, self._base)
         holding = tuple(group for group in near if group.scope.contains(address))
         if holding:
@@ -194,7 +194,7 @@ class Scopes:
         return tuple(group for group in near if group.scope.at_home(address)) or (self._base,), False
 
     def _in_words(self, group: SeedGroup, refusal: Refusal) -> Refusal:
-        """*refusal* by the rule as the settings file has it, with the seed whose setting it is."""
+        """Return *refusal* with its rule as written in the settings file, and with the seed of that setting."""
         if not group.own:
             return refusal
         number, own = group.nearest(refusal.url, self._domain(refusal.url))
@@ -214,33 +214,33 @@ def _named(number: int, own: SeedSetting, text: str) -> str:
     return f"seed-setting[{number}]: {own.url} {text}"
 
 
-MOST = 16_384  # verdicts, after which all are forgotten …
-MOST_PLACES = 64  # … as after so many kinds of places
+MOST = 16_384  # verdicts; then all are dropped …
+MOST_PLACES = 64  # … as they are at so many contexts
 LONGEST = 256  # characters of a URL that is remembered
 
 _Place = tuple[Hop, str, int, int]
 
 
 class ScopeCache:
-    """Remembers what was taken, while the grounds are the same objects, and the year the same."""
+    """A cache of accepted links, valid while the grounds are the same object and the year is the same."""
 
     def __init__(self) -> None:
         self._now: tuple[object, int, dict[_Place, dict[str, NewUrl]]] = (None, 0, {})
 
     def at(self, parent: Claim, grounds: object, year: int) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
         """Return the known verdicts, by URL, for links to pages and for requisites in the document of *parent*."""
-        if parent.off_scope_hops >= LINK_OUTSIDE:  # there a verdict depends on the host of the page too
+        if parent.off_scope_hops >= LINK_OUTSIDE:  # out of scope, a verdict also depends on the host of the page
             return {}, {}
         known_grounds, known_year, places = self._now
         full = len(places) >= MOST_PLACES or sum(map(len, places.values())) >= MOST
         if known_grounds is not grounds or known_year != year or full:
             places = {}
-            self._now = grounds, year, places  # all at once: another thread may ask
+            self._now = grounds, year, places  # in one step, because another thread may read it
         where = parent.path, parent.depth, parent.off_scope_hops
         return places.setdefault((Hop.LINK, *where), {}), places.setdefault((Hop.REQUISITE, *where), {})
 
 
 def remember(known: dict[str, NewUrl], address: str, verdict: NewUrl) -> None:
-    """Let *known* know that a link to *address* was taken, if there is room."""
+    """Add the *verdict* on *address* to *known*, if there is room."""
     if len(address) <= LONGEST and len(known) < MOST:
         known[address] = verdict

@@ -14,18 +14,18 @@ from archiver import url
 from archiver.config.scope_settings import ScopeSettings
 from archiver.model import Claim, Hop, Links, PatternTally
 
-MARK = "speculative "  # begins the name of a tally that is ours
-PROBED = "probe "  # begins the name of one that says what a host need not be asked for any more
+MARK = "speculative "  # begins the names of our tallies
+PROBED = "probe "  # begins the names of tallies of the files that a host need not be asked for again
 SITEMAPS = ("/sitemap.xml", "/sitemap_index.xml")
 ICON = "/favicon.ico"
 _UNNAMED = frozenset((*SITEMAPS, ICON))
-_MAPPED, _SHOWN = 1, 2  # what such a tally says, added up: sitemaps are known, and the icon
-FORGIVEN = 20  # guesses of one host, or document, that may be wrong; beyond, no more of them than are right
-TRIAL = 3  # guesses of a document on a host that forgives no more
-MOST_TRIALS = 200  # wrong guesses on such a host, after which no further document gets a trial
-MOST_HOSTS = 10_000  # remembered; the counts of older ones start again
+_MAPPED, _SHOWN = 1, 2  # flags in such a tally: the sitemaps are known, the icon is known
+FORGIVEN = 20  # wrong guesses allowed for one host or document; beyond, no more than right ones
+TRIAL = 3  # guesses of a document on a host that has used these up
+MOST_TRIALS = 200  # wrong guesses on such a host; then no other document gets a trial
+MOST_HOSTS = 10_000  # remembered; older ones start again at zero
 MOST_DOCUMENTS = 10_000  # the same for documents
-MOST_BODIES = 1000  # remembered, so that one page under many names is known
+MOST_BODIES = 1000  # remembered, to recognize one page under many URLs
 
 _Reading = tuple[str, bool, bool]
 
@@ -52,7 +52,7 @@ class SpeculativeBudget:
                 self._keep(tally)
 
     def refusal(self, address: str, named_by: str = "") -> str:
-        """The rule by which *address* is not asked for, "" where none is; *named_by* is the document that names it."""
+        """Return the rule that refuses *address*, which the document *named_by* names, or ""."""
         if is_unnamed(address):
             return ""
         count = self._documents.get(_reading(address, named_by), _NOTHING)
@@ -73,9 +73,9 @@ class SpeculativeBudget:
         return f"speculative: {wrong} of {tally.visits} on this host were not there"
 
     def saw(self, address: str, named_by: str = "", *, there: bool, page: bytes | None = None) -> PatternTally:
-        """Count one that was asked for, and whether it was *there*; what is to be remembered of its host.
+        """Count a speculative URL that was requested. Return the tally of its host.
 
-        Many sites have one page for all that is not there: a *page* that came under another name too is none.
+        Many sites send the same page for all missing URLs, so a *page* that came under another URL counts as missing.
         """
         origin = url.origin(address)
         there = there and not (page is not None and self._came_before(origin, page))
@@ -126,7 +126,7 @@ class Probes:
         self._hosts = {tally.pattern: tally.visits for tally in known if tally.pattern.startswith(PROBED)}
 
     def named(self, claim: Claim, links: Links) -> tuple[PatternTally, ...]:
-        """The robots.txt of *claim* names *links*: what is to be remembered of the hosts that it speaks for."""
+        """Record the *links* in the robots.txt of *claim*. Return the changed tallies of its hosts."""
         if not any(link.hop is Hop.MANIFEST for link in links.links):
             return ()
         hosts = dict.fromkeys(url.origin(address) for address in (claim.url, claim.via) if address)

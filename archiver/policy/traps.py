@@ -33,23 +33,23 @@ RULES = (
     "pattern-budget",
     "directory-budget",
     "traps",
-)  # with what each rule begins, in the words of the settings
+)  # the beginning of each rule, in the words of the settings
 
-VARIANT = "#variant"  # ends the name of the tally of URLs that are variants of others; no URL here has a fragment
-SITE = "site "  # begins the name of the tally of a whole site
-MOST_PATTERNS = 20_000  # in memory, and taken up again by a later run; the least recently seen is forgotten
-POOR = 1 << 16  # barren pages: half a megabyte; a power of two, as …
+VARIANT = "#variant"  # ends the tally names of variants of other URLs; no URL here has a fragment
+SITE = "site "  # begins the tally name of a whole site
+MOST_PATTERNS = 20_000  # in memory, and restored by a later run; the least recently seen is forgotten
+POOR = 1 << 16  # barren pages: half a megabyte; a power of two, like …
 KNOWN = 1 << 18  # … pages that were linked to: two megabytes
-VARIANTS = 1 << 16  # URLs without their session ids of which the first variant is remembered
-SHARE = 5  # one barren page more is borne for so many fruitful ones of the site
-PROVEN = 8  # pages of a pattern that brought something: then it is suspected only if a third brought nothing
-A_LIST = 5  # new pages of one pattern that a page must name to answer for them
-IN_VAIN = 200  # barren pages of a pattern after which lists answer for it no more, …
-HOPELESS = 20  # … if not one in so many brought something
-MAZE = 100  # pages of one directory that led to nothing but pages without other links, until it counts against the next
-LEVELS = (0, 64, 256, 600)  # barren pages from which on a pattern goes later than patterns with fewer
+VARIANTS = 1 << 16  # URLs without their session ids, each with its first variant
+SHARE = 5  # the site may have one more barren page for so many fruitful ones
+PROVEN = 8  # fruitful pages of a pattern; from then on we suspect it only if a third of its pages are barren
+A_LIST = 5  # new pages of one pattern that a page must link to, to answer for them
+IN_VAIN = 200  # barren pages of a pattern after which lists no longer answer for it, …
+HOPELESS = 20  # … if fewer than one in so many brought something
+MAZE = 100  # pages of one directory that led only to new URLs; beyond, such pages count as barren
+LEVELS = (0, 64, 256, 600)  # barren pages; at each of these counts a pattern goes later
 
-_ESCAPED_AGAIN = "%2525"  # an address within an address within an address: it grows with each step
+_ESCAPED_AGAIN = "%2525"  # a URL within a URL within a URL: it grows with each step
 _PAGES = frozenset((Hop.LINK, Hop.REDIRECT))
 _MONTH_OF_YEAR = re.compile(
     r"(?<![0-9])([2-9][0-9]{3})[-/_](?:0?[1-9]|1[0-2])(?![0-9])|[?&](?:y|yr|year|jahr)=([2-9][0-9]{3})(?![0-9])"
@@ -68,7 +68,7 @@ class PageEvidence:
     text: bytes
     leads: Sequence[str] = ()
     via: str = ""
-    markup: bool = True  # whether it is HTML; of anything else the bytes as such are compared
+    markup: bool = True  # True if it is HTML; anything else is compared as plain bytes
 
 
 class Suspicion(NamedTuple):
@@ -83,9 +83,9 @@ FREE = Suspicion(0)
 
 
 class Traps:
-    """Knows what the patterns of one crawl have brought. Not for two threads at once.
+    """The tallies of the URL patterns of one crawl. Not thread-safe.
 
-    *known*: what earlier runs have seen of the patterns.
+    *known*: the tallies of earlier runs.
     """
 
     def __init__(self, settings: TrapSettings, known: Iterable[PatternTally] = ()) -> None:
@@ -102,7 +102,7 @@ class Traps:
             self._keep(tally)
 
     def learn(self, known: Iterable[PatternTally]) -> None:
-        """Somebody else has written what patterns may cost: take that, and of all else what is known here."""
+        """Take from *known* how many pages another process has released per pattern. Our other counts stay."""
         for tally in known if self._on else ():
             mine = self._tallies.get(tally.pattern)
             self._keep(tally if mine is None else replace(mine, released=tally.released))
@@ -117,7 +117,7 @@ class Traps:
         return bool(self._settings.pattern_budget or self._settings.directory_budget)
 
     def met(self, addresses: Iterable[str]) -> None:
-        """There are links to *addresses*, all of which were taken."""
+        """Remember *addresses* as linked to. All of them were accepted before."""
         if self._on:
             known, where = self._known, KNOWN - 1
             for number in map(hash, addresses):
@@ -136,7 +136,7 @@ class Traps:
         return FREE
 
     def waits(self, address: str, via: str) -> Suspicion:
-        """As `judge`, of a page that waits to be asked for."""
+        """Return the suspicion against a page that is already queued. See `judge`."""
         if not self._on or not (self._levels or self._has_budgets):
             return FREE
         return self._standing(address, via, self._names(address), FREE)
@@ -146,7 +146,7 @@ class Traps:
         return self._on and address != "" and self._poor[hash(address) & (POOR - 1)] == hash(address)
 
     def saw(self, page: PageEvidence) -> tuple[PatternTally, ...]:
-        """Count a page that was archived; what is to be remembered of its pattern, its family and its site."""
+        """Count an archived page. Return the changed tallies of its pattern, its family and its site."""
         if self._novelty is None:
             return ()
         shape, family = self._names(page.url)
@@ -157,7 +157,7 @@ class Traps:
         new = [lead for lead in page.leads if known[hash(lead) & where] != hash(lead) and not self._is_variant(lead)]
         worth = self._novelty.worth(page.url, own, page.text, markup=page.markup, varied=_is_varied(page.url, new))
         if worth is PageNovelty.NUMBER and (same or self.is_poor(page.via)):
-            worth = PageNovelty.COUNTER  # one number, and only its own pattern names the page
+            worth = PageNovelty.COUNTER  # one number, and only pages of its own pattern link here
         if worth is not PageNovelty.NEW and new and self._leads_on(own, family, new):
             worth = PageNovelty.NEW
         if worth is PageNovelty.NEW and self._in_maze(page, new):
@@ -168,9 +168,9 @@ class Traps:
         return (*listed, *self._count(page.url, shape, family, worth))
 
     def saw_part(self, via: str, content: int) -> tuple[PatternTally, ...]:
-        """Count what the page *via* needs to be shown: *content* that is new speaks for its pattern, known one against.
+        """Count a requisite of the page *via*. New *content* speaks for the page's pattern, known content against it.
 
-        Only where the page itself showed nothing new.
+        It counts only if the page itself showed nothing new.
         """
         if self._novelty is None or not self.is_poor(via):
             return ()
@@ -196,7 +196,7 @@ class Traps:
         return self._held(shape, family, tally, rule)
 
     def _held(self, shape: str, family: str, tally: PatternTally | None, rule: str) -> Suspicion:
-        """The site's budget is spent: what holds a URL of this pattern, unless a person has released it."""
+        """Return the suspicion that holds a URL after the site's budget is spent, unless the pattern was released."""
         several = tally is not None and tally.visits > 1
         for name in (shape, family):
             of_name = self._tallies.get(name)
@@ -223,7 +223,7 @@ class Traps:
         return None
 
     def _odd(self, address: str, year: int) -> str:
-        """The rule for URLs alone that *address* breaks; "" where it breaks none."""
+        """Return the rule for URLs alone that *address* breaks, or ""."""
         settings = self._settings
         slashes = address.count("/")
         if slashes - 2 > settings.max_segments and address.partition("?")[0].count("/") - 2 > settings.max_segments:
@@ -267,7 +267,7 @@ class Traps:
                 continue
             if not self._has_brought(pattern, "" if family == kin else family):
                 continue
-            number = hash(page_of(lead)) if "?" in lead else 0  # asked otherwise, a page that is known is no new one
+            number = hash(page_of(lead)) if "?" in lead else 0  # a known page with another query is not new
             if not number or known[number & where] != number:
                 return True
         return False
@@ -291,7 +291,7 @@ class Traps:
         return self._mazes[place] > MAZE
 
     def _listed(self, shape: str, new: Iterable[str]) -> tuple[PatternTally, ...]:
-        """A page that brought something answers for the *new* pages that it names, many of one other pattern."""
+        """Let a page answer for its *new* links if many have one other pattern. Return the changed tallies."""
         found: Counter[str] = Counter()
         for lead in new:
             pattern = likeness(lead).pattern
@@ -306,7 +306,7 @@ class Traps:
         return tuple(changed)
 
     def _count(self, address: str, shape: str, family: str, worth: PageNovelty) -> tuple[PatternTally, ...]:
-        """The tallies after one more page of *worth*."""
+        """Count one more page of *worth*. Return the changed tallies."""
         site = SITE + url.origin(address)
         tally = self._tallies.get(shape) or PatternTally(shape, 0, 0, 0)
         barren = worth in {PageNovelty.NOTHING, PageNovelty.COUNTER} or (
@@ -333,7 +333,7 @@ class Traps:
         return tuple(changed)
 
     def _forgive(self, address: str, shape: str, family: str) -> tuple[PatternTally, ...]:
-        """A page that counted as barren was none after all."""
+        """Count a page as fruitful that had counted as barren. Return the changed tallies."""
         known = (self._tallies.get(name) for name in dict.fromkeys((shape, family, SITE + url.origin(address))))
         return tuple(
             self._keep(replace(tally, fruitful=tally.fruitful + 1, streak=0, barren=max(0, tally.barren - 1)))
@@ -388,8 +388,8 @@ def _most(words: Sequence[str]) -> int:
 
 
 def _year(address: str) -> int:
-    """The latest year of a date in *address*, 0 where there is none; a year and a month only in a calendar."""
+    """Return the latest year of a date in *address*, or 0. A year with a month counts only in a calendar."""
     found = _DAY.findall(address)
-    if _CALENDAR.search(address.lower(), 8):  # quicker than an expression that ignores case
+    if _CALENDAR.search(address.lower(), 8):  # faster than an expression that ignores case
         found += [path or query for path, query in _MONTH_OF_YEAR.findall(address)]
     return max(map(int, found), default=0)

@@ -12,7 +12,7 @@ REMEMBERED = 8192  # URLs …
 LONGEST_REMEMBERED = 256  # … of up to so many characters
 LONGEST_PATTERN = 400
 OPAQUE = 12  # characters of letters and digits mixed, which no one writes by hand
-SESSION = 16  # … and as long as ids of a session are
+SESSION = 16  # … and the shortest session id
 
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
 _DIGITS = re.compile("[0-9]+")
@@ -31,7 +31,7 @@ class UrlShape(NamedTuple):
 
 
 def likeness(address: str) -> UrlShape:
-    """The pattern and the family of *address*."""
+    """Return the pattern and the family of *address*."""
     return _remembered(address) if len(address) <= LONGEST_REMEMBERED else _likeness(address)
 
 
@@ -54,7 +54,7 @@ def pattern(address: str) -> str:
 
 
 def _shape(text: str) -> str:
-    if "%" not in text and _LONG_WORD.search(text) is None:  # the same as below, in short
+    if "%" not in text and _LONG_WORD.search(text) is None:  # a faster way to the same result
         return _DIGITS.sub("N", text)
     return _VARIABLE.sub(_letter, text)
 
@@ -69,14 +69,14 @@ def _letter(found: "re.Match[str]") -> str:
 
 
 def family(address: str) -> str:
-    """All that shares the first segment of the path of *address*: `http://example.org/calendar/*`, `…/shop*`."""
+    """Return the family of *address*, by the first path segment: `http://example.org/calendar/*`, `…/shop*`."""
     start = address.index("/", 8)
     first, slash, _ = address[start + 1 :].partition("?")[0].partition("/")
     return f"{address[:start]}/{_shape(first)[:LONGEST_PATTERN]}{slash}*"
 
 
 def page_of(shape: str) -> str:
-    """The part of a pattern that says which page it is, without the names of its query."""
+    """Return the part of a pattern that names the page, without the query."""
     return shape.partition("?")[0]
 
 
