@@ -73,8 +73,8 @@ def test_samples_are_imported_and_replayed(suites: Path, tmp_path: Path) -> None
     assert faulty == FAULTY
     files = imported_files(Layout(directory))
     assert len(files) > 35
-    signed = {each.source: each.signature for each in files if each.signature}
-    assert [text.partition(":")[0] for text in signed.values()] == ["the signature cannot be checked"] * 2  # by a domain
+    signed = {each.source: each.signature for each in files if each.signature}  # signed by a domain
+    assert [text.partition(":")[0] for text in signed.values()] == ["the signature cannot be checked"] * 2
     assert {each.name for each in files} == {path.name for path in (directory / "archive").iterdir()}
     lines = [line.split(" ", 2) for line in (directory / "indexes" / "index.cdxj").read_text().splitlines()]
     _each_line_answers(directory, [(stamp, json.loads(text)) for _, stamp, text in lines])
