@@ -1,7 +1,7 @@
-"""The figures that reports and plots are made of: questions to crawl.db, each answered by one pass over a table.
+"""The figures for reports and plots: queries of crawl.db, each with one pass over a table.
 
-What several reports want of hosts or types is gathered once, in a temporary table of the connection; the file itself
-is only read. What may be long is read row by row.
+Figures of hosts and types that several reports need are gathered once, in a temporary table of the connection. The
+file itself is only read. Long results are read row by row.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ DEEPEST = 12  # deeper URLs are counted together
 SPEEDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds: where classes of response times end
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
 
-_KINDS = (  # of media types, as people call them; the first that fits
+_KINDS = (  # of media types, as people call them; the first match counts
     ("HTML", "mime IN ('text/html', 'application/xhtml+xml')"),
     ("images", "mime LIKE 'image/%'"),
     ("styles", "mime = 'text/css'"),
@@ -55,11 +55,11 @@ class TimeSlices:
 
 
 class CaptureGroup(NamedTuple):
-    """Captures that are alike in what the plots by time tell apart."""
+    """Captures that the plots by time count together."""
 
     slice: int
-    status: int  # first digit; 0 where it is none of 2 to 5
-    speed: int  # the place in `SPEEDS` of the bound that their answers kept; beyond the last where they kept none
+    status: int  # first digit; 0 if it is not 2 to 5
+    speed: int  # index in `SPEEDS` of the class of their response time; one past the last for slower ones
     captures: int
     received: int  # bytes as they crossed the wire
 
@@ -77,13 +77,13 @@ class HostFigures(NamedTuple):
     received: int
     duration: float  # seconds, of all its answers together
     identical: int  # captures whose payload was stored already …
-    identical_bytes: int  # … and what was received for them
-    unmodified: int  # captures by which the server said that nothing has changed
+    identical_bytes: int  # … and the bytes received for them
+    unmodified: int  # captures with the answer 304
     unmodified_bytes: int
 
 
 class TruncatedCapture(NamedTuple):
-    """A capture that is not whole."""
+    """A truncated capture."""
 
     url: str
     status: int
@@ -93,7 +93,7 @@ class TruncatedCapture(NamedTuple):
 
 
 class MissingRequisite(NamedTuple):
-    """A part of an archived page that is not there."""
+    """A missing requisite of an archived page."""
 
     url: str
     reason: str
@@ -108,13 +108,13 @@ class SeedFigures(NamedTuple):
     status: int
     failure: str
     note: str
-    moved: str  # where its redirect led, if that was taken; or ""
+    moved: str  # where its redirect led, if that was accepted; or ""
 
 
 def answered(db: sqlite3.Connection, span: TimeSlices) -> Iterator[CaptureGroup]:
-    """All captures, counted by what the plots tell apart: some thousands of rows at most, from one pass.
+    """Yield all captures, grouped as the plots need them: at most some thousands of rows, from one pass.
 
-    What they are grouped by is one number, for that is what can be sorted fast.
+    They are grouped by a single number, because it can be sorted fast.
     """
     rows = db.execute(
         f"SELECT (timestamp - ?) / ? * 100 + iif(status BETWEEN 200 AND 599, status / 100, 0) * 10 "  # noqa: S608 - constants
@@ -126,7 +126,7 @@ def answered(db: sqlite3.Connection, span: TimeSlices) -> Iterator[CaptureGroup]
 
 
 def failed(db: sqlite3.Connection, span: TimeSlices) -> list[tuple[int, int]]:
-    """(slice, URLs that failed in it); it may lie before the first answer, or after the last."""
+    """Return (slice, URLs that failed in it). A slice may be before the first answer or after the last."""
     return list(
         db.execute(
             "SELECT (CAST(coalesce(settled, 0) AS INTEGER) - ?) / ? AS slice, count(*) FROM urls "
@@ -149,14 +149,14 @@ def _gather_fates(db: sqlite3.Connection) -> None:
 
 
 def depths(db: sqlite3.Connection) -> Iterator[tuple[int, str, int]]:
-    """(depth, state, URLs); what lies deeper than `DEEPEST` is counted there."""
+    """Yield (depth, state, URLs). URLs deeper than `DEEPEST` count as that depth."""
     _gather_fates(db)
     for alike, urls in db.execute("SELECT alike % 1000 AS rest, sum(urls) FROM temp.url_figures GROUP BY rest"):
         yield alike // 10, STATES[alike % 10], urls
 
 
 def _gather_types(db: sqlite3.Connection) -> None:
-    """Into a temporary table, if it is not there."""
+    """Create a temporary table of media types, if there is none yet."""
     db.execute(
         "CREATE TEMP TABLE IF NOT EXISTS type_figures AS "
         "SELECT mime, count(*) AS captures, sum(received) AS received FROM captures GROUP BY mime"
@@ -164,13 +164,13 @@ def _gather_types(db: sqlite3.Connection) -> None:
 
 
 def media_types(db: sqlite3.Connection) -> Iterator[tuple[str, int, int]]:
-    """(media type, captures, bytes), most frequent first."""
+    """Yield (media type, captures, bytes), most frequent first."""
     _gather_types(db)
     yield from db.execute("SELECT mime, captures, received FROM temp.type_figures ORDER BY captures DESC, mime")
 
 
 def kinds(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
-    """(kind of media types, captures, bytes), most bytes first."""
+    """Return (kind of media types, captures, bytes), most bytes first."""
     _gather_types(db)
     return list(
         db.execute(
@@ -208,12 +208,12 @@ LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = h
 
 
 def _gather_hosts(db: sqlite3.Connection) -> None:
-    """Into the temporary table, if it is not there."""
+    """Create the temporary table of hosts, if there is none yet."""
     db.execute(_HOSTS)
 
 
 def hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
-    """Each host, those with most captures first."""
+    """Yield the hosts, those with most captures first."""
     _gather_hosts(db)
     for row in db.execute("SELECT * FROM temp.host_figures ORDER BY captures DESC, waiting DESC, key"):
         yield HostFigures(*row)
@@ -226,7 +226,7 @@ _SUMS = ", ".join(f"sum({name}) AS {name}" for name in HostFigures._fields[1:])
 
 
 def named_hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
-    """The same by name alone: what was asked over http and over https, and at several ports, is one host."""
+    """Yield the hosts by name alone: http, https and all ports of a name count as one host."""
     _gather_hosts(db)
     question = (
         f"SELECT {_NAME} AS name, {_SUMS} FROM temp.host_figures GROUP BY name "  # noqa: S608 - constants
@@ -237,7 +237,7 @@ def named_hosts(db: sqlite3.Connection) -> Iterator[HostFigures]:
 
 
 def slowest_hosts(db: sqlite3.Connection, most: int) -> Iterator[HostFigures]:
-    """The hosts whose answers took longest on average, at most *most*."""
+    """Yield the *most* hosts with the slowest answers on average."""
     _gather_hosts(db)
     question = "SELECT * FROM temp.host_figures WHERE captures > 0 ORDER BY duration / captures DESC, key LIMIT ?"
     for row in db.execute(question, (most,)):
@@ -245,7 +245,7 @@ def slowest_hosts(db: sqlite3.Connection, most: int) -> Iterator[HostFigures]:
 
 
 def largest_hosts(db: sqlite3.Connection, most: int) -> list[HostFigures]:
-    """The hosts from which most was received, at most *most*, and after them the sum of all others, with key ""."""
+    """Return the *most* hosts with most bytes received, and after them the sum of all others with key ""."""
     _gather_hosts(db)
     rows = list(db.execute("SELECT * FROM temp.host_figures ORDER BY received DESC, key LIMIT ?", (most,)))
     count, *whole = db.execute(f"SELECT count(*), {_SUMS} FROM temp.host_figures").fetchone()  # noqa: S608 - constants
@@ -261,7 +261,7 @@ def host_count(db: sqlite3.Connection) -> int:
 
 
 def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
-    """(profile, captures, bytes received for them, bytes of payload that were not stored once more)."""
+    """Return (profile, captures, bytes received for them, bytes of payload not stored again)."""
     return list(
         db.execute(
             "SELECT revisit, count(*), sum(received), sum(payload_length) FROM captures WHERE revisit <> '' "
@@ -271,7 +271,7 @@ def revisits(db: sqlite3.Connection) -> list[tuple[str, int, int, int]]:
 
 
 def truncated(db: sqlite3.Connection) -> Iterator[TruncatedCapture]:
-    """Each capture that is not whole, in the order of their commits."""
+    """Yield the truncated captures, in the order of their commits."""
     rows = db.execute(
         "SELECT urls.url, captures.status, received, truncated, timestamp FROM captures "
         "JOIN urls ON urls.id = captures.url WHERE truncated <> '' ORDER BY captures.id"
@@ -283,7 +283,7 @@ def truncated(db: sqlite3.Connection) -> Iterator[TruncatedCapture]:
 MISSING = (
     "urls.hop IN ('E', 'R') AND (urls.state IN ('failed', 'excluded') OR urls.state = 'archived' AND "
     "urls.status >= 400) AND rtrim(urls.path, 'R') GLOB '*E'"
-)  # a requisite that is not there
+)  # a missing requisite
 _MISSING_ROWS = f"""
 SELECT urls.url, iif(urls.failure <> '', urls.failure, iif(urls.status, 'status ' || urls.status, urls.state)), page.url
 FROM urls JOIN urls AS page ON page.id = urls.via WHERE {MISSING} AND page.state = 'archived' ORDER BY urls.id
@@ -325,7 +325,7 @@ def pages_stored(db: sqlite3.Connection, most: int) -> Iterator[tuple[str, str, 
 
 
 def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
-    """(state, failure, status, URLs) of the URLs that do not wait."""
+    """Return (state, failure, status, URLs) of the URLs that do not wait."""
     _gather_fates(db)
     rows = db.execute(
         "SELECT alike % 10 AS state, failure, alike / 1000 AS status, sum(urls) FROM temp.url_figures "
@@ -336,7 +336,7 @@ def endings(db: sqlite3.Connection) -> list[tuple[str, str, int, int]]:
 
 
 def seeds(db: sqlite3.Connection) -> Iterator[SeedFigures]:
-    """Each seed, in the order given."""
+    """Yield the seeds, in the order given."""
     rows = db.execute(
         "SELECT urls.url, state, status, failure, note, coalesce((SELECT moved.url FROM urls AS moved "
         "WHERE moved.seed = urls.id AND moved.hop = 'R' AND moved.via = urls.id LIMIT 1), '') "

@@ -33,17 +33,17 @@ ON CONFLICT (pattern) DO UPDATE SET released = max(released, barren - listed) + 
 
 @dataclass(frozen=True, slots=True)
 class HeldPattern:
-    """One pattern of URLs that is held, and what waits behind it."""
+    """One held pattern of URLs, with its counts."""
 
     pattern: str  # http://example.org/calendar/N/N
     rule: str  # trap-budget: 1100
     urls: int
     example: str
-    beyond: int = 0  # further links that were counted and not kept
+    beyond: int = 0  # more links, which were counted but not kept
 
 
 def held_patterns(db: sqlite3.Connection) -> list[HeldPattern]:
-    """Each held pattern, those with most URLs first."""
+    """Return the held patterns, those with most URLs first."""
     return [HeldPattern(*_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)]
 
 
@@ -60,7 +60,7 @@ def note(rule: str, pattern: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Pattern and rule of a note."""
+    """Return the pattern and the rule of a note."""
     rule, colon, rest = text.partition(": http")
     return (f"http{rest}", rule) if colon else ("", text)
 
@@ -81,7 +81,7 @@ def counted(db: Connection, notes: Sequence[str]) -> dict[str, int]:
 
 
 def release(db: Connection, held: HeldPattern, allowed: int) -> int:
-    """The next URLs of *held* wait; how many they are. *allowed*: so many pages more may bring nothing, 0 for none."""
+    """Queue the next URLs of *held*. Return their number. *allowed*: the additional barren pages, or 0."""
     if allowed:
         db.execute(_ALLOW, (held.pattern, allowed))
     rows = [int(row[0]) for row in db.rows(_NEXT, (note(held.rule, held.pattern), AT_ONCE))]

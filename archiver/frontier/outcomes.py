@@ -36,19 +36,19 @@ class RunRow:
     """One run as the database knows it."""
 
     began: float  # seconds since the epoch
-    ended: float  # 0: it still runs, or it was killed
-    code: int  # of model.ExitCode; -1 where it has not ended
+    ended: float  # 0: it is still running, or was killed
+    code: int  # of model.ExitCode; -1 if it has not ended
     reason: str
 
 
 def begin(db: Connection, now: float) -> None:
-    """Note that a run begins; hosts that were paused in the one before may be asked again."""
+    """Record that a run begins. Hosts that were paused in the previous run may be asked again."""
     db.execute(BEGIN, (now,))
     db.execute(RELEASE)
 
 
 def end(db: Connection, code: int, reason: str, now: float) -> None:
-    """Note how the latest run ended."""
+    """Record how the latest run ended."""
     db.execute(END, (now, code, reason))
 
 
@@ -60,14 +60,14 @@ def last(db: sqlite3.Connection) -> RunRow | None:
 
 EXAMPLES = 3
 MOST_HOSTS = 1000  # that refuse us
-MOST_SEEDS = 1000  # looked at for pages that only scripts fill
+MOST_SEEDS = 1000  # checked for pages that only scripts fill
 REFUSING = (403, 429, 503)  # statuses by which a host may refuse us
 _MICRO = 1_000_000
 
 KINDS = ("rules", "page", "requisite", "guess", "sitemap")
 STATES = ("waiting", "archived", "failed", "excluded", "held")
 _WAY = "rtrim(urls.path, 'R')"
-# A guess that is named as pages are is one link farther from the seed than what names it; if it is there it is a page.
+# A guess with the name of a page is one link farther from the seed than its source. If it exists, it is a page.
 _PAGE_AFTER_ALL = """
 urls.status BETWEEN 200 AND 399 AND urls.depth > (SELECT above.depth FROM urls AS above WHERE above.id = urls.via)
 """
@@ -125,7 +125,7 @@ _NARROW = "SELECT 1 FROM refusal_counts WHERE rule LIKE 'scope: page%' OR rule L
 
 
 class OutcomeGroup(NamedTuple):
-    """URLs that the verdict counts together."""
+    """A group of URLs that the verdict counts together."""
 
     kind: str  # of KINDS
     state: str
@@ -145,7 +145,7 @@ class RefusingHost:
     pages: int  # that it gave before
     answers: int  # since then …
     statuses: tuple[tuple[int, int], ...]  # … and of these the refusals: (status, answers)
-    sign: str  # by which the last of them was recognised; "" where only the run of them was
+    sign: str  # of the last refusal; "" if only the run of refusals shows the block
 
     @property
     def refused(self) -> int:
@@ -166,7 +166,7 @@ NONE = Examples()
 
 @dataclass(slots=True)
 class _Course:
-    """The answers of one host, read in their order."""
+    """The answers of one host, read in order."""
 
     since: float
     pages: int = 0

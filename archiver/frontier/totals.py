@@ -47,7 +47,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class HostAccount:
-    """One host: its URLs, its answers, and what it waits for."""
+    """One host: its URLs, its answers, and the reason why it waits."""
 
     key: str
     waiting: int
@@ -57,9 +57,9 @@ class HostAccount:
     captures: int
     received: int
     duration: float  # seconds, of all its answers together
-    why: str  # a limit, asleep, retry-after, robots.txt, retry, or "" where it may be asked now or nothing waits
-    until: float  # seconds since the epoch; 0 where not known
-    slowed: str = ""  # how it is held back, and why, in words
+    why: str  # a limit, asleep, retry-after, robots.txt, retry, or "" if it may be asked now or nothing waits
+    until: float  # seconds since the epoch; 0 if unknown
+    slowed: str = ""  # how it is slowed down and why, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class SeedAccount:
     status: int
     failure: str
     note: str
-    followed: int  # URLs found in it, or behind it, that the crawl took
-    refused: str = ""  # where it redirected to, if scope did not take that
-    rule: str = ""  # why not
+    followed: int  # accepted URLs on all paths from it
+    refused: str = ""  # where it redirected to, if the scope refused that
+    rule: str = ""  # why it was refused
 
 
 @dataclass(frozen=True, slots=True)
 class FailedUrl:
-    """One URL of which no answer came, or that robots.txt forbids."""
+    """One URL without an answer, or forbidden by robots.txt."""
 
     url: str
     reason: str
@@ -88,7 +88,7 @@ class FailedUrl:
 
 @contextmanager
 def open_totals(directory: Path) -> Iterator[sqlite3.Connection]:
-    """crawl.db of *directory*, in one read transaction."""
+    """Open crawl.db of *directory* in one read transaction."""
     with _read(directory) as (db, started):
         if not started:
             raise ConfigError(f"{directory}: {NAME} is empty, because its crawl has not started; run archiver resume")
@@ -157,9 +157,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def totals(db: sqlite3.Connection) -> Totals:
-    """The crawl in one value."""
+    """Return the totals of the crawl."""
     states = dict(db.execute(_STATES))
-    for state, rules in db.execute(_RULES):  # a robots.txt is no URL of the site
+    for state, rules in db.execute(_RULES):  # a robots.txt does not count as a URL of the site
         states[state] -= rules
     captures, received, first, last, revisits, spared = db.execute(_CAPTURES).fetchone()
     warcs, stored = db.execute("SELECT count(*), coalesce(sum(committed), 0) FROM warcs").fetchone()
@@ -179,7 +179,7 @@ def totals(db: sqlite3.Connection) -> Totals:
 
 
 def recent_rate(db: sqlite3.Connection, now: float, window: float = 60.0) -> float:
-    """Captures a second in the *window* seconds before *now*, seen from the newest captures alone."""
+    """Return the captures a second in the *window* seconds before *now*, from the newest captures alone."""
     since = int((now - window) * _MICRO)
     newest = "SELECT timestamp FROM captures ORDER BY id DESC LIMIT ?"
     count, oldest = db.execute(
@@ -223,7 +223,7 @@ ORDER BY waiting DESC, captures DESC, key LIMIT ?
 
 
 def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
-    """Each host, those with most waiting first, at most *limit* where it is not negative; read row by row."""
+    """Yield the hosts, those with most waiting URLs first, at most *limit* unless it is negative."""
     rows = db.execute(_HOSTS, (limit,))
     for (
         key,
@@ -278,16 +278,16 @@ def seeds(db: sqlite3.Connection) -> list[SeedAccount]:
 _REFUSED_REDIRECTS = """
 SELECT refusals.url, rule, refusals.via FROM refusals JOIN seeds ON seeds.url = refusals.via
 JOIN urls ON urls.id = seeds.url WHERE urls.status BETWEEN 300 AND 399 AND urls.status <> 304 ORDER BY refusals.url DESC
-"""  # a page that was not modified is no redirect
+"""  # status 304 is not a redirect
 
 
 def statuses(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """(status, captures), most frequent first; 0: an answer without a status line."""
+    """Return (status, captures), most frequent first. Status 0: an answer without a status line."""
     return list(db.execute("SELECT status, count(*) AS n FROM captures GROUP BY status ORDER BY n DESC, status"))
 
 
 def media_types(db: sqlite3.Connection) -> list[tuple[str, int, int]]:
-    """(media type, captures, bytes), most frequent first."""
+    """Return (media type, captures, bytes), most frequent first."""
     return list(
         db.execute("SELECT mime, count(*) AS n, sum(received) FROM captures GROUP BY mime ORDER BY n DESC, mime")
     )
@@ -300,7 +300,7 @@ CASE WHEN urls.state = 'excluded' AND rtrim(urls.path, 'R') GLOB '*X' THEN 'spec
 
 
 def failures(db: sqlite3.Connection) -> list[tuple[str, int]]:
-    """(reason, URLs) of the failed and the excluded, most frequent first."""
+    """Return (reason, URLs) of the failed and excluded URLs, most frequent first."""
     return list(
         db.execute(
             f"SELECT {_REASON} AS reason, count(*) AS n FROM urls "  # noqa: S608 - a constant above
@@ -310,7 +310,7 @@ def failures(db: sqlite3.Connection) -> list[tuple[str, int]]:
 
 
 def lost(db: sqlite3.Connection) -> Iterator[FailedUrl]:
-    """Each failed or excluded URL in the order of discovery; read row by row, for there may be many."""
+    """Yield the failed and excluded URLs in order of discovery, row by row because there may be many."""
     rows = db.execute(
         f"SELECT urls.url, {_REASON}, urls.note, coalesce(above.url, '') FROM urls "  # noqa: S608 - a constant above
         "LEFT JOIN urls AS above ON above.id = urls.via WHERE urls.state IN ('failed', 'excluded') ORDER BY urls.id"
@@ -320,7 +320,7 @@ def lost(db: sqlite3.Connection) -> Iterator[FailedUrl]:
 
 
 def refusals(db: sqlite3.Connection) -> list[tuple[str, int]]:
-    """(rule, links) that scope did not take, most frequent first."""
+    """Return (rule, links) that the scope refused, most frequent first."""
     return list(
         db.execute("SELECT rule, sum(links) AS n FROM refusal_counts GROUP BY rule ORDER BY n DESC, rule LIMIT 100")
     )

@@ -1,7 +1,7 @@
 """Read the URL queue: due hosts, and windows of their next URLs.
 
-Indexes answer each query, so its time depends on the size of the result and not of the queue. Of hosts that have used
-up their quota only robots.txt and its redirects are due.
+Indexes answer each query, so its time depends on the size of the result and not of the queue. For hosts that have used
+up their quota, only robots.txt and its redirects are due.
 """
 
 import json
@@ -17,7 +17,7 @@ from archiver.policy.host_backoff import HostBackoff
 from archiver.policy.limits import Allowance
 from archiver.policy.throttle import ThrottleState
 
-# Of a host that may be asked any URL will do, of another one only what leads to a robots.txt. Given: bounds, now, now.
+# If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. Given: bounds, now, now.
 HAS_DUE = """
 CASE WHEN hosts.visited < ? AND hosts.received < ? AND NOT hosts.paused
 THEN EXISTS (SELECT 1 FROM urls WHERE urls.host = hosts.id AND urls.state = 'waiting' AND urls.due <= ?)
@@ -75,7 +75,7 @@ UNION ALL SELECT min(not_before) FROM hosts WHERE waiting > 0 AND not_before > ?
 
 
 def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], allowance: Allowance) -> list[HostRow]:
-    """Hosts with a URL that is due, longest parked first, without those in *leased*."""
+    """Return the hosts with a URL that is due, longest waiting first, without those in *leased*."""
     found: list[HostRow] = []
     among = frozenset(leased)
     others = (row[0] for row in db.execute(MAY_BE_DUE, (now,)) if row[0] not in among)
@@ -93,7 +93,7 @@ def hosts(db: Connection, wanted: Iterable[int]) -> list[HostRow]:
 
 
 def windows(db: Connection, wanted: Sequence[HostWindow], now: float) -> list[UrlWindow]:
-    """The next URLs of each of the hosts *wanted*."""
+    """Return the next URLs of each of the hosts *wanted*."""
     return [_window(db, each, now) for each in wanted]
 
 
@@ -104,12 +104,12 @@ def waiting(db: Connection, hosts: Iterable[int]) -> int:
 
 
 def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
-    """The rows of URLs that are known, in the order of *addresses*."""
+    """Return the rows of the known URLs *addresses*, in their order."""
     return [_claim(db.row(f"{CLAIM_COLUMNS} WHERE urls.url = ?", (address,))) for address in addresses]
 
 
 def next_due(db: Connection, now: float) -> float:
-    """When the next URL is due that is not due *now*; infinity where none waits for its time."""
+    """Return the time when the next URL becomes due after *now*, or infinity if there is none."""
     return min((float(row[0]) for row in db.rows(NEXT_DUE, (now, now)) if row[0] is not None), default=NEVER)
 
 

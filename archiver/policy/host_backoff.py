@@ -11,8 +11,8 @@ probe.
 from dataclasses import dataclass, replace
 from enum import Enum
 
-ENOUGH = 5  # failures in a row: more than the tries of one URL, whose trouble may be its own
-FIRST_PAUSE = 5.0  # seconds until the first probe; each further one waits twice as long …
+ENOUGH = 5  # failures in a row: more than the tries of one URL, which may fail alone
+FIRST_PAUSE = 5.0  # seconds until the first probe; each later one waits twice as long …
 LONGEST_PAUSE = 300.0  # … up to this: we notice within five minutes that a host is back
 
 NEVER = float("inf")
@@ -75,7 +75,7 @@ class BackoffPolicy:
 
     def failed(self, host: HostFailures, now: float, *, known: bool = True) -> BackoffVerdict:
         """Record a failure that is not our network's; *known*: the host has answered before."""
-        if host.backing_off and now < host.backoff.until:  # it was under way when the backoff began
+        if host.backing_off and now < host.backoff.until:  # this visit was in flight when the backoff began
             return BackoffVerdict.ASLEEP
         if not host.in_a_row:
             host.backoff = HostBackoff(since=now)

@@ -16,10 +16,10 @@ LINE = frozenset((Failure.DNS, Failure.CONNECT, Failure.DISCONNECT, Failure.TIME
 
 ENOUGH = 3  # failures without a sign, because one or two mean nothing …
 SPAN = 4.0  # … and so many seconds from the first to the last, because a router restarts its table in less
-QUIET = 5.0  # seconds without a sign, after which one that came early in a long visit proves nothing for its end
-FIRST_PAUSE = 2.0  # seconds until the first probe; each further one waits twice as long …
-LONGEST_PAUSE = 30.0  # … up to this: soon enough for us, and one request every half minute is no burden for a site
-LONGEST_DOUBT = 60.0  # seconds; an outage has shown itself by then
+QUIET = 5.0  # seconds; a sign from early in a long visit proves nothing about its end
+FIRST_PAUSE = 2.0  # seconds until the first probe; each later one waits twice as long …
+LONGEST_PAUSE = 30.0  # … up to this: one request every half minute is no burden for a site
+LONGEST_DOUBT = 60.0  # seconds; an outage is evident by then
 
 NEVER = float("inf")
 
@@ -30,16 +30,16 @@ class NetworkState:
     def __init__(self, *, span: float = SPAN, first_pause: float = FIRST_PAUSE) -> None:
         self._span = span
         self._first_pause = first_pause
-        self._sign = -NEVER  # the latest
-        self._first = NEVER  # of the failures since then
+        self._sign = -NEVER  # time of the latest sign
+        self._first = NEVER  # time of the first failure since then
         self._failures = 0
         self._failing: HostFailures | None = None  # the host that failed first since then …
         self._several = False  # … and if it is not the only one
         self._hopeful = False  # one of them was up until then
-        self._outages = 0  # after one, what hosts failed before it says nothing
-        self._pause = 0.0  # seconds between probes; 0: the network does not count as lost
+        self._outages = 0  # failures from before an outage do not count
+        self._pause = 0.0  # seconds between probes; 0: the network is not considered lost
         self._next = -NEVER
-        self._doubted: dict[int, float] = {}  # URL: when its last try failed for a reason we could not tell
+        self._doubted: dict[int, float] = {}  # URL id: time of its last failure with an unclear cause
 
     @property
     def lost(self) -> bool:
@@ -53,7 +53,7 @@ class NetworkState:
 
     @property
     def next_start(self) -> float:
-        """When the next request may start. While the network is lost requests are probes, one at a time."""
+        """The time when the next request may start. While the network is lost, requests are single probes."""
         return self._next
 
     def down(self, host: HostFailures) -> bool:
@@ -61,16 +61,16 @@ class NetworkState:
         return self._sign > self._since(host)
 
     def recall(self, host: HostFailures, since: float) -> None:
-        """*host* was down by itself when the last run ended: it had failed since then while others answered."""
+        """Restore that *host* was down alone when the last run ended: it had failed since then, others answered."""
         self._fails_since(host, since)
         self._sign = max(self._sign, nextafter(since, NEVER))
 
     def unreachable(self, host: HostFailures) -> None:
-        """No one could have reached *host*: its failure does not show that it is down."""
+        """Forget the failures of *host*: no one could have reached it, so they do not show that it is down."""
         host.unreachable_since = NEVER
 
     def sign(self, at: float) -> None:
-        """Something came over the network at *at*."""
+        """Record that something came over the network at *at*."""
         if at > self._sign:
             if self.lost:
                 self._outages += 1  # no host could have answered
@@ -80,7 +80,7 @@ class NetworkState:
             self._pause, self._next = 0.0, -NEVER
 
     def answered(self, host: HostFailures, claim: int) -> None:
-        """*host* has answered for the URL with id *claim*."""
+        """Record that *host* has answered for the URL with id *claim*."""
         host.unreachable_since = NEVER
         self._doubted.pop(claim, None)
 
@@ -88,7 +88,7 @@ class NetworkState:
         return host.unreachable_since if host.outage == self._outages else NEVER
 
     def _fails_since(self, host: HostFailures, now: float) -> float:
-        """Return since when *host* fails, which is *now* if it did not fail before."""
+        """Return when *host* began to fail: *now* if it did not fail before."""
         if self._since(host) == NEVER:
             host.unreachable_since, host.outage = now, self._outages
         return host.unreachable_since
@@ -116,7 +116,7 @@ class NetworkState:
             self._doubted.clear()
 
     def probe(self, now: float) -> None:
-        """A request starts while the network is lost."""
+        """Record that a request starts while the network is lost."""
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._next = now + self._pause
 

@@ -1,4 +1,4 @@
-"""The retry policy: whether a URL is visited again after a visit, and when. Pure: the time is an argument."""
+"""The retry policy: decide after a visit if and when a URL is visited again. Pure: the time is an argument."""
 
 from dataclasses import dataclass
 from datetime import UTC
@@ -7,15 +7,15 @@ from email.utils import parsedate_to_datetime
 from archiver.errors import Failure
 from archiver.model import Event, Framing, Truncation
 
-OVERLOADED = frozenset((408, 425, 429, 502, 503, 504))  # the server asks for patience, so the URL is due again
-TOO_MANY = 429  # is about us, not about the URL: the whole host rests, even where the answer does not say how long
-FIRST_PAUSE = 2.0  # seconds before the first retry; each further one waits twice as long
+OVERLOADED = frozenset((408, 425, 429, 502, 503, 504))  # the server asks us to wait, so the URL is due again
+TOO_MANY = 429  # is about us, not the URL: the whole host rests, even without a Retry-After
+FIRST_PAUSE = 2.0  # seconds before the first retry; each later one waits twice as long
 LONGEST_PAUSE = 3600.0
-LONGEST_PARK = 86_400.0  # seconds a Retry-After is followed: a day, after which the answer is worth another look
+LONGEST_PARK = 86_400.0  # seconds: we follow a Retry-After for at most a day, then we ask again
 
 ONCE = FIRST_PAUSE / 2  # a patience too short for a second try
 
-CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))  # may be whole the next time
+CUT = frozenset((Truncation.DISCONNECT, Truncation.TIME))  # may be complete the next time
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class RetryDecision:
 
 
 def pause(tries: int) -> float:
-    """Seconds to wait after try number *tries* (the first is 0) failed."""
+    """Return the seconds to wait after try number *tries* (the first is 0) failed."""
     return min(FIRST_PAUSE * 2.0 ** min(tries, 30), LONGEST_PAUSE)
 
 
 def after_answer(framing: Framing, truncated: Truncation | None, tries: int, retries: int, now: float) -> RetryDecision:
-    """An answer was captured on try number *tries* (the first is 0)."""
+    """Decide after an answer was captured on try number *tries* (the first is 0)."""
     wait, rest = retry_after(framing, now), rest_after(framing, tries, now)
     not_before = now + rest if rest else 0.0
     faults = f"malformed: {', '.join(framing.faults)}" if framing.faults else ""
@@ -54,9 +54,9 @@ def after_answer(framing: Framing, truncated: Truncation | None, tries: int, ret
 def after_rules(
     framing: Framing, truncated: Truncation | None, tries: int, patience: float, now: float
 ) -> RetryDecision:
-    """An answer for robots.txt was captured on try number *tries*; an error is asked about again, as `is_patient` says.
+    """Decide after an answer for robots.txt on try number *tries*. Errors are retried while `is_patient` is true.
 
-    Nothing else is asked of the host meanwhile (RFC 9309 §2.3.1.4). What a Retry-After asks for is waited for besides.
+    Until then no other request goes to the host (RFC 9309 §2.3.1.4). We also wait as long as Retry-After says.
     """
     decision = after_answer(framing, truncated, tries, 0, now)
     silent = framing.status in OVERLOADED or framing.status >= 500 or truncated in CUT
@@ -72,9 +72,10 @@ def is_patient(tries: int, patience: float) -> bool:
 
 
 def after_no_rules(failure: Failure, reason: str, tries: int, limits: tuple[int, float], now: float) -> RetryDecision:
-    """No answer for robots.txt came on try number *tries*; *limits*: the retries of any URL, and the patience.
+    """Decide after try number *tries* brought no robots.txt. *limits*: the retries of any URL, and the patience.
 
-    A host that has shown no sign of life is given up like any URL; one that was asked more often had answered before.
+    If a host has shown no sign of life, its robots.txt is given up like any URL. More tries than that mean that the
+    host had answered before.
     """
     retries, patience = limits
     decision = after_failure(failure, reason, tries, retries, now)
@@ -85,9 +86,9 @@ def after_no_rules(failure: Failure, reason: str, tries: int, limits: tuple[int,
 
 
 def rest_after(framing: Framing, tries: int, now: float) -> float:
-    """Seconds in which the host is not to be asked for anything, after this answer on try number *tries*.
+    """Return the seconds without any request to the host, after this answer on try number *tries*.
 
-    Retry-After counts with every status but those of success, which have nothing to try again.
+    Retry-After counts with every status except 2xx, which needs no retry.
     """
     if 200 <= framing.status < 300:
         return 0.0
@@ -96,9 +97,9 @@ def rest_after(framing: Framing, tries: int, now: float) -> float:
 
 
 def after_failure(failure: Failure, reason: str, tries: int, retries: int, now: float) -> RetryDecision:
-    """No answer came on try number *tries* (the first is 0)."""
+    """Decide after no answer came on try number *tries* (the first is 0)."""
     note = f"{failure.value}: {reason}"
-    if failure is Failure.PRIVATE:  # our own rule, which another try will not change
+    if failure is Failure.PRIVATE:  # our own rule; another try cannot change it
         return RetryDecision(Event.FORBID, note)
     if tries < retries:
         return RetryDecision(Event.RETRY, note, now + pause(tries))
@@ -106,9 +107,9 @@ def after_failure(failure: Failure, reason: str, tries: int, retries: int, now: 
 
 
 def retry_after(framing: Framing, now: float) -> float:
-    """Seconds that Retry-After (RFC 9110 §10.2.3: seconds or a date) asks to wait; 0 without a usable one.
+    """Return the seconds in Retry-After (RFC 9110 §10.2.3: seconds or a date), or 0 if it is not usable.
 
-    A date is read by the server's own clock where its answer shows it (Date), because ours may be wrong by hours.
+    A date is compared with the server's clock if the answer has a Date, because ours may be wrong by hours.
     """
     value = (framing.first("retry-after") or "").strip()
     if value.isascii() and value.isdigit():
@@ -121,10 +122,10 @@ def retry_after(framing: Framing, now: float) -> float:
 
 
 def _moment(date: str) -> float | None:
-    """Seconds since the epoch of an HTTP date; None if it is none."""
+    """Return the seconds since the epoch of an HTTP date, or None if it is invalid."""
     try:
         moment = parsedate_to_datetime(date)
-        if moment.tzinfo is None:  # a date is in GMT whether it says so or not
+        if moment.tzinfo is None:  # HTTP dates are in GMT, even if they do not say so
             moment = moment.replace(tzinfo=UTC)
         return moment.timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):

@@ -1,11 +1,11 @@
-"""The adaptive throttle: learns from the answers of a host how often it may be asked. Pure: the time is an argument.
+"""The adaptive throttle: learns from the answers of a host how often to send requests. Pure: the time is an argument.
 
 429, 503 and timeouts lower the rate at once, by a share. Answers that take longer than they need lower the number of
 requests at once; if that is one already, they lower the rate. Quick good answers raise both again in small steps.
 Invariants: never more than configured, never less than one request at once and one start in `LONGEST_GAP` seconds.
-What several requests under way report together counts once.
+Overload reported by several requests in flight at once counts once.
 
-We measure how long an answer needs while few requests are under way, separately for pages and for files. A new host may
+We measure how long an answer needs while few requests are in flight, separately for pages and for files. A new host may
 therefore begin with one request at once (`first`). The number doubles until it is too many, or what is configured.
 """
 
@@ -17,27 +17,27 @@ from archiver.config.option_types import Rate
 
 NO_LIMIT = float("inf")
 
-LONGEST_GAP = 60.0  # seconds between two starts on the slowest host: one that wants fewer must send Retry-After
-BACK = 0.6  # of the rate after an overload, and of the requests at once …
-NEAR = 0.9  # … but only so little less where the limit was known to be near, for it is known now
-STEEP = 0.05  # a second, of the rate at the latest overload: growth where that is far …
-MEET_AGAIN = 20.0  # seconds from where it is near to where it is met again …
-REST_SHARE = 10.0  # … or so many times as long as the host then wants to be left alone: its rests cost a tenth at most
-FROM, TO = 0.95, 1.05  # of that rate: what is near
-LONGEST_STEP = 10.0  # seconds without an answer that count for growth: silence is no praise
-FREE = 1000.0  # a second, beyond which a rate that was learned is no limit any more where none is configured
-RECENT = 32  # good answers, at least `FEW`, from which the rate is seen at which a host still answered
+LONGEST_GAP = 60.0  # seconds between starts on the slowest host; a host that wants fewer must send Retry-After
+BACK = 0.6  # factor for the rate and the requests at once after an overload …
+NEAR = 0.9  # … and the factor if we knew that the limit was near
+STEEP = 0.05  # growth a second, as a share of the rate at the latest overload, far from that rate …
+MEET_AGAIN = 20.0  # … and near it: seconds of growth until that rate is reached again …
+REST_SHARE = 10.0  # … or so many times the pause that the host then asks for, so pauses cost at most a tenth
+FROM, TO = 0.95, 1.05  # of that rate: the range that is near
+LONGEST_STEP = 10.0  # seconds without an answer that count for growth: silence is not success
+FREE = 1000.0  # a second; above it a learned rate is no limit, if none is configured
+RECENT = 32  # good answers, at least `FEW`, that show the rate at which a host still answered
 FEW = 6
-SHORTEST_SPAN = 1.0  # seconds: servers count by the second, and a burst they bore is no rate
+SHORTEST_SPAN = 1.0  # seconds: servers count by the second, and one burst is not a rate
 
 TOO_SLOW = 1.5  # times as long as an answer needs: below 2, so that the mean stays under twice
-BLUR = 0.01  # seconds that our own machine may be late; a difference below says nothing about the server
-WINDOW = 12  # answers, or two for each request at once, between two looks at how long they took
-LESS = 0.2  # of the difference, by which the time that an answer needs is lowered when answers come quicker …
-MORE = 0.3  # … and raised when they take longer just where fewer were under way: no median is exact
-FIRST_WINDOW = 3  # answers; what they teach is bettered later, and a site of twenty pages is not to wait for it
+BLUR = 0.01  # seconds that our own machine may be late; smaller differences say nothing about the server
+WINDOW = 12  # answers, or two for each request at once, between two checks of their times
+LESS = 0.2  # share of the difference by which the needed time is lowered when answers are faster …
+MORE = 0.3  # … and raised when they are slower right after there were fewer: medians are not exact
+FIRST_WINDOW = 3  # answers: a rough first estimate, so that a site of twenty pages need not wait
 SLOW = "slow answers"
-WIDER = 1.0  # requests at once more after each look that finds the answers quick
+WIDER = 1.0  # more requests at once after each check that finds fast answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Throttle:
         self._width = float(min(first or concurrency, concurrency))
         self._goal = self._state.width or float(concurrency)  # below it the width doubles
         self._width = min(self._width, self._goal)
-        self._eased = float("-inf")  # the latest slowing down: what began before says nothing new
+        self._eased = float("-inf")  # time of the latest slowdown; requests from before say nothing new
         self._grown = float("-inf")
         self._good: deque[float] = deque(maxlen=RECENT)
         self._taken: dict[bool, list[float]] = {True: [], False: []}  # seconds of pages and of files in this window
@@ -75,7 +75,7 @@ class Throttle:
 
     @property
     def rate(self) -> float:
-        """Starts a second at most, as learned; infinity if only the configured rate counts."""
+        """The learned maximum of starts a second; infinity if only the configured rate counts."""
         return self._state.rate or NO_LIMIT
 
     @property

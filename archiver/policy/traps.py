@@ -102,7 +102,7 @@ class Traps:
             self._keep(tally)
 
     def learn(self, known: Iterable[PatternTally]) -> None:
-        """Take from *known* how many pages another process has released per pattern. Our other counts stay."""
+        """Take from *known* the barren pages that a person now allows per pattern. Our other counts stay."""
         for tally in known if self._on else ():
             mine = self._tallies.get(tally.pattern)
             self._keep(tally if mine is None else replace(mine, released=tally.released))
