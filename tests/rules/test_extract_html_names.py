@@ -1,11 +1,10 @@
 """Each element and attribute that names a URL, with its hop and context; and those that name nothing."""
 
-import time
-
 import pytest
 
 from archiver.extract import Document, links
 from archiver.model import Hop, Link
+from fixtures.growth import least_seconds
 
 PAGE = "http://e.org/dir/page.html"
 L, E, X, M = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.MANIFEST
@@ -388,9 +387,7 @@ def test_bases(html: str, expected: str) -> None:
 )
 def test_unusual_markup_is_read_in_linear_time(piece: str) -> None:
     body = piece.encode() * (600_000 // len(piece))
-    started = time.process_time()
-    links(Document(PAGE, "text/html", "utf-8", body))
-    assert time.process_time() - started < 3
+    assert least_seconds(lambda: links(Document(PAGE, "text/html", "utf-8", body)), 3) < 3
 
 
 @pytest.mark.alone
@@ -399,10 +396,8 @@ def test_unusual_markup_is_read_in_linear_time(piece: str) -> None:
     "piece", ['"', '\\"', "\\", "'", "[", "{", '"a":', "_", "__a", "__a=", '"/', '"/a.', '"\\"', ":", "/"]
 )
 def test_unusual_json_is_read_in_linear_time(kind: str, piece: str) -> None:
-    text = piece * (300_000 // len(piece))
-    started = time.process_time()
-    links(Document(PAGE, "text/html", "utf-8", f"<script type={kind}>{text}</script>".encode()))
-    assert time.process_time() - started < 2
+    body = f"<script type={kind}>{piece * (300_000 // len(piece))}</script>".encode()
+    assert least_seconds(lambda: links(Document(PAGE, "text/html", "utf-8", body)), 2) < 2
 
 
 @pytest.mark.parametrize(

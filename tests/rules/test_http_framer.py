@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -14,6 +13,7 @@ from archiver.http.chunked import MAX_LINE, MAX_TRAILER
 from archiver.http.framer import LONGEST_HEAD, MAX_INTERIM, MAX_SURPLUS
 from archiver.model import Framing, Truncation
 from fixtures.badserver import BAD, Verdict
+from fixtures.growth import growth
 from fixtures.rawserver import End
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -323,16 +323,12 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("size", [1, 1400, 1 << 30], ids=["byte by byte", "packets", "whole"])
 def test_ten_times_as_much_takes_about_ten_times_as_long(name: str, size: int) -> None:
-    def seconds(count: int) -> float:
+    def pieces(count: int) -> list[bytes]:
         raw = HOSTILE[name](count)
-        pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
-        begin = process_time()
-        read(pieces)
-        return process_time() - begin
+        return [raw[at : at + size] for at in range(0, len(raw), size)]
 
-    small = min(seconds(2_000) for _ in range(3))
-    large = min(seconds(20_000) for _ in range(2))
-    assert large < 40 * max(small, 0.0005)  # quadratic would be 100 times
+    few, many = pieces(2_000), pieces(20_000)
+    assert growth(lambda: read(few), lambda: read(many), enough=40, floor=0.0005) < 40  # quadratic would be 100 times
 
 
 def test_fault_words_are_plain() -> None:

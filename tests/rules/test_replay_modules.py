@@ -1,6 +1,6 @@
 """What is changed in ECMAScript modules for a replay, and what is not."""
 
-import time
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.tools.replay.es_modules import NAMES, ModuleContext, head, import_map, parse, rewrite_module
+from fixtures.growth import growth
 
 PREFIX = "/c/2020esm_/"
 PLACE = ModuleContext("http://h/a/b.js", PREFIX, "/static/ours.js")
@@ -148,11 +149,7 @@ def test_any_text_keeps_all_that_is_not_named(pieces: list[str]) -> None:
 def test_its_cost_grows_with_its_length(piece: str) -> None:
     """No text costs more than some times of what its length would."""
 
-    def cost(length: int) -> float:
-        text = piece * (length // len(piece))
-        begun = time.process_time()
-        rewrite_module(parse(text), PLACE)
-        return time.process_time() - begun
+    def run(length: int) -> None:
+        rewrite_module(parse(piece * (length // len(piece))), PLACE)
 
-    few, many = min(cost(20_000) for _ in range(3)), min(cost(160_000) for _ in range(3))
-    assert many < 24 * few + 0.5
+    assert growth(partial(run, 20_000), partial(run, 160_000), enough=24, floor=0.02) < 24

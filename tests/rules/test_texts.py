@@ -1,6 +1,6 @@
 """What a page tells beyond its URL: blocks, and what is left of one without links, dates and the URL's own words."""
 
-from time import process_time
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,7 @@ from archiver.policy.page_text import (
     others,
     own_words,
 )
+from fixtures.growth import growth
 
 HERE = "http://example.org/obs.php?station=12&year=2024&q=red+chairs%2Fgreen"
 SOUP = st.lists(
@@ -141,12 +142,9 @@ def test_any_bytes_are_read(page: bytes) -> None:
 
 @pytest.mark.parametrize("piece", [b"1 ", b"<a ", b"<!-", b"12 of ", b"<", b"1-", b"june ", b"<svg>", b"3, ", b"1:11"])
 def test_a_block_costs_what_it_is_long(piece: bytes) -> None:
-    def cost(size: int) -> float:
-        begun = process_time()
+    def run(size: int) -> None:
         for _ in range(20):
             block_text(piece * (size // len(piece)), frozenset(), size)
-        return process_time() - begun
 
-    cost(500)
-    assert min(cost(4000) for _ in range(3)) < 40 * max(0.0005, *(cost(500) for _ in range(3)))
+    assert growth(partial(run, 500), partial(run, 4000), enough=40, floor=0.0005) < 40
     assert len(blocks(piece * READ)) <= MOST_BLOCKS
