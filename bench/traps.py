@@ -17,8 +17,8 @@ sys.path.insert(0, str(TOP))
 
 from archiver.policy.novelty import Novelty  # noqa: E402
 from archiver.policy.url_patterns import pattern  # noqa: E402 - the project need not be installed
-from fixtures import drilldown, endless  # noqa: E402
-from fixtures.simulation import Simulation  # noqa: E402
+from fixtures import endless_sites, trap_lookalikes  # noqa: E402
+from fixtures.simulated_crawl import Simulation  # noqa: E402
 
 SCOPE = TOP / "docs" / "explanation" / "scope-and-traps.md"
 BEGIN, END = "<!-- bench/traps.py -->\n", "<!-- end -->\n"
@@ -29,13 +29,13 @@ ROUNDS = 9
 def rows() -> Iterator[str]:
     """Return the table in Markdown."""
     yield "| real site | real pages | kept | requests |\n|---|---:|---:|---:|\n"
-    for family in drilldown.families():
+    for family in trap_lookalikes.families():
         simulation = Simulation(family.site).run()
-        kept = family.real & {drilldown.plain(target) for target in simulation.asked}
+        kept = family.real & {trap_lookalikes.plain(target) for target in simulation.asked}
         yield f"| {family.name} | {len(family.real):,} | {len(kept):,} | {len(simulation.asked):,} |\n"
     yield "\n| trap | requests until it is held | URLs held |\n|---|---:|---:|\n"
-    for name in endless.TRAPS:
-        simulation = Simulation(endless.alone(name)).run()
+    for name in endless_sites.TRAPS:
+        simulation = Simulation(endless_sites.alone(name)).run()
         yield f"| {name} | {len(simulation.asked):,} | {sum(simulation.held.values()):,} |\n"
 
 

@@ -1,11 +1,11 @@
-"""A recorded crawl and a recorded recovery for the tests of power cuts, and the lateness of this machine."""
+"""A recorded crawl and a recorded recovery for the tests of power cuts, and the delay of this machine."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from fixtures.lateness import Lateness
 from fixtures.powercut import Ground, Recording, ground
+from fixtures.thread_delay import ThreadDelay
 
 
 @pytest.fixture(name="crawled", scope="module")
@@ -22,7 +22,7 @@ def recovered_crawl(crawled: Ground) -> Recording:
 
 
 @pytest.fixture(name="late")
-def lateness() -> Iterator[Lateness]:
+def delay() -> Iterator[ThreadDelay]:
     """Measure how late threads run while the test runs."""
-    with Lateness() as late:
+    with ThreadDelay() as late:
         yield late

@@ -21,8 +21,8 @@ from archiver.frontier import retry as frontier_retry
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
+from fixtures.crawl_in_process import settings
 from fixtures.flag import Flag, Gate
-from fixtures.lifetimes import settings
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable, in_turn, keep
 from fixtures.sites import message, ok, page

@@ -13,7 +13,7 @@ from archiver.model import ExitCode
 from archiver.policy import block_pages
 from fixtures.archives import rows, states
 from fixtures.command import archiver
-from fixtures.lifetimes import crawl, settings
+from fixtures.crawl_in_process import crawl, settings
 from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Route, keep
 from fixtures.sites import message, ok, page

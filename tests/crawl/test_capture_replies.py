@@ -12,7 +12,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from archiver.http import Framer
 from archiver.model import ExitCode
-from fixtures import lifetimes
+from fixtures import crawl_in_process
 from fixtures.archives import rows
 from fixtures.badserver import BAD, NO_ANSWER, Verdict
 from fixtures.command import archiver
@@ -177,7 +177,7 @@ def test_a_coding_that_breaks_gets_a_fault_word(tmp_path: Path) -> None:
         f"/{name}/{kind}": ok_bytes(body, kind) for name, body in bodies.items() for kind in kinds
     }
     with RawServer({"/": ok(page("Front", list(routes))), **routes}) as server:
-        assert lifetimes.crawl(tmp_path, server.url(), probe="off").code is ExitCode.DONE
+        assert crawl_in_process.crawl(tmp_path, server.url(), probe="off").code is ExitCode.DONE
     told = rows(tmp_path, "SELECT url, note FROM urls")
     for address, note in told:
         faulty = any(f"/{name}/" in str(address) for name in ("broken", "cut", "none"))

@@ -10,7 +10,7 @@ from warcio.archiveiterator import ArchiveIterator
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.command import archiver
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
 from fixtures.rawserver import Answer, End, RawServer, Route, keep
 
 BODY = b"".join(b"line %d of a document that many hosts have\n" % number for number in range(100))

@@ -8,9 +8,9 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.archives import rows
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
+from fixtures.pywb_server import archiver_replay, plain_wayback
 from fixtures.rawserver import Answer, RawServer, Route, keep
-from fixtures.replaying import archiver_replay, plain_wayback
 from fixtures.sites import ok, page
 
 pytestmark = [pytest.mark.replay, pytest.mark.slow]

@@ -9,7 +9,7 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
 from fixtures.rawserver import NOT_FOUND, RawServer, keep
 from fixtures.sites import PIXEL, ok, page, redirect
 

@@ -14,12 +14,12 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.command import ROOT, environment
-from fixtures.estate import HOSTS, Estate, estate
 from fixtures.failpoints import Step
 from fixtures.forks import Forks, Ran
+from fixtures.hashed_site import HOSTS, HashedSite, hashed_site
+from fixtures.kill_checks import KillChecks
 from fixtures.rawserver import RawServer
 from fixtures.steps import COMMIT, END, INDEX, METADATA, REBUILDING, RECOVERY, ROTATION, START, STEPS
-from fixtures.witness import Witness
 
 OPTIONS = ("-o", "c", "--rate", "0", "--host-concurrency", "2", "--warc-size", "6000", "--min-free-disk", "0", "-qq")
 CUT = "transaction-to-end"  # at its third passing: visits on disk of which the database does not know
@@ -30,10 +30,10 @@ pytestmark = pytest.mark.slow
 class Case:
     """One crawl that is killed and resumed."""
 
-    def __init__(self, folder: Path, server: RawServer, site: Estate, forks: Forks) -> None:
+    def __init__(self, folder: Path, server: RawServer, site: HashedSite, forks: Forks) -> None:
         self.folder = folder
         self.directory = folder / "c"
-        self.witness = Witness(self.directory, server, site.digests, self._run)
+        self.checks = KillChecks(self.directory, server, site.digests, self._run)
         self._site = site
         self._forks = forks
 
@@ -50,7 +50,7 @@ class Case:
     def rebuild(self, step: str = "") -> Ran:
         return self._forks.run("rebuild", "c", cwd=self.folder, step=step)
 
-    def wreck(self) -> None:
+    def crash(self) -> None:
         """A crawl that was cut off: committed visits, whole visits that are not committed, a torn one, a draft."""
         killed(self.crawl(CUT, passing=3), CUT)
         path = max((self.directory / "archive").glob("*.open"), key=lambda path: path.name)
@@ -59,7 +59,7 @@ class Case:
             file.seek(0, os.SEEK_END)
             file.write(begun)
         (self.directory / "indexes" / "index.cdxj.tmp").write_bytes(begun)
-        self.witness.look()
+        self.checks.look()
 
     def _run(self, *arguments: str) -> tuple[int, str]:
         ran = self._forks.run(*arguments, cwd=self.folder)
@@ -77,7 +77,7 @@ def done(ran: Ran) -> None:
 @pytest.fixture(name="case")
 def one_case(tmp_path: Path, forks: Forks) -> Iterator[Case]:
     with RawServer(hosts=HOSTS) as server:
-        site = estate(12, server.url, large=12_000, probed=True)
+        site = hashed_site(12, server.url, large=12_000, probed=True)
         server.routes = site.routes
         yield Case(tmp_path, server, site, forks)
 
@@ -95,37 +95,37 @@ def test_names_are_unique_and_resolve() -> None:
 @each((*START, *COMMIT, *ROTATION, *INDEX, *END, *METADATA))
 def test_of_a_crawl(case: Case, step: str) -> None:
     killed(case.crawl(step), step)
-    case.witness.look()
+    case.checks.look()
     done(case.go_on())
-    case.witness.finish()
+    case.checks.finish()
 
 
 def killed_twice(case: Case, run: Callable[[str], Ran], step: str) -> None:
     """*run* is killed at the step, and the next one there too if it comes there again."""
     killed(run(step), step)
-    case.witness.look()
+    case.checks.look()
     again = run(step)
     if again.code:
         killed(again, step)
-        case.witness.look()
+        case.checks.look()
 
 
 @each(RECOVERY)
 def test_of_recovery(case: Case, step: str) -> None:
-    case.wreck()
+    case.crash()
     killed_twice(case, case.go_on, step)
     done(case.go_on())
-    case.witness.finish()
+    case.checks.finish()
 
 
 @each(REBUILDING)
 def test_of_rebuilding(case: Case, step: str) -> None:
-    case.wreck()
+    case.crash()
     killed_twice(case, case.rebuild, step)
     done(case.rebuild())
-    case.witness.look()
+    case.checks.look()
     done(case.go_on())
-    case.witness.finish()
+    case.checks.finish()
 
 
 def test_as_a_command(tmp_path: Path) -> None:

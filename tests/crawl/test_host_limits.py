@@ -10,7 +10,7 @@ import pytest
 
 from archiver.crawl.build import open_crawl, rebuilt
 from archiver.model import ExitCode
-from fixtures import lifetimes
+from fixtures import crawl_in_process
 from fixtures.archives import captured, rows, states
 from fixtures.command import archiver
 from fixtures.flag import Gate
@@ -23,7 +23,7 @@ ALL = {*SITE.reachable, "/robots.txt"}
 LINKS = [f"/p{number}" for number in range(20)]
 
 
-crawl = partial(lifetimes.crawl, traps="off")  # the pages of these sites are all the same
+crawl = partial(crawl_in_process.crawl, traps="off")  # the pages of these sites are all the same
 
 
 def _visited(directory: Path) -> Counter[str]:
@@ -98,7 +98,7 @@ def test_the_screen_shows_what_is_held_back(tmp_path: Path) -> None:
 
     async def run() -> None:
         with RawServer({"/": ok(page("Start", LINKS))}) as server, RawServer({"/": slow}) as other:
-            settings = lifetimes.settings(server.url(), other.url(), max_urls_per_host=1, traps="off")
+            settings = crawl_in_process.settings(server.url(), other.url(), max_urls_per_host=1, traps="off")
             async with open_crawl(tmp_path, settings, resume=False) as lifetime, asyncio.timeout(300):
                 ending = asyncio.create_task(lifetime.run())
                 await gate.arrived.reached()
@@ -190,7 +190,7 @@ def test_a_database_made_anew_knows_what_was_spent(tmp_path: Path) -> None:
     with RawServer(SITE.routes) as server:
         ending = crawl(tmp_path, server.url(), max_urls_per_host=7)
         before = rows(tmp_path, "SELECT visited, received FROM hosts")
-        settings = lifetimes.settings(server.url(), max_urls_per_host=7, traps="off")
+        settings = crawl_in_process.settings(server.url(), max_urls_per_host=7, traps="off")
         assert asyncio.run(rebuilt(tmp_path, settings, lambda *_: None)).visits == 8
         assert rows(tmp_path, "SELECT visited, received FROM hosts") == before
         assert crawl(tmp_path, server.url(), max_urls_per_host=7, resume=True) == ending

@@ -19,7 +19,7 @@ from archiver.model import ExitCode
 from archiver.policy.host_backoff import ENOUGH, BackoffPolicy
 from archiver.policy.offline import NetworkState
 from fixtures.archives import captured, rows, states
-from fixtures.lifetimes import crawl, settings
+from fixtures.crawl_in_process import crawl, settings
 from fixtures.log import Row
 from fixtures.rawserver import RawServer, Route, Sendable, keep
 from fixtures.sites import message, ok, page, tree

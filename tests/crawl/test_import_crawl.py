@@ -15,9 +15,9 @@ from archiver.model import ExitCode
 from archiver.tools.verify import verify as verified
 from fixtures.archives import rows, warcs
 from fixtures.badserver import BAD, routes
-from fixtures.handmade import member, record
-from fixtures.indexed import as_ours, theirs, untidy
-from fixtures.lifetimes import crawl, settings
+from fixtures.crawl_in_process import crawl, settings
+from fixtures.expected_index import as_ours, theirs, untidy
+from fixtures.handmade_warc import member, record
 from fixtures.rawserver import RawServer, Route
 from fixtures.sites import oddities, ok, page
 

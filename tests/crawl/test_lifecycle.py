@@ -13,8 +13,8 @@ from fixtures import badserver
 from fixtures.archives import captured, rows, states, stored
 from fixtures.badserver import BAD, ENDLESS, NO_ANSWER
 from fixtures.command import archiver
+from fixtures.crawl_in_process import crawl
 from fixtures.flag import Flag, Gate
-from fixtures.lifetimes import crawl
 from fixtures.log import Row
 from fixtures.rawserver import Answer, End, RawServer, Route, Sendable, in_turn, keep
 from fixtures.sites import message, oddities, ok, page, redirect, tree

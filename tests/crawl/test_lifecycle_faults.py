@@ -10,10 +10,9 @@ from archiver.crawl.build import open_crawl
 from archiver.fetch.client import Fetcher, Gate
 from archiver.model import Exchange, ExitCode
 from fixtures.archives import captured, rows
-from fixtures.command import archiver
-from fixtures.lifetimes import attended, crawl, settings
+from fixtures.command import archiver, ended, running
+from fixtures.crawl_in_process import attended, crawl, settings
 from fixtures.rawserver import RawServer, Route
-from fixtures.running import ended, running
 from fixtures.sites import ok, page, tree
 
 SITE = tree(30)

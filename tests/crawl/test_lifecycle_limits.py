@@ -7,8 +7,8 @@ import pytest
 from archiver.model import ExitCode
 from fixtures.archives import captured, rows, states
 from fixtures.command import archiver
+from fixtures.crawl_in_process import crawl
 from fixtures.flag import Gate
-from fixtures.lifetimes import crawl
 from fixtures.rawserver import Answer, End, RawServer, Route
 from fixtures.sites import PIXEL, message, ok, page, tree
 

@@ -17,11 +17,11 @@ from archiver.crawl.stats import CrawlEnding
 from archiver.model import ExitCode
 from archiver.policy.offline import NetworkState
 from fixtures.archives import captured, rows, states
+from fixtures.command import ended, running, said
+from fixtures.crawl_in_process import crawl, settings
 from fixtures.flag import PATIENCE
-from fixtures.lifetimes import crawl, settings
 from fixtures.log import Log
 from fixtures.rawserver import RawServer, trickle
-from fixtures.running import ended, running, said
 from fixtures.sites import message, ok, page, tree
 
 SITE = tree(40)

@@ -16,10 +16,10 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.archives import states
+from fixtures.command import ended, running
 from fixtures.flag import PATIENCE, Gate
 from fixtures.forks import Forks
 from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, keep
-from fixtures.running import ended, running
 from fixtures.sites import ok, page
 
 OPTIONS = ("--rate", "0", "--probe", "off", "--min-free-disk", "0", "-q")

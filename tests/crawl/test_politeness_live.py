@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fixtures.command import archiver
-from fixtures.lateness import Lateness
 from fixtures.log import Row
 from fixtures.rawserver import Answer, RawServer, Route, Sendable, keep
 from fixtures.sites import message, ok, page, redirect
+from fixtures.thread_delay import ThreadDelay
 
 pytestmark = pytest.mark.alone
 
@@ -59,7 +59,7 @@ def span(server: RawServer) -> float:
     ],
 )
 def test_rate_and_concurrency_are_never_exceeded(
-    tmp_path: Path, rate: int, seconds: float, concurrency: int, pages: int, late: Lateness
+    tmp_path: Path, rate: int, seconds: float, concurrency: int, pages: int, late: ThreadDelay
 ) -> None:
     with RawServer(site(pages, seconds)) as server:
         crawl(tmp_path, [server.url()], f"--rate={rate}", f"--host-concurrency={concurrency}")
@@ -70,13 +70,13 @@ def test_rate_and_concurrency_are_never_exceeded(
         assert span(server) < 1.6 * pages / possible + 2.5 or not late.calm  # it is not too slow either
 
 
-def test_an_interval_of_its_own(tmp_path: Path, late: Lateness) -> None:
+def test_an_interval_of_its_own(tmp_path: Path, late: ThreadDelay) -> None:
     with RawServer(site(9)) as server:
         crawl(tmp_path, [server.url()], "--rate=2/0.5")
         assert server.log.most_starts(late.within(0.5)) <= 2
 
 
-def test_rate_0_has_no_limit(tmp_path: Path, late: Lateness) -> None:
+def test_rate_0_has_no_limit(tmp_path: Path, late: ThreadDelay) -> None:
     with RawServer(site(200, 0.01)) as server:
         crawl(tmp_path, [server.url()], "--rate=0", "--host-concurrency=4")
         assert len(server.log) == 201
@@ -84,7 +84,7 @@ def test_rate_0_has_no_limit(tmp_path: Path, late: Lateness) -> None:
         assert server.log.most_starts(1.0) > 60 or not late.calm
 
 
-def test_hosts_have_their_own_rates_side_by_side(tmp_path: Path, late: Lateness) -> None:
+def test_hosts_have_their_own_rates_side_by_side(tmp_path: Path, late: ThreadDelay) -> None:
     hosts = ("127.0.0.1", "127.0.0.2")
     with RawServer(site(12), hosts=hosts) as server:
         crawl(tmp_path, [server.url("/", host) for host in hosts], "--rate=5", "--concurrency=2")
@@ -95,7 +95,7 @@ def test_hosts_have_their_own_rates_side_by_side(tmp_path: Path, late: Lateness)
         assert span(server) < 5 or not late.calm
 
 
-def test_slow_hosts_do_not_hold_up_a_quick_one(tmp_path: Path, late: Lateness) -> None:
+def test_slow_hosts_do_not_hold_up_a_quick_one(tmp_path: Path, late: ThreadDelay) -> None:
     """Three hosts have more to do than they may, with workers for three requests in all; another has all it wants."""
     hosts = ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4")
     routes: dict[str, Route] = {f"//{hosts[3]}/robots.txt": ok("User-agent: *\nAllow: /", "text/plain"), **site(8)}
@@ -113,7 +113,7 @@ def test_slow_hosts_do_not_hold_up_a_quick_one(tmp_path: Path, late: Lateness) -
 
 
 @pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests"])
-def test_retry_after_parks_the_host(tmp_path: Path, status: str, late: Lateness) -> None:
+def test_retry_after_parks_the_host(tmp_path: Path, status: str, late: ThreadDelay) -> None:
     said: list[float] = []
 
     def once(row: Row) -> Sendable:
@@ -135,7 +135,7 @@ def test_retry_after_parks_the_host(tmp_path: Path, status: str, late: Lateness)
         assert {state for state, _ in states(tmp_path).values()} == {"archived"}
 
 
-def test_crawl_delay(tmp_path: Path, late: Lateness) -> None:
+def test_crawl_delay(tmp_path: Path, late: ThreadDelay) -> None:
     robots = ok("User-agent: *\nCrawl-delay: 1\n", "text/plain")
     with RawServer({**site(4), "/robots.txt": robots}) as server:
         crawl(tmp_path, [server.url()], "--rate=50")

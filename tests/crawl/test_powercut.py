@@ -12,9 +12,9 @@ from random import Random
 
 import pytest
 
-from fixtures.disk import Disk, Loss, Tree
 from fixtures.powercut import NAME, Ground, Recording, State, states_of
-from fixtures.trace import Operation, Sync, SyncFolder, Write, without
+from fixtures.simulated_disk import Disk, Loss, Tree
+from fixtures.strace import Operation, Sync, SyncFolder, Write, without
 
 EACH = 4 if os.environ.get("ARCHIVER_LONG") else 2  # states of each kind of step
 DATABASE = f"{NAME}/crawl.db"

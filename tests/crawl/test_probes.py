@@ -10,7 +10,7 @@ from archiver.frontier import totals
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, RawServer, Route, Sendable, keep
 from fixtures.sites import message, ok, page, redirect

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from archiver.model import ExitCode
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
 from fixtures.rawserver import RawServer
 from fixtures.sites import ok, page
 

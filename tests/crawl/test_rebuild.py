@@ -9,10 +9,10 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.archives import captured, rows, states, stored, warcs
+from fixtures.command import ended, running
+from fixtures.crawl_in_process import crawl
 from fixtures.forks import Forks
-from fixtures.lifetimes import crawl
 from fixtures.rawserver import RawServer
-from fixtures.running import ended, running
 from fixtures.sites import UNNAMED, oddities, tree
 
 SITE = tree(40)

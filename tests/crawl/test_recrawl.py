@@ -20,11 +20,11 @@ from archiver.tools import verify
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import VisitMetadata
 from fixtures.archives import rows, warcs
-from fixtures.conditional import MONDAY, TUESDAY, Page, fields, served
+from fixtures.conditional_site import MONDAY, TUESDAY, Page, fields, served
 from fixtures.forks import Forks, Ran
-from fixtures.handmade import member, record
+from fixtures.handmade_warc import member, record
+from fixtures.pywb_server import archiver_replay
 from fixtures.rawserver import RawServer, Route, keep
-from fixtures.replaying import archiver_replay
 from fixtures.sites import message, page, redirect
 from fixtures.steps import SWITCH_OVER
 

@@ -12,7 +12,7 @@ from archiver.model import ExitCode
 from archiver.tools import verify
 from archiver.warc.writer import member
 from fixtures.archives import rows, warcs
-from fixtures.conditional import Page, served
+from fixtures.conditional_site import Page, served
 from fixtures.forks import Forks
 from fixtures.rawserver import RawServer
 from fixtures.sites import page

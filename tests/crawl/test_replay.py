@@ -14,11 +14,11 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.badserver import BAD, Verdict, routes
+from fixtures.command import ended, running
+from fixtures.crawl_in_process import crawl
 from fixtures.flag import Gate
-from fixtures.lifetimes import crawl
+from fixtures.pywb_server import Wayback, archiver_replay, plain_wayback
 from fixtures.rawserver import Answer, End, RawServer, Route, keep
-from fixtures.replaying import Wayback, archiver_replay, plain_wayback
-from fixtures.running import ended, running
 from fixtures.sites import PIXEL, message, oddities, ok, page
 
 pytestmark = [pytest.mark.replay, pytest.mark.slow]

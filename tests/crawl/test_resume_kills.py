@@ -14,9 +14,8 @@ from warcio.exceptions import ArchiveLoadFailed
 
 from archiver.model import ExitCode
 from fixtures.archives import captured, rows, states, stored, warcs
-from fixtures.command import archiver
+from fixtures.command import archiver, ended, running
 from fixtures.rawserver import RawServer
-from fixtures.running import ended, running
 from fixtures.sites import UNNAMED, tree
 
 SITE = tree(40)
@@ -30,7 +29,7 @@ pytestmark = [
 
 
 @dataclass(frozen=True)
-class Wreck:
+class CrashState:
     """What a killed process left."""
 
     files: dict[str, bytes]  # WARC files by final name
@@ -38,7 +37,7 @@ class Wreck:
     asked: int  # requests so far
 
 
-def _kill(folder: Path, server: RawServer, call: str, when: int, name: str) -> Wreck:
+def _kill(folder: Path, server: RawServer, call: str, when: int, name: str) -> CrashState:
     """Crawl until the process enters system call *call* for the *when*-th time (on file *name*, if one is given)."""
     which = ["-P", str(folder / "c" / name)] if name else []
     inject = f"inject={call}:signal=SIGKILL:when={when}"
@@ -52,7 +51,7 @@ def _kill(folder: Path, server: RawServer, call: str, when: int, name: str) -> W
     found = rows(directory, "SELECT name, committed FROM warcs") if known else []
     committed = {str(name): int(str(size)) for name, size in found}
     orphans = {url for path in warcs(directory) for url in _whole(path, committed.get(_name(path), 0))}
-    return Wreck(files, frozenset(orphans), len(server.log))
+    return CrashState(files, frozenset(orphans), len(server.log))
 
 
 def _name(path: Path) -> str:
@@ -75,7 +74,7 @@ def _whole(path: Path, offset: int) -> list[str]:
     return urls if whole or not urls else urls[:-1]
 
 
-def _check(folder: Path, server: RawServer, wreck: Wreck) -> None:
+def _check(folder: Path, server: RawServer, crashed: CrashState) -> None:
     directory = folder / "c"
     resumed = archiver("resume", "c", cwd=folder)
     assert resumed.returncode == ExitCode.DONE, resumed.stderr
@@ -83,9 +82,9 @@ def _check(folder: Path, server: RawServer, wreck: Wreck) -> None:
     assert checked.returncode == ExitCode.DONE, checked.stdout
     assert [url for url, _ in captured(directory)] == sorted(map(server.url, ALL))
     assert set(states(directory).values()) == {"archived"}
-    again = {server.url(row.target) for row in tuple(server.log)[wreck.asked :]}
-    assert not again & wreck.orphans
-    for name, before in wreck.files.items():
+    again = {server.url(row.target) for row in tuple(server.log)[crashed.asked :]}
+    assert not again & crashed.orphans
+    for name, before in crashed.files.items():
         path = directory / "archive" / name
         kept = path.read_bytes() if path.exists() else b""
         tails = [tail.read_bytes() for tail in directory.glob(f"damaged/{name}.*.tail")]
@@ -98,8 +97,8 @@ def _check(folder: Path, server: RawServer, wreck: Wreck) -> None:
 def test_kill_in_the_middle_of_a_commit(tmp_path: Path, when: int) -> None:
     """The visits that are synced are orphans then. Every other step is in `test_failpoints.py`."""
     with RawServer(SITE.routes) as server:
-        wreck = _kill(tmp_path, server, "pwrite64", when, "crawl.db-wal")
-        _check(tmp_path, server, wreck)
+        crashed = _kill(tmp_path, server, "pwrite64", when, "crawl.db-wal")
+        _check(tmp_path, server, crashed)
 
 
 def test_kill_before_there_is_a_schema(tmp_path: Path) -> None:
@@ -108,19 +107,19 @@ def test_kill_before_there_is_a_schema(tmp_path: Path) -> None:
         with running("crawl", server.url(), *OPTIONS, cwd=tmp_path, before=strace) as process:
             ended(process)
         assert not server.log
-        _check(tmp_path, server, Wreck({}, frozenset(), 0))
+        _check(tmp_path, server, CrashState({}, frozenset(), 0))
 
 
 def test_kill_twice_and_in_recovery(tmp_path: Path) -> None:
     """A crash while a crash is repaired changes nothing."""
     with RawServer(SITE.routes) as server:
-        wreck = _kill(tmp_path, server, "pwrite64", 230, "crawl.db-wal")
+        crashed = _kill(tmp_path, server, "pwrite64", 230, "crawl.db-wal")
         for call in ("fdatasync", "rename", "ftruncate", "pwrite64"):
             strace = ("strace", "-f", "-qq", "-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when=1")
             with running("resume", "c", cwd=tmp_path, before=strace) as process:
                 ended(process)
-        assert wreck.files
-        _check(tmp_path, server, Wreck({}, wreck.orphans, wreck.asked))
+        assert crashed.files
+        _check(tmp_path, server, CrashState({}, crashed.orphans, crashed.asked))
 
 
 @pytest.mark.parametrize("count", [1, 30])
@@ -131,5 +130,5 @@ def test_kill_by_requests_seen(tmp_path: Path, count: int) -> None:
             process.kill()
             ended(process)
         files = {_name(path): path.read_bytes() for path in warcs(tmp_path / "c")}
-        _check(tmp_path, server, Wreck(files, frozenset(), len(server.log)))
+        _check(tmp_path, server, CrashState(files, frozenset(), len(server.log)))
         assert len(stored(tmp_path / "c")) == len(ALL)

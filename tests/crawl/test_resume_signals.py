@@ -11,11 +11,10 @@ import pytest
 
 from archiver.model import ExitCode
 from fixtures.archives import captured, rows, stored
-from fixtures.command import archiver
+from fixtures.command import archiver, ended, running, said
 from fixtures.flag import Gate
 from fixtures.log import Log, Row
 from fixtures.rawserver import Answer, End, RawServer, Route, Sendable
-from fixtures.running import ended, running, said
 from fixtures.sites import ok, page, tree
 
 PAGES = 60

@@ -16,8 +16,8 @@ from archiver.crawl import build
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
 from fixtures.command import archiver
+from fixtures.crawl_in_process import settings
 from fixtures.flag import Flag, Gate
-from fixtures.lifetimes import settings
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, Answer, End, RawServer, Route, Sendable
 from fixtures.sites import ok, page, redirect

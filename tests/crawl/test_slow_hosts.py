@@ -12,9 +12,9 @@ from archiver.crawl.rules import owners
 from archiver.fetch.dns import PER_DOMAIN, Lookups
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
 from fixtures.log import Row
-from fixtures.names import Names
+from fixtures.name_servers import Names
 from fixtures.rawserver import Answer, End, RawServer, Route, Sendable
 from fixtures.sites import message, ok, page
 

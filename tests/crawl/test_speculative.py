@@ -9,7 +9,7 @@ from archiver.frontier import totals
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
 from fixtures.rawserver import Answer, End, RawServer, Route, keep
 from fixtures.sites import message, ok, page
 

@@ -13,12 +13,11 @@ from archiver.frontier import totals
 from archiver.model import ExitCode
 from archiver.tools import verify
 from fixtures.archives import captured, rows
-from fixtures.command import archiver
-from fixtures.lifetimes import crawl
+from fixtures.command import archiver, ended, running
+from fixtures.crawl_in_process import crawl
 from fixtures.log import Row
 from fixtures.mounts import mounted
 from fixtures.rawserver import Answer, RawServer
-from fixtures.running import ended, running
 from fixtures.sites import tree
 
 pytestmark = pytest.mark.slow

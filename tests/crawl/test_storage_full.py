@@ -12,10 +12,9 @@ import pytest
 from archiver.model import ExitCode
 from archiver.tools import verify
 from fixtures.archives import captured, rows
-from fixtures.command import archiver
+from fixtures.command import archiver, ended, running
 from fixtures.mounts import mounted
 from fixtures.rawserver import RawServer, Route
-from fixtures.running import ended, running
 from fixtures.sites import ok, page
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from archiver.http import body_limits
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.command import archiver
-from fixtures.lifetimes import crawl
+from fixtures.crawl_in_process import crawl
 from fixtures.log import Row
 from fixtures.mounts import mounted
 from fixtures.rawserver import Answer, End, Piece, RawServer, Route, Sendable

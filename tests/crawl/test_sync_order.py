@@ -14,10 +14,10 @@ from random import Random
 
 import pytest
 
-from fixtures.disk import Disk, Loss, Tree
+from fixtures.crash_state import known_lengths
 from fixtures.powercut import NAME, Ground, Recording
-from fixtures.trace import Operation, Rename, Sync, SyncFolder, Write, without
-from fixtures.wreck import known_lengths
+from fixtures.simulated_disk import Disk, Loss, Tree
+from fixtures.strace import Operation, Rename, Sync, SyncFolder, Write, without
 
 DATABASE = f"{NAME}/crawl.db"
 WAL = f"{DATABASE}-wal"

@@ -10,8 +10,8 @@ import pytest
 from archiver.config.option_types import HostLimit, Rate
 from archiver.model import ExitCode
 from fixtures.archives import states
-from fixtures.lifetimes import crawl
-from fixtures.names import Names
+from fixtures.crawl_in_process import crawl
+from fixtures.name_servers import Names
 from fixtures.rawserver import RawServer
 from fixtures.sites import PIXEL, ok, page, redirect
 

@@ -13,13 +13,13 @@ from archiver.crawl import build
 from archiver.frontier.held import HeldPattern, held_patterns
 from archiver.model import ExitCode
 from archiver.tools.verify import verify as verified
-from fixtures import drilldown, endless, traps
+from fixtures import endless_sites, site_of_traps, trap_lookalikes
 from fixtures.archives import rows
-from fixtures.drilldown import Site
-from fixtures.lifetimes import crawl, settings
+from fixtures.crawl_in_process import crawl, settings
 from fixtures.log import Row
 from fixtures.rawserver import NOT_FOUND, Answer, RawServer, Route, keep
 from fixtures.sites import PIXEL, ok, page, redirect
+from fixtures.trap_lookalikes import Site
 
 HELD = "SELECT url, note FROM urls WHERE state = 'held' ORDER BY url"
 
@@ -31,12 +31,12 @@ def _held(directory: Path) -> dict[str, HeldPattern]:
 
 def test_a_site_of_traps(tmp_path: Path) -> None:
     """Nothing real is missing, what six kinds of traps cost is bounded, and what is left waits to be released."""
-    with traps.server() as server:
+    with site_of_traps.server() as server:
         ending = crawl(tmp_path, server.url(), max_urls=3000, trap_budget=150, rate=Rate(0), host_concurrency=2)
         assert ending.code is ExitCode.DONE
         asked = server.log.targets()
-    assert traps.real() - set(asked) == set()
-    assert sum(map(traps.is_trap, asked)) < 500
+    assert site_of_traps.real() - set(asked) == set()
+    assert sum(map(site_of_traps.is_trap, asked)) < 500
     assert len(asked) == len(set(asked))
     found = _held(tmp_path)
     assert len(found) > 3
@@ -47,7 +47,7 @@ def test_a_site_of_traps(tmp_path: Path) -> None:
 
 
 def test_a_later_run_knows_the_traps(tmp_path: Path) -> None:
-    with traps.server() as server:
+    with site_of_traps.server() as server:
         crawl(tmp_path, server.url(), max_urls=3000, trap_budget=100, rate=Rate(0))
         before = _held(tmp_path)
         asked = len(server.log.targets())
@@ -57,9 +57,9 @@ def test_a_later_run_knows_the_traps(tmp_path: Path) -> None:
 
 
 def test_without_the_rules_there_is_no_end(tmp_path: Path) -> None:
-    with traps.server() as server:
+    with site_of_traps.server() as server:
         assert crawl(tmp_path, server.url(), max_urls=1000, traps="off", drop_query=("none",)).code is ExitCode.LIMIT
-        assert sum(map(traps.is_trap, server.log.targets())) > 150
+        assert sum(map(site_of_traps.is_trap, server.log.targets())) > 150
     assert _held(tmp_path) == {}
 
 
@@ -132,13 +132,13 @@ def _served(site: Site) -> RawServer:
 
 def test_a_real_site_beside_traps(tmp_path: Path) -> None:
     """Over HTTP as without: every real page, and no more of the traps than the budget and what was under way."""
-    family = drilldown.family("weather", drilldown.weather(20, 12))
+    family = trap_lookalikes.family("weather", trap_lookalikes.weather(20, 12))
     names = (
         "calendar with a page for each day",
         "search that offers longer queries",
         "relative links on soft 404 pages",
     )
-    with _served(endless.beside(family.site, *names)) as server:
+    with _served(endless_sites.beside(family.site, *names)) as server:
         assert crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=200).code is ExitCode.DONE
         asked = [target for target in server.log.targets() if target not in {"/robots.txt", "/favicon.ico"}]
     assert family.real <= set(asked)
@@ -148,10 +148,10 @@ def test_a_real_site_beside_traps(tmp_path: Path) -> None:
 
 
 def test_a_forum_with_a_session_in_every_link(tmp_path: Path) -> None:
-    family = next(each for each in drilldown.families() if "session" in each.name)
+    family = next(each for each in trap_lookalikes.families() if "session" in each.name)
     with _served(family.site) as server:
         assert crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=300).code is ExitCode.DONE
-        assert family.real <= {drilldown.plain(target) for target in server.log.targets()}
+        assert family.real <= {trap_lookalikes.plain(target) for target in server.log.targets()}
 
 
 def test_budgets(tmp_path: Path) -> None:

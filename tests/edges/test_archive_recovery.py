@@ -33,7 +33,7 @@ from archiver.policy.scope import Scope
 from archiver.storage import OPEN
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
-from fixtures.waiting import waiting
+from fixtures.queued_urls import waiting
 
 T = TypeVar("T")
 
@@ -180,24 +180,24 @@ def _lengths(crashed: Cut) -> list[int]:
 
 def test_recovery_at_many_lengths(crashed: Cut, tmp_path: Path) -> None:
     for length in _lengths(crashed):
-        wreck = crashed.copy(tmp_path / f"c{length}", length)
-        recovered, waiting = _recover(wreck.layout)
+        remains = crashed.copy(tmp_path / f"c{length}", length)
+        recovered, waiting = _recover(remains.layout)
         kept = sum(end <= length for end in crashed.ends)
         end = crashed.ends[kept - 1]
         assert recovered.adopted == kept - COMMITTED
-        assert (wreck.layout.archive / crashed.name).read_bytes() == crashed.whole[:end]
+        assert (remains.layout.archive / crashed.name).read_bytes() == crashed.whole[:end]
         assert set(waiting) == {*SEEDS[kept:], *(f"{ORIGIN}/new-{number}" for number in range(kept))}
-        tails = sorted(wreck.layout.damaged.glob("*.tail"))
+        tails = sorted(remains.layout.damaged.glob("*.tail"))
         assert [tail.read_bytes() for tail in tails] == ([crashed.whole[end:length]] if length > end else [])
         assert recovered.cut == ((crashed.name,) if length > end else ())
-        assert [path.name for path in wreck.layout.archive.iterdir()] == [crashed.name]
-        assert _recover(wreck.layout)[0] == Recovered()
+        assert [path.name for path in remains.layout.archive.iterdir()] == [crashed.name]
+        assert _recover(remains.layout)[0] == Recovered()
 
 
 def test_the_note_beside_a_tail(crashed: Cut, tmp_path: Path) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[2] + 5)
-    _recover(wreck.layout)
-    (note,) = wreck.layout.damaged.glob("*.json")
+    remains = crashed.copy(tmp_path / "c", crashed.ends[2] + 5)
+    _recover(remains.layout)
+    (note,) = remains.layout.damaged.glob("*.json")
     assert json.loads(note.read_text()) == {
         "file": crashed.name,
         "offset": crashed.ends[2],
@@ -208,20 +208,20 @@ def test_the_note_beside_a_tail(crashed: Cut, tmp_path: Path) -> None:
 
 def test_a_hole_in_the_middle_costs_no_visit_but_the_one_it_is_in(crashed: Cut, tmp_path: Path) -> None:
     """As a power cut leaves it, when later blocks of a file have reached the disk and earlier ones have not."""
-    wreck = crashed.copy(tmp_path / "c", len(crashed.whole))
+    remains = crashed.copy(tmp_path / "c", len(crashed.whole))
     start, end = crashed.ends[2], crashed.ends[3]
     holed = crashed.whole[: start + 10] + bytes(end - start - 10) + crashed.whole[end:]
-    (wreck.layout.archive / (crashed.name + OPEN)).write_bytes(holed)
-    recovered, waiting = _recover(wreck.layout)
+    (remains.layout.archive / (crashed.name + OPEN)).write_bytes(holed)
+    recovered, waiting = _recover(remains.layout)
     assert recovered == Recovered(adopted=2, cut=(crashed.name,))
     assert set(SEEDS) & set(waiting) == {SEEDS[3], SEEDS[5]}
-    path = wreck.layout.archive / crashed.name
+    path = remains.layout.archive / crashed.name
     assert path.read_bytes() == crashed.whole[:start] + crashed.whole[end:]
-    (kept,) = wreck.layout.damaged.glob("*.part")
+    (kept,) = remains.layout.damaged.glob("*.part")
     assert kept.name == f"{crashed.name}.{start}.part"
     assert kept.read_bytes() == holed[start:end]
-    assert not [each for each in wreck.layout.archive.iterdir() if each != path]
-    assert _recover(wreck.layout)[0] == Recovered()
+    assert not [each for each in remains.layout.archive.iterdir() if each != path]
+    assert _recover(remains.layout)[0] == Recovered()
 
 
 def _units(data: bytes, folder: Path, *, lenient: bool) -> dict[str, bytes]:
@@ -267,26 +267,26 @@ def test_a_rebuilding_keeps_no_part_of_the_visit_that_was_being_written(crashed:
     """At every length of an open file, also where some of the records of its last visit are whole."""
     boundaries = {each.offset for each in _whole_records(crashed.whole)}
     for length in sorted({*boundaries, *_lengths(crashed)} - {0}):
-        wreck = crashed.copy(tmp_path / f"c{length}", length)
-        wreck.layout.database.unlink()
-        rebuilt, waiting = _rebuild(wreck.layout)
+        remains = crashed.copy(tmp_path / f"c{length}", length)
+        remains.layout.database.unlink()
+        rebuilt, waiting = _rebuild(remains.layout)
         kept = sum(end <= length for end in crashed.ends)
         end = crashed.ends[kept - 1] if kept else _first(crashed)
         assert rebuilt.visits == kept
-        assert (wreck.layout.archive / crashed.name).read_bytes() == crashed.whole[:end]
+        assert (remains.layout.archive / crashed.name).read_bytes() == crashed.whole[:end]
         assert set(waiting) == {*SEEDS[kept:], *(f"{ORIGIN}/new-{number}" for number in range(kept))}
-        tails = sorted(wreck.layout.damaged.glob("*.tail"))
+        tails = sorted(remains.layout.damaged.glob("*.tail"))
         assert [tail.read_bytes() for tail in tails] == ([crashed.whole[end:length]] if length > end else [])
 
 
 def test_a_rebuilding_keeps_a_response_behind_which_another_visit_lies(crashed: Cut, tmp_path: Path) -> None:
     """Also in an open file: there it was not the writer that was stopped."""
-    wreck = crashed.copy(tmp_path / "c", len(crashed.whole))
+    remains = crashed.copy(tmp_path / "c", len(crashed.whole))
     data = bytearray(crashed.whole)
     data[crashed.ends[3] - 20] ^= 1  # in the metadata record
-    (wreck.layout.archive / (crashed.name + OPEN)).write_bytes(data)
-    wreck.layout.database.unlink()
-    assert _rebuild(wreck.layout)[0].visits == 5
+    (remains.layout.archive / (crashed.name + OPEN)).write_bytes(data)
+    remains.layout.database.unlink()
+    assert _rebuild(remains.layout)[0].visits == 5
 
 
 def _first(crashed: Cut) -> int:
@@ -309,73 +309,73 @@ def _whole_records(data: bytes) -> list[Record]:
 @pytest.mark.parametrize("length", [0, 1, 100])
 def test_a_file_without_one_whole_record_is_gone(crashed: Cut, tmp_path: Path, length: int) -> None:
     """A second file, of which the database knows nothing."""
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
-    other = wreck.layout.archive / f"other.warc.gz{OPEN}"
+    remains = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    other = remains.layout.archive / f"other.warc.gz{OPEN}"
     other.write_bytes(crashed.whole[:length])
-    recovered, _ = _recover(wreck.layout)
+    recovered, _ = _recover(remains.layout)
     assert recovered.cut == (("other.warc.gz",) if length else ())
-    assert [path.name for path in wreck.layout.archive.iterdir()] == [crashed.name]
+    assert [path.name for path in remains.layout.archive.iterdir()] == [crashed.name]
 
 
 def test_a_file_of_which_the_database_knows_nothing_is_read_from_its_beginning(crashed: Cut, tmp_path: Path) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[1])
-    other = wreck.layout.archive / f"other.warc.gz{OPEN}"
+    remains = crashed.copy(tmp_path / "c", crashed.ends[1])
+    other = remains.layout.archive / f"other.warc.gz{OPEN}"
     other.write_bytes(crashed.whole)
-    recovered, waiting = _recover(wreck.layout)
+    recovered, waiting = _recover(remains.layout)
     assert recovered.adopted == 5  # the first two are known from another file; here they lie once more
     assert set(SEEDS) & set(waiting) == {SEEDS[5]}
-    assert (wreck.layout.archive / "other.warc.gz").read_bytes() == crashed.whole
+    assert (remains.layout.archive / "other.warc.gz").read_bytes() == crashed.whole
 
 
 def test_renamed_but_not_yet_known_as_closed(crashed: Cut, tmp_path: Path) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
-    (wreck.layout.archive / (crashed.name + OPEN)).rename(wreck.layout.archive / crashed.name)
-    assert _recover(wreck.layout)[0] == Recovered(adopted=3)
-    assert _recover(wreck.layout)[0] == Recovered()
+    remains = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    (remains.layout.archive / (crashed.name + OPEN)).rename(remains.layout.archive / crashed.name)
+    assert _recover(remains.layout)[0] == Recovered(adopted=3)
+    assert _recover(remains.layout)[0] == Recovered()
 
 
 def test_somebody_elses_finished_file_is_left_alone(crashed: Cut, tmp_path: Path) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[1])
-    foreign = wreck.layout.archive / "foreign.warc.gz"
+    remains = crashed.copy(tmp_path / "c", crashed.ends[1])
+    foreign = remains.layout.archive / "foreign.warc.gz"
     foreign.write_bytes(crashed.whole + b"\x1f\x8btorn")
-    assert _recover(wreck.layout)[0] == Recovered()
+    assert _recover(remains.layout)[0] == Recovered()
     assert foreign.read_bytes() == crashed.whole + b"\x1f\x8btorn"
 
 
 def test_a_database_older_than_the_files_is_refused(crashed: Cut, tmp_path: Path) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
-    wreck.layout.settings.write_text(f'seeds = ["{SEEDS[0]}"]\n', "utf-8")
+    remains = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    remains.layout.settings.write_text(f'seeds = ["{SEEDS[0]}"]\n', "utf-8")
     block = f"software: archiver/1\r\nseed: {SEEDS[0]}\r\n".encode()
     head = b"WARC/1.1\r\nWARC-Type: warcinfo\r\nContent-Length: %d\r\n\r\n" % len(block)
-    own = wreck.layout.archive / "later.warc.gz"
+    own = remains.layout.archive / "later.warc.gz"
     own.write_bytes(gzip.compress(head + block + b"\r\n\r\n") + crashed.whole)
     with pytest.raises(ArchiveError, match=r"does not know later\.warc\.gz, .* archiver rebuild "):
-        _recover(wreck.layout)
-    wreck.layout.settings.write_text('seeds = ["http://other.test/"]\n', "utf-8")  # then it is of another crawl
-    assert _recover(wreck.layout)[0] == Recovered(adopted=3)
+        _recover(remains.layout)
+    remains.layout.settings.write_text('seeds = ["http://other.test/"]\n', "utf-8")  # then it is of another crawl
+    assert _recover(remains.layout)[0] == Recovered(adopted=3)
 
 
 def test_a_missing_file_is_named_and_nothing_else_changes(
     crashed: Cut, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[1])
-    (wreck.layout.archive / (crashed.name + OPEN)).unlink()
-    assert _recover(wreck.layout)[0] == Recovered(damaged=(crashed.name,))
+    remains = crashed.copy(tmp_path / "c", crashed.ends[1])
+    (remains.layout.archive / (crashed.name + OPEN)).unlink()
+    assert _recover(remains.layout)[0] == Recovered(damaged=(crashed.name,))
     assert "is missing; its captures cannot be replayed" in caplog.text
 
 
 def test_a_file_that_lost_bytes_is_named(crashed: Cut, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[0])
-    assert _recover(wreck.layout)[0] == Recovered(damaged=(crashed.name + OPEN,))
+    remains = crashed.copy(tmp_path / "c", crashed.ends[0])
+    assert _recover(remains.layout)[0] == Recovered(damaged=(crashed.name + OPEN,))
     assert f"shorter than it was: {crashed.ends[0]} bytes of {crashed.ends[1]}" in caplog.text
 
 
 def test_drafts_are_swept_away(crashed: Cut, tmp_path: Path) -> None:
-    wreck = crashed.copy(tmp_path / "c", crashed.ends[-1])
-    drafts = [wreck.layout.indexes / "run-x.cdxj.tmp", wreck.layout.directory / "crawl.toml.tmp"]
+    remains = crashed.copy(tmp_path / "c", crashed.ends[-1])
+    drafts = [remains.layout.indexes / "run-x.cdxj.tmp", remains.layout.directory / "crawl.toml.tmp"]
     for draft in drafts:
         draft.write_bytes(b"half")
-    _recover(wreck.layout)
+    _recover(remains.layout)
     assert not any(draft.exists() for draft in drafts)
 
 
@@ -489,12 +489,12 @@ def test_look_ups_that_are_whole_are_known_again(tmp_path: Path) -> None:
     lookups = [each for each in records if each.type == "resource"]
     for cut in records[1:]:
         end = cut.offset + (cut.length or 0)
-        wreck = Cut(Layout(tmp_path / "c"), name, data, ()).copy(tmp_path / f"c{cut.offset}", end)
-        _recover(wreck.layout)
+        remains = Cut(Layout(tmp_path / "c"), name, data, ()).copy(tmp_path / f"c{cut.offset}", end)
+        _recover(remains.layout)
         whole = [each for each in lookups if each.offset < end]
         expected = [(each.first("WARC-Target-URI"), each.offset, each.offset + (each.length or 0)) for each in whole]
-        assert asyncio.run(known(wreck.layout, name)) == expected
-        kept = (wreck.layout.archive / name).read_bytes()
+        assert asyncio.run(known(remains.layout, name)) == expected
+        kept = (remains.layout.archive / name).read_bytes()
         assert data.startswith(kept)
         assert len(kept) >= expected[-1][2]
-        assert _recover(wreck.layout)[0] == Recovered()
+        assert _recover(remains.layout)[0] == Recovered()

@@ -36,7 +36,7 @@ from archiver.model import (
 )
 from archiver.storage import OPEN
 from archiver.warc import writer
-from fixtures.waiting import waiting
+from fixtures.queued_urls import waiting
 
 ORIGIN = "http://site.test"
 STARTED = 1_800_000_000_000_000

@@ -32,7 +32,7 @@ from archiver.tools.verify import verify as verified
 from archiver.tools.wacz import PackOptions, pack, read_contents
 from archiver.warc.records import RecordIds
 from archiver.warc.warcinfo import membership, written_by_archiver
-from fixtures.waiting import waiting
+from fixtures.queued_urls import waiting
 
 SEED = "http://site.test/"
 VICTIM = "http://bank.test/"
@@ -86,7 +86,7 @@ def _with_stored_body(data: bytes) -> bytes:
     return b"".join(members)
 
 
-@pytest.fixture(name="wreck")
+@pytest.fixture(name="crashed")
 def _wreck(tmp_path: Path) -> Layout:
     """A collection whose second visit has such a file as its body, stored by the database up to the first visit."""
     forged = _members(tmp_path / "forged")
@@ -159,43 +159,43 @@ def _rebuild(layout: Layout) -> int:
     return asyncio.run(run())
 
 
-def test_recovery_adopts_nothing_out_of_a_body_that_a_crash_has_cut(wreck: Layout) -> None:
-    _cut(wreck)
-    assert _recover(wreck) == 0
-    assert not [url for url in _urls(wreck) if url.startswith(VICTIM) and url != f"{VICTIM}next"]
-    (path,) = wreck.archive.iterdir()
+def test_recovery_adopts_nothing_out_of_a_body_that_a_crash_has_cut(crashed: Layout) -> None:
+    _cut(crashed)
+    assert _recover(crashed) == 0
+    assert not [url for url in _urls(crashed) if url.startswith(VICTIM) and url != f"{VICTIM}next"]
+    (path,) = crashed.archive.iterdir()
     assert VICTIM.encode() + b"1" not in gzip.decompress(path.read_bytes())
 
 
-def test_recovery_behind_a_changed_bit_adopts_only_its_own_records(wreck: Layout) -> None:
-    _flip(wreck, finished=False)
-    assert _recover(wreck) == 1
-    assert f"{VICTIM}1" not in _urls(wreck)
-    assert f"{SEED}last" in _urls(wreck)
+def test_recovery_behind_a_changed_bit_adopts_only_its_own_records(crashed: Layout) -> None:
+    _flip(crashed, finished=False)
+    assert _recover(crashed) == 1
+    assert f"{VICTIM}1" not in _urls(crashed)
+    assert f"{SEED}last" in _urls(crashed)
 
 
 @pytest.mark.parametrize("damage", ["a crash", "a changed bit", "a changed bit and the first record"])
-def test_a_rebuilding_adopts_only_its_own_records(wreck: Layout, damage: str) -> None:
-    path = _cut(wreck) if damage == "a crash" else _flip(wreck)
+def test_a_rebuilding_adopts_only_its_own_records(crashed: Layout, damage: str) -> None:
+    path = _cut(crashed) if damage == "a crash" else _flip(crashed)
     if damage.endswith("record"):
         with path.open("r+b") as file:
             file.write(b"\0")
-    assert _rebuild(wreck) == (1 if damage == "a crash" else 2)
-    assert f"{VICTIM}1" not in _urls(wreck)
-    assert SEED in _urls(wreck)
-    assert b"".join(each.read_bytes() for each in wreck.damaged.glob("*.[pt]a[ri]*")).count(LANDMARK[:4])
+    assert _rebuild(crashed) == (1 if damage == "a crash" else 2)
+    assert f"{VICTIM}1" not in _urls(crashed)
+    assert SEED in _urls(crashed)
+    assert b"".join(each.read_bytes() for each in crashed.damaged.glob("*.[pt]a[ri]*")).count(LANDMARK[:4])
 
 
-def test_an_index_lists_only_the_records_of_the_file_itself(wreck: Layout) -> None:
-    path = _flip(wreck)
-    assert reindex.rebuild(wreck.directory) == 2
-    assert b"bank" not in (wreck.indexes / "index.cdxj").read_bytes()
+def test_an_index_lists_only_the_records_of_the_file_itself(crashed: Layout) -> None:
+    path = _flip(crashed)
+    assert reindex.rebuild(crashed.directory) == 2
+    assert b"bank" not in (crashed.indexes / "index.cdxj").read_bytes()
     assert path.exists()
 
 
-def test_verify_says_that_such_records_are_not_the_files_own(wreck: Layout) -> None:
-    path = _flip(wreck)
-    shutil.rmtree(wreck.indexes)
+def test_verify_says_that_such_records_are_not_the_files_own(crashed: Layout) -> None:
+    path = _flip(crashed)
+    shutil.rmtree(crashed.indexes)
     report = verified([path], lambda _: None)
     assert report.counts["record-foreign"] == 3 * VISITS + 1
     forged = [fault.url for fault in report.faults if fault.code == "record-foreign"]
@@ -203,8 +203,8 @@ def test_verify_says_that_such_records_are_not_the_files_own(wreck: Layout) -> N
     assert sum(each.records for each in report.files) == 9  # the warcinfo record, and three visits without one response
 
 
-def test_the_id_is_known_where_the_first_record_is_damaged(wreck: Layout) -> None:
-    (path,) = wreck.archive.iterdir()
+def test_the_id_is_known_where_the_first_record_is_damaged(crashed: Layout) -> None:
+    (path,) = crashed.archive.iterdir()
     whole = path.read_bytes()
     with path.open("rb") as file:
         (true,) = membership(file).ids
@@ -226,13 +226,13 @@ def test_without_any_id_nothing_belongs_to_a_file(tmp_path: Path) -> None:
     assert [type(unit) for unit in units] == [UnclaimedBytes]
 
 
-def test_a_package_lists_no_page_out_of_a_body(wreck: Layout, tmp_path: Path) -> None:
-    _flip(wreck)
-    reindex.rebuild(wreck.directory)
+def test_a_package_lists_no_page_out_of_a_body(crashed: Layout, tmp_path: Path) -> None:
+    _flip(crashed)
+    reindex.rebuild(crashed.directory)
     wish = PackOptions(
         tmp_path / "made.wacz", "archiver", "2026-01-01T00:00:00Z", "title", "", text=True, split=None, sign=None
     )
-    pack(wish, read_contents(wreck.directory), ReaderProcess(), lambda _: None)
+    pack(wish, read_contents(crashed.directory), ReaderProcess(), lambda _: None)
     with zipfile.ZipFile(wish.output) as package:
         listed = b"".join(package.read(name) for name in package.namelist() if name.startswith("pages/"))
     assert SEED.encode() in listed

@@ -10,7 +10,7 @@ from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Settlement, Span
 from archiver.policy.limits import Allowance
 from fixtures.archives import rows
-from fixtures.waiting import two_hosts
+from fixtures.queued_urls import two_hosts
 
 LATER = 1000.0
 BY_URLS = "--max-urls-per-host 3 is reached by 1 host, for which 3 URLs wait"

@@ -18,7 +18,7 @@ from archiver.frontier import held
 from archiver.frontier.held import HeldPattern, held_patterns
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import LIFE, Capture, Claim, Event, FileState, Hop, NewUrl, Settlement, Span, State
-from fixtures.waiting import waiting
+from fixtures.queued_urls import waiting
 
 NEVER = float("inf")
 UNASKED = {Event.FORBID, Event.HOLD, Event.DELAY}

@@ -15,7 +15,7 @@ from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
 from archiver.policy.throttle import ThrottleState
-from fixtures.waiting import waiting
+from fixtures.queued_urls import waiting
 
 Act = Callable[[SqliteFrontier], Awaitable[Any]]
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixtures.disk import Disk, Loss, Tree
-from fixtures.trace import (
+from fixtures.crash_state import put_together
+from fixtures.simulated_disk import Disk, Loss, Tree
+from fixtures.strace import (
     Create,
     MakeFolder,
     Operation,
@@ -28,7 +29,6 @@ from fixtures.trace import (
     traced,
     without,
 )
-from fixtures.wreck import put_together
 
 Files = dict[str, bytes]
 

@@ -20,8 +20,8 @@ from archiver.extract.exchange import UNREAD
 from archiver.model import Links
 from archiver.tools.wacz.pages import PageFinder
 from archiver.warc.reader import Record, scan
-from fixtures import quadratic
-from fixtures.handmade import record
+from fixtures import quadratic_reader
+from fixtures.handmade_warc import record
 
 PAGE = b"".join(b"<p><a href=/%d>x</a></p>" % number for number in range(8000))
 
@@ -121,10 +121,10 @@ def test_any_reader_is_stopped_when_it_takes_too_long() -> None:
     read = ReaderProcess(seconds=0.3 - 1.0)
     before = children()
     try:
-        found, why = read.apply(quadratic.read, page(bytes(1_000_000)))
+        found, why = read.apply(quadratic_reader.read, page(bytes(1_000_000)))
         assert (found, why) == (None, "it took more than 0.3 s")
         assert children() == before
-        assert read.apply(quadratic.read, page(bytes(1000))) == (1_000_000, "")  # small ones are read at once
+        assert read.apply(quadratic_reader.read, page(bytes(1000))) == (1_000_000, "")  # small ones are read at once
     finally:
         read.close()
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from archiver.collection import reindex
-from fixtures.handmade import DATE, member, record
-from fixtures.indexed import as_ours, theirs, untidy
+from fixtures.expected_index import as_ours, theirs, untidy
+from fixtures.handmade_warc import DATE, member, record
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.gz.open")
 

@@ -22,7 +22,7 @@ from archiver.tools.report import changes, heritrix, report, verdict
 from archiver.tools.report.files import TABLES
 from archiver.warc.records import VisitMetadata
 from fixtures import reference
-from fixtures.definitions import COMMANDS
+from fixtures.command_definitions import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

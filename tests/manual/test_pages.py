@@ -9,9 +9,9 @@ import pytest
 
 from archiver.warc.reader import read_records
 from fixtures import reference
-from fixtures.definitions import COMMANDS
+from fixtures.command_definitions import COMMANDS
+from fixtures.documented_commands import GUIDE, OTHERS, ExampleSite, Reader, Step, examples, steps
 from fixtures.forks import Forks
-from fixtures.pages import GUIDE, OTHERS, ExampleSite, Reader, Step, examples, steps
 
 POSTED = {"requestBody", "method"}  # a crawl sends no POST
 TLS = {"WARC-Cipher-Suite"}  # the site of these tests has no TLS

@@ -31,7 +31,7 @@ from archiver.tools.report import changes, report  # noqa: E402
 from archiver.tools.report.files import TABLES  # noqa: E402
 from archiver.tools.verify.findings import CODES  # noqa: E402
 from fixtures import reference  # noqa: E402
-from fixtures.definitions import COMMANDS  # noqa: E402
+from fixtures.command_definitions import COMMANDS  # noqa: E402
 
 DOCS = ROOT / "docs" / "reference"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from archiver.extract import Document, links
 from archiver.model import Hop
-from fixtures.finding import PAGE, Found, found
+from fixtures.extracted_links import PAGE, Found, found
 
 L, E, X, M = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.MANIFEST
 

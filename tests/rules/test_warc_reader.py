@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import MAX_HEADER, Record, read_records, scan
-from fixtures.handmade import END, member, record
+from fixtures.handmade_warc import END, member, record
 
 
 class Dribble(io.BytesIO):

@@ -1,0 +1,70 @@
+"""Help is quick and short: `archiver --help` imports no command, and an option takes at most three lines."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from archiver.cli import entry
+from archiver.cli.options import HELP_WIDTH
+from fixtures.command import ROOT, environment
+from fixtures.command_definitions import COMMANDS
+
+MAX_LINES = 3  # of the help of an option
+SHARED = {"__init__", "directory", "entry", "options", "progress", "runner", "start", "terminal"}  # not commands
+
+
+def test_each_command_is_a_module_of_its_name() -> None:
+    modules = {re.sub(r"(?<=[a-z])_$", "", path.stem) for path in (ROOT / "archiver/cli").glob("*.py")} | {"explain"}
+    assert modules - SHARED == set(entry.COMMANDS)
+    assert {name: command.name for name, command in COMMANDS.items()} == {name: name for name in entry.COMMANDS}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_has_the_first_line_of_each_help(name: str) -> None:
+    assert (COMMANDS[name].help or "").partition("\n")[0] == entry.COMMANDS[name]
+    assert re.fullmatch(r"[A-Z][^\n]{1,78}\.", entry.COMMANDS[name])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_an_option_is_short(name: str) -> None:
+    context = click.Context(COMMANDS[name], info_name=name)
+    for param in COMMANDS[name].params:
+        record = param.get_help_record(context) if isinstance(param, click.Option) else None
+        if record is not None:
+            formatter = click.HelpFormatter(width=HELP_WIDTH)
+            formatter.indent()
+            formatter.write_dl([("", record[1])], col_max=0, col_spacing=36)
+            assert formatter.getvalue().count("\n") <= MAX_LINES, f"{name} {record[0]}"
+
+
+def test_help_imports_no_command(tmp_path: Path) -> None:
+    seen = "import sys, archiver.cli.entry as e; e.run(['--help']); print(*sorted(sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", seen],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    loaded = set(ran.stdout.splitlines()[-1].split())
+    assert "click" in loaded
+    assert not loaded & {
+        "aiohttp",
+        "asyncio",
+        "lxml",
+        "rich",
+        "pywb",
+        "sqlite3",
+        "aiosqlite",
+        "warcio",
+        "surt",
+        "regex",
+    }
+    ours = {name.removeprefix("archiver.") for name in loaded if name.startswith("archiver.")}
+    assert {name.removeprefix("cli.") for name in ours if name.startswith("cli.")} == {"entry", "options", "terminal"}
+    assert not {name for name in ours if name.startswith(("crawl", "frontier", "collection", "tools", "fetch"))}

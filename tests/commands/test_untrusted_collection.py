@@ -1,0 +1,269 @@
+"""A collection that somebody else has made: no command reads, changes or deletes a file outside of it."""
+
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from archiver.collection.dedup_sources import strangers
+from archiver.collection.layout import Layout
+from archiver.model import ExitCode
+from archiver.storage import OPEN
+from fixtures.crawl_in_process import crawl
+from fixtures.forks import Forks
+from fixtures.rawserver import RawServer
+from fixtures.sites import tree
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "resume": ("resume", "c"),
+    "recrawl": ("recrawl", "c"),
+    "crawl": ("crawl", "http://127.0.0.1:9/", "-o", "c"),
+    "status": ("status", "c"),
+    "report": ("report", "c"),
+    "urls": ("urls", "c"),
+    "explain": ("explain", "c", "http://127.0.0.1/"),
+    "retry": ("retry", "c", "--status", "404"),
+    "add": ("add", "c", "http://127.0.0.1/more"),
+    "verify": ("verify", "c"),
+    "index": ("index", "c"),
+    "rebuild": ("rebuild", "c"),
+    "ls": ("ls", "c"),
+    "get": ("get", "c", "http://127.0.0.1/"),
+    "export": ("export", "c", "--to", "out"),
+    "pack": ("pack", "c", "-o", "c.wacz"),
+    "import": ("import", "more.warc.gz", "-o", "c"),
+    "replay": ("replay", "c", "--port", "0"),
+}
+FOLDERS = ("archive", "indexes", "logs", "reports", "damaged", "spool", "crawls", "imports")
+FILES = ("crawl.db", "crawl.toml", "crawl.lock", "imports.json", "crawl.db-wal", "logs/crawl.log", "indexes/index.cdxj")
+INSIDE = ("archive/x.warc.gz", f"archive/x.warc.gz{OPEN}", "indexes/x.cdxj", "reports/x.txt.tmp", "damaged/x.part")
+
+
+@pytest.fixture(name="made", scope="module")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished collection, and one with files that nobody may touch."""
+    folder = tmp_path_factory.mktemp("made")
+    site = tree(4)
+    with RawServer(site.routes) as server:
+        crawl(folder / "c", server.url())
+        (folder / "c/crawl.toml").write_text(f'seeds = ["{server.url()}"]\nrate = 0\nmetadata-warc = false\n')
+        (path,) = (folder / "c/archive").iterdir()
+        shutil.copy(path, folder / "more.warc.gz")
+    return folder
+
+
+@pytest.fixture(name="folder")
+def _folder(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, and the folder `mine` of the person who has received it."""
+    shutil.copytree(made, tmp_path / "here")
+    (tmp_path / "here/mine").mkdir()
+    (tmp_path / "here/mine/secret.txt").write_text("my secret\n")
+    (tmp_path / "here/mine/x.tmp").write_text("my draft\n")
+    return tmp_path / "here"
+
+
+def _told(forks: Forks, folder: Path, command: str, named: str) -> None:
+    """The *command* is refused with one line that names *named*, and what is `mine` is as it was."""
+    before = _everything(folder / "mine")
+    done = forks.archiver(*COMMANDS[command], cwd=folder)
+    assert done.returncode == ExitCode.USAGE, (command, done.stdout, done.stderr)
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert named in done.stderr
+    assert "secret" not in done.stdout
+    assert _everything(folder / "mine") == before
+    assert not list(folder.glob("*.wacz"))
+    assert not (folder / "out").exists()
+
+
+def _everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _moved(folder: Path, name: str) -> None:
+    """*name* of the collection lies in `mine`, and a link to it in the collection."""
+    place, target = folder / "c" / name, folder / "mine" / Path(name).name
+    if place.exists():
+        place.rename(target)
+    elif "." in name:
+        target.write_text("my secret\n")
+    else:
+        target.mkdir()
+        (target / "x.tmp").write_text("my draft\n")
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(target)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_link_in_place_of_the_archive_is_followed_by_no_command(folder: Path, forks: Forks, command: str) -> None:
+    _moved(folder, "archive")
+    _told(forks, folder, command, "c/archive is a symbolic link")
+
+
+@pytest.mark.parametrize("name", [*FOLDERS, *FILES, *INSIDE])
+@pytest.mark.parametrize("command", ["resume", "pack", "status"])
+def test_no_link_inside_is_followed(folder: Path, forks: Forks, command: str, name: str) -> None:
+    _moved(folder, name)
+    _told(forks, folder, command, f"c/{name} is a symbolic link")
+
+
+@pytest.mark.parametrize("name", FILES + INSIDE)
+@pytest.mark.parametrize("command", ["resume", "verify", "ls", "status", "import"])
+def test_a_pipe_in_place_of_a_file_makes_nobody_wait(folder: Path, forks: Forks, command: str, name: str) -> None:
+    (folder / "c" / name).parent.mkdir(exist_ok=True)
+    (folder / "c" / name).unlink(missing_ok=True)
+    os.mkfifo(folder / "c" / name)
+    _told(forks, folder, command, f"c/{name} is a named pipe")
+
+
+@pytest.mark.parametrize("command", ["verify", "ls", "status", "index", "pack"])
+def test_the_collection_itself_may_be_a_link(folder: Path, forks: Forks, command: str) -> None:
+    """The person who names it has made it."""
+    (folder / "c").rename(folder / "mine/elsewhere")
+    (folder / "c").symlink_to(folder / "mine/elsewhere")
+    done = forks.archiver(*COMMANDS[command], cwd=folder)
+    assert done.returncode == ExitCode.DONE, done.stderr
+
+
+@pytest.mark.parametrize("command", ["resume", "recrawl"])
+@pytest.mark.parametrize("closed", [0, 1])
+@pytest.mark.parametrize(
+    "name", ["../../mine/secret.txt", "/{here}/mine/secret.txt", "..", "", "a/../../../mine/secret.txt"]
+)
+def test_a_database_cannot_name_a_file_outside(
+    folder: Path, forks: Forks, command: str, closed: int, name: str
+) -> None:
+    name = name.replace("/{here}", str(folder))
+    _sql(folder / "c", "INSERT INTO warcs (name, committed, closed) VALUES (?, 0, ?)", (name, closed))
+    before = _everything(folder / "mine")
+    done = forks.archiver(*COMMANDS[command], cwd=folder)
+    assert done.returncode == ExitCode.STORAGE, done.stderr
+    assert "crawl.db gives a file the name" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert _everything(folder / "mine") == before
+    assert not (folder / "c/damaged").exists()
+
+
+def test_verify_names_such_a_database(folder: Path, forks: Forks) -> None:
+    _sql(folder / "c", "UPDATE warcs SET name = '../../mine/secret.txt'", ())
+    done = forks.archiver("verify", "c", cwd=folder)
+    assert done.returncode == ExitCode.FAULTS
+    assert "gives a file the name '../../mine/secret.txt'" in done.stdout
+
+
+def test_an_earlier_crawl_cannot_name_one_either(folder: Path, forks: Forks) -> None:
+    earlier = folder / "c/crawls/20200101000000"
+    earlier.mkdir(parents=True)
+    for name in ("crawl.db", "crawl.toml"):
+        shutil.copy(folder / "c" / name, earlier / name)
+    _sql(earlier, "UPDATE warcs SET name = '../../mine/secret.txt'", ())
+    done = forks.archiver("resume", "c", cwd=folder)
+    assert done.returncode == ExitCode.STORAGE
+    assert "20200101000000/crawl.db gives a file the name" in done.stderr
+
+
+@pytest.mark.parametrize("field", ["name", "original"])
+def test_imports_cannot_name_one(folder: Path, forks: Forks, field: str) -> None:
+    """Neither as a file in archive/ nor as the original of one."""
+    entry = {"name": "x.warc.gz", "sha256": "0" * 64, "bytes": 1, "indexed": True}
+    outside = "../mine/secret.txt"
+    entry |= {"name": outside} if field == "name" else {"original": {"name": outside, "sha256": "0" * 64, "bytes": 1}}
+    (folder / "c/imports.json").write_text(json.dumps({"files": [entry]}))
+    done = forks.archiver("verify", "c", cwd=folder)
+    assert done.returncode == ExitCode.FAULTS
+    assert "imports.json gives a file the name '..'" in done.stdout or "gives a file the name '../mine" in done.stdout
+    resumed = forks.archiver("resume", "c", cwd=folder)
+    assert resumed.returncode == ExitCode.STORAGE
+    assert "Traceback" not in resumed.stderr
+
+
+@pytest.mark.parametrize("command", ["get", "export", "pack", "index"])
+@pytest.mark.parametrize("name", ["../../mine/secret.txt", "/etc/passwd", "..", "a\\u0000b"])
+def test_an_index_cannot_name_one(folder: Path, forks: Forks, command: str, name: str) -> None:
+    index = folder / "c/indexes/index.cdxj"
+    (path,) = (folder / "c/archive").iterdir()
+    index.write_text(index.read_text().replace(path.name, name))
+    before = _everything(folder / "mine")
+    url = json.loads(index.read_text().splitlines()[0].split(" ", 2)[2])["url"]
+    words = ("get", "c", url) if command == "get" else COMMANDS[command]
+    done = forks.archiver(*words, cwd=folder)
+    assert done.returncode == (ExitCode.DONE if command == "index" else done.returncode)
+    assert done.returncode in (ExitCode.DONE, ExitCode.USAGE, ExitCode.STORAGE)
+    assert "secret" not in done.stdout
+    assert "Traceback" not in done.stderr
+    assert _everything(folder / "mine") == before
+
+
+@pytest.mark.parametrize("place", ["/{here}/mine/blocks.gz", "../../mine/blocks.gz", "../mine/../../mine/blocks.gz"])
+def test_a_file_of_places_cannot_name_one(folder: Path, forks: Forks, place: str) -> None:
+    indexes = folder / "c/indexes"
+    text = (indexes / "index.cdxj").read_bytes()
+    blocks = gzip.compress(text)
+    (folder / "mine/blocks.gz").write_bytes(blocks)
+    (indexes / "index.cdxj").unlink()
+    (indexes / "x.idx").write_bytes(b" ".join(text.split(b" ")[:2]) + b"\tpart\t0\t%d\t1\n" % len(blocks))
+    (indexes / "x.loc").write_text(f"part\t{place.replace('/{here}', str(folder))}\n")
+    done = forks.archiver("ls", "c", cwd=folder)
+    assert done.returncode == ExitCode.STORAGE, done.stdout
+    assert "x.loc" in done.stderr
+
+
+def _sql(directory: Path, sql: str, values: tuple[object, ...]) -> None:
+    with closing(sqlite3.connect(directory / "crawl.db")) as db:
+        db.execute(sql, values)
+        db.commit()
+
+
+def test_a_pipe_that_is_named_by_hand_makes_nobody_wait(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.warc.gz")
+    for command in (("verify", "pipe.warc.gz"), ("ls", "pipe.warc.gz"), ("import", "pipe.warc.gz", "-o", "d")):
+        done = subprocess.run(
+            [sys.executable, "-m", "archiver", *command],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == ExitCode.USAGE, done.stderr
+        assert "pipe.warc.gz" in done.stderr
+
+
+def test_other_archives_are_taken_only_if_they_were_named_here(
+    folder: Path, forks: Forks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As crawl.toml of a received collection names them; then as the person at this machine does."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shutil.copytree(folder / "c", folder / "mine/private")
+    private = folder / "mine/private"
+    with (folder / "c/crawl.toml").open("a") as file:
+        file.write(f'dedup-from = ["{private}"]\n')
+
+    def told(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "archiver", *command],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    for command in ("resume", "recrawl"):
+        refused = told(command, "c")
+        assert refused.returncode == ExitCode.USAGE, refused.stderr
+        assert f"--dedup-from {private}" in refused.stderr
+    assert not (tmp_path / "state").exists()
+    assert told("resume", "c", "--dedup-from", str(private)).returncode == ExitCode.DONE
+    assert told("resume", "c").returncode == ExitCode.DONE
+    assert strangers(Layout(folder / "c"), [str(private)]) == []
+    shutil.copytree(folder / "c", tmp_path / "handed-on")
+    (tmp_path / "state/archiver/key").write_bytes(bytes(32))  # another person's
+    assert told("resume", str(tmp_path / "handed-on")).returncode == ExitCode.USAGE
+    assert strangers(Layout(tmp_path / "handed-on"), [str(private)]) == [str(private)]

@@ -1,0 +1,72 @@
+"""What hosts have taught us and how they fail, in a real database."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from archiver.frontier import hosts, totals
+from archiver.policy.host_backoff import AWAKE, HostBackoff
+from archiver.policy.throttle import UNTAUGHT, ThrottleState
+from fixtures.archives import rows, states
+from fixtures.queued_urls import SEEDS, two_hosts
+
+THROTTLE = ThrottleState(1.5, 2.0, 3.5, "503")
+
+
+def test_lessons_come_with_the_lease(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with two_hosts(tmp_path) as frontier:
+            first, second = await frontier.due_hosts(1000.0, 9, ())
+            assert (first.throttle, first.backoff) == (UNTAUGHT, AWAKE)
+            await frontier.settle((), (), {second.id: THROTTLE})
+        async with two_hosts(tmp_path) as frontier:
+            first, second = await frontier.due_hosts(1000.0, 9, ())
+            assert (first.throttle, second.throttle) == (UNTAUGHT, THROTTLE)
+
+    asyncio.run(run())
+    with totals.open_totals(tmp_path) as db:
+        assert [host.slowed for host in totals.hosts(db, 1000.0)] == ["", "slowed down to 1.5/s: 503"]
+
+
+def test_a_host_that_sleeps_is_not_due(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with two_hosts(tmp_path) as frontier:
+            await frontier.save_backoff(1, HostBackoff(900.0, 40.0, 1040.0))
+        with totals.open_totals(tmp_path) as db:
+            host = next(totals.hosts(db, 1000.0))
+            assert (host.why, host.until) == ("asleep, next probe", 1040.0)
+        async with two_hosts(tmp_path) as frontier:
+            assert [row.id for row in await frontier.due_hosts(1000.0, 9, ())] == [2]
+            assert await frontier.next_due(1000.0) == 1040.0
+            assert (await frontier.host(1)).backoff == HostBackoff(900.0, 40.0, 1040.0)
+            await frontier.save_backoff(1, AWAKE)
+            assert (await frontier.host(1)).backoff == AWAKE
+
+    asyncio.run(run())
+
+
+def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In transactions of bounded size."""
+    monkeypatch.setattr(hosts, "AT_ONCE", 2)
+
+    async def run() -> None:
+        async with two_hosts(tmp_path) as frontier:
+            await frontier.ask_robots_of((1,))
+            await frontier.save_backoff(1, HostBackoff(900.0, 40.0, 1040.0))
+            assert await frontier.give_up(1, "connect", "gone", 1000.0) == 5
+            assert await frontier.give_up(1, "connect", "gone", 1000.0) == 0
+            assert (await frontier.counts()).failed == 5
+            row = await frontier.host(1)
+            assert (row.backoff, row.not_before) == (AWAKE, 0.0)
+
+    asyncio.run(run())
+    found = states(tmp_path)
+    assert [found[seed] for seed in SEEDS] == ["failed"] * 5 + ["waiting"] * 5
+    assert found["http://h0.example/robots.txt"] == "waiting"
+    assert rows(tmp_path, "SELECT DISTINCT failure, note, tries FROM urls WHERE state = 'failed'") == [
+        ("connect", "gone", 0)
+    ]
+    assert rows(tmp_path, "SELECT waiting FROM hosts ORDER BY id") == [(1,), (5,)]
