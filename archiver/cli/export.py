@@ -15,15 +15,9 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import volume
 from archiver.model import ExitCode
-from archiver.tools.export import (
-    ExportCounts,
-    ExportedSite,
-    ExportFolder,
-    finish,
-    is_unfinished,
-    plan_export,
-    write_export,
-)
+from archiver.tools.export.plan import plan_export
+from archiver.tools.export.rewrite_links import ExportedSite
+from archiver.tools.export.write import ExportCounts, ExportFolder, finish, is_unfinished, write_export
 
 MAX_PROBLEMS_SHOWN = 20
 MAX_SEEDS = 1000

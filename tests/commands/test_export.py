@@ -13,8 +13,8 @@ import pytest
 
 from archiver.cli.entry import run
 from archiver.model import ExitCode
-from archiver.tools.export import ExportFolder, write
-from archiver.tools.export.target import MARKER
+from archiver.tools.export import write
+from archiver.tools.export.write import MARKER, ExportFolder
 from fixtures import browser, devtools
 from fixtures.crawl_in_process import crawl
 from fixtures.handmade_collections import Held, head, revisit

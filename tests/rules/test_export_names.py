@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.tools.export.filenames import LONGEST_PATH, FileNames
+from archiver.tools.export.plan import LONGEST_PATH, FileNames
 
 E = "http://e.org"
 
