@@ -14,7 +14,7 @@ from archiver.extract import css, text
 from archiver.extract.collector import NOFOLLOW
 from archiver.extract.document import Document
 from archiver.extract.headers import from_fields, nofollow, redirect
-from archiver.extract.html import lenient
+from archiver.extract.html import reader
 from archiver.extract.script import document as script_document
 from archiver.extract.script import search_indexes
 from archiver.extract.sniff import Kind, kind_of, unwarned
@@ -24,7 +24,7 @@ from archiver.model import Links
 __all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "is_page", "links", "nofollow", "readable", "redirect"]
 
 _READERS: dict[Kind, Callable[[Document], Links]] = {
-    Kind.HTML: lenient.read_html,
+    Kind.HTML: reader.read_html,
     Kind.CSS: css.read_css,
     Kind.SCRIPT: script_document.read_script,
     Kind.JSON: script_document.read_data,

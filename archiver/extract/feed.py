@@ -19,7 +19,7 @@ from lxml import etree
 from archiver.extract import charset
 from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
-from archiver.extract.html import lenient
+from archiver.extract.html import reader
 from archiver.extract.html.elements import Attributes
 from archiver.extract.html.tables import relation_hop
 from archiver.extract.sitemap import LONGEST, as_written
@@ -148,7 +148,7 @@ class FeedReader:
                 if self._pages > _MOST_HTML or self.found.full:
                     return
                 page = Document(self.bases.current, "text/html", "utf-8", text.encode("utf-8", "replace"))
-                self.bases.add_links(lenient.read_html(page), name)
+                self.bases.add_links(reader.read_html(page), name)
             return
         text = text.strip()
         if len(text) > LONGEST:
@@ -222,7 +222,7 @@ def read_feed(document: Document) -> Links:
             content = item.get("content_html")
             if isinstance(content, str) and "<" in content:
                 page = Document(document.url, "text/html", "utf-8", content.encode("utf-8", "replace"))
-                bases.add_links(lenient.read_html(page), "content_html")
+                bases.add_links(reader.read_html(page), "content_html")
     return bases.found.links(document.url, encoding, note, queries="utf-8")
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from archiver.extract import charset, feed, media, xml_vocabularies
 from archiver.extract.collector import LinkCollector, base_of
 from archiver.extract.document import Document
-from archiver.extract.html import lenient
+from archiver.extract.html import reader
 from archiver.extract.html.elements import Attributes, Elements
 from archiver.extract.sitemap import ROOTS, SitemapEntries, as_written, written_plainly
 from archiver.extract.text import lines
@@ -55,8 +55,8 @@ def read_xml_text(pieces: Pieces, document: Document, encoding: str, note: str =
         feed_reader, _ = parse_xml(pieces, partial(feed.FeedReader, document.url))
         return feed_reader.found.links(document.url, encoding, note, queries="utf-8")
     known = xml_vocabularies.vocabulary_of(name, document.hop)
-    reader, _ = parse_xml(pieces, partial(xml_vocabularies.AnyVocabulary, document.url, known))
-    return reader.found.links(document.url, encoding, note, queries="utf-8")
+    target, _ = parse_xml(pieces, partial(xml_vocabularies.AnyVocabulary, document.url, known))
+    return target.found.links(document.url, encoding, note, queries="utf-8")
 
 
 def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Links:
@@ -66,7 +66,7 @@ def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Lin
     links = replace(links, nofollow=tuple(elements.nofollow))
     if whole or not markup.page:
         return links
-    repaired = lenient.read_html(document)
+    repaired = reader.read_html(document)
     return links if len(links.links) > len(repaired.links) else repaired  # HTML ignores all after an empty script
 
 

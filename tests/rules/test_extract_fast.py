@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from archiver.extract import Document, css, links, sitemap, xml_parser
-from archiver.extract.html import fast, lenient
+from archiver.extract.html import markup, reader
 from archiver.extract.html.elements import NAMES, Elements
 from archiver.extract.html.markup import HARD, Scanner
 from fixtures.growth import least_seconds
@@ -75,7 +75,7 @@ TagResults = tuple[dict[tuple[str, str], str], str | None, list[str], list[str],
 
 def read_tags(source: str, *, thorough: bool) -> TagResults:
     elements, hidden = Elements(), list[str]()
-    (lenient._parse_with_libxml2 if thorough else lenient._parse)(source, elements, hidden)
+    (reader._parse_with_libxml2 if thorough else reader._parse)(source, elements, hidden)
     references = {(reference, hop.value): context for (reference, hop), context in elements.found._references.items()}
     return references, elements.base, elements.framed, elements.templates, elements.form_posts, hidden
 
@@ -194,8 +194,8 @@ COMMON = [
 
 def read_by_pieces(source: str) -> tuple[TagResults, dict[str, None]] | None:
     try:
-        elements, hidden = fast.read_elements(source)
-    except fast.NotWellFormedError:
+        elements, hidden = reader._read_well_formed(source)
+    except reader.NotWellFormedError:
         return None
     references = {(reference, hop.value): context for (reference, hop), context in elements.found.references.items()}
     seen = references, elements.base, elements.framed, elements.templates, elements.form_posts, hidden
@@ -210,7 +210,7 @@ def assert_same_in_pieces(source: str) -> None:
         assert list(found[0][0]) == list(whole[0])
         assert read_by_pieces(source) == found  # now from memory
         elements = Elements()
-        lenient._parse(source, elements, [])
+        reader._parse(source, elements, [])
         assert found[1] == elements.nofollow
 
 
@@ -224,7 +224,7 @@ def test_well_formed_markup_is_read_in_pieces() -> None:
 
 
 def test_skipped_elements_have_no_urls() -> None:
-    assert NAMES.union(HARD, fast.ONCE).isdisjoint(fast.PLAIN)
+    assert NAMES.union(HARD, reader.ONCE).isdisjoint(markup.PLAIN)
 
 
 @given(
@@ -244,7 +244,7 @@ def test_skipped_data_attributes_have_no_urls(name: str, value: str) -> None:
 
 
 def test_text_that_differs_on_each_page_is_skipped() -> None:
-    assert not fast._pieces(
+    assert not reader._pieces(
         '<meta name="description" content="Not one &amp; no other"><body class="x" data-id="7"><p data-x="y">'
     )
 
@@ -267,7 +267,7 @@ def test_pieces_with_one_mutation(parts: list[str], place: int, lost: int, gaine
 )
 def test_splitting_is_linear(piece: str) -> None:
     for source in (piece * 100_000, f'<a href="{piece * 100_000}'):
-        assert least_seconds(partial(read_by_pieces, source[: fast.MOST]), 2) < 2
+        assert least_seconds(partial(read_by_pieces, source[: reader.LONGEST_FAST]), 2) < 2
 
 
 def test_cached_pieces_mean_the_same_on_other_pages() -> None:

@@ -1,1 +1,1 @@
-"""HTML: `fast` reads well-formed pages with one regular expression, `lenient` reads all others with lxml."""
+"""HTML: `reader` reads pages, `elements` knows the URLs of each element, `tables` what each attribute means."""

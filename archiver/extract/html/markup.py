@@ -149,3 +149,40 @@ def _resolve(reference: re.Match[str]) -> str:
     digits = (decimal or hexadecimal).lstrip("0")
     number = int(digits or "0", 10 if decimal else 16) if len(digits) < 8 else 0
     return unescape(f"&#{number};") or chr(number)
+
+
+def _raw_element(name: str) -> str:
+    """Return a pattern for an element *name* with text content, up to the end of the page if it is not closed."""
+    return rf"{name}(?=[\t\n\f\r />])[^<>]*+>[^<]*+(?:<(?!/{name})[^<]*+)*+(?:</{name}{_S}*+>)?+"
+
+
+# Elements and attributes without URLs. Most tags of a page consist only of these.
+PLAIN = (
+    *("abbr", "article", "aside", "b", "br", "code", "dd", "div", "dl", "dt", "em", "figcaption", "figure", "footer"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "i", "label", "li", "main", "nav", "ol", "p", "pre"),
+    *("section", "small", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "time", "tr", "ul"),
+)
+_NO_URL = (
+    r"(?:class|id|title|lang|dir|role|name|target|alt|width|height|loading|decoding|datetime)=\"[^\"<>]*+\""
+    r"|rel=\"[^\"<>fF]*+\""  # not "nofollow"
+    r"|data-(?:[a-rt-z-]|s(?!et))++=\"[^\"<>/.&({\[]*+\""  # a number or a word; not "set", where any value is a URL
+)
+# Descriptions differ on each page but hold no URL: they do not start like one, nor contain "nofollow".
+_DESCRIPTION = (
+    r"meta (?:name|property)=\"(?:(?:og|twitter):)?(?:title|description|author|keywords|date)\""
+    r" content=\"(?!/|[hH][tT])[^\"<>&nN]*+(?:(?:[nN](?![oO][nNfF])|&(?!#))[^\"<>&nN]*+)*+\" ?/?>"
+)
+_BEFORE_URL = rf"(?:[ \n]++(?:{_NO_URL}))*+[ \n]++"
+_REST_OF_TAG = rf"(?=\"(?:[ \n]++(?:{_NO_URL}))*+[ \n]*+/?>)"  # the rest of a tag without further URLs
+PIECE = re.compile(
+    rf"<(?!/[a-z][a-z0-9]*+>|(?:{alternatives((*PLAIN, 'body'))})(?: (?:{_NO_URL}))*+>|title>[^<]*+</title>"
+    rf"|{_DESCRIPTION})"
+    # Of the most common tags in their usual form only the URL is kept …
+    rf"(?:a{_BEFORE_URL}href=\"(?!(?i:javascript):)([^\"<>{{]++){_REST_OF_TAG}"
+    rf"|(?:img{_BEFORE_URL}(?=src=\"[^\"<>]++{_REST_OF_TAG}))?+((?<!<)src=\"[^\"<>]++"
+    # … of all others the whole tag, and of torn tags nothing.
+    r"|(?<=<)(?:(?=[st!i])"
+    rf"(?:{'|'.join(map(_raw_element, ('script', 'style', 'title', 'textarea', 'iframe')))}"
+    r"|!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->)?+)"
+    r"|[^<>]*+>|)))"
+)

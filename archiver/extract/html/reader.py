@@ -1,25 +1,31 @@
 """Read HTML, well-formed or not.
 
-Well-formed markup is read by `fast` and `markup`, all other by libxml2's parser, which reports tags, comments and text
-as it parses. No tree is built, so that depth and number of attributes cost no more than their bytes. Markup that only
-some browsers or scripts process is read too: conditional comments, noframes, templates in scripts, and srcdoc
-attributes; each three levels deep.
+A well-formed page is split at its tags by one regular expression. A piece is a tag, a comment, or an element whose
+content is text. Its meaning depends on nothing else, so it is cached by its text, limited in number and length: most
+pieces occurred on other pages of the site. Only forms, bases and the like are processed again on each page. The result
+is exact: every piece is read by `markup.Scanner`, and a page is rejected if any piece is.
+
+All other markup is read by libxml2's parser, which reports tags, comments and text as it parses. No tree is built, so
+that depth and number of attributes cost no more than their bytes. Markup that only some browsers or scripts process is
+read too: conditional comments, noframes, templates in scripts, and srcdoc attributes; each three levels deep.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from types import SimpleNamespace
+from typing import NamedTuple
 
 from lxml import etree
 
 from archiver.extract import charset
-from archiver.extract.collector import MOST_LINKS, UrlJoiner, base_of
+from archiver.extract.collector import MOST_LINKS, USELESS, References, UrlJoiner, base_of
 from archiver.extract.document import Document
-from archiver.extract.html import fast, markup
-from archiver.extract.html.elements import Attributes, Elements
+from archiver.extract.html import markup
+from archiver.extract.html.elements import NAMES, Attributes, Elements
 from archiver.extract.script import generators
 from archiver.model import Hop, Link, Links
 
@@ -28,7 +34,15 @@ _DEEPEST = 3  # levels of documents in documents and comments in comments
 _MOST_TABLES = 3  # tables of one page; each is compared with all its references
 _MOST_PARTS = 1000  # parts of each level
 _DEEPEST_ELEMENT = 1000  # nested elements: libxml2 searches all of them at each end tag; browsers stop at 512
-_PIECE = 1 << 16  # bytes read at a time, and as a document of its own if the nesting is too deep
+_CHUNK = 1 << 16  # bytes read at a time, and as a document of its own if the nesting is too deep
+LONGEST_FAST = 1 << 20  # characters of a page: its pieces take more memory than the page itself
+_LONGEST_PIECE = 256  # characters of a cached piece
+_REMEMBERED = 4096
+
+SCANNER = markup.Scanner(NAMES)
+ONCE = frozenset(("html", "head", "body"))  # whether such a tag counts depends on what precedes it
+_LINKED = "a/@href"
+_STATEFUL = frozenset(("base", "button", "form", "input", "select", markup.COMMENT))  # these affect later tags
 
 _TEXTS = re.compile(rb"<s(?:tyle|cript)|no(?:frames|embed)|<!--[\t\n\f\r ]{0,20}\[[\t\n\f\r ]{0,20}if\b")
 _PLAIN_TEXT = ("style", "script", "noframes", "noembed")
@@ -58,9 +72,8 @@ def read_html(document: Document) -> Links:
         for source, address in pages:
             elements = _elements(source)
             base = base_of(address, elements.base)
-            tables = "\n".join(elements.tables[:_MOST_TABLES])
-            for reference in list(generators.of_page(tables, elements.found.references, address)):
-                elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
+            if elements.tables:
+                _add_of_page(elements, address)
             links = elements.found.links(base, encoding)
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
@@ -76,6 +89,13 @@ def read_html(document: Document) -> Links:
             notes["more documents in documents than are read"] = None
         pages = framed[:_MOST_PARTS] if len(found) < MOST_LINKS else []
     return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes), nofollow, icon)
+
+
+def _add_of_page(elements: Elements, address: str) -> None:
+    """Add the data that scripts of the page load, which need all its references."""
+    text = "\n".join(elements.tables[:_MOST_TABLES])
+    for reference in list(generators.of_page(text, elements.found.references, address)):
+        elements.found.add(reference, Hop.SPECULATIVE, generators.LOADED)
 
 
 def _with_early(elements: Elements, links: tuple[Link, ...], joiner: UrlJoiner) -> tuple[Link, ...]:
@@ -106,8 +126,8 @@ def _elements(source: str) -> Elements:
 
 def _read_source(source: str) -> tuple[Elements, list[str]]:
     try:
-        return fast.read_elements(source)
-    except fast.NotWellFormedError:
+        return _read_well_formed(source)
+    except NotWellFormedError:
         elements, hidden = Elements(), list[str]()
         _parse(source, elements, hidden)
         return elements, hidden
@@ -138,14 +158,100 @@ def _end_of(name: str, source: str, start: int) -> int:
     return again.start() if again else stop
 
 
+class TagReferences(NamedTuple):
+    """The references of a tag, or the tags themselves if they must be processed on each page."""
+
+    references: References
+    tags: tuple[markup.Tag, ...] = ()
+
+
+class NotWellFormedError(Exception):
+    """The page is not well-formed, or a tag depends on those before it: it needs a parser."""
+
+
+def _read_well_formed(source: str) -> tuple[Elements, list[str]]:
+    """Return the elements of *source*, and the markup in its conditional comments."""
+    elements, hidden = Elements(), list[str]()
+    references, hop = elements.found.references, Hop.LINK
+    for link, piece in _pieces(source):
+        if link:
+            address = markup.unescaped(link) if "&" in link else link
+            if address is not link and (address[0] in "jJ" or "{" in address or "<" in address):
+                elements.start_any("a", {"href": address})
+            elif address[0] in "#dmt" and address.startswith(USELESS):  # quick check of the first character
+                continue
+            elif references.setdefault((address, hop), _LINKED) is not _LINKED:
+                elements.found.add(address, hop, _LINKED)
+        elif result := _read_piece_cached(piece) if len(piece) <= _LONGEST_PIECE else _read_piece(piece):
+            elements.found.add_all(result.references)
+            for tag in result.tags:
+                add_tag(tag, elements, hidden)
+    if len(references) > MOST_LINKS:
+        raise NotWellFormedError
+    return elements, hidden
+
+
+def _pieces(source: str) -> list[tuple[str, str]]:
+    """Return the pieces of *source*: pairs of a link's URL and "", or of "" and another piece."""
+    if "\0" in source or len(source) > LONGEST_FAST:
+        raise NotWellFormedError
+    return markup.PIECE.findall(source.replace("\r\n", "\n").replace("\r", "\n") if "\r" in source else source)
+
+
+def add_tag(tag: markup.Tag, elements: Elements, hidden: list[str]) -> None:
+    """Add one *tag* to *elements*; markup that parsers treat as text goes to *hidden*."""
+    name, attributes, text = tag
+    if name == markup.COMMENT:
+        hidden += markup.conditional(text)
+        return
+    elements.start_any(name, attributes)
+    if name == "style":
+        elements.style(text)
+    elif text:
+        elements.script(attributes, text)
+
+
+def _read_piece(piece: str) -> TagReferences | None:
+    """Return what *piece* names; None if it names nothing."""
+    if piece.startswith('src="') and piece[-1] != ">":
+        tags: list[markup.Tag] | None = [("img", {"src": markup.unescaped(piece[5:])}, "")]
+    else:
+        tags = SCANNER.tags(f"<{piece}")
+    if tags is None:
+        raise NotWellFormedError
+    if not tags:
+        return None
+    probe, hidden = Elements(), list[str]()
+    for tag in tags:
+        add_tag(tag, probe, hidden)
+    names = {name for name, _, _ in tags}
+    if not probe.found.empty and not ONCE.isdisjoint(names):
+        raise NotWellFormedError
+    more = (
+        probe.framed
+        or probe.templates
+        or probe.tables
+        or probe.icon
+        or probe.nofollow
+        or probe.found.full
+        or probe.needs_context
+    )
+    if more or not _STATEFUL.isdisjoint(names):
+        return TagReferences((), tuple(tags))
+    return None if probe.found.empty else TagReferences(tuple(probe.found.references.items()))
+
+
+_read_piece_cached = lru_cache(maxsize=_REMEMBERED)(_read_piece)
+
+
 def _parse(source: str, elements: Elements, hidden: list[str]) -> None:
     """Add each tag of *source* to *elements*; markup that parsers treat as text goes to *hidden*."""
-    tags = fast.SCANNER.tags(source)
-    if tags is None or any(name in fast.ONCE and _has_references(name, attributes) for name, attributes, _ in tags):
+    tags = SCANNER.tags(source)
+    if tags is None or any(name in ONCE and _has_references(name, attributes) for name, attributes, _ in tags):
         _parse_with_libxml2(source, elements, hidden)
         return
     for tag in tags:
-        fast.add_tag(tag, elements, hidden)
+        add_tag(tag, elements, hidden)
 
 
 def _has_references(name: str, attributes: Attributes) -> bool:
@@ -158,7 +264,7 @@ def _parse_with_libxml2(source: str, elements: Elements, hidden: list[str]) -> N
     """Do the same as `_parse` for any markup."""
     encoded = source.encode("utf-8", "replace")
     target: object = SimpleNamespace(start=elements.start_any, close=bool)
-    if len(encoded) > _PIECE or _TEXTS.search(encoded.lower()):
+    if len(encoded) > _CHUNK or _TEXTS.search(encoded.lower()):
         target = _PageReader(elements, hidden)
     try:
         _feed(encoded, target)
@@ -170,11 +276,11 @@ def _parse_with_libxml2(source: str, elements: Elements, hidden: list[str]) -> N
 def _feed(encoded: bytes, target: object) -> None:
     parser = etree.HTMLParser(target=target, encoding="utf-8", recover=True, huge_tree=True, no_network=True)
     with suppress(etree.LxmlError):  # raised for text without markup and for broken markup; what was read counts
-        if len(encoded) <= _PIECE:
+        if len(encoded) <= _CHUNK:
             etree.fromstring(encoded, parser)
             return
-        for start in range(0, len(encoded), _PIECE):  # exceptions of the target take effect only between two calls
-            parser.feed(encoded[start : start + _PIECE])
+        for start in range(0, len(encoded), _CHUNK):  # exceptions of the target take effect only between two calls
+            parser.feed(encoded[start : start + _CHUNK])
         parser.close()
 
 
@@ -182,8 +288,8 @@ def _split(encoded: bytes) -> Iterator[bytes]:
     """Split *encoded* into pieces that start with a tag if possible."""
     start = 0
     while start < len(encoded):
-        end = encoded.rfind(b"<", start + 1, start + _PIECE)
-        end = end if end > 0 and start + _PIECE < len(encoded) else start + _PIECE
+        end = encoded.rfind(b"<", start + 1, start + _CHUNK)
+        end = end if end > 0 and start + _CHUNK < len(encoded) else start + _CHUNK
         yield encoded[start:end]
         start = end
 
