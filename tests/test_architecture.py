@@ -93,7 +93,7 @@ Check = Callable[[ast.Module, Path, str], Iterator[str]]
 
 
 def home_of(path: Path) -> str:
-    """The name on the floors to which the file at *path* (below the package) belongs: `fetch/pool.py` to `fetch`."""
+    """The name on the floors to which the file at *path* (below the package) belongs: `fetch/wire.py` to `fetch`."""
     return path.parts[0].removesuffix(".py")
 
 

@@ -19,8 +19,8 @@ from archiver.cli.terminal import complain
 from archiver.collection.index import MERGE_WIDTH
 from archiver.crawl.commit import ROOM, ROOM_LARGE
 from archiver.crawl.stats import Snapshot
-from archiver.fetch.pool import MOST as MOST_IDLE
 from archiver.fetch.spool import IN_MEMORY
+from archiver.fetch.wire import MOST_IDLE
 from archiver.model import ExitCode
 
 THIRD = 3

@@ -3,9 +3,8 @@
 Responses in the spool will be written again, to a WARC, so their bytes count as used already.
 """
 
-from collections.abc import Callable
-
 from archiver.collection.layout import Layout
+from archiver.fetch.spool import SpoolFolder
 from archiver.storage import amount, free, storage
 
 LOOK_EVERY = 1.0  # seconds; in one, a gigabit line brings an eighth of the default floor
@@ -15,17 +14,10 @@ LAST_RESERVE = 0.25  # of the floor; below it requests in flight are cut, becaus
 class DiskSpace:
     """Checks the free space of a collection's disks; a floor of 0 never runs short."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        floor: int,
-        spooled: Callable[[], int] = lambda: 0,
-        largest: Callable[[], tuple[str, int]] = lambda: ("", 0),
-    ) -> None:
+    def __init__(self, layout: Layout, floor: int, spool: SpoolFolder | None = None) -> None:
         self._folders = (layout.directory, layout.archive)  # these may be on different disks
         self._floor = floor
-        self._spooled = spooled
-        self._largest = largest  # URL and bytes of the largest response in the spool
+        self._spool = spool
 
     def shortage(self, share: float = 1.0) -> str:
         """Return one line on where space runs below *share* of the floor, and by how much; "" if nowhere."""
@@ -33,10 +25,10 @@ class DiskSpace:
         for folder in self._folders if floor else ():
             with storage(folder):
                 available = free(folder)
-            spooled = self._spooled()
+            spooled = self._spool.held if self._spool else 0
             if available - spooled < floor:
                 reserved = f", {amount(spooled)} of them for responses in the spool" if spooled else ""
-                name, size = self._largest()
+                name, size = self._spool.largest if self._spool else ("", 0)
                 largest = f"; the largest response under way is {name}, {amount(size)} so far" if name else ""
                 return (
                     f"{folder}: {amount(available)} are free on its disk{reserved}, and --min-free-disk is "

@@ -48,8 +48,8 @@ from archiver.crawl.visit import VisitRules
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
+from archiver.fetch.exchange import user_agent
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.request import user_agent
 from archiver.fetch.spool import SpoolFolder
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
@@ -109,7 +109,7 @@ async def open_crawl(
             stack.callback(writer.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
         robots = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
-        room = DiskSpace(layout, settings.limits.min_free_disk, lambda: fetcher.spooled, lambda: fetcher.largest)
+        room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
         groups = GroupsOfHosts(settings.politeness, owners, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)

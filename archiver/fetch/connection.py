@@ -1,7 +1,7 @@
 """Connections made by aiohttp, whose bytes go to our own framer. Only this file uses aiohttp's internals.
 
 aiohttp resolves names, connects (happy eyeballs) and does TLS. Its HTTP parser never sees a byte: it rejects responses
-that real servers send, and it can assign a response to the wrong URL. Idle connections wait in our own pool (`pool`).
+that real servers send, and it can assign a response to the wrong URL. Idle connections wait in our own pool.
 If there is no name to resolve and no TLS, the event loop connects directly.
 
 We hook into aiohttp at four places: `ThreadedResolver._loop` looks names up, `TCPConnector._factory` builds our
@@ -14,11 +14,14 @@ new request arrives from the response to it.)
 """
 
 import asyncio
+import os
+import ssl
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar, cast
+from typing import cast
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -27,16 +30,11 @@ from yarl import URL
 
 from archiver import url
 from archiver.clock import AwakeClock, SharedTimers
-from archiver.errors import Failure, FetchError, ShortageError
-from archiver.fetch.dns import GuardedResolver, Lookups, RememberingResolver, SharedLookup
-from archiver.fetch.errors import translated
-from archiver.fetch.pool import IdleConnections
+from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
+from archiver.fetch.dns import GuardedResolver, Lookups, RememberingResolver, SharedLookup, remember, unresolved
 from archiver.fetch.private_networks import AddressGuard, spelled_address
-from archiver.fetch.tls import is_cut_off
-from archiver.fetch.wire import UNVERIFIED, Wire
+from archiver.fetch.wire import UNVERIFIED, IdleConnections, Wire, is_cut_off
 from archiver.storage import allowed
-
-Value = TypeVar("Value")
 
 UNCLOSED = "the TLS connection ended without close_notify, so the response may be incomplete"
 TIMER_TOLERANCE = 0.5  # seconds by which aiohttp's timers may be early
@@ -118,7 +116,7 @@ class ConnectionPool:
         loop = self._loop = asyncio.get_running_loop()
         self.awake = AwakeClock(loop)
         self.pauses = SharedTimers(loop)
-        self.idle: IdleConnections[Wire] = IdleConnections(loop, allowed() / IDLE_SHARE)
+        self.idle = IdleConnections(loop, allowed() / IDLE_SHARE)
         self.last_activity = float("-inf")  # `time.monotonic()` of the last network activity
         lookups = lookups or Lookups()
         system = aiohttp.ThreadedResolver()
@@ -169,7 +167,7 @@ class ConnectionPool:
 
     def distrust(self, origin: str) -> None:
         """Allow one exchange per connection to *origin* from now on: it sent data that no request asked for."""
-        _remember(self._distrusted, origin, None)
+        remember(self._distrusted, origin, None)
 
     def trusts(self, origin: str) -> bool:
         """True if connections to *origin* may carry more than one exchange."""
@@ -194,7 +192,7 @@ class ConnectionPool:
             return await self._connect_new(origin)
         except aiohttp.ClientConnectorCertificateError:
             # An archive stores what the site sends, with or without a valid certificate. A note records the failure.
-            _remember(self._unverified, origin, None)
+            remember(self._unverified, origin, None)
             self._requests.pop(origin, None)
             return await self._connect_new(origin)
 
@@ -234,7 +232,7 @@ class ConnectionPool:
                 loop=self._loop,
                 ssl=origin not in self._unverified,
             )
-            _remember(self._requests, origin, request, MAX_REQUESTS)
+            remember(self._requests, origin, request, MAX_REQUESTS)
         connection = await self._connector.connect(request, [], self._timeout)
         protocol = connection.protocol
         if not isinstance(protocol, RawProtocol):
@@ -244,7 +242,51 @@ class ConnectionPool:
         return protocol, connection.close
 
 
-def _remember(known: "OrderedDict[str, Value]", key: str, value: Value, most: int = MAX_KNOWN) -> None:
-    known[key] = value
-    if len(known) > most:
-        known.popitem(last=False)
+_FAILURES: Mapping[type[Exception], Failure] = {
+    aiohttp.ClientConnectorDNSError: Failure.DNS,
+    aiohttp.ClientConnectorCertificateError: Failure.TLS,
+    aiohttp.ClientSSLError: Failure.TLS,
+    ssl.SSLError: Failure.TLS,
+    aiohttp.ConnectionTimeoutError: Failure.TIMEOUT,
+    TimeoutError: Failure.TIMEOUT,
+    aiohttp.ClientConnectorError: Failure.CONNECT,
+    ConnectionResetError: Failure.DISCONNECT,
+    OSError: Failure.CONNECT,
+    UnicodeError: Failure.DNS,  # an invalid label: empty, or longer than 63 bytes
+}
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise `FetchError` for the errors in the table above. Anything else is a bug and passes through."""
+    try:
+        yield
+    except tuple(_FAILURES) as error:
+        if (shortage := _shortage(error)) is not None:
+            raise ShortageError(f"no connection could be opened: {os.strerror(shortage)}") from error
+        failure = next(ours for theirs, ours in _FAILURES.items() if isinstance(error, theirs))
+        raise FetchError(failure, _reason(failure, error)) from error
+
+
+def _shortage(error: Exception) -> int | None:
+    """Return the error number if this machine, not the site, is at fault: it has run out of a resource."""
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(error, aiohttp.ClientConnectorDNSError):  # the resolver does not say why it failed
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as refused:
+            cause = refused
+    return cause.errno if isinstance(cause, OSError) and cause.errno in SHORTAGES else None
+
+
+def _reason(failure: Failure, error: Exception) -> str:
+    if failure is Failure.TIMEOUT:
+        return "no connection within the time limit"
+    if failure is Failure.DNS:
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return unresolved(error.host, error.os_error)
+        return "host name does not resolve"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
+        return os.strerror(cause.errno)
+    return str(cause)

@@ -212,7 +212,7 @@ class GuardedResolver(AbstractResolver):
             each["host"].partition("%")[0] for each in found
         )  # without the zone, which is local to this machine
         key = host.rstrip("."), port
-        _remember(self._answers, key, SharedLookup(Lookup(key[0], addresses, started)))
+        remember(self._answers, key, SharedLookup(Lookup(key[0], addresses, started)))
         return chosen
 
     def answer(self, host: str, port: int) -> SharedLookup | None:
@@ -283,14 +283,15 @@ class RememberingResolver(AbstractResolver):
             found: list[ResolveResult] = await self._lookups.bounded(host, look_up, known=known)
         except TimeoutError as error:
             raise OSError(errno.ETIMEDOUT, "no name server answers") from error
-        _remember(self._found, key, (time.monotonic() + TTL, found))
+        remember(self._found, key, (time.monotonic() + TTL, found))
         return found
 
 
-def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+def remember(known: OrderedDict[Any, Any], key: Any, value: Any, most: int = MAX_KNOWN) -> None:
+    """Put *key* at the end of *known*; forget the first key if there are more than *most*."""
     known.pop(key, None)
     known[key] = value
-    if len(known) > MAX_KNOWN:
+    if len(known) > most:
         known.popitem(last=False)
 
 

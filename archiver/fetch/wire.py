@@ -1,13 +1,21 @@
-"""One connection as an exchange sees it: send bytes, receive bytes with a timeout, and notice the end."""
+"""One connection as an exchange sees it, the idle connections, and what the record says of a connection.
+
+A connection sends bytes, receives bytes with a timeout, and notices the end. Idle connections wait for their next
+exchange: their number and idle time are limited, with one timer for all. The server may have closed a connection while
+it was idle: the caller has to check.
+"""
 
 import asyncio
 import math
 import select
+import ssl
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from archiver.fetch.tls import peer_of
+from archiver.model import Peer
 
 if TYPE_CHECKING:
     from archiver.fetch.connection import RawProtocol
@@ -15,6 +23,8 @@ if TYPE_CHECKING:
 UNVERIFIED = "tls-unverified"  # note: the certificate of the server is not valid
 HIGH_WATER = 512 << 10  # bytes buffered for a slow reader before reading pauses
 TOLERANCE = 0.01  # seconds by which our timers may be early
+IDLE = 15.0  # seconds until an idle connection is closed; servers commonly close theirs after 5 to 75
+MOST_IDLE = 1024  # connections; each takes a descriptor, with TLS also some 50 KB
 
 
 class Wire:
@@ -202,3 +212,125 @@ class Wire:
             self._poll = select.poll()  # select() refuses descriptors from 1024 on
             self._poll.register(number, select.POLLIN)
         return bool(self._poll.poll(0))
+
+
+class IdleConnections:
+    """Idle connections by origin, at most *most*: the newest is used first, the oldest closed first. Close it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: float = math.inf) -> None:
+        self._loop = loop
+        self._most = most
+        self._since: OrderedDict[Wire, tuple[str, float]] = OrderedDict()  # the longest idle first, as …
+        self._stacks: dict[str, list[Wire]] = {}  # … in each of these
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        """Return the number of idle connections."""
+        return len(self._since)
+
+    def put(self, origin: str, connection: Wire) -> None:
+        """Add *connection* to *origin*."""
+        self._since[connection] = origin, self._loop.time()
+        self._stacks.setdefault(origin, []).append(connection)
+        if len(self._since) > min(self._most, MOST_IDLE):
+            self._close_oldest()
+        if self._timer is None:
+            self._timer = self._loop.call_later(IDLE, self._expire)
+
+    def take(self, origin: str) -> Wire | None:
+        """Return the connection to *origin* that was added last; None if there is none."""
+        stack = self._stacks.get(origin)
+        if stack is None:
+            return None
+        connection = stack.pop()
+        if not stack:
+            del self._stacks[origin]
+        del self._since[connection]
+        return connection
+
+    def drop(self, origin: str) -> None:
+        """Close all idle connections to *origin*."""
+        while (connection := self.take(origin)) is not None:
+            connection.close()
+
+    def close(self) -> None:
+        """Close all idle connections."""
+        while self._since:
+            self._close_oldest()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _close_oldest(self) -> None:
+        """Close the connection that has been idle longest."""
+        connection, (origin, _) = self._since.popitem(last=False)
+        stack = self._stacks[origin]
+        del stack[0]
+        if not stack:
+            del self._stacks[origin]
+        connection.close()
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        while self._since:
+            since = next(iter(self._since.values()))[1]
+            if since + IDLE > now:
+                self._timer = self._loop.call_at(since + IDLE, self._expire)
+                return
+            self._close_oldest()
+
+
+# OpenSSL uses IANA names for TLS 1.3 suites, and its own for earlier ones. WARC-Cipher-Suite takes those of IANA.
+_KEY_EXCHANGE = {"ECDHE-ECDSA": "ECDHE_ECDSA", "ECDHE-RSA": "ECDHE_RSA", "DHE-RSA": "DHE_RSA", "DHE-DSS": "DHE_DSS"}
+_BULK = {
+    "AES128-GCM-SHA256": "AES_128_GCM_SHA256",
+    "AES256-GCM-SHA384": "AES_256_GCM_SHA384",
+    "CHACHA20-POLY1305": "CHACHA20_POLY1305_SHA256",
+    "AES128-SHA256": "AES_128_CBC_SHA256",
+    "AES256-SHA384": "AES_256_CBC_SHA384",
+    "AES256-SHA256": "AES_256_CBC_SHA256",
+    "AES128-SHA": "AES_128_CBC_SHA",
+    "AES256-SHA": "AES_256_CBC_SHA",
+    "AES128-CCM": "AES_128_CCM",
+    "AES256-CCM": "AES_256_CCM",
+}
+
+
+def iana_cipher(name: str) -> str:
+    """Return the IANA name of OpenSSL's cipher suite *name*; *name* itself if no rule applies."""
+    if name.startswith("TLS_"):
+        return name
+    exchange = next((key for key in _KEY_EXCHANGE if name.startswith(key + "-")), None)
+    bulk = name[len(exchange) + 1 :] if exchange else name
+    if bulk not in _BULK:
+        return name
+    return f"TLS_{_KEY_EXCHANGE[exchange] if exchange else 'RSA'}_WITH_{_BULK[bulk]}"
+
+
+def is_cut_off(transport: asyncio.BaseTransport | None) -> bool:
+    """True if the peer closed a TLS connection without close_notify (RFC 9112 §9.8)."""
+    tls = transport.get_extra_info("ssl_object") if transport is not None else None
+    if tls is None:
+        return False
+    try:
+        tls.read(1)  # returns nothing after close_notify, as all data was read
+    except (ssl.SSLError, ValueError):
+        return True
+    return False
+
+
+def peer_of(transport: asyncio.BaseTransport | None) -> Peer:
+    """Return what is known about the peer; an empty `Peer` if the connection is closed."""
+    if transport is None:
+        return Peer(None)
+    name = transport.get_extra_info("peername")
+    ip = str(name[0]).partition("%")[0] if name else None
+    tls = transport.get_extra_info("ssl_object")
+    if tls is None:
+        return Peer(ip)
+    version, cipher = None, None
+    with suppress(AttributeError, TypeError):  # a connection that was just closed has no cipher
+        version = tls.version().replace("TLSv", "tls/")
+        cipher = iana_cipher(tls.cipher()[0])
+    return Peer(ip, version if version != "tls/1" else "tls/1.0", cipher)

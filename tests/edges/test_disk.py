@@ -140,15 +140,18 @@ def test_room(tmp_path: Path) -> None:
     with mounted(layout.directory, "1m"):
         layout.make()
         free = disk.free(layout.directory)
-        assert DiskSpace(layout, 0, lambda: free).shortage() == ""
+        spool = SpoolFolder(layout.spool)
+        spool.hold(2)
+        assert DiskSpace(layout, 0, spool).shortage() == ""
         assert DiskSpace(layout, free).shortage() == ""
         assert f"{layout.directory}: {disk.amount(free)} are free" in DiskSpace(layout, free + 7).shortage()
         assert DiskSpace(layout, free + 7).shortage().endswith(": 7 bytes are missing")
         assert DiskSpace(layout, free + 7).shortage(LAST_RESERVE) == ""
-        spooling = DiskSpace(layout, free, lambda: 11).shortage()
-        assert "11 bytes of them for responses in the spool" in spooling
-        assert spooling.endswith(": 11 bytes are missing")
-        large = DiskSpace(layout, free, lambda: 11, lambda: ("http://a.example/iso", 9)).shortage()
+        spooling = DiskSpace(layout, free, spool).shortage()
+        assert "2 bytes of them for responses in the spool" in spooling
+        assert spooling.endswith(": 2 bytes are missing")
+        spool.hold(9, "http://a.example/iso")
+        large = DiskSpace(layout, free, spool).shortage()
         assert large.endswith("; the largest response under way is http://a.example/iso, 9 bytes so far")
         with mounted(layout.archive, "8k"):  # the WARCs may lie elsewhere
             assert DiskSpace(layout, free).shortage().startswith(f"{layout.archive}: 8192 bytes are free")

@@ -13,7 +13,6 @@ import uvloop
 
 from archiver import __version__
 from archiver.errors import Failure, FetchError
-from archiver.fetch import client
 from archiver.http import Digester, digest_of
 from archiver.model import Exchange, Truncation
 from fixtures import rawserver
@@ -56,7 +55,7 @@ def test_each_bad_response_is_stored_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, loop: str, tls: bool, size: int
 ) -> None:
     if size:
-        monkeypatch.setattr(client, "SETTLE", 0.04)  # surplus trickles too, from a thread that may be slow
+        monkeypatch.setattr("archiver.fetch.exchange.SETTLE", 0.04)  # surplus trickles, from a slow thread
     short = {name: bad for name, bad in BAD.items() if not size or len(bad.raw) < 500}
 
     async def main() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from archiver.fetch import cpu_share
-from archiver.fetch.cpu_share import FramerSteps, SharedCpu
+from archiver.fetch.exchange import FEW, STEP, WAKING, FramerSteps, SharedCpu
 from archiver.http import Framer
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.log import Row
@@ -50,7 +49,7 @@ def test_chunks_are_processed_in_short_steps(chunk: bytes) -> None:
     framer = Framer()
     pieces = list(FramerSteps(framer).feed(CHUNKED + body + b"more"))
     assert b"".join(pieces) == CHUNKED + body
-    assert max(map(len, pieces)) <= cpu_share.STEP
+    assert max(map(len, pieces)) <= STEP
     assert framer.done
     assert framer.surplus == b"more"
 
@@ -71,8 +70,8 @@ def test_many_tiny_pieces_count_as_costly() -> None:
     for byte in CHUNKED + b"40\r\n" + b"x" * 50:
         list(steps.feed(bytes((byte,))))
         costs.append(steps.spent)
-    assert costs[: cpu_share.FEW] == [0.0] * cpu_share.FEW
-    assert min(costs[cpu_share.FEW :]) >= cpu_share.WAKING
+    assert costs[:FEW] == [0.0] * FEW
+    assert min(costs[FEW:]) >= WAKING
 
 
 @pytest.mark.parametrize("kind", ["chunks", "segments"])

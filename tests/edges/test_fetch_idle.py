@@ -12,10 +12,10 @@ import uvloop
 
 from archiver.clock import TOGETHER, SharedTimers
 from archiver.errors import ShortageError
-from archiver.fetch import client, pool
+from archiver.fetch import wire
 from archiver.fetch.connection import ConnectionPool, RawProtocol
-from archiver.fetch.pool import IDLE, IdleConnections
 from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.wire import IDLE, IdleConnections, Wire
 from fixtures.fetching import CountingGate, fetching, taken
 from fixtures.rawserver import RawServer, keep
 
@@ -24,13 +24,14 @@ uvloop.new_event_loop().close()  # which opens a pipe for signals, once and for 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
-class Kept:
+class Kept(Wire):
     """A substitute for a connection."""
 
-    closed = False
+    def __init__(self) -> None:
+        self.shut = False
 
     def close(self) -> None:
-        self.closed = True
+        self.shut = True
 
 
 class Clock:
@@ -56,7 +57,7 @@ def a_clock() -> Iterator[Clock]:
 
 
 def test_the_latest_connection_of_an_origin_is_used_first(clock: Clock) -> None:
-    waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
+    waiting = IdleConnections(clock.loop)
     first, second, other = Kept(), Kept(), Kept()
     for origin, kept in (("http://a", first), ("http://b", other), ("http://a", second)):
         waiting.put(origin, kept)
@@ -64,11 +65,11 @@ def test_the_latest_connection_of_an_origin_is_used_first(clock: Clock) -> None:
     assert [waiting.take("http://a"), waiting.take("http://a"), waiting.take("http://a")] == [second, first, None]
     assert len(waiting) == 1
     waiting.close()
-    assert (first.closed, second.closed, other.closed, len(waiting)) == (False, False, True, 0)
+    assert (first.shut, second.shut, other.shut, len(waiting)) == (False, False, True, 0)
 
 
 def test_connections_that_are_idle_too_long_are_closed(clock: Clock) -> None:
-    waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
+    waiting = IdleConnections(clock.loop)
     early, late, busy = Kept(), Kept(), Kept()
     waiting.put("http://a", early)
     clock.at(5)
@@ -78,28 +79,28 @@ def test_connections_that_are_idle_too_long_are_closed(clock: Clock) -> None:
     assert waiting.take("http://b") is busy
     waiting.put("http://b", busy)
     clock.at(IDLE - 0.1)
-    assert not early.closed
+    assert not early.shut
     clock.at(IDLE + 0.1)
-    assert (early.closed, late.closed) == (True, False)
+    assert (early.shut, late.shut) == (True, False)
     clock.at(IDLE + 5.1)
-    assert (late.closed, busy.closed) == (True, False)
+    assert (late.shut, busy.shut) == (True, False)
     clock.at(IDLE + 14.1)
-    assert (busy.closed, len(waiting)) == (True, 0)
+    assert (busy.shut, len(waiting)) == (True, 0)
     again = Kept()
     waiting.put("http://a", again)
     clock.at(3 * IDLE + 0.2)
-    assert again.closed
+    assert again.shut
 
 
 def test_above_the_limit_the_longest_idle_connection_is_closed(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MOST", 3)
-    waiting: IdleConnections[Kept] = IdleConnections(clock.loop)
+    monkeypatch.setattr(wire, "MOST_IDLE", 3)
+    waiting = IdleConnections(clock.loop)
     kept = [Kept() for _ in range(6)]
     for number, each in enumerate(kept):
         waiting.put(f"http://{number % 2}", each)
-    assert [each.closed for each in kept] == [True] * 3 + [False] * 3
+    assert [each.shut for each in kept] == [True] * 3 + [False] * 3
     waiting.drop("http://1")
-    assert [each.closed for each in kept[3:]] == [True, False, True]
+    assert [each.shut for each in kept[3:]] == [True, False, True]
     assert waiting.take("http://0") is kept[4]
     waiting.close()
 
@@ -149,8 +150,8 @@ def test_idle_connections_give_their_descriptors_to_active_ones() -> None:
 
 
 def test_a_large_response_lets_small_ones_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "GIVE_WAY", 1e9)
-    monkeypatch.setattr(client, "LOOK", 1.0)
+    monkeypatch.setattr("archiver.fetch.exchange.GIVE_WAY", 1e9)
+    monkeypatch.setattr("archiver.fetch.exchange.LOOK", 1.0)
 
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:

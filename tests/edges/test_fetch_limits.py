@@ -12,11 +12,10 @@ import pytest
 
 from archiver.config.settings import FetchSettings
 from archiver.errors import ArchiveError, Failure, FetchError
-from archiver.fetch import client
 from archiver.fetch.client import Fetcher
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.tls import iana_cipher
-from archiver.fetch.wire import HIGH_WATER, Wire
+from archiver.fetch.spool import SpoolFolder
+from archiver.fetch.wire import HIGH_WATER, Wire, iana_cipher
 from archiver.http.framer import LONGEST_HEAD
 from archiver.model import Truncation
 from fixtures import rawserver
@@ -51,7 +50,7 @@ def test_silence_before_the_first_byte_is_a_failure_and_after_it_a_cut(tmp_path:
 
 
 def test_a_trickle_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SLOW_GRACE", 0.2)
+    monkeypatch.setattr("archiver.fetch.exchange.SLOW_GRACE", 0.2)
 
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:
@@ -212,7 +211,9 @@ async def stuck_fetcher(folder: Path) -> AsyncIterator[tuple[Fetcher, threading.
     """Return a fetcher whose only spool thread is busy until the event is set."""
     free = threading.Event()
     with ThreadPoolExecutor(1) as writer:
-        fetcher = Fetcher(FetchSettings(timeout=5), AddressGuard(["127.0.0.1"], []), folder, "sha256", writer)
+        fetcher = Fetcher(
+            FetchSettings(timeout=5), AddressGuard(["127.0.0.1"], []), SpoolFolder(folder), "sha256", writer
+        )
         writer.submit(free.wait)
         try:
             yield fetcher, free

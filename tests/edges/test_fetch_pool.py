@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from archiver.errors import Failure, FetchError
-from archiver.fetch import client
 from archiver.fetch.client import Fetcher
 from archiver.http import Dechunker
 from archiver.model import Exchange
@@ -124,7 +123,7 @@ def test_on_a_new_connection_no_response_is_doubtful(tmp_path: Path) -> None:
 
 
 def test_surplus_in_a_packet_of_its_own_is_kept_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SETTLE", 0.3)
+    monkeypatch.setattr("archiver.fetch.exchange.SETTLE", 0.3)
 
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:

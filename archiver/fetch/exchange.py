@@ -1,0 +1,363 @@
+"""One exchange: build the request, send it, and read the response, both exactly as they cross the wire.
+
+Responses that are read at the same time share one processor: costly ones wait for all others. Chunks or segments of one
+byte cost a thousand times as much as ordinary data. They are read in short steps, and all such responses together get a
+twentieth of the time.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from archiver import __version__, url
+from archiver.config.secrets import SECRET
+from archiver.config.settings import FetchSettings
+from archiver.errors import Failure, FetchError
+from archiver.fetch.private_networks import AddressGuard, normalized_host
+from archiver.fetch.spool import Spool
+from archiver.fetch.wire import Wire
+from archiver.http import Framer, WantedTypes
+from archiver.http.body_limits import WHOLE, UnreadReason
+from archiver.http.head import body_length, may_be_head
+from archiver.model import Exchange, Framing, Truncation
+
+MAX_WARNED = 1000  # origins that are warned about
+SLOW_GRACE = 600.0  # seconds before a slow response is judged
+SLOWEST = 1024.0  # bytes a second on average; slower responses are cut then, as a trickle could last forever
+SETTLE = 0.002  # seconds of silence after a message until we expect no more …
+LONGEST_SETTLE = 1.0  # … and the longest time the server may go on sending
+GIVE_WAY = 6.0  # a large response waits this many times the CPU time of its last piece while small ones arrive …
+LOOK = 0.002  # … and checks for them after this many seconds
+LATE = 408  # Request Timeout: on a used connection it may concern the time before our request
+STEP = 16 << 10  # bytes of a chunked body processed before others get a turn
+COSTLY = 0.0005  # seconds of CPU time for a step; a response that takes longer waits …
+PATIENCE = 20.0  # … this many times as long
+TINY = 256  # bytes: a smaller piece costs more to receive than to parse, …
+WAKING = 0.0001  # … about this many seconds …
+FEW = 16  # … and a response may have this many without waiting
+
+log = logging.getLogger(__name__)
+
+
+def user_agent(settings: FetchSettings) -> str:
+    """Return the User-Agent: the setting, or product, version and contact."""
+    contact = f"+{settings.contact}; " if settings.contact else ""
+    return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
+
+
+def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
+    """Return all header lines except Host, in the order they are sent. The user's headers replace ours.
+
+    An untrusted host (not *trusted*) gets no header that may identify the user.
+    """
+    ours = {
+        "User-Agent": user_agent(settings),
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "Accept-Encoding": "gzip",  # every archive reader decodes gzip; few decode br or zstd
+    }
+    if "@" in settings.contact:
+        ours["From"] = settings.contact.removeprefix("mailto:")
+    given = [line.partition(":")[::2] for line in settings.header]
+    replaced = {name.lower() for name, _ in given}
+    lines = [f"{name}: {value}" for name, value in ours.items() if name.lower() not in replaced]
+    said = [(name, value) for name, value in given if name.lower() != "host" and (trusted or not SECRET.search(name))]
+    lines += [f"{name}: {value.strip()}" for name, value in said]
+    return "".join(line + "\r\n" for line in lines).encode("utf-8")
+
+
+class RequestMaker:
+    """Builds requests. Headers that may be secret are sent only to the seeds' own hosts."""
+
+    def __init__(self, settings: FetchSettings, guard: AddressGuard) -> None:
+        self._guard = guard
+        self._fields = request_fields(settings)
+        self._fields_for_strangers = request_fields(settings, trusted=False)
+        self._withheld: set[str] = set()  # origins without secret headers, already warned about
+
+    def request(self, address: str, conditions: bytes, *, verified: bool) -> bytes:
+        """Return the request for URL *address*. *verified*: no certificate of the connection is invalid."""
+        origin = url.origin(address)
+        fields = self._fields_for_strangers
+        if self._guard.trusts(origin):
+            if self._guard.may_send_secrets(origin, verified=verified):
+                fields = self._fields
+            elif fields != self._fields:
+                self._warn_withheld(origin)
+        host = origin[origin.index("//") + 2 :]
+        return b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
+            address[len(origin) :].encode(),
+            host.encode(),
+            fields,
+            conditions,
+        )
+
+    def _warn_withheld(self, origin: str) -> None:
+        if origin in self._withheld or len(self._withheld) >= MAX_WARNED:
+            return
+        self._withheld.add(origin)
+        log.warning(
+            "%s: the certificate does not verify, so headers that may be secret are not sent; "
+            "--insecure-secrets %s sends them",
+            origin,
+            normalized_host(url.host(f"{origin}/")),
+        )
+
+
+class SharedCpu:
+    """The responses that are being read at the same time."""
+
+    __slots__ = ("_free", "small_pieces")
+
+    def __init__(self) -> None:
+        self.small_pieces = 0  # pieces received of small responses: a large, fast response must not starve them
+        self._free = float("-inf")  # when the waits of all costly responses end
+
+    async def wait(self, wire: Wire, spent: float) -> None:
+        """Wait because of *spent* seconds of CPU time; meanwhile the system buffers what arrives on *wire*."""
+        now = asyncio.get_running_loop().time()
+        self._free = max(self._free, now) + PATIENCE * spent
+        wire.pause()
+        try:
+            await asyncio.sleep(self._free - now)
+        finally:
+            wire.resume()
+
+
+class FramerSteps:
+    """Feeds a framer step by step and measures the cost."""
+
+    __slots__ = ("_framer", "_tiny", "spent")
+
+    def __init__(self, framer: Framer) -> None:
+        self._framer = framer
+        self._tiny = 0
+        self.spent = 0.0  # seconds of CPU time of the last step, if it was costly
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield what belongs to the block of each step of *data*."""
+        self._tiny += len(data) < TINY
+        waking = WAKING if len(data) < TINY and self._tiny > FEW else 0.0
+        at = 0
+        while at < len(data):
+            framing = self._framer.framing
+            plain = framing is not None and not framing.chunked
+            part = data[at : at + STEP] if not plain and len(data) > STEP else data[at:]
+            at += len(part)
+            began = time.thread_time()
+            piece = self._framer.feed(part)
+            spent = time.thread_time() - began
+            self.spent = waking + (spent if spent > COSTLY else 0.0)
+            yield piece
+
+
+@dataclass(slots=True)
+class Progress:
+    """The progress of a running exchange, for displays."""
+
+    address: str = ""  # of the server, once connected
+    received: int = 0  # bytes of the response
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Limits on the size and duration of a response."""
+
+    max_size: int  # of the whole block; 0: no limit
+    timeout: float
+    wanted: WantedTypes
+    max_unstated: int = 0  # of a body without a stated length; 0: no limit
+
+
+class Attempt:
+    """One request on one connection, and its response."""
+
+    __slots__ = (
+        "_answered",
+        "_bounds",
+        "_cpu",
+        "_extent",
+        "_headed",
+        "_large",
+        "_progress",
+        "_received",
+        "_remarks",
+        "_request",
+        "_seen",
+        "_spool",
+        "_wire",
+        "framer",
+    )
+
+    def __init__(
+        self, wire: Wire, request: bytes, spool: Spool, bounds: Bounds, beside: tuple[SharedCpu, Progress]
+    ) -> None:
+        self.framer = Framer()
+        self._wire = wire
+        self._request = request
+        self._spool = spool
+        self._bounds = bounds
+        self._cpu, self._progress = beside
+        self._large = False
+        self._seen = 0  # value of `SharedCpu.small_pieces` when last checked
+        self._received = False
+        self._answered = 0.0  # `time.monotonic()` of the first byte
+        self._extent = WHOLE  # how far the body is read, decided by the head …
+        self._headed = math.inf  # … at this time
+        self._remarks: tuple[str, ...] = ()
+
+    async def run(self) -> Exchange | None:
+        """Make the exchange. Return None if no response came that is certainly for this request."""
+        started = time.time_ns() // 1000
+        clock = time.monotonic()
+        try:
+            self._wire.send(self._request)
+            await self._receive()
+            took = time.monotonic() - clock
+            if self.framer.truncated is None:
+                await self._settle()
+            framing = self.framer.framing
+            if framing is None or not self._received or self.framer.empty or self._doubtful(framing):
+                return None
+            await self._spool.finish(framing)
+            answer = self._wire.answer
+            return Exchange(
+                request=self._request,
+                response=self._spool.block(),
+                framing=framing,
+                digests=self._spool.digests(),
+                peer=self._wire.peer,
+                started=started,
+                duration=took,
+                time_to_first_byte=self._answered - clock,
+                truncated=self.framer.truncated,
+                interim=self.framer.interim,
+                surplus=self.framer.surplus,
+                notes=self._wire.notes + self._remarks,
+                lookup=None if answer is None else answer.take(),
+            )
+        finally:
+            self._spool.discard()
+
+    @property
+    def disturbed(self) -> bool:
+        """True if the server sent more than the response; empty lines are harmless."""
+        return bool(self.framer.surplus.strip(b"\r\n"))
+
+    def _doubtful(self, framing: Framing) -> bool:
+        """True if the response may belong to another request, because the connection was used before."""
+        other_head = self.disturbed and may_be_head(self.framer.surplus)  # that head may be the real response
+        return self._wire.reused and (other_head or framing.protocol == "http/0.9" or framing.status == LATE)
+
+    async def _receive(self) -> None:
+        framer, awake, steps = self.framer, self._wire.awake, FramerSteps(self.framer)
+        began = awake.now()
+        while not framer.done:
+            timeout = self._bounds.timeout
+            left = math.inf if self._extent is WHOLE else self._left(awake.now())
+            try:
+                data = await self._wire.read(min(timeout, left))
+            except TimeoutError:
+                if framer.headless:
+                    raise FetchError(Failure.TIMEOUT, f"no answer within {timeout:g} s") from None
+                await (self._leave() if left < timeout else self._cut(Truncation.TIME))
+                return
+            if not data:
+                await self._keep(framer.finish(clean=self._wire.error is None))
+                return
+            if not self._received:
+                self._received, self._answered = True, time.monotonic()
+            self._progress.received += len(data)
+            self._cpu.small_pieces += not self._large
+            for piece in steps.feed(data):
+                await self._step(piece, began)
+                if steps.spent and not framer.done:
+                    await self._cpu.wait(self._wire, steps.spent)
+
+    async def _step(self, piece: bytes, began: float) -> None:
+        """Process *piece* of the block, of a response that *began* at that time."""
+        framer, now = self.framer, self._wire.awake.now()
+        if self._headed == math.inf and framer.framing is not None:
+            self._extent, self._headed = self._bounds.wanted.extent(framer.framing), now
+        await self._keep(piece)
+        if self._extent is not WHOLE and self._is_enough(now - self._headed):
+            await self._leave()
+        if self._too_slow(now - began):
+            await self._cut(Truncation.TIME)
+
+    async def _settle(self) -> None:
+        """Read what the server sends after the end of the message, if anything."""
+        end = time.monotonic() + LONGEST_SETTLE
+        while time.monotonic() < end and (data := await self._wire.read_within(SETTLE)):
+            self.framer.feed(data)
+
+    async def _keep(self, piece: bytes) -> None:
+        """Store *piece* of the block as far as the limits allow."""
+        framing = self.framer.framing
+        limit, remark = self._limit(framing)
+        if self._spool.length + len(piece) > limit:
+            piece = piece[: int(limit) - self._spool.length]
+            self._cut_with_remark(remark)
+        if piece and self._spool.add(piece) and framing is not None:
+            self._large = True
+            await self._give_way(await self._spool.flush(framing))
+            if self._spool.tight and not self.framer.done and _is_unstated(framing):
+                self._cut_with_remark(
+                    f"{UnreadReason.UNSTATED}:{self._spool.length} bytes, because the disk is almost full"
+                )
+
+    def _limit(self, framing: Framing | None) -> tuple[float, str]:
+        """Return the maximum length of the block, and the remark for a block that is cut there."""
+        limit, remark = self._bounds.max_size or math.inf, ""
+        if framing is None:
+            return limit, remark
+        if self._extent.size and framing.head_length + self._extent.size < limit:
+            limit, remark = framing.head_length + self._extent.size, self._extent.remark
+        most = self._bounds.max_unstated
+        if most and most < self._progress.received and framing.head_length + most < limit and _is_unstated(framing):
+            limit, remark = framing.head_length + most, f"{UnreadReason.UNSTATED}:{most} bytes"
+        return limit, remark
+
+    def _cut_with_remark(self, remark: str) -> None:
+        """Do not read the rest of the body."""
+        self.framer.cut(Truncation.LENGTH)
+        if remark:
+            self._remarks = (remark,)
+
+    async def _give_way(self, spent: float) -> None:
+        """Let small responses go first while any arrive: a piece of this large one took *spent* seconds of CPU time."""
+        end = time.monotonic() + GIVE_WAY * spent
+        while self._seen != self._cpu.small_pieces and (left := end - time.monotonic()) > 0:
+            self._seen = self._cpu.small_pieces
+            await asyncio.sleep(min(left, max(spent, LOOK)))
+
+    def _left(self, now: float) -> float:
+        """Return the seconds left for a sample; infinity if the body is not sampled."""
+        extent = self._extent
+        return math.inf if extent.slow_rate else max(0.0, self._headed + extent.seconds - now)
+
+    def _is_enough(self, elapsed: float) -> bool:
+        """True if the rest of the body is not needed, *elapsed* seconds after the head."""
+        extent = self._extent
+        if elapsed < extent.seconds or (self.framer.done and extent.seconds):
+            return False
+        return not extent.slow_rate or self._spool.length < extent.slow_rate * elapsed
+
+    async def _leave(self) -> None:
+        """Stop reading: the rest is not wanted."""
+        self._remarks = (self._extent.remark,)
+        await self._cut(Truncation.LENGTH)
+
+    async def _cut(self, why: Truncation) -> None:
+        if not self.framer.done:
+            await self._keep(self.framer.cut(why))
+
+    def _too_slow(self, elapsed: float) -> bool:
+        return elapsed > SLOW_GRACE and self._spool.length < SLOWEST * elapsed
+
+
+def _is_unstated(framing: Framing) -> bool:
+    """True if the head does not state the length of the body."""
+    return framing.chunked or body_length(framing.fields).size is None
