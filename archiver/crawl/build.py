@@ -60,8 +60,7 @@ from archiver.policy.offline import NetworkState
 from archiver.policy.retry import LONGEST_PARK
 from archiver.policy.robots import product_token
 from archiver.policy.schedule import Schedule
-from archiver.storage import DRAFT, replace_file, storage
-from archiver.storage import open_file as opened_file
+from archiver.storage import DRAFT, open_file, replace_file, storage
 from archiver.warc.records import RecordIds
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ def put_settings(layout: Layout, text: str, read: str = "") -> None:
 
 
 def _text(path: Path) -> str:
-    with storage(path), opened_file(path) as file:
+    with storage(path), open_file(path) as file:
         return file.read().decode()
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from archiver import humanize
-from archiver.frontier import totals as frontier_totals
+from archiver.frontier import totals
 from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, printable, volume
 from archiver.tools.report import verdict
@@ -44,10 +44,10 @@ class Summary:
 
 def read_summary(db: sqlite3.Connection, ending: str = "", run: FinishedRun | None = None) -> Summary:
     """Read the summary of the crawl in *db*."""
-    seeds = tuple(frontier_totals.seeds(db))
+    seeds = tuple(totals.seeds(db))
     crawl_verdict = verdict.read_verdict(db, seeds)
-    failures = tuple(frontier_totals.failures(db))
-    return Summary(frontier_totals.totals(db), failures, seeds, ending, run, verdict=crawl_verdict)
+    failures = tuple(totals.failures(db))
+    return Summary(totals.totals(db), failures, seeds, ending, run, verdict=crawl_verdict)
 
 
 def lines(summary: Summary, style: FindingStyle = PLAIN) -> Iterator[str]:
@@ -58,21 +58,21 @@ def lines(summary: Summary, style: FindingStyle = PLAIN) -> Iterator[str]:
 
 def facts(summary: Summary) -> Iterator[str]:
     """Yield the ending and the counts."""
-    totals = summary.totals
+    counts = summary.totals
     if summary.ending:
         yield _row("ended", printable(summary.ending))
     yield _row(
         "URLs",
-        f"{totals.archived} archived, {totals.failed} failed, {totals.excluded} excluded, {totals.waiting} waiting"
-        + (f", {totals.held} held" if totals.held else ""),
+        f"{counts.archived} archived, {counts.failed} failed, {counts.excluded} excluded, {counts.waiting} waiting"
+        + (f", {counts.held} held" if counts.held else ""),
     )
     yield _row(
         "archive",
-        f"{humanize.count(totals.captures, 'capture')} of {volume(totals.received)} "
-        f"in {humanize.count(totals.warcs, 'WARC file')} of {volume(totals.stored)}",
+        f"{humanize.count(counts.captures, 'capture')} of {volume(counts.received)} "
+        f"in {humanize.count(counts.warcs, 'WARC file')} of {volume(counts.stored)}",
     )
-    if totals.revisits:
-        yield _row("", f"deduplicated: {humanize.count(totals.revisits, 'payload')} of {volume(totals.spared)}")
+    if counts.revisits:
+        yield _row("", f"deduplicated: {humanize.count(counts.revisits, 'payload')} of {volume(counts.spared)}")
     if summary.run:
         run = summary.run
         yield _row(

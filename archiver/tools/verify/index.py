@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from archiver import humanize
-from archiver import url as urls
+from archiver.url import surt
 from archiver.collection.records import WARC_ENDINGS, is_stored
 from archiver.storage import OPEN
 from archiver.tools.verify.findings import Fault
@@ -155,7 +155,7 @@ def _lengths(length: int | None, name: str) -> tuple[int | None, ...]:
 
 def _key(url: str) -> str:
     try:
-        return urls.surt(url)
+        return surt(url)
     except ValueError:  # a port beyond 65535, or half a surrogate pair
         return ""
 
