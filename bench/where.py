@@ -30,13 +30,10 @@ PARTS = {  # by package, or by package and module; a library's time counts for i
     "fetch": ("fetch", "http"),
     "reading links": ("extract",),
     "judging links": ("policy",),
-    "texts for traps": ("policy/page_text", "policy/novelty"),
+    "texts for traps": ("policy/novelty",),
     "records": ("warc", "collection", "storage"),
     "frontier": ("frontier",),
-    "visit and schedule": (
-        *("crawl", "policy/schedule", "policy/host_queue", "policy/limits", "policy/throttle"),
-        *("policy/host_backoff", "policy/offline"),
-    ),
+    "visit and schedule": ("crawl", "policy/schedule", "policy/leased_host", "policy/limits", "policy/retry"),
     IMPORTS: ("crawl/build", "cli", "__main__", "config"),
 }
 PART_OF = {module: part for part, modules in PARTS.items() for module in modules}

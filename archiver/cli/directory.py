@@ -23,7 +23,7 @@ from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
-from archiver.policy.limits import FREE, Allowance
+from archiver.policy.limits import NO_QUOTA, Allowance
 from archiver.storage import DRAFT, OPEN, open_file, storage, sync_folder
 
 COLLECTIONS = Path("collections")  # where pywb looks for collections
@@ -197,7 +197,7 @@ def host_allowance(directory: Path) -> Allowance:
     try:
         return Allowance.of(with_values(Settings(), read_settings(Layout(directory).settings)).limits)
     except ConfigError:
-        return FREE
+        return NO_QUOTA
 
 
 def settings_text(path: Path) -> str:

@@ -17,9 +17,9 @@ from archiver.model import Grade, Hop, Settlement
 from archiver.policy import block_pages
 from archiver.policy.block_pages import HostAnswer, Reaction, RefusalRecord
 from archiver.policy.leased_host import LeasedHost, RefusalCase
+from archiver.policy.limits import ThrottleState
 from archiver.policy.schedule import Schedule
 from archiver.policy.scope import is_guess
-from archiver.policy.throttle import ThrottleState
 
 GENTLY = 1.0  # requests a second at most with which the next run begins
 SLOWED = "refusals"  # why a host is slowed down

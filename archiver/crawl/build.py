@@ -56,8 +56,7 @@ from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.humanize import duration
 from archiver.policy.limits import Allowance, GlobalLimits
-from archiver.policy.offline import NetworkState
-from archiver.policy.retry import LONGEST_PARK
+from archiver.policy.retry import LONGEST_PARK, NetworkState
 from archiver.policy.robots import product_token
 from archiver.policy.schedule import Schedule
 from archiver.storage import DRAFT, open_file, replace_file, storage

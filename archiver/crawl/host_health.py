@@ -1,6 +1,6 @@
 """Watches our own network and the hosts that do not answer.
 
-Passes what comes and what fails to the rules in `archiver.policy.offline` and `archiver.policy.host_backoff`. While the
+Passes what comes and what fails to the rules in `archiver.policy.retry` and `archiver.policy.retry`. While the
 network is lost nothing is given up, and only probes go out. Logs when the network or a host goes and comes back.
 """
 
@@ -17,10 +17,8 @@ from archiver.fetch.client import Fetcher
 from archiver.frontier.port import Frontier, HostRow
 from archiver.humanize import duration, printable
 from archiver.model import Claim
-from archiver.policy.host_backoff import AWAKE, BackoffPolicy, BackoffVerdict
 from archiver.policy.leased_host import LeasedHost
-from archiver.policy.offline import LINE, NetworkState
-from archiver.policy.retry import CUT, pause
+from archiver.policy.retry import CUT, LINE, NO_BACKOFF, BackoffPolicy, BackoffVerdict, NetworkState, pause
 from archiver.policy.schedule import Schedule
 
 SOON = 60.0  # seconds; a host that may be asked within them can show if the network is up
@@ -153,14 +151,14 @@ class HostHealth:
         before = failures.backoff
         verdict = self._backoff.failed(failures, now, known=known)
         state = failures.backoff
-        if verdict is BackoffVerdict.AWAKE:
+        if verdict is BackoffVerdict.UP:
             return False
-        if verdict is BackoffVerdict.ASLEEP and state == before:
+        if verdict is BackoffVerdict.BACKING_OFF and state == before:
             return True
-        if verdict is BackoffVerdict.GONE and not known and self._is_ours(host, claim, span, known=False):
+        if verdict is BackoffVerdict.GIVEN_UP and not known and self._is_ours(host, claim, span, known=False):
             return True
         key = printable(host.key)
-        if verdict is BackoffVerdict.ASLEEP:
+        if verdict is BackoffVerdict.BACKING_OFF:
             host.back_off(state.until)
             log.warning("%s does not answer, next try in %s (%s)", key, duration(state.until - now), self._last)
             await self._frontier.save_backoff(host.id, state)
@@ -178,7 +176,7 @@ class HostHealth:
         if self._backoff.answered(host.memory.failures):
             log.warning("%s answers again", printable(host.key))
             host.backing_off = False
-            await self._frontier.save_backoff(host.id, AWAKE)
+            await self._frontier.save_backoff(host.id, NO_BACKOFF)
 
     def _count(self, host: LeasedHost, error: FetchError, began: float, *, known: bool) -> None:
         lost, now = self.lost, self._clock.now()

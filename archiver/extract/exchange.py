@@ -13,7 +13,7 @@ from archiver import extract, url
 from archiver.http import Dechunker, body_limits, content_codings, read_head, transfer_codings
 from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
 from archiver.policy import robots
-from archiver.policy.page_text import READ_ALL
+from archiver.policy.novelty import READ_ALL
 from archiver.policy.scope import is_guess
 from archiver.policy.speculative import SITEMAPS
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from archiver.frontier.database import Connection
 from archiver.policy.block_pages import REFUSING
-from archiver.policy.host_backoff import HostBackoff
-from archiver.policy.throttle import ThrottleState
+from archiver.policy.limits import ThrottleState
+from archiver.policy.retry import HostBackoff
 
 SAVE_THROTTLE = "UPDATE hosts SET rate = ?, rate_limit = ?, concurrency = ?, slow_reason = ? WHERE id = ?"
 SAVE_BACKOFF = "UPDATE hosts SET failing_since = ?, probe_interval = ?, not_before = max(not_before, ?) WHERE id = ?"

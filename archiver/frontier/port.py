@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from archiver.model import Capture, Claim, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
-from archiver.policy.host_backoff import AWAKE, HostBackoff
-from archiver.policy.limits import FREE, Allowance
-from archiver.policy.throttle import UNTAUGHT, ThrottleState
+from archiver.policy.limits import NO_QUOTA, UNTAUGHT, Allowance, ThrottleState
+from archiver.policy.retry import NO_BACKOFF, HostBackoff
 
 InheritedThrottle = tuple[
     str, float, float, float, float, str
@@ -39,7 +38,7 @@ class HostRow:
     not_before: float  # seconds since the epoch: no request before this time
     robots: Robots | None
     throttle: ThrottleState = UNTAUGHT
-    backoff: HostBackoff = AWAKE
+    backoff: HostBackoff = NO_BACKOFF
     asked: float = 0.0  # when `robots` was fetched; infinity while it is queued again
     answered: bool = False  # at least once, in any run
     blocked_since: float = 0.0  # seconds since the epoch: first of a run of refusals; 0: not blocked
@@ -136,7 +135,7 @@ class Frontier(Protocol):
         """Return those of *hosts* whose robots.txt is not known and not queued."""
 
     async def due_hosts(
-        self, now: float, most: int, leased: Collection[int], allowance: Allowance = FREE
+        self, now: float, most: int, leased: Collection[int], allowance: Allowance = NO_QUOTA
     ) -> list[HostRow]:
         """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited.
 
@@ -190,7 +189,7 @@ class Frontier(Protocol):
         """
 
     async def save_backoff(self, host: int, backoff: HostBackoff) -> None:
-        """Save the backoff of *host*; `AWAKE` clears it."""
+        """Save the backoff of *host*; `NO_BACKOFF` clears it."""
 
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:
         """Mark the waiting URLs of *host* as failed, except those that lead to a robots.txt; return how many."""

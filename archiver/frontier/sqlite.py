@@ -36,9 +36,8 @@ from archiver.frontier.port import (
 from archiver.frontier.retry import Held
 from archiver.frontier.settle import Portion
 from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Settlement
-from archiver.policy.host_backoff import HostBackoff
-from archiver.policy.limits import FREE, Allowance
-from archiver.policy.throttle import ThrottleState
+from archiver.policy.limits import NO_QUOTA, Allowance, ThrottleState
+from archiver.policy.retry import HostBackoff
 from archiver.storage import bare, regular
 
 P = ParamSpec("P")
@@ -147,7 +146,7 @@ class SqliteFrontier:
                     raise
 
     async def due_hosts(
-        self, now: float, most: int, leased: Collection[int], allowance: Allowance = FREE
+        self, now: float, most: int, leased: Collection[int], allowance: Allowance = NO_QUOTA
     ) -> list[HostRow]:
         """Return at most *most* hosts with a due URL, without *leased*, by the time until which they waited."""
         return await self._read(url_queue.due_hosts, now, most, leased, allowance)
@@ -253,7 +252,7 @@ class SqliteFrontier:
         return act(db, *values, **named)
 
     async def save_backoff(self, host: int, backoff: HostBackoff) -> None:
-        """Save the backoff of *host*; `AWAKE` clears it."""
+        """Save the backoff of *host*; `NO_BACKOFF` clears it."""
         await self._write(hosts.save_backoff, host, backoff)
 
     async def give_up(self, host: int, failure: str, note: str, now: float) -> int:

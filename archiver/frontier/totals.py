@@ -15,9 +15,8 @@ from shlex import quote
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import database
 from archiver.frontier.database import check_schema, connect_readonly
-from archiver.policy import throttle
-from archiver.policy.limits import FREE, Allowance
-from archiver.policy.throttle import ThrottleState
+from archiver.policy import limits
+from archiver.policy.limits import NO_QUOTA, Allowance, ThrottleState
 
 NAME = "crawl.db"
 _RECENT = 2000  # captures looked at for the recent rate
@@ -222,7 +221,9 @@ ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """
 
 
-def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = FREE) -> Iterator[HostAccount]:
+def hosts(
+    db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: Allowance = NO_QUOTA
+) -> Iterator[HostAccount]:
     """Yield the hosts, those with most waiting URLs first, at most *limit* unless it is negative."""
     rows = db.execute(_HOSTS, (limit,))
     for (
@@ -240,7 +241,7 @@ def hosts(db: sqlite3.Connection, now: float, limit: int = -1, *, allowance: All
         *others,
     ) in rows:
         paused, visited, pause, *state = others
-        slowed = throttle.slowed(ThrottleState(*state)) if waiting else ""
+        slowed = limits.slowed(ThrottleState(*state)) if waiting else ""
         why, until = _wait(waiting=waiting, not_before=not_before, robots=robots, due=due, now=now)
         if why == "retry-after" and pause:
             why = "asleep, next probe"

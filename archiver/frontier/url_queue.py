@@ -13,9 +13,8 @@ from archiver import humanize
 from archiver.frontier.database import Connection
 from archiver.frontier.port import HostRow, HostWindow, UrlWindow
 from archiver.model import Claim, Hop, Robots
-from archiver.policy.host_backoff import HostBackoff
-from archiver.policy.limits import Allowance
-from archiver.policy.throttle import ThrottleState
+from archiver.policy.limits import Allowance, ThrottleState
+from archiver.policy.retry import HostBackoff
 
 # If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. Given: bounds, now, now.
 HAS_DUE = """

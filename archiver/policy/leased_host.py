@@ -13,10 +13,9 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from archiver.errors import FetchError
 from archiver.model import Claim
 from archiver.policy.block_pages import RefusalRecord
-from archiver.policy.host_backoff import HostFailures
-from archiver.policy.limits import Politeness, RateLimiter
+from archiver.policy.limits import UNTAUGHT, Politeness, RateLimiter, Throttle, ThrottleState
+from archiver.policy.retry import HostFailures
 from archiver.policy.robots import Rules
-from archiver.policy.throttle import UNTAUGHT, Throttle, ThrottleState
 
 SITE_BITS = 64  # of an IPv6 address: one machine commonly has all addresses of such a network
 NEVER = float("inf")

@@ -1,11 +1,30 @@
-"""The retry policy: decide after a visit if and when a URL is visited again. Pure: the time is an argument."""
+"""Failures, and when to try again: a URL, a host that does not answer, or our own network. Pure: time is an argument.
 
-from dataclasses import dataclass
+A host that fails `HOST_FAILURES` times in a row is backed off from: its URLs keep their tries, and one probe at a time,
+after growing pauses, checks if it is back. A host that has answered before may come back, so we wait for it with
+patience. One that never answered is mostly a dead name, and ten thousand of its URLs prove no more than one. We give it
+up when one URL would have used up its tries.
+Invariants: any answer ends the backoff. A host is given up only after it failed for the whole patience and in a last
+probe.
+
+Our own network is down if nothing comes from any host. A sign is anything that came over it: a connection that was
+made, a byte. A failure counts only if there was no sign since its visit began. If a host failed before the latest sign
+came, it is down by itself; this holds in a later run too, for the failures of a single host alone do not show whether
+it is the host or our network.
+Invariants: after a sign the network is not lost. Nothing that fails while it is lost is the site's fault. The doubt
+about the failure of one URL ends with the first sign after it.
+"""
+
+from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from enum import Enum
+from math import nextafter
 
 from archiver.errors import Failure
 from archiver.model import Event, Framing, Truncation
+
+NEVER = float("inf")
 
 OVERLOADED = frozenset((408, 425, 429, 502, 503, 504))  # the server asks us to wait, so the URL is due again
 TOO_MANY = 429  # is about us, not the URL: the whole host rests, even without a Retry-After
@@ -130,3 +149,206 @@ def _moment(date: str) -> float | None:
         return moment.timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
+
+
+HOST_FAILURES = 5  # failures in a row: more than the tries of one URL, which may fail alone
+FIRST_HOST_PAUSE = 5.0  # seconds until the first probe; each later one waits twice as long …
+LONGEST_HOST_PAUSE = 300.0  # … up to this: we notice within five minutes that a host is back
+
+
+@dataclass(frozen=True, slots=True)
+class HostBackoff:
+    """The saved backoff of a host. All zero: it does not fail."""
+
+    since: float = 0.0  # seconds since the epoch
+    pause: float = 0.0  # before the next probe; 0: no backoff
+    until: float = 0.0  # seconds since the epoch: no request before
+
+
+NO_BACKOFF = HostBackoff()
+
+
+@dataclass(slots=True, eq=False)
+class HostFailures:
+    """The failures of one host since its latest answer."""
+
+    in_a_row: int = 0  # while our own network was up
+    backoff: HostBackoff = NO_BACKOFF
+    unreachable_since: float = NEVER  # the first failure on the line, which may be our network's …
+    outage: int = 0  # … and how many outages we had had by then; see `NetworkState`
+
+    @property
+    def backing_off(self) -> bool:
+        """True if the host gets only probes."""
+        return self.backoff.pause > 0
+
+
+class BackoffVerdict(Enum):
+    """The consequences of a failure."""
+
+    UP = "the URL loses a try, and that is all"
+    BACKING_OFF = "no request before `until`, and then a single one"
+    GIVEN_UP = "the host is given up"
+
+
+class BackoffPolicy:
+    """The rules for hosts that fail."""
+
+    def __init__(self, patience: float, *, stranger: float = 0.0, first_pause: float = FIRST_HOST_PAUSE) -> None:
+        """*patience* in seconds, 0: no limit; *stranger*: the same for hosts that never answered, if that is less."""
+        self._patience = patience or NEVER
+        self._stranger = min(stranger, self._patience)
+        self._first_pause = first_pause
+
+    def recall(self, host: HostFailures, saved: HostBackoff) -> None:
+        """Continue from what an earlier run saved, unless this run knows better."""
+        if saved.since and not host.in_a_row:
+            host.in_a_row, host.backoff = HOST_FAILURES if saved.pause else 1, saved
+
+    def answered(self, host: HostFailures) -> bool:
+        """Record an answer; return True if it has ended a backoff."""
+        ended = host.backing_off
+        host.in_a_row, host.backoff = 0, NO_BACKOFF
+        return ended
+
+    def failed(self, host: HostFailures, now: float, *, known: bool = True) -> BackoffVerdict:
+        """Record a failure that is not our network's; *known*: the host has answered before."""
+        if host.backing_off and now < host.backoff.until:  # this visit was in flight when the backoff began
+            return BackoffVerdict.BACKING_OFF
+        if not host.in_a_row:
+            host.backoff = HostBackoff(since=now)
+        host.in_a_row += 1
+        if host.in_a_row < HOST_FAILURES:
+            return BackoffVerdict.UP
+        before = host.backoff
+        left = before.since + (self._patience if known else self._stranger) - now
+        pause = min(2 * before.pause, LONGEST_HOST_PAUSE) if before.pause else self._first_pause
+        until = now + max(0.0, min(pause, left))  # the last probe comes when the patience ends
+        host.backoff = replace(before, pause=pause, until=until)
+        return BackoffVerdict.BACKING_OFF if left > 0 else BackoffVerdict.GIVEN_UP
+
+
+LINE = frozenset((Failure.DNS, Failure.CONNECT, Failure.DISCONNECT, Failure.TIMEOUT))  # may be our network's fault
+
+NETWORK_FAILURES = 3  # failures without a sign, because one or two mean nothing …
+SPAN = 4.0  # … and so many seconds from the first to the last, because a router restarts its table in less
+QUIET = 5.0  # seconds; a sign from early in a long visit proves nothing about its end
+FIRST_NETWORK_PAUSE = 2.0  # seconds until the first probe; each later one waits twice as long …
+LONGEST_NETWORK_PAUSE = 30.0  # … up to this: one request every half minute is no burden for a site
+LONGEST_DOUBT = 60.0  # seconds; an outage is evident by then
+
+
+class NetworkState:
+    """The state of our own network, as far as we know it."""
+
+    def __init__(self, *, span: float = SPAN, first_pause: float = FIRST_NETWORK_PAUSE) -> None:
+        self._span = span
+        self._first_pause = first_pause
+        self._sign = -NEVER  # time of the latest sign
+        self._first = NEVER  # time of the first failure since then
+        self._failures = 0
+        self._failing: HostFailures | None = None  # the host that failed first since then …
+        self._several = False  # … and if it is not the only one
+        self._hopeful = False  # one of them was up until then
+        self._outages = 0  # failures from before an outage do not count
+        self._pause = 0.0  # seconds between probes; 0: the network is not considered lost
+        self._next = -NEVER
+        self._doubted: dict[int, float] = {}  # URL id: time of its last failure with an unclear cause
+
+    @property
+    def lost(self) -> bool:
+        """True if the network counts as lost."""
+        return self._pause > 0
+
+    @property
+    def since(self) -> float:
+        """The first failure since the latest sign; infinity if there is none."""
+        return self._first
+
+    @property
+    def next_start(self) -> float:
+        """The time when the next request may start. While the network is lost, requests are single probes."""
+        return self._next
+
+    def down(self, host: HostFailures) -> bool:
+        """Return True if something came over the network since *host* fails, so that the network is not to blame."""
+        return self._sign > self._since(host)
+
+    def recall(self, host: HostFailures, since: float) -> None:
+        """Restore that *host* was down alone when the last run ended: it had failed since then, others answered."""
+        self._fails_since(host, since)
+        self._sign = max(self._sign, nextafter(since, NEVER))
+
+    def unreachable(self, host: HostFailures) -> None:
+        """Forget the failures of *host*: no one could have reached it, so they do not show that it is down."""
+        host.unreachable_since = NEVER
+
+    def sign(self, at: float) -> None:
+        """Record that something came over the network at *at*."""
+        if at > self._sign:
+            if self.lost:
+                self._outages += 1  # no host could have answered
+            self._sign = at
+            self._first, self._failures, self._hopeful = NEVER, 0, False
+            self._failing, self._several = None, False
+            self._pause, self._next = 0.0, -NEVER
+
+    def answered(self, host: HostFailures, claim: int) -> None:
+        """Record that *host* has answered for the URL with id *claim*."""
+        host.unreachable_since = NEVER
+        self._doubted.pop(claim, None)
+
+    def _since(self, host: HostFailures) -> float:
+        return host.unreachable_since if host.outage == self._outages else NEVER
+
+    def _fails_since(self, host: HostFailures, now: float) -> float:
+        """Return when *host* began to fail: *now* if it did not fail before."""
+        if self._since(host) == NEVER:
+            host.unreachable_since, host.outage = now, self._outages
+        return host.unreachable_since
+
+    def failed(self, host: HostFailures, began: float, now: float, *, known: bool, alone: bool) -> None:
+        """Record that a visit of *host* that *began* then failed on the line.
+
+        *known*: it has answered before, or we certainly could not have reached it. *alone*: no other host can be asked
+        soon, so this one is the only witness.
+        """
+        since = self._fails_since(host, now)
+        if self._sign >= max(began, now - QUIET):
+            return
+        self._first = min(self._first, now)
+        self._failures += 1
+        self._several = self._several or self._failing not in (None, host)
+        self._failing = self._failing or host
+        self._hopeful = self._hopeful or (known and since > self._sign)
+        if self.lost:
+            self._next = max(self._next, now + self._first_pause)
+        elif (
+            self._failures >= NETWORK_FAILURES
+            and now - self._first >= self._span
+            and self._hopeful
+            and (alone or self._several)
+        ):
+            self._pause, self._next = self._first_pause, now + self._first_pause
+            self._doubted.clear()
+
+    def probe(self, now: float) -> None:
+        """Record that a request starts while the network is lost."""
+        self._pause = min(2 * self._pause, LONGEST_NETWORK_PAUSE)
+        self._next = now + self._pause
+
+    def is_ours(self, host: HostFailures, claim: int, span: tuple[float, float], *, known: bool, others: bool) -> bool:
+        """Return True if the last failure of URL *claim*, of a visit over *span*, may be our network's fault.
+
+        *known* as above; *others*: requests to other hosts are under way and will soon show it.
+        """
+        if self.lost:
+            return True
+        began, now = span
+        doubted = self._doubted.setdefault(claim, now)
+        proven = self._sign >= began or self._sign > min(doubted, self._since(host))
+        telling = others and self._sign < now - QUIET and now - doubted < LONGEST_DOUBT
+        if proven or not (known or telling):
+            del self._doubted[claim]
+            return False
+        return True

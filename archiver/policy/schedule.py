@@ -18,8 +18,7 @@ from itertools import islice
 from archiver.config.option_types import Rate
 from archiver.model import Claim
 from archiver.policy.leased_host import HostMemory, LeasedHost, PolitenessGroup, PolitenessGroups, network_of
-from archiver.policy.limits import UNLIMITED, GlobalLimits, Politeness, RateLimiter
-from archiver.policy.throttle import UNTAUGHT, Throttle, ThrottleState
+from archiver.policy.limits import UNLIMITED, UNTAUGHT, GlobalLimits, Politeness, RateLimiter, Throttle, ThrottleState
 
 AFTER_PROBE = 1.0  # seconds until we know the result of a probe: it is to be one request, not two
 SPARE = 64  # groups without members that we may remember, besides one for each host

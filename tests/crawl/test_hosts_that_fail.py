@@ -16,8 +16,7 @@ from archiver.crawl.stats import CrawlEnding
 from archiver.frontier.totals import hosts
 from archiver.frontier.totals import open_totals as opened_account
 from archiver.model import ExitCode
-from archiver.policy.host_backoff import ENOUGH, BackoffPolicy
-from archiver.policy.offline import NetworkState
+from archiver.policy.retry import HOST_FAILURES, BackoffPolicy, NetworkState
 from fixtures.archives import captured, rows, states
 from fixtures.crawl_in_process import crawl, settings
 from fixtures.log import Row
@@ -96,7 +95,7 @@ def test_it_is_given_up_with_all_that_waits_on_it(tmp_path: Path, caplog: pytest
     asyncio.run(run())
     told = rows(tmp_path, "SELECT failure, note, tries FROM urls WHERE state = 'failed'")
     together = [(failure, tries) for failure, note, tries in told if f"{note}".endswith("and was given up")]
-    assert len(together) >= len(told) - ENOUGH
+    assert len(together) >= len(told) - HOST_FAILURES
     assert {failure for failure, _ in together} <= {"connect", "disconnect"}
     assert any("is given up, with" in record.message for record in caplog.records)
 
@@ -170,7 +169,7 @@ def test_a_host_that_never_answered_is_given_up_with_all_its_urls(
     ((tries, together),) = rows(
         tmp_path, "SELECT sum(tries), sum(note LIKE '%and was given up') FROM urls WHERE state = 'failed'"
     )
-    assert tries == ENOUGH - 1
+    assert tries == HOST_FAILURES - 1
     assert together == len(dead)
 
 

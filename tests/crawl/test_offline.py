@@ -15,7 +15,7 @@ from archiver.crawl.build import open_crawl
 from archiver.crawl.engine import Crawl
 from archiver.crawl.stats import CrawlEnding
 from archiver.model import ExitCode
-from archiver.policy.offline import NetworkState
+from archiver.policy.retry import NetworkState
 from fixtures.archives import captured, rows, states
 from fixtures.command import ended, running, said
 from fixtures.crawl_in_process import crawl, settings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from archiver.config.option_types import Rate
 from archiver.model import ExitCode
-from archiver.policy.host_backoff import ENOUGH
+from archiver.policy.retry import HOST_FAILURES
 from fixtures.archives import rows
 from fixtures.crawl_in_process import crawl
 
@@ -17,5 +17,5 @@ def test_connections_that_are_refused_keep_to_the_rate(tmp_path: Path) -> None:
         ending = crawl(tmp_path, *seeds, rate=Rate(10, 2.0), host_concurrency=4, retries=0, robots="ignore")
     assert ending.code is ExitCode.NO_SEED
     times = sorted(float(str(row[0])) for row in rows(tmp_path, "SELECT settled FROM urls WHERE tries > 0"))
-    assert len(times) == ENOUGH - 1  # and then it is given up, with all the others
+    assert len(times) == HOST_FAILURES - 1  # and then it is given up, with all the others
     assert times[-1] - times[0] > 0.3  # a fifth of a second apart each; when they were settled is a little later

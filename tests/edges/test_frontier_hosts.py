@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import hosts, totals
-from archiver.policy.host_backoff import AWAKE, HostBackoff
-from archiver.policy.throttle import UNTAUGHT, ThrottleState
+from archiver.policy.limits import UNTAUGHT, ThrottleState
+from archiver.policy.retry import NO_BACKOFF, HostBackoff
 from fixtures.archives import rows, states
 from fixtures.queued_urls import SEEDS, two_hosts
 
@@ -18,7 +18,7 @@ def test_lessons_come_with_the_lease(tmp_path: Path) -> None:
     async def run() -> None:
         async with two_hosts(tmp_path) as frontier:
             first, second = await frontier.due_hosts(1000.0, 9, ())
-            assert (first.throttle, first.backoff) == (UNTAUGHT, AWAKE)
+            assert (first.throttle, first.backoff) == (UNTAUGHT, NO_BACKOFF)
             await frontier.settle((), (), {second.id: THROTTLE})
         async with two_hosts(tmp_path) as frontier:
             first, second = await frontier.due_hosts(1000.0, 9, ())
@@ -40,8 +40,8 @@ def test_a_host_that_sleeps_is_not_due(tmp_path: Path) -> None:
             assert [row.id for row in await frontier.due_hosts(1000.0, 9, ())] == [2]
             assert await frontier.next_due(1000.0) == 1040.0
             assert (await frontier.host(1)).backoff == HostBackoff(900.0, 40.0, 1040.0)
-            await frontier.save_backoff(1, AWAKE)
-            assert (await frontier.host(1)).backoff == AWAKE
+            await frontier.save_backoff(1, NO_BACKOFF)
+            assert (await frontier.host(1)).backoff == NO_BACKOFF
 
     asyncio.run(run())
 
@@ -60,7 +60,7 @@ def test_a_host_is_given_up_with_all_that_waits_but_its_robots_txt(
             assert await frontier.give_up(1, "connect", "gone", 1000.0) == 0
             assert (await frontier.counts()).failed == 5
             row = await frontier.host(1)
-            assert (row.backoff, row.not_before) == (AWAKE, 0.0)
+            assert (row.backoff, row.not_before) == (NO_BACKOFF, 0.0)
 
     asyncio.run(run())
     found = states(tmp_path)

@@ -14,7 +14,7 @@ from archiver.frontier.database import VERSION, run_in_thread
 from archiver.frontier.enqueue import RecentLinks
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Capture, Claim, Event, FileState, Hop, NewUrl, Refusal, Robots, Settlement, Span
-from archiver.policy.throttle import ThrottleState
+from archiver.policy.limits import ThrottleState
 from fixtures.queued_urls import waiting
 
 Act = Callable[[SqliteFrontier], Awaitable[Any]]

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.policy.host_backoff import HostFailures
-from archiver.policy.offline import ENOUGH, LONGEST_DOUBT, LONGEST_PAUSE, NEVER, QUIET, SPAN, NetworkState
+from archiver.policy.retry import (
+    LONGEST_DOUBT,
+    LONGEST_NETWORK_PAUSE,
+    NETWORK_FAILURES,
+    NEVER,
+    QUIET,
+    SPAN,
+    HostFailures,
+    NetworkState,
+)
 
 A, B, C = 1, 2, 3
 T = 1000.0  # an outage begins
@@ -179,7 +187,7 @@ def test_probes_come_ever_less_often() -> None:
         pauses.append(rule.next_start - now)
         now = rule.next_start
         rule.probe(now)
-    assert pauses == [2, 4, 8, 16, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert pauses == [2, 4, 8, 16, LONGEST_NETWORK_PAUSE, LONGEST_NETWORK_PAUSE, LONGEST_NETWORK_PAUSE]
 
 
 def test_a_probe_that_took_long_is_not_followed_at_once() -> None:
@@ -269,8 +277,8 @@ def test_invariants(events: list[tuple[str, int, float, float, bool, bool]]) -> 
             rule.probe(now)
         assert rule.since == min(failed, default=NEVER)
         if rule.lost:
-            assert len(failed) >= ENOUGH
+            assert len(failed) >= NETWORK_FAILURES
             assert now - failed[0] >= SPAN
-            assert rule.next_start <= now + LONGEST_PAUSE
+            assert rule.next_start <= now + LONGEST_NETWORK_PAUSE
         else:
             assert rule.next_start == -NEVER

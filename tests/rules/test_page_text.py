@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.policy.page_text import (
+from archiver.policy.novelty import (
     MOST_BLOCKS,
-    NOTHING,
+    NO_TEXT,
     OPENING,
     PARTS,
     READ,
@@ -130,7 +130,7 @@ def test_where_the_heading_is(page: bytes, at: int) -> None:
 )
 def test_a_block_that_is_one_link(block: bytes, *, link: bool) -> None:
     assert is_link(block) is link
-    assert not link or block_text(block, frozenset()) == NOTHING
+    assert not link or block_text(block, frozenset()) == NO_TEXT
 
 
 @given(SOUP)

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.config.option_types import Rate
-from archiver.policy.limits import RateLimiter
+from archiver.policy.limits import LONGEST_GAP, UNTAUGHT, RateLimiter, Throttle, ThrottleState, slowed
 from archiver.policy.schedule import Schedule
-from archiver.policy.throttle import LONGEST_GAP, UNTAUGHT, Throttle, ThrottleState, slowed
 from fixtures.simulated_servers import Limited, Reply, Server, Workers, crawl
 
 RATES = st.builds(Rate, st.integers(0, 60), st.sampled_from([0.5, 1.0, 60.0]))

@@ -3,7 +3,7 @@
 import pytest
 
 from archiver.config.scope_settings import TrapSettings
-from archiver.policy.page_text import READ
+from archiver.policy.novelty import READ
 from fixtures import endless_sites, trap_lookalikes
 from fixtures.simulated_crawl import Simulation
 from fixtures.trap_lookalikes import Family

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy import traps
-from archiver.policy.novelty import Novelty, PageNovelty
-from archiver.policy.page_text import READ
+from archiver.policy.novelty import READ, Novelty, PageNovelty
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
 from archiver.policy.url_patterns import family, pattern, variant
 

@@ -12,11 +12,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from archiver import humanize
-from archiver.url import surt
 from archiver.collection.records import WARC_ENDINGS, is_stored
 from archiver.storage import OPEN
 from archiver.tools.verify.findings import Fault
 from archiver.tools.verify.inventory import BATCH, text
+from archiver.url import surt
 from archiver.warc.cdxj import LONGEST_LINE, REVISIT, StrictLine, parse_strict_line
 
 UNFINISHED = "import-unfinished"
