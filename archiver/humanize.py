@@ -40,6 +40,13 @@ def second(seconds: float) -> str:
     return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def iso(seconds: float) -> str | None:
+    """Format a time, in *seconds* since the epoch, as ISO 8601 with milliseconds; None for 0."""
+    if not seconds:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def duration(seconds: float) -> str:
     """Format a duration: `4.2 s`, `3:07`, `2:00:00`, `3 d 4:00:00`."""
     if seconds < 60:

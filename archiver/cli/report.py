@@ -16,9 +16,8 @@ from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.model import ExitCode
 from archiver.storage import replace_file
-from archiver.tools.report import files, html, summary, verdict
-from archiver.tools.report.report import report_lines
-from archiver.tools.report.summary import Summary
+from archiver.tools.report import files, html, verdict
+from archiver.tools.report.report import Summary, read_summary, report_lines
 
 
 def report(directory: Path, form: str, output: Path | None) -> ExitCode:
@@ -26,7 +25,7 @@ def report(directory: Path, form: str, output: Path | None) -> ExitCode:
     check_is_directory(directory)
     holder = lock.holder(directory)
     with totals.open_totals(directory) as db:
-        found = summary.read_summary(db)
+        found = read_summary(db)
         told = files.read_report(directory, db, replace(found, ending=_state(found, holder)), time.time())
     pieces: Iterable[str]
     match form:

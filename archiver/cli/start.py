@@ -30,8 +30,8 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
 from archiver.model import ExitCode
-from archiver.tools.report import files, summary, verdict
-from archiver.tools.report.summary import FinishedRun, Summary
+from archiver.tools.report import files, verdict
+from archiver.tools.report.report import FinishedRun, Summary, read_summary, summary_facts
 from archiver.tools.report.verdict import FindingStyle
 
 QUIET = -1  # print the end of the run only
@@ -165,7 +165,7 @@ def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunRes
     if ended.code is ExitCode.STORAGE:
         complain(ended.reason)
     with totals.open_totals(directory) as db:
-        found = summary.read_summary(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
+        found = read_summary(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))
         found = files.write_reports(directory, db, found, time.time())
     try:
         if settings.warc.metadata_warc and ended.code is not ExitCode.STORAGE:
@@ -182,7 +182,7 @@ def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary)
     view = FindingStyle(
         quote(printable(str(directory), LONGEST_ADDRESS)), width(), without=("waiting",), colours=colours(sys.stderr)
     )
-    yield from summary.facts(found)
+    yield from summary_facts(found)
     page = (Layout(directory).reports / files.PAGE).absolute().as_uri()
     yield f"{'report':<9} {printable(page, LONGEST_ADDRESS)}"
     yield from verdict.lines(found.verdict, view)

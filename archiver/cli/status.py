@@ -18,10 +18,10 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Holder
 from archiver.frontier import totals
 from archiver.frontier.totals import HostAccount
-from archiver.humanize import duration, printable
+from archiver.humanize import duration, iso, printable
 from archiver.model import ExitCode
-from archiver.tools.report import summary, verdict
-from archiver.tools.report.summary import Summary
+from archiver.tools.report import verdict
+from archiver.tools.report.report import Summary, read_summary, summary_json, summary_lines
 from archiver.tools.report.verdict import FindingStyle
 
 HOSTS_SHOWN = 15
@@ -55,7 +55,7 @@ def status(directory: Path, *, as_json: bool) -> ExitCode:
     holder = lock.holder(directory)
     shown = HOSTS_IN_JSON if as_json else HOSTS_SHOWN
     with totals.open_totals(directory) as db:
-        found = summary.read_summary(db)
+        found = read_summary(db)
         standing = CrawlStatus(
             now,
             holder,
@@ -81,7 +81,7 @@ def _lines(standing: CrawlStatus, view: FindingStyle) -> Iterator[str]:
     if standing.earlier:
         number, before = len(standing.earlier) + 1, standing.earlier[0]
         yield f"{'crawl':<9} number {number} of this collection; the one before began {before}"
-    yield from summary.lines(standing.found, view)
+    yield from summary_lines(standing.found, view)
     for number, host in enumerate(standing.hosts):
         label = "" if number else "hosts"
         counts = f"{host.waiting} waiting, {host.archived} archived"
@@ -102,8 +102,8 @@ def _json(standing: CrawlStatus, directory: Path) -> str:
             "running": asdict(holder) if holder else None,
             "rate": round(standing.rate, 3),
             "earlier": standing.earlier,
-            **summary.as_json(standing.found),
-            "hosts": [{**asdict(host), "until": summary.iso(host.until)} for host in standing.hosts],
+            **summary_json(standing.found),
+            "hosts": [{**asdict(host), "until": iso(host.until)} for host in standing.hosts],
         },
         indent=2,
     )

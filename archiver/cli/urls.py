@@ -28,10 +28,9 @@ from archiver.cli.terminal import results
 from archiver.errors import ConfigError
 from archiver.frontier import totals, url_lookup
 from archiver.frontier.url_lookup import RefusedLink, UrlFilter, UrlRow
-from archiver.humanize import printable
+from archiver.humanize import iso, printable
 from archiver.model import ExitCode, State
 from archiver.policy.limits import Allowance
-from archiver.tools.report.summary import iso
 
 STATES = (*(state.value for state in State), REFUSED)
 LONGEST = 20_000  # characters of a URL; a longer one does not exist

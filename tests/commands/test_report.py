@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from archiver.frontier import totals
-from archiver.tools.report import files, summary, verdict
-from archiver.tools.report.summary import FinishedRun
+from archiver.tools.report import files, verdict
+from archiver.tools.report.report import FinishedRun, read_summary, summary_lines
 from fixtures import handmade_crawls
 from fixtures.growth import seconds
 
@@ -98,7 +98,7 @@ def test_counts(db: sqlite3.Connection) -> None:
 
 
 def test_files(crawl: Path, db: sqlite3.Connection) -> None:
-    found = summary.read_summary(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
+    found = read_summary(db, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
     files.write_reports(crawl, db, found, NOW)
     folder = crawl / "reports"
     assert sorted(path.name for path in folder.iterdir()) == sorted(
@@ -131,13 +131,13 @@ def test_files_are_replaced_whole(crawl: Path, db: sqlite3.Connection) -> None:
     folder.mkdir()
     (folder / "summary.txt").write_text("old")
     (folder / "summary.txt.tmp").write_text("left by a crash")
-    files.write_reports(crawl, db, summary.read_summary(db), NOW)
+    files.write_reports(crawl, db, read_summary(db), NOW)
     assert (folder / "summary.txt").read_text().startswith("URLs      3 archived")
     assert not list(folder.glob("*.tmp"))
 
 
 def test_summary_in_words(db: sqlite3.Connection) -> None:
-    assert list(summary.lines(summary.read_summary(db, "a limit was reached", FinishedRun(90.0, 180, 2400)))) == [
+    assert list(summary_lines(read_summary(db, "a limit was reached", FinishedRun(90.0, 180, 2400)))) == [
         "ended     a limit was reached",
         "URLs      3 archived, 2 failed, 1 excluded, 4 waiting, 1 held",
         "archive   3 captures of 2.4 kB in 1 WARC file of 5.0 kB",
@@ -190,7 +190,7 @@ def test_large_crawl_is_quick(tmp_path: Path) -> None:
 
     def run() -> None:
         with totals.open_totals(tmp_path) as opened:
-            assert summary.read_summary(opened).totals.waiting == 100_000
+            assert read_summary(opened).totals.waiting == 100_000
             assert len(list(totals.hosts(opened, NOW))) == 2000
 
     assert seconds(run) < 20  # under a second; one look at all URLs for each host would take minutes

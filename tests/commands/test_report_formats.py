@@ -16,9 +16,8 @@ from archiver.frontier import figures
 from archiver.frontier import totals as account
 from archiver.frontier.figures import TimeSlices
 from archiver.humanize import volume
-from archiver.tools.report import files, html, plots, summary, svg
-from archiver.tools.report.report import CrawlReport, ReportTable, report_lines
-from archiver.tools.report.summary import FinishedRun
+from archiver.tools.report import files, html, plots
+from archiver.tools.report.report import CrawlReport, FinishedRun, ReportTable, read_summary, report_lines
 from fixtures import handmade_crawls
 
 NOW = 1_700_000_000.0
@@ -49,7 +48,7 @@ def empty(directory: Path) -> Iterator[sqlite3.Connection]:
 
 def report(directory: Path, ending: str = "", run: FinishedRun | None = None) -> CrawlReport:
     with account.open_totals(directory) as db:
-        return files.read_report(directory, db, summary.read_summary(db, ending, run), NOW)
+        return files.read_report(directory, db, read_summary(db, ending, run), NOW)
 
 
 def parsed(told: CrawlReport) -> etree._Element:
@@ -145,7 +144,7 @@ def test_heritrix_reports(tmp_path: Path) -> None:
     """Column for column: names, order, and the space at the end of a line of hosts."""
     handmade_crawls.finished(tmp_path, NOW)
     with account.open_totals(tmp_path) as db:
-        files.write_reports(tmp_path, db, summary.read_summary(db), NOW)
+        files.write_reports(tmp_path, db, read_summary(db), NOW)
     told = {path.name: path.read_text() for path in (tmp_path / "reports").glob("*-report.txt")}
     assert told["hosts-report.txt"].splitlines()[:3] == [
         HOSTS,
@@ -292,11 +291,11 @@ def test_a_pause_is_seen(tmp_path: Path) -> None:
     ("highest", "last"), [(0, 1e-9), (1, 1), (3.4, 4), (99, 100), (100, 100), (101, 150), (12_345, 15_000)]
 )
 def test_ticks(highest: float, last: float) -> None:
-    found = svg.ticks(highest)
+    found = plots.ticks(highest)
     assert found[0] == 0
     assert found[-1] == pytest.approx(last)
     assert 2 <= len(found) <= 6
-    assert svg.ticks(min(highest, 2), whole=True) == [0, 1, 2][: 2 + (highest > 1)]
+    assert plots.ticks(min(highest, 2), whole=True) == [0, 1, 2][: 2 + (highest > 1)]
 
 
 def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
@@ -306,7 +305,7 @@ def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
     writer.execute("UPDATE urls SET state = 'archived' WHERE id = 10")
     writer.commit()
     with account.open_totals(tmp_path) as db:
-        assert files.read_report(tmp_path, db, summary.read_summary(db), NOW).summary.totals.archived == 4
+        assert files.read_report(tmp_path, db, read_summary(db), NOW).summary.totals.archived == 4
         writer.execute("UPDATE urls SET state = 'waiting' WHERE id = 10")
         writer.commit()
     writer.close()

@@ -12,10 +12,9 @@ from typing import Any
 from archiver import humanize
 from archiver.config.settings import Settings
 from archiver.frontier.url_lookup import DiscoveryStep, HostState, RefusedLink, StoredCapture, UrlRow
-from archiver.humanize import duration, printable, volume
+from archiver.humanize import duration, iso, printable, volume
 from archiver.model import Hop, State
 from archiver.policy.limits import Allowance
-from archiver.tools.report.summary import iso
 
 MAX_URL = 2000  # characters shown
 FIRST_STEPS, LAST_STEPS = 3, 8  # of a long path

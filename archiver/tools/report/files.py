@@ -1,4 +1,4 @@
-"""The files under `reports/`: text, JSON, an HTML page, one table per question, and Heritrix's reports.
+"""The files under `reports/`: text, JSON, an HTML page, one table per question, and Heritrix's report files.
 
 Each file is replaced as a whole, so after a crash the previous one remains. Tables are written row by row, because they
 may be long. Tabs and line breaks in names are escaped. `read_report` builds the same report without files.
@@ -6,11 +6,15 @@ may be long. Tabs and line breaks in names are escaped. `read_report` builds the
 The broken pages are those that answered 4xx or 5xx, each with the pages that link to it. crawl.db keeps only the first
 link to a URL. The others are in the metadata records of the pages, so the first `PAGES_READ` pages are searched. Links
 on other pages, or in unreadable records, are missing from the table.
+
+Heritrix's files have its columns, for tools that read them. It counts URIs by the thread that finished them; here the
+numbers come from crawl.db. Spaces in names are escaped, because spaces separate the columns. Bytes are bytes received.
 """
 
 import json
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -20,77 +24,44 @@ from pathlib import Path
 from archiver.collection.earlier_crawls import open_earlier_crawls
 from archiver.collection.layout import Layout
 from archiver.collection.records import links_at, record_at
-from archiver.errors import ArchiveError
+from archiver.errors import ROBOTS_PRECLUDED, ArchiveError, Failure
 from archiver.frontier import figures, held, totals
-from archiver.humanize import printable
+from archiver.frontier.figures import SeedFigures
+from archiver.humanize import iso, printable
 from archiver.model import Hop
 from archiver.storage import replace_file, storage, sync_folder
-from archiver.tools.report import changes, heritrix, html, summary, verdict
+from archiver.tools.report import changes, html, verdict
 from archiver.tools.report.report import (
     CrawlReport,
     FirstRows,
     Part,
     Row,
+    Summary,
     Tables,
     build_report,
     read_tables,
     report_json,
     report_lines,
+    summary_json,
+    summary_lines,
 )
-from archiver.tools.report.summary import Summary, iso
 from archiver.warc.members import DamagedRecord
 from archiver.warc.records import VisitMetadata
 
+PAGE = "report.html"
 BROKEN_PAGES_COLUMNS = ("url", "status", "linked_from")
 PAGES_READ = 5000  # about a second
 MAX_SEARCHED = 10_000  # broken pages for which more links are searched
 LINKS_KEPT = 10  # per broken page
 LARGEST = 8 << 20  # bytes of a metadata record
+SLOWEST = 50  # hosts
+RUNTIME_EXCEPTION = -5  # Heritrix's code for a failure that this version does not know
 
+_WIDTH = 20_000  # characters per cell; longer than the longest URL
 _UNCHANGED = b"\r\noutlinksOf: "  # of a page whose content did not change
 _LINK = re.compile(rb"^outlink: (\S+) L ", re.MULTILINE)
-
-
-def broken_page_rows(db: sqlite3.Connection, directory: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield (URL, status, linking page) for the crawl in *directory*, in order of discovery."""
-    found = figures.broken_pages(db)
-    statuses: dict[str, int] = {}
-    linked: dict[str, list[str]] = {}
-    for url, status, via in found:
-        statuses[url], linked[url] = status, [via]
-        if len(linked) == MAX_SEARCHED:
-            break
-    if linked:
-        _find_links(db, Layout(directory).archive, linked)
-    for url, pages in linked.items():
-        for page in pages:
-            yield url, statuses[url], page
-    yield from found
-
-
-def _find_links(db: sqlite3.Connection, folder: Path, linked: dict[str, list[str]]) -> None:
-    """Add the linking pages to *linked*."""
-    for page, name, offset in figures.pages_stored(db, PAGES_READ):
-        for target in _targets(folder, name, offset):
-            pages = linked.get(target)
-            if pages is not None and len(pages) < LINKS_KEPT and page not in pages:
-                pages.append(page)
-
-
-def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
-    """Yield the links in the metadata record at *offset* of the WARC *name*; none if it cannot be read."""
-    with suppress(ArchiveError, DamagedRecord, OSError, ValueError), record_at(folder, name, offset) as record:
-        if record.type == "metadata" and (record.size or 0) <= LARGEST:
-            block = b"".join(record.pieces())
-            yield from (found[1].decode() for found in _LINK.finditer(block))
-            links_of = VisitMetadata.parse(block).links_of if _UNCHANGED in block else None
-            links = links_at(folder, *links_of) if links_of is not None else None
-            yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)
-
-
-PAGE = "report.html"
-SLOWEST = 50  # hosts
-_WIDTH = 20_000  # characters per cell; longer than the longest URL
+_TARGET = re.compile(r"redirects to (\S+)")
+_MOVED = (301, 302, 303, 307, 308)
 
 
 def write_reports(directory: Path, db: sqlite3.Connection, found: Summary, now: float) -> Summary:
@@ -107,13 +78,13 @@ def write_reports(directory: Path, db: sqlite3.Connection, found: Summary, now: 
             tables.append(beginning.table())
     found = _with_changes(found, compared)
     shown = _without_paths(found, directory)
-    _write(folder / "summary.txt", (f"{line}\n" for line in summary.lines(shown)))
-    _write(folder / "summary.json", [json.dumps(summary.as_json(shown), indent=2, ensure_ascii=False), "\n"])
+    _write(folder / "summary.txt", (f"{line}\n" for line in summary_lines(shown)))
+    _write(folder / "summary.json", [json.dumps(summary_json(shown), indent=2, ensure_ascii=False), "\n"])
     report = build_report(directory, db, shown, tables, now)
     _write(folder / "report.txt", (f"{line}\n" for line in report_lines(report)))
     _write(folder / "report.json", [as_json(report), "\n"])
     _write(folder / PAGE, html.render(report))
-    for name, lines in heritrix.reports(directory.absolute().name, db, shown):
+    for name, lines in heritrix_reports(directory.absolute().name, db, shown):
         _write(folder / name, lines)
     return found
 
@@ -229,3 +200,167 @@ TABLES: Tables = {
 def _table(head: Row, rows: Iterable[Row]) -> Iterator[str]:
     for row in chain([head], rows):
         yield "\t".join(printable(str(cell), _WIDTH) for cell in row) + "\n"
+
+
+def broken_page_rows(db: sqlite3.Connection, directory: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield (URL, status, linking page) for the crawl in *directory*, in order of discovery."""
+    found = figures.broken_pages(db)
+    statuses: dict[str, int] = {}
+    linked: dict[str, list[str]] = {}
+    for url, status, via in found:
+        statuses[url], linked[url] = status, [via]
+        if len(linked) == MAX_SEARCHED:
+            break
+    if linked:
+        _find_links(db, Layout(directory).archive, linked)
+    for url, pages in linked.items():
+        for page in pages:
+            yield url, statuses[url], page
+    yield from found
+
+
+def _find_links(db: sqlite3.Connection, folder: Path, linked: dict[str, list[str]]) -> None:
+    """Add the linking pages to *linked*."""
+    for page, name, offset in figures.pages_stored(db, PAGES_READ):
+        for target in _targets(folder, name, offset):
+            pages = linked.get(target)
+            if pages is not None and len(pages) < LINKS_KEPT and page not in pages:
+                pages.append(page)
+
+
+def _targets(folder: Path, name: str, offset: int) -> Iterator[str]:
+    """Yield the links in the metadata record at *offset* of the WARC *name*; none if it cannot be read."""
+    with suppress(ArchiveError, DamagedRecord, OSError, ValueError), record_at(folder, name, offset) as record:
+        if record.type == "metadata" and (record.size or 0) <= LARGEST:
+            block = b"".join(record.pieces())
+            yield from (found[1].decode() for found in _LINK.finditer(block))
+            links_of = VisitMetadata.parse(block).links_of if _UNCHANGED in block else None
+            links = links_at(folder, *links_of) if links_of is not None else None
+            yield from (address for address, hop, _ in (links.links if links is not None else ()) if hop is Hop.LINK)
+
+
+def heritrix_reports(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[tuple[str, Iterable[str]]]:
+    """Yield the name and the text of each file for the crawl called *name*."""
+    yield "hosts-report.txt", _heritrix_hosts(db)
+    yield "responsecode-report.txt", _heritrix_codes(db)
+    yield "mimetype-report.txt", _heritrix_types(db)
+    yield "seeds-report.txt", _heritrix_seeds(db)
+    yield "crawl-report.txt", _heritrix_crawl(name, db, found)
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"\s+", "%20", printable(text, _WIDTH).strip()) or "unknown"
+
+
+def _heritrix_hosts(db: sqlite3.Connection) -> Iterator[str]:
+    yield (
+        "[#urls] [#bytes] [host] [#robots] [#remaining] [#novel-urls] [#novel-bytes] [#dup-by-hash-urls] "
+        "[#dup-by-hash-bytes] [#not-modified-urls] [#not-modified-bytes]\n"
+    )
+    for host in figures.named_hosts(db):
+        repeated = (host.identical, host.identical_bytes, host.unmodified, host.unmodified_bytes)
+        novel = host.captures - host.identical - host.unmodified
+        novel_bytes = host.received - host.identical_bytes - host.unmodified_bytes
+        counts = (host.robots, host.waiting, novel, novel_bytes, *repeated)
+        yield f"{host.captures} {host.received} {_escape(host.key)} {' '.join(map(str, counts))} \n"
+
+
+def _heritrix_codes(db: sqlite3.Connection) -> Iterator[str]:
+    yield "[#urls] [rescode]\n"
+    counts = Counter[int]()
+    for state, failure, status, urls in figures.endings(db):
+        counts[heritrix_code(state, failure, status)] += urls
+    for status, urls in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        yield f"{urls} {status}\n"
+
+
+def heritrix_code(state: str, failure: str, status: int) -> int:
+    """Return Heritrix's status for the result of a URL."""
+    if state == "waiting":
+        return 0
+    if state == "excluded" and failure == Failure.ROBOTS:
+        return ROBOTS_PRECLUDED
+    if failure and state != "archived":
+        with suppress(ValueError):
+            return Failure(failure).heritrix_code
+        return RUNTIME_EXCEPTION
+    return status
+
+
+def _heritrix_types(db: sqlite3.Connection) -> Iterator[str]:
+    yield "[#urls] [#bytes] [mime-types]\n"
+    for mime, captures, received in figures.media_types(db):
+        yield f"{captures} {received} {_escape(mime)}\n"
+
+
+def _heritrix_seeds(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield the seeds in Heritrix's order: those not crawled first, then by descending status."""
+    yield "[code] [status] [seed] [redirect]\n"
+    coded = [(heritrix_code(seed.state, seed.failure, seed.status), seed) for seed in figures.seeds(db)]
+    for status, seed in sorted(coded, key=lambda pair: (pair[0] > 0, -pair[0])):
+        moved = _redirect_target(seed) if status in _MOVED else ""
+        yield f"{status} {'CRAWLED' if status > 0 else 'NOTCRAWLED'} {_escape(seed.url)}{' ' if moved else ''}{moved}\n"
+
+
+def _redirect_target(seed: SeedFigures) -> str:
+    """Return the target of a seed's redirect; the note has those that were known or not followed."""
+    noted = _TARGET.search(seed.note)
+    target = seed.moved or (noted[1].rstrip(",;") if noted else "")
+    return _escape(target) if target else ""
+
+
+def _heritrix_crawl(name: str, db: sqlite3.Connection, found: Summary) -> Iterator[str]:
+    counted = found.totals
+    seconds = counted.last - counted.first
+    revisits = {profile: (captures, received) for profile, captures, received, _ in figures.revisits(db)}
+    same, kept = revisits.get("identical-payload-digest", (0, 0)), revisits.get("server-not-modified", (0, 0))
+    crawled = sum(heritrix_code(seed.state, seed.failure, seed.status) > 0 for seed in figures.seeds(db))
+    lines = (
+        f"crawl name: {_escape(name)}",
+        f"crawl status: {'Finished - Ended by operator' if counted.waiting else 'Finished'}",
+        f"duration: {_format_duration(seconds)}",
+        "",
+        f"seeds crawled: {crawled}",
+        f"seeds uncrawled: {len(found.seeds) - crawled}",
+        "",
+        f"hosts visited: {sum(1 for host in figures.named_hosts(db) if host.captures)}",
+        "",
+        f"URIs processed: {counted.archived + counted.failed + counted.excluded + counted.held}",
+        f"URI successes: {counted.archived}",
+        f"URI failures: {counted.failed}",
+        f"URI disregards: {counted.excluded + counted.held}",
+        "",
+        f"novel URIs: {counted.captures - same[0] - kept[0]}",
+        f"duplicate-by-hash URIs: {same[0]}",
+        f"not-modified URIs: {kept[0]}",
+        "",
+        f"total crawled bytes: {_size(counted.received)} ",
+        f"novel crawled bytes: {_size(counted.received - same[1] - kept[1])}",
+        f"duplicate-by-hash crawled bytes: {_size(same[1])} ",
+        f"not-modified crawled bytes: {_size(kept[1])} ",
+        "",
+        f"URIs/sec: {counted.captures / seconds if seconds else 0:.2f}",
+        f"KB/sec: {int(counted.received / 1024 / seconds) if seconds else 0}",
+    )
+    yield from (f"{line}\n" for line in lines)
+
+
+def _format_duration(seconds: float) -> str:
+    """Format *seconds* as `1d2h3m4s5ms`, from the largest unit needed."""
+    left = round(seconds * 1000)
+    parts: list[str] = []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, left = divmod(left, size)
+        if count or parts or unit == "ms":
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+def _size(count: int) -> str:
+    """Format *count* as `1299 (1.3 KiB)`."""
+    amount, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{count} ({f'{amount:.0f}' if unit == 'B' else f'{amount:.1f}'} {unit})"

@@ -1,7 +1,7 @@
-"""The report as one value. Text, JSON and the HTML page are made from it, so they cannot disagree.
+"""The summary and the report of a crawl as values. Text, JSON and the HTML page are made from them, so they agree.
 
-Everything in it is bounded: the first rows of each table with the number of rows left out, and cells cut to a length.
-It includes the crawl's inputs from crawl.toml: the seeds and the non-default settings.
+Everything is bounded: the first rows of each table with the number of rows left out, and cells cut to a length. The
+report includes the crawl's inputs from crawl.toml: the seeds and the non-default settings.
 """
 
 import re
@@ -12,17 +12,112 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from archiver import humanize
 from archiver.collection.layout import Layout
 from archiver.config import toml
 from archiver.config.secrets import without_secrets
 from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.errors import ConfigError
-from archiver.frontier import figures
-from archiver.humanize import printable
+from archiver.frontier import figures, totals
+from archiver.frontier.totals import SeedAccount, Totals
+from archiver.humanize import duration, iso, printable, volume
 from archiver.storage import open_file
-from archiver.tools.report import plots, summary, verdict
+from archiver.tools.report import plots, verdict
+from archiver.tools.report.changes import format_counts
 from archiver.tools.report.plots import TimeSeries
-from archiver.tools.report.summary import Summary, iso
+from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """The work of the last run."""
+
+    elapsed: float
+    visits: int
+    received: int
+
+    @property
+    def rate(self) -> float:
+        """Visits per second."""
+        return self.visits / self.elapsed if self.elapsed > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The main facts about a crawl."""
+
+    totals: Totals
+    failures: tuple[tuple[str, int], ...]  # (reason, URLs)
+    seeds: tuple[SeedAccount, ...]
+    ending: str = ""  # why the run ended
+    run: FinishedRun | None = None
+    changes: dict[str, int] | None = None  # compared with the earlier crawls, by `UrlChange`
+    verdict: Verdict = NO_VERDICT
+
+
+def read_summary(db: sqlite3.Connection, ending: str = "", run: FinishedRun | None = None) -> Summary:
+    """Read the summary of the crawl in *db*."""
+    seeds = tuple(totals.seeds(db))
+    crawl_verdict = verdict.read_verdict(db, seeds)
+    failures = tuple(totals.failures(db))
+    return Summary(totals.totals(db), failures, seeds, ending, run, verdict=crawl_verdict)
+
+
+def summary_lines(summary: Summary, style: FindingStyle = PLAIN) -> Iterator[str]:
+    """Yield the summary as aligned text that is safe for a terminal; the verdict comes last."""
+    yield from summary_facts(summary)
+    yield from verdict.lines(summary.verdict, style)
+
+
+def summary_facts(summary: Summary) -> Iterator[str]:
+    """Yield the ending and the counts."""
+    counts = summary.totals
+    if summary.ending:
+        yield _row("ended", printable(summary.ending))
+    yield _row(
+        "URLs",
+        f"{counts.archived} archived, {counts.failed} failed, {counts.excluded} excluded, {counts.waiting} waiting"
+        + (f", {counts.held} held" if counts.held else ""),
+    )
+    yield _row(
+        "archive",
+        f"{humanize.count(counts.captures, 'capture')} of {volume(counts.received)} "
+        f"in {humanize.count(counts.warcs, 'WARC file')} of {volume(counts.stored)}",
+    )
+    if counts.revisits:
+        yield _row("", f"deduplicated: {humanize.count(counts.revisits, 'payload')} of {volume(counts.spared)}")
+    if summary.run:
+        run = summary.run
+        yield _row(
+            "this run",
+            f"{humanize.count(run.visits, 'visit')} in {duration(run.elapsed)}, "
+            f"{run.rate:.1f}/s, {volume(run.received)}",
+        )
+    if summary.changes is not None:
+        yield _row("changes", f"{format_counts(summary.changes)}; listed in reports/changes.tsv")
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """Return the summary as JSON data."""
+    run = summary.run
+    return {
+        "ended": summary.ending,
+        "verdict": verdict.as_json(summary.verdict),
+        "totals": {
+            **asdict(summary.totals),
+            "first": iso(summary.totals.first),
+            "last": iso(summary.totals.last),
+        },
+        "run": {**asdict(run), "rate": round(run.rate, 3)} if run else None,
+        "changes": summary.changes,
+        "failures": dict(summary.failures),
+        "seeds": [{**asdict(seed), "problem": verdict.seed_problem(seed)} for seed in summary.seeds],
+    }
+
+
+def _row(label: str, text: str) -> str:
+    return f"{label:<9} {text}"
+
 
 MAX_SEEDS = 20  # shown; the table of seeds has all
 _LONGEST = 16 * 1024 * 1024  # bytes of a settings file
@@ -189,14 +284,14 @@ def is_number(cell: Cell) -> bool:
 
 def report_json(report: CrawlReport) -> dict[str, Any]:
     """Return the report as JSON data."""
-    summary_json = summary.as_json(report.summary)
-    left_out = max(0, len(summary_json["seeds"]) - SEEDS)
+    summary = summary_json(report.summary)
+    left_out = max(0, len(summary["seeds"]) - SEEDS)
     series, span = report.time_series, report.time_series.span
     return {
         "directory": report.directory,
         "written": iso(report.written),
-        **summary_json,
-        "seeds": summary_json["seeds"][:SEEDS],
+        **summary,
+        "seeds": summary["seeds"][:SEEDS],
         "seeds_left_out": left_out,
         "hosts": report.hosts,
         "settings": dict(report.inputs.settings),
@@ -221,7 +316,7 @@ def report_json(report: CrawlReport) -> dict[str, Any]:
 def report_lines(report: CrawlReport, most: int = 20) -> Iterator[str]:
     """Yield the report as text, with the first *most* rows of each table."""
     yield from verdict.lines(report.summary.verdict)
-    yield from summary.facts(report.summary)
+    yield from summary_facts(report.summary)
     for key, value in report.inputs.settings:
         yield f"{'setting':<9} {key} = {printable(value)}"
     if report.inputs.problem:

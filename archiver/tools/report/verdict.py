@@ -29,12 +29,12 @@ LONGEST_EXAMPLE = 60  # characters
 MAX_SEEDS = 5  # shown; the table of seeds has all
 MAX_HOSTS, MAX_SCRIPTED = 5, 3
 MAX_HELD, MOST_HELD = 5, 1000  # patterns in text, and in JSON
-MAX_AGAIN = 3  # seeds named in one command …
-LONGEST_AGAIN = 300  # … and their characters
+MAX_AGAIN, LONGEST_AGAIN = 3, 300  # seeds named in one command, and their characters
+EXCLUDED = "archiver urls DIR --state excluded --why", "which URLs, and by which rule"
 GENTLE = "--rate 1/5"  # one request per 5 seconds, for a site that blocked us
 
 BOLD, RED, CYAN, DIM = "1", "1;31", "36", "2"  # ANSI codes
-_GOOD = range(200, 400)
+_CLASSES = {2: "ok", 3: "redirect", 4: "client error", 5: "server error"}
 _NAMES = {401: "login required", 403: "forbidden", 404: "not found", 410: "gone", 429: "too many requests"}
 
 
@@ -58,8 +58,7 @@ class StatusCounts:
 
     def format(self, noun: str, nouns: str) -> str:
         """Format as `554 pages: 520 ok, 30 not found (404), 4 server errors (500)`."""
-        total = humanize.count(self.total, noun, nouns)
-        parts = [*self._answers()]
+        total, parts = humanize.count(self.total, noun, nouns), [*self._answers()]
         if self.unanswered:
             parts.append(f"{sum(count for _, count in self.unanswered)} no response ({_listed(self.unanswered)})")
         return f"{total}: {', '.join(parts)}" if parts else total
@@ -75,8 +74,7 @@ class StatusCounts:
         for status, count in self._answered():
             classes.setdefault(_class(status), Counter())[status] += count
         for name in ("ok", "redirect"):
-            if name in classes:
-                count = classes.pop(name).total()
+            if count := classes.pop(name, Counter()).total():
                 yield f"{count} {name}{'s' if name == 'redirect' and count > 1 else ''}"
         if self.blocked:
             count = sum(count for _, count in self.blocked)
@@ -192,13 +190,9 @@ def _counts(kind: str, groups: Iterable[OutcomeGroup], blocked: Iterable[tuple[s
 
 
 def _class(status: int) -> str:
-    if status == 0 or 200 <= status < 300 or status == 304:
+    if status in {0, 304}:
         return "ok"
-    if 300 <= status < 400:
-        return "redirect"
-    if status in _NAMES:
-        return _NAMES[status]
-    return "client error" if 400 <= status < 500 else "server error" if 500 <= status < 600 else "unusual status"
+    return _NAMES.get(status) or _CLASSES.get(status // 100, "unusual status")
 
 
 def _listed(counts: Iterable[tuple[object, int]]) -> str:
@@ -207,9 +201,9 @@ def _listed(counts: Iterable[tuple[object, int]]) -> str:
 
 def _findings(verdict: Verdict) -> Iterator[Finding]:
     pages = verdict.pages
-    which = ("archiver urls DIR --status 4xx,5xx --why", "which URLs, and why") if pages.bad else ("", "")
-    if pages.bad == sum(count for _, count in pages.blocked):  # the finding about its site says how to go on
-        which = "", ""
+    which = "", ""  # for block pages, the finding about their host has the command
+    if pages.bad > sum(count for _, count in pages.blocked):
+        which = "archiver urls DIR --status 4xx,5xx --why", "which URLs, and why"
     if pages.unanswered and pages.bad == sum(count for _, count in pages.unanswered):
         which = "archiver retry DIR && archiver resume DIR", "retry what did not respond"
     yield Finding("pages", pages.format("page", "pages"), *which, trouble=bool(pages.bad))
@@ -219,14 +213,14 @@ def _findings(verdict: Verdict) -> Iterator[Finding]:
         yield Finding("seeds", f"{printable(seed)} redirects to {printable(target)}: {printable(why)}", trouble=True)
     yield from _hosts(verdict)
     if verdict.forbidden:
-        such = f", such as {short(verdict.forbidden_example)}"
+        such = f", such as {_short(verdict.forbidden_example)}"
         words = f"{humanize.count(verdict.forbidden, 'URL is', 'URLs are')} forbidden by robots.txt{such}"
-        yield Finding("robots", words, "archiver urls DIR --state excluded --why", "which URLs, and by which rule")
+        yield Finding("robots", words, *EXCLUDED)
     if verdict.left_out.count:
-        such = f"such as {short(verdict.left_out.first[0][0])}, because most earlier ones did not exist"
+        such = f"such as {_short(verdict.left_out.first[0][0])}, because most earlier ones did not exist"
         one, several = "URL named only in scripts was", "URLs named only in scripts were"
         words = f"{humanize.count(verdict.left_out.count, one, several)} skipped, {such}"
-        yield Finding("skipped", words, "archiver urls DIR --state excluded --why", "which URLs, and by which rule")
+        yield Finding("skipped", words, *EXCLUDED)
     for seed, scripts in verdict.scripted[:MAX_SCRIPTED]:
         words = f"{printable(seed)} has {humanize.count(scripts, 'script')} and hardly any links"
         meaning = "check that replay shows the whole site"
@@ -246,9 +240,7 @@ def resume_command(run: RunRow | None) -> str:
 
 def ending(run: RunRow | None) -> str:
     """Return why the finished *run* ended; empty if unknown."""
-    if run is None:
-        return ""
-    return run.reason if run.ended else "the process was killed or the machine stopped"
+    return "" if run is None else run.reason if run.ended else "the process was killed or the machine stopped"
 
 
 def _requisites(verdict: Verdict) -> Iterator[Finding]:
@@ -261,20 +253,20 @@ def _requisites(verdict: Verdict) -> Iterator[Finding]:
         return
     url, why = missing.first[0]
     more = f" and {missing.count - 1} more" if missing.count > 1 else ""
-    words += f"; missing: {short(url)} ({printable(why)}){more}"
+    words += f"; missing: {_short(url)} ({printable(why)}){more}"
     yield Finding("requisites", words, "archiver urls DIR --missing --why", "all missing ones")
 
 
 def _seeds(seeds: tuple[SeedAccount, ...]) -> Iterator[Finding]:
-    failed = [seed for seed in seeds if seed_failed(seed)]
+    failed = [seed for seed in seeds if _failed(seed)]
     again = " ".join(quote(seed.url) for seed in failed if seed.url.isprintable())
     if len(failed) > MAX_AGAIN or len(again) > LONGEST_AGAIN:
         again = ""
-    for number, seed in enumerate(sorted(seeds, key=lambda seed: not seed_failed(seed))[:MAX_SEEDS], 1):
+    for number, seed in enumerate(sorted(seeds, key=lambda seed: not _failed(seed))[:MAX_SEEDS], 1):
         last = number == min(len(failed), MAX_SEEDS)
         command = f"archiver retry DIR {again}".rstrip() + " && archiver resume DIR" if last else ""
         words = f"{printable(seed.url)} {seed_problem(seed)}"
-        yield Finding("seeds", words, command, "retry" if last else "", trouble=seed_failed(seed))
+        yield Finding("seeds", words, command, "retry" if last else "", trouble=_failed(seed))
     if len(seeds) > MAX_SEEDS:
         yield Finding("seeds", f"and {len(seeds) - MAX_SEEDS} more; reports/seeds.tsv lists all")
 
@@ -294,34 +286,30 @@ def _hosts(verdict: Verdict) -> Iterator[Finding]:
         yield Finding("blocked", f"and {len(verdict.hosts) - MAX_HOSTS} more hosts", trouble=True)
 
 
-def short(url: str) -> str:
-    """Shorten *url* in the middle."""
+def _short(url: str) -> str:
     whole = printable(url, 2 * len(url) + LONGEST_EXAMPLE)
     half = LONGEST_EXAMPLE // 2
     return whole if len(whole) <= LONGEST_EXAMPLE else f"{whole[: half - 1]}…{whole[-half:]}"
 
 
 def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
-    """Yield each pattern that looks endless, with its number of held URLs and the command that fetches them."""
     for each in patterns[:MAX_HELD]:
         more = f" (plus {humanize.count(each.beyond, 'link')} not queued)" if each.beyond else ""
         behind = humanize.count(each.urls, "URL is", "URLs are")
-        words = f"{behind} held{more}: {short(each.pattern)} looks endless ({printable(each.rule)})"
-        words += f", such as {short(each.example)}"
+        words = f"{behind} held{more}: {_short(each.pattern)} looks endless ({printable(each.rule)})"
+        words += f", such as {_short(each.example)}"
         yield Finding("held", words, f"{command_for(each)} && archiver resume DIR", "fetch them", trouble=True)
     if len(patterns) > MAX_HELD:
         left = f"and {humanize.count(len(patterns) - MAX_HELD, 'more pattern')}"
         yield Finding("held", left, f"{command_for()} && archiver resume DIR", "fetch all", trouble=True)
 
 
-def seed_failed(seed: SeedAccount) -> bool:
-    """Return whether *seed* has no usable response and no retry is due."""
-    return seed.state in {"failed", "excluded"} or (seed.state == "archived" and not is_good(seed.status))
+def _failed(seed: SeedAccount) -> bool:
+    return seed.state in {"failed", "excluded"} or (seed.state == "archived" and not _is_good(seed.status))
 
 
-def is_good(status: int) -> bool:
-    """Return whether *status* is usable; 0 is a response without a status line."""
-    return status in _GOOD or status == 0
+def _is_good(status: int) -> bool:
+    return 200 <= status < 400 or status == 0  # 0 is a response without a status line
 
 
 def seed_problem(seed: SeedAccount) -> str:
@@ -334,7 +322,7 @@ def seed_problem(seed: SeedAccount) -> str:
         return f"redirects out of scope, to {printable(seed.refused)} ({printable(seed.rule)})"
     if seed.state == "archived" and seed.note.endswith(OUTSIDE):
         return f"{printable(seed.note)}; only its in-scope links are followed"
-    if seed.state == "archived" and not is_good(seed.status):
+    if seed.state == "archived" and not _is_good(seed.status):
         return f"returned status {seed.status}"
     return ""
 
@@ -366,8 +354,7 @@ def lines(verdict: Verdict, style: FindingStyle = PLAIN) -> Iterator[str]:
 def command(text: str, meaning: str, style: FindingStyle, label: str = "") -> str:
     """Format the command *text*, with its meaning if there is room."""
     whole = " ".join(style.directory if word == "DIR" else word for word in text.split(" "))
-    beside = f"{whole}   # {meaning}"
-    note = beside[len(whole) :] if meaning and LABEL + len(beside) <= style.width else ""
+    note = f"   # {meaning}" if meaning and LABEL + len(f"{whole}   # {meaning}") <= style.width else ""
     shown_label = _colour(f"{label:<{LABEL - 1}}", BOLD, style)
     return f"{shown_label} {_colour(whole, CYAN, style)}{_colour(note, DIM, style)}"
 
@@ -388,12 +375,6 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "held": [{**asdict(each), "command": command_for(each)} for each in verdict.held[:MOST_HELD]],
         "trouble": verdict.trouble,
         "findings": [
-            {
-                "topic": each.topic,
-                "message": each.message,
-                "command": each.command,
-                "trouble": each.trouble,
-            }
-            for each in verdict.findings
+            {key: value for key, value in asdict(each).items() if key != "meaning"} for each in verdict.findings
         ],
     }
