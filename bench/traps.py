@@ -16,7 +16,7 @@ TOP = Path(__file__).parents[1]
 sys.path.insert(0, str(TOP))
 
 from archiver.policy.novelty import Novelty  # noqa: E402
-from archiver.policy.url_patterns import pattern  # noqa: E402 - the project need not be installed
+from archiver.policy.url_forms import pattern  # noqa: E402 - the project need not be installed
 from fixtures import endless_sites, trap_lookalikes  # noqa: E402
 from fixtures.simulated_crawl import Simulation  # noqa: E402
 

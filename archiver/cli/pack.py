@@ -15,8 +15,7 @@ from archiver.cli.options import define_command, directory_argument, output_opti
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
 from archiver.config.option_types import SIZE
-from archiver.config.secrets import has_secrets
-from archiver.config.settings import Settings, with_values
+from archiver.config.settings import Settings, has_secrets, with_values
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ConfigError
 from archiver.humanize import printable, second, volume

@@ -18,7 +18,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any, Final, Literal
 
 from archiver import url
-from archiver.config import exclude_sets, query_params
+from archiver.config import presets
 from archiver.errors import ConfigError
 
 
@@ -254,7 +254,7 @@ def _parameters(given: Any) -> str:
 
 
 def _sets(given: Any) -> str:
-    if not set(_text(given).split(",")) <= set(exclude_sets.SETS):
+    if not set(_text(given).split(",")) <= set(presets.SETS):
         raise ValueError
     return str(given)
 
@@ -319,11 +319,10 @@ SURT = OptionType("PREFIX", "a SURT prefix such as http://(org,example, or a URL
 ENDINGS = OptionType("EXT[,EXT]", "file name extensions, such as zip,iso", _endings)
 PARAMETERS = OptionType(
     "NAME[,NAME]",
-    "names of query parameters, with * for any letters, or of presets: "
-    f"{', '.join(query_params.PRESETS)}, {query_params.NONE}",
+    f"names of query parameters, with * for any letters, or of presets: {', '.join(presets.PRESETS)}, {presets.NONE}",
     _parameters,
 )
-SETS = OptionType("SET[,SET]", f"names of sets: {', '.join(exclude_sets.SETS)}", _sets)
+SETS = OptionType("SET[,SET]", f"names of sets: {', '.join(presets.SETS)}", _sets)
 ARCHIVE = OptionType("DIR|CDXJ", "the directory of an archive, or a CDXJ file", _path)
 LABEL = OptionType("NAME", "a name of letters, digits, '.', '_' and '-'", _label)
 

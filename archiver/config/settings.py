@@ -2,8 +2,12 @@
 
 The command line, the keys of crawl.toml and docs/reference/settings.md are made from this one list, so they cannot
 disagree.
+
+Secret headers are in crawl.toml, which only its owner may read, and in the request records. Everything else that is
+handed on goes through `without_secrets`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from typing import Any
@@ -15,6 +19,7 @@ from archiver.config.option_types import (
     HEADER,
     HOST_LIMIT,
     LABEL,
+    LEFT_OUT,
     MEDIA_TYPE,
     NUMBER,
     PLACE,
@@ -275,3 +280,35 @@ def with_values(settings: Settings, given: Mapping[str, Any]) -> Settings:
 def key_of(entry: Field[Any]) -> str:
     """Return the key in crawl.toml, which is also the option without dashes: `max-depth`."""
     return entry.name.replace("_", "-")
+
+
+_WORDS = "auth|cookie|token|key|secret|session|password|csrf"
+SECRET = re.compile(_WORDS, re.IGNORECASE)  # in the name of a header
+_SECRET_LINE = re.compile(rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:""", re.IGNORECASE)
+
+
+def has_secrets(settings: Settings) -> bool:
+    """Return True if *settings* hold a header that may be a secret."""
+    return any(_is_secret(line) for line in settings.fetch.header)
+
+
+def without_secrets(settings: Settings) -> Settings:
+    """Return *settings* with the names of secret headers, but not their values."""
+    header = tuple(
+        f"{line.partition(':')[0]}: {LEFT_OUT}" if _is_secret(line) else line for line in settings.fetch.header
+    )
+    return replace(settings, fetch=replace(settings.fetch, header=header))
+
+
+def may_hold_secret(text: str) -> bool:
+    """Return whether the *text* of a crawl.toml may hold a secret, if only in a comment."""
+    return _SECRET_LINE.search(text) is not None
+
+
+def is_left_out(header: str) -> bool:
+    """Return True if *header* has lost its value in `without_secrets`."""
+    return header.partition(":")[2].strip() == LEFT_OUT
+
+
+def _is_secret(header: str) -> bool:
+    return SECRET.search(header.partition(":")[0]) is not None

@@ -22,8 +22,7 @@ from urllib.parse import quote
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.writer import WarcIdentity
-from archiver.config.secrets import has_secrets, may_tell, without_secrets
-from archiver.config.settings import Settings
+from archiver.config.settings import Settings, has_secrets, may_hold_secret, without_secrets
 from archiver.config.toml import render
 from archiver.crawl.open_collection import open_collection
 from archiver.crawl.rules import identity_of, next_serial
@@ -185,7 +184,7 @@ def _settings_text(path: Path, settings: Settings) -> bytes:
             return bare
         with open_file(path) as file:
             text = file.read()
-    return bare if has_secrets(settings) or may_tell(text.decode(errors="replace")) else text
+    return bare if has_secrets(settings) or may_hold_secret(text.decode(errors="replace")) else text
 
 
 async def _log(layout: Layout, frontier: Frontier) -> MetadataPart | None:

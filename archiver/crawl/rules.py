@@ -17,9 +17,8 @@ from archiver import __version__
 from archiver.collection.earlier_crawls import EarlierCrawls, is_there
 from archiver.collection.layout import Layout
 from archiver.collection.writer import WarcIdentity
-from archiver.config.secrets import has_secrets, without_secrets
 from archiver.config.seeds import SeedSetting
-from archiver.config.settings import Settings, every_setting, key_of
+from archiver.config.settings import Settings, every_setting, has_secrets, key_of, without_secrets
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.visit import RobotsSettings, Visited, VisitRules, refusal
 from archiver.errors import ConfigError

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from archiver import __version__, url
-from archiver.config.secrets import SECRET
-from archiver.config.settings import FetchSettings
+from archiver.config.settings import SECRET, FetchSettings
 from archiver.errors import Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard, normalized_host
 from archiver.fetch.spool import Spool

@@ -10,10 +10,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver import url
-from archiver.config import exclude_sets, query_params
+from archiver.config import presets
 from archiver.config.option_types import SLOW, Pattern
 from archiver.config.scope_settings import ScopeSettings
 from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
+from archiver.policy.url_forms import Respelling
 
 MAX_MANIFESTS = 3  # sitemaps in a row: an index, its sitemaps, and one more for those that nest against the rules
 PATH_KEPT = 250  # hops of a path that are written out, after the number of earlier ones
@@ -106,12 +107,12 @@ class Scope:
         self._settings = settings
         self._include = [Pattern(f"include[{n}]: {text}", text) for n, text in enumerate(settings.include)]
         self._exclude = [Pattern(f"exclude[{n}]: {text}", text) for n, text in enumerate(settings.exclude)]
-        self._without = [(name, entry) for name in _each(settings.without) for entry in exclude_sets.SETS[name].entries]
+        self._without = [(name, entry) for name in _each(settings.without) for entry in presets.SETS[name].entries]
         self._endings = tuple(f".{ending}" for ending in _each(settings.exclude_ext))
         self._surts = tuple(settings.scope_surt)
         self._refuses = bool(self._exclude or self._endings or self._without)
         self._whole_sites = settings.scope in {"host", "domain"} and not self._surts
-        self._respelled = query_params.Respelling(settings.query, settings.drop_query)
+        self._respelled = Respelling(settings.query, settings.drop_query)
         self._domain_of = lru_cache(maxsize=4096)(registered_domain)
         self._sites: set[str] = set()
         self._domains: set[str] = set()

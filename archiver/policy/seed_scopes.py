@@ -18,12 +18,12 @@ from dataclasses import replace
 from functools import lru_cache
 
 from archiver import url
-from archiver.config import query_params
 from archiver.config.option_types import Pattern
 from archiver.config.scope_settings import ScopeSettings
 from archiver.config.seeds import SeedSetting, written
 from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
 from archiver.policy.scope import LONGEST_REMEMBERED, REMEMBERED, Moved, Scope, bare, folder, redirects_in_a_row, site
+from archiver.policy.url_forms import Respelling
 
 LEVELS = 64  # folders of a path that are searched for the nearest seed
 LEAST_REMEMBERED = 256  # URLs, for each group
@@ -85,7 +85,7 @@ class Scopes:
     def __init__(self, settings: ScopeSettings, seeds: Iterable[str], registered_domain: Callable[[str], str]) -> None:
         self._settings = settings
         self._domain_of = lru_cache(maxsize=4096)(registered_domain)
-        self._respelled = query_params.Respelling(settings.query, settings.drop_query)
+        self._respelled = Respelling(settings.query, settings.drop_query)
         self._remembered = lru_cache(maxsize=REMEMBERED)(self._found)
         self._local: dict[str, list[SeedGroup]] = {}
         self._wide: list[SeedGroup] = []

@@ -22,7 +22,7 @@ from archiver import url
 from archiver.config.scope_settings import TrapSettings
 from archiver.model import Hop, PatternTally
 from archiver.policy.novelty import Novelty, PageNovelty
-from archiver.policy.url_patterns import UrlShape, is_session, likeness, page_of, variant
+from archiver.policy.url_forms import UrlShape, is_session, likeness, page_of, variant
 
 RULES = (
     "max-repeats",

@@ -20,9 +20,8 @@ import click  # noqa: E402
 from archiver import model  # noqa: E402
 from archiver.cli.entry import archiver  # noqa: E402
 from archiver.cli.options import HELP_WIDTH, SettingOption  # noqa: E402
-from archiver.config.exclude_sets import SETS  # noqa: E402
 from archiver.config.option_types import BOOLEAN  # noqa: E402
-from archiver.config.query_params import PRESETS, Preset  # noqa: E402
+from archiver.config.presets import PRESETS, SETS, Preset  # noqa: E402
 from archiver.config.settings import TITLES, Settings, every_setting, key_of  # noqa: E402
 from archiver.config.toml import toml_value  # noqa: E402
 from archiver.errors import Failure  # noqa: E402

@@ -2,7 +2,7 @@
 
 import pytest
 
-from archiver.config.exclude_sets import SETS
+from archiver.config.presets import SETS
 
 HITS = {
     "trackers": [

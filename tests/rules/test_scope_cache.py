@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.config.query_params import Respelling
 from archiver.config.scope_settings import ScopeSettings, TrapSettings
 from archiver.config.seeds import SeedSetting
 from archiver.crawl.visit import RobotsSettings, VisitRules, conclude
 from archiver.fetch.spool import MemoryBlock
 from archiver.http import read_stored
 from archiver.model import Claim, Exchange, Hop, Link, Links, NewUrl, Peer
-from archiver.policy import seed_scopes, url_patterns
+from archiver.policy import seed_scopes, url_forms
 from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import LONGEST, ScopeCache, remember, scope_of
 from archiver.policy.speculative import SpeculativeBudget
 from archiver.policy.traps import Traps
+from archiver.policy.url_forms import Respelling
 
 HOME = "http://example.org"
 SEEDS = (f"{HOME}/", "http://other.test/a/b")
@@ -76,9 +76,9 @@ def test_names_without_wildcards_are_dropped_as_those_with(address: str) -> None
 @given(st.text("ab1%2F/-_.?&=", max_size=40).map(lambda tail: f"{HOME}/{tail}"))
 def test_what_is_said_of_a_url_is_the_same_in_short(address: str) -> None:
     page = address.partition("?")[0][len(HOME) :]
-    told = url_patterns.likeness(address)
-    assert told.pattern.partition("?")[0] == HOME + url_patterns._VARIABLE.sub(url_patterns._letter, page)
-    assert told == (url_patterns.pattern(address), url_patterns.family(address))
+    told = url_forms.likeness(address)
+    assert told.pattern.partition("?")[0] == HOME + url_forms._VARIABLE.sub(url_forms._letter, page)
+    assert told == (url_forms.pattern(address), url_forms.family(address))
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

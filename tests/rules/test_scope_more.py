@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.config import query_params
+from archiver.config import presets
 from archiver.config.option_types import ENDINGS, PARAMETERS, SETS, SLOW, SURT, Pattern
 from archiver.config.scope_settings import ScopeSettings
 from archiver.errors import ConfigError
 from archiver.model import LINK_OUTSIDE, Claim, Hop, Link, NewUrl, Refusal
 from archiver.policy.scope import Scope, hops
+from archiver.policy.url_forms import Respelling
 from archiver.url import form, prefix
 from fixtures.growth import least_seconds, seconds
 
@@ -221,7 +222,7 @@ def test_by_default_only_that_is_dropped_which_a_replay_drops(given: str) -> Non
 
 @given(st.text(alphabet="ab=&?;%()S/.x1", max_size=40), st.sampled_from(["keep", "sort"]))
 def test_a_spelling_is_canonical_and_final(tail: str, query: str) -> None:
-    respelled = query_params.Respelling(query, [*query_params.PRESETS, "a", "x*"])
+    respelled = Respelling(query, [*presets.PRESETS, "a", "x*"])
     address = url.canonical(HOME + tail)
     assert address is not None
     asked = respelled(address)

@@ -9,7 +9,7 @@ from archiver.model import Hop, PatternTally
 from archiver.policy import traps
 from archiver.policy.novelty import READ, Novelty, PageNovelty
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
-from archiver.policy.url_patterns import family, pattern, variant
+from archiver.policy.url_forms import family, pattern, variant
 
 HOME = "http://example.org"
 YEAR = 2026

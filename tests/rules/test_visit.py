@@ -23,7 +23,7 @@ from archiver.http import read_stored
 from archiver.model import Claim, Event, Exchange, Hop, Link, Links, NewUrl, PatternTally, Peer, Robots, Truncation
 from archiver.policy.scope import PRIORITY_GUESS, Scope
 from archiver.policy.traps import Traps
-from archiver.policy.url_patterns import likeness
+from archiver.policy.url_forms import likeness
 
 NOW = 1_800_000_000.0
 HOME = "http://site.test"

@@ -28,13 +28,13 @@ from archiver.cli.terminal import result, say
 from archiver.collection import lock
 from archiver.collection.layout import Layout
 from archiver.collection.records import open_warc
-from archiver.config import query_params
 from archiver.config.seeds import seed
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals, url_lookup
 from archiver.model import ExitCode, Link, Links, State
 from archiver.policy.traps import MOST_PATTERNS
+from archiver.policy.url_forms import Respelling
 from archiver.storage import is_bare
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import read_records
@@ -132,8 +132,8 @@ def say_if_without_scheme(text: str, address: str) -> None:
         say(f"archiver: {text} has no scheme; taken as {address}")
 
 
-def _respelling(settings: Settings) -> query_params.Respelling:
-    return query_params.Respelling(settings.scope.query, settings.scope.drop_query)
+def _respelling(settings: Settings) -> Respelling:
+    return Respelling(settings.scope.query, settings.scope.drop_query)
 
 
 def _known(db: sqlite3.Connection, address: str, settings: Settings) -> str:

@@ -16,7 +16,7 @@ from archiver.collection.earlier_crawls import files_of
 from archiver.collection.imports import imported_names
 from archiver.collection.layout import Layout
 from archiver.collection.records import maybe_ours
-from archiver.config.secrets import is_left_out
+from archiver.config.settings import is_left_out
 from archiver.config.toml import toml_value
 from archiver.crawl.recovery.earlier_payloads import payloads_before
 from archiver.crawl.recovery.recover import VisitAdoption, finished, mended, ours, publish

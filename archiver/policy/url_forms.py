@@ -1,12 +1,17 @@
-"""The shape of a URL: its pattern, its family, and the URL of which it is a variant. Pure.
+"""Forms of a URL: the one that we request, its pattern, its family, and the URL of which it is a variant. Pure.
 
-Only the URL itself counts. Results are cached, because the same links are on many pages. Long URLs are not cached, so
+Only the URL itself counts. Patterns are cached, because the same links are on many pages. Long URLs are not cached, so
 memory is bounded: four megabytes with usual URLs, ten at most.
 """
 
 import re
+from collections.abc import Iterable
+from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
+
+from archiver import url
+from archiver.config.presets import NONE, PRESETS, Preset
 
 REMEMBERED = 8192  # URLs …
 LONGEST_REMEMBERED = 256  # … of up to so many characters
@@ -15,6 +20,7 @@ OPAQUE = 12  # characters of letters and digits mixed, which no one writes by ha
 SESSION = 16  # … and the shortest session id
 
 _VARIABLE = re.compile(r"%[0-9A-Fa-f]{2}|(?<![0-9A-Za-z])[A-Za-z]*+[0-9][0-9A-Za-z]*+")
+_WILD = re.compile(r"[*?\[]")
 _DIGITS = re.compile("[0-9]+")
 _LONG_WORD = re.compile(f"[0-9A-Za-z]{{{OPAQUE}}}")
 _SESSION = re.compile(
@@ -97,3 +103,57 @@ def variant(address: str) -> str:
     elif common == address:
         return ""
     return common
+
+
+class Respelling:
+    """Rewrites URLs for the request. *query* is `keep` or `sort`; *drops* are presets and names of parameters."""
+
+    def __init__(self, query: str, drops: Iterable[str]) -> None:
+        self._sort = query == "sort"
+        named = [drop for listed in drops for drop in listed.split(",") if drop != NONE]
+        presets = [PRESETS.get(drop) or Preset("", (drop,)) for drop in named]
+        self._safe = [_Drop(preset) for preset in presets if preset.replayed]
+        self._others = [_Drop(preset) for preset in presets if not preset.replayed]
+
+    def __call__(self, address: str) -> str:
+        """Return the URL to request for the canonical URL *address*: canonical too, and on the same host."""
+        if "?" not in address and ";" not in address and "(" not in address:
+            return address
+        asked = address
+        for drop in self._safe:
+            without = drop(asked)
+            if without != asked and url.surt(without) == url.surt(asked):
+                asked = without
+        for drop in self._others:
+            asked = drop(asked)
+        if self._sort and "&" in asked:
+            page, _, query = asked.partition("?")
+            asked = f"{page}?{'&'.join(sorted(query.split('&')))}" if query else asked
+        return asked
+
+
+class _Drop:
+    """Removes from a URL what one preset names."""
+
+    def __init__(self, preset: Preset) -> None:
+        wild = [name for name in preset.names if _WILD.search(name)]
+        self._plain = frozenset(name.lower() for name in preset.names if name not in wild)
+        self._wild = re.compile("|".join(map(translate, wild)), re.IGNORECASE) if wild else None
+        self._values = re.compile(preset.values) if preset.values else None
+        self._path = re.compile(preset.path, re.IGNORECASE) if preset.path else None
+
+    def __call__(self, address: str) -> str:
+        page, mark, query = address.partition("?")
+        if self._path is not None and (";" in page or "(" in page):  # everything that is dropped contains one of them
+            start = page.index("/", 8)
+            page = page[:start] + self._path.sub("", page[start:])
+        if query and (self._plain or self._wild is not None):
+            query = "&".join([pair for pair in query.split("&") if not self._names_it(pair)])
+            mark = "?" if query else ""
+        return f"{page}{mark}{query}"
+
+    def _names_it(self, pair: str) -> bool:
+        name, _, value = pair.partition("=")
+        if name.lower() not in self._plain and (self._wild is None or self._wild.fullmatch(name) is None):
+            return False
+        return self._values is None or self._values.fullmatch(value) is not None

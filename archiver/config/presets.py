@@ -1,7 +1,10 @@
-"""Ready-made exclude lists, chosen by name (`--without wikis,…`).
+"""Ready-made lists, chosen by name: URLs to leave out (`--without wikis`), query parameters to drop (`--drop-query`).
 
-Each list states its reason, and each entry what it matches. An entry is tried only on URLs that contain its needle, so
-lists cost little. The pattern may match anywhere in the URL, in any case.
+Each exclude list states its reason, and each entry what it matches. An entry is tried only on URLs that contain its
+needle, so lists cost little. The pattern may match anywhere in the URL, in any case.
+
+The preset `sessions` drops exactly what the index of a replay also drops, so replay still finds each link of a page. If
+you drop more, replay looks for the URL as it is on the page.
 """
 
 import re
@@ -218,6 +221,42 @@ SETS = {
             ExcludeRule("action=stream", r"[?&]action=stream\b", "mjpg-streamer"),
             ExcludeRule("/videostream.cgi", r"/videostream\.cgi", "Foscam cameras"),
             ExcludeRule(".m3u", r"/(?:stream|live|radio|listen)[^?]*\.(?:m3u|pls)(?:[?#]|$)", "playlists of a stream"),
+        ),
+    ),
+}
+
+
+NONE = "none"  # drop nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A named group of parameters to drop."""
+
+    why: str
+    names: tuple[str, ...] = ()  # of query parameters, `*` for any letters
+    values: str = ""  # only if the value matches this expression
+    path: str = ""  # what is removed from the path
+    replayed: bool = False  # only if replay looks up both spellings under one key
+
+
+PRESETS = {
+    "sessions": Preset(
+        "Session IDs that replay ignores too",
+        ("PHPSESSID", "jsessionid", "sid"),
+        r"[0-9a-zA-Z]{32}",
+        r"/\([a-z]\([0-9a-z]{24}\)\)(?=/[^?]+\.aspx)",
+        replayed=True,
+    ),
+    "session-paths": Preset(
+        "Session IDs in paths, as Java servers write them", (), "", r";jsessionid=[0-9A-Za-z._!-]+"
+    ),
+    "trackers": Preset(
+        "Where a visitor came from; the page is the same without it",
+        (
+            *("utm_*", "fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "twclid"),
+            *("ttclid", "igshid", "mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "mkt_tok"),
+            *("oly_anon_id", "oly_enc_id", "vero_id", "wickedid", "__s", "ref_src", "ref_url", "s_cid"),
         ),
     ),
 }
