@@ -10,10 +10,11 @@ from itertools import islice
 from operator import itemgetter
 from threading import Lock
 
-from archiver import extract, url
+from archiver import url
 from archiver.collection.earlier_crawls import StoredVersion
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
+from archiver.extract.references import NOFOLLOW
 from archiver.http import body_limits
 from archiver.model import (
     OUTSIDE,
@@ -212,7 +213,7 @@ def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
     def rule(link: Link) -> str:
         if link.hop is not _LINK:
             return ""
-        return page or ("nofollow: rel" if link.context.endswith(extract.NOFOLLOW) else "")
+        return page or ("nofollow: rel" if link.context.endswith(NOFOLLOW) else "")
 
     return rule
 

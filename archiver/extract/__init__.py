@@ -1,34 +1,30 @@
-"""Bytes in, links out: everything a document or a header names, as canonical http(s) URLs.
+"""Bytes in, links out: everything a document names, as canonical http(s) URLs.
 
 `links` picks the reader for a document and never raises, whatever the bytes are. Each format has a module of its own.
-Time and memory are linear in the size of the body, and all sizes are bounded. The note says if a bound was reached or
-the data is broken. URLs in scripts are guesses, marked by their hop; everywhere else a URL comes from a place where the
-format has one.
+`exchange` reads HTTP exchanges, with their headers. Time and memory are linear in the size of the body, and all sizes
+are bounded. The note says if a bound was reached or the data is broken. URLs in scripts are guesses, marked by their
+hop; everywhere else a URL comes from a place where the format has one.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from archiver.extract import css, text
-from archiver.extract.collector import NOFOLLOW
-from archiver.extract.document import Document
-from archiver.extract.headers import from_fields, nofollow, redirect
+from archiver.extract import css, sitemap
+from archiver.extract.document import Document, Kind, kind_of, unwarned
 from archiver.extract.html import reader
 from archiver.extract.script import document as script_document
 from archiver.extract.script import search_indexes
-from archiver.extract.sniff import Kind, kind_of, unwarned
-from archiver.http.content_coding import decoded
 from archiver.model import Links
 
-__all__ = ["NOFOLLOW", "Document", "decoded", "from_fields", "is_page", "links", "nofollow", "readable", "redirect"]
+__all__ = ["Document", "is_page", "links", "readable"]
 
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: reader.read_html,
     Kind.CSS: css.read_css,
     Kind.SCRIPT: script_document.read_script,
     Kind.JSON: script_document.read_data,
-    Kind.TEXT: text.read_text,
+    Kind.TEXT: sitemap.read_text,
 }
 _RARE = frozenset((Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.INDEX))
 

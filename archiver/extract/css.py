@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from archiver.extract import charset
-from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
+from archiver.extract.references import LinkCollector
 from archiver.model import Hop, Links
 
 MOST_BYTES = 16 << 20

@@ -17,13 +17,12 @@ from typing import Any
 from lxml import etree
 
 from archiver.extract import charset
-from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
 from archiver.extract.html import reader
 from archiver.extract.html.elements import Attributes
 from archiver.extract.html.tables import relation_hop
+from archiver.extract.references import LinkCollector, like_a_url
 from archiver.extract.sitemap import LONGEST, as_written
-from archiver.extract.url_guess import like_a_url
 from archiver.extract.xml_vocabularies import WHOLE, XHTML, XmlBases, add_stylesheet
 from archiver.model import Hop, Links
 

@@ -21,11 +21,10 @@ from xml.etree.ElementTree import Element  # no parser of it is used
 
 from archiver import url
 from archiver.extract import charset
-from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
 from archiver.extract.html.elements import Attributes
-from archiver.extract.sitemap import as_written
-from archiver.extract.text import lines
+from archiver.extract.references import LinkCollector
+from archiver.extract.sitemap import as_written, lines
 from archiver.extract.xml_parser import Pieces, parse_xml
 from archiver.model import Hop, Links
 

@@ -9,8 +9,8 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
+from archiver.extract.references import LinkCollector
 from archiver.model import Hop, Links
 
 MOST_BYTES = 64 << 20

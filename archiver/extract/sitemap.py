@@ -1,18 +1,24 @@
-"""Entries of an XML sitemap; errors in the vocabulary are tolerated.
+"""Lists of URLs: XML sitemaps, and plain text.
 
-A page is a LINK, another sitemap is a MANIFEST. Pictures, videos and translations of a page are also LINKs, not
-requisites, because the crawl may not want their page. A sitemap that follows the format exactly is read by one regular
-expression (`written_plainly`), others by a parser. The date of an entry is added to the context of its link: "loc
-lastmod:2026-11-21".
+In a sitemap, errors in the vocabulary are tolerated. A page is a LINK, another sitemap is a MANIFEST. Pictures, videos
+and translations of a page are also LINKs, not requisites, because the crawl may not want their page. A sitemap that
+follows the format exactly is read by one regular expression (`written_plainly`), others by a parser. The date of an
+entry is added to the context of its link: "loc lastmod:2026-11-21".
+
+Only a plain text that is a list of URLs and nothing else names anything. Every line that is neither empty nor a comment
+(`#`, as in text/uri-list) must be one absolute http(s) URL.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 
-from archiver.extract.collector import LinkCollector
+from archiver.extract import charset
+from archiver.extract.document import Document
 from archiver.extract.html.elements import Attributes
+from archiver.extract.references import LinkCollector
 from archiver.model import Hop, Links
 
 ROOTS = ("urlset", "sitemapindex")
@@ -176,3 +182,40 @@ def _local(tag: str) -> tuple[str, bool]:
 def as_written(value: str) -> str:
     """Return an attribute's value; without entity expansion libxml2 leaves ampersands escaped as `&#38;`."""
     return value.replace("&#38;", "&")
+
+
+_MOST_TEXT_BYTES = 32 << 20
+_URL = re.compile(r"https?://[^\s<>\"]++", re.IGNORECASE)
+
+
+def read_text(document: Document) -> Links:
+    """Return the URLs of the list; nothing if any line is not a URL."""
+    encoding = charset.of_text(document.body, document.charset)
+    found = LinkCollector()
+    for line in lines(charset.pieces(document.body, encoding, _MOST_TEXT_BYTES)):
+        address = line.strip()
+        if not address or address.startswith("#"):
+            continue
+        if not _URL.fullmatch(address):
+            return Links(charset=encoding)
+        found.add(address, Hop.LINK, "line")
+        if found.full:
+            break
+    note = f"only the first {_MOST_TEXT_BYTES} bytes" if len(document.body) > _MOST_TEXT_BYTES else ""
+    return found.links(document.url, encoding, note, queries="utf-8")
+
+
+def lines(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text that comes in *pieces*; a line too long for a URL is cut."""
+    rest = ""
+    for piece in pieces:
+        *whole, last = piece.splitlines(keepends=True) or [""]
+        for part in whole:
+            yield rest + part
+            rest = ""
+        if len(rest) <= LONGEST:
+            rest += last
+        if last[-1:] in ("\n", "\r"):
+            yield rest
+            rest = ""
+    yield rest

@@ -10,12 +10,11 @@ from dataclasses import replace
 from functools import partial
 
 from archiver.extract import charset, feed, media, xml_vocabularies
-from archiver.extract.collector import LinkCollector, base_of
 from archiver.extract.document import Document
 from archiver.extract.html import reader
 from archiver.extract.html.elements import Attributes, Elements
-from archiver.extract.sitemap import ROOTS, SitemapEntries, as_written, written_plainly
-from archiver.extract.text import lines
+from archiver.extract.references import LinkCollector, base_of
+from archiver.extract.sitemap import ROOTS, SitemapEntries, as_written, lines, written_plainly
 from archiver.extract.xml_parser import Pieces, parse_xml
 from archiver.extract.xml_vocabularies import plain
 from archiver.http import content_coding

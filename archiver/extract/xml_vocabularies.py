@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from archiver import url
 from archiver.extract import css
-from archiver.extract.collector import LinkCollector
 from archiver.extract.html.elements import Attributes, Elements
+from archiver.extract.references import LinkCollector
 from archiver.extract.sitemap import LONGEST, as_written
 from archiver.model import Hop, Links
 

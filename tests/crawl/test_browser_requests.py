@@ -8,7 +8,8 @@ from urllib.request import urlopen
 import pytest
 
 from archiver import url
-from archiver.extract import Document, from_fields, links
+from archiver.extract import Document, links
+from archiver.extract.exchange import from_fields
 from archiver.model import Hop
 from fixtures import browser, devtools
 from fixtures.page_requests import ROUTES, small

@@ -15,8 +15,7 @@ from archiver.collection import index_search
 from archiver.collection.dates import date_range
 from archiver.collection.lookup import Holdings
 from archiver.errors import ArchiveError, ConfigError
-from archiver.extract import decoded
-from archiver.http.content_coding import Decoder
+from archiver.http.content_coding import Decoder, decoded
 from archiver.warc import cdxj
 from fixtures.handmade_collections import NOT_MODIFIED, Held, head, revisit
 from fixtures.handmade_warc import DATE, sha256

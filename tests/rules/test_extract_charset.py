@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.extract import Document, charset, links
-from archiver.extract.collector import UrlJoiner
+from archiver.extract.references import UrlJoiner
 
 NAMES = (
     *("utf-8", "utf-16le", "utf-16be", "big5", "euc-jp", "euc-kr", "gb18030", "gbk", "iso-2022-jp", "shift_jis"),

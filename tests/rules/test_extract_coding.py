@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.extract import decoded
+from archiver.http.content_coding import decoded
 
 try:
     from compression import zstd

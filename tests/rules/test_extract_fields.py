@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.extract import from_fields, headers
+from archiver.extract import exchange
+from archiver.extract.exchange import from_fields
 from archiver.model import Hop
 
 PAGE = "http://e.org/d/p"
@@ -37,7 +38,7 @@ L, E, X = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE
     ],
 )
 def test_link_entries(value: str, expected: list[tuple[str, dict[str, str]]]) -> None:
-    assert list(headers.link_values(value)) == expected
+    assert list(exchange.link_values(value)) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,12 @@ def test_the_number_of_links_from_fields_is_bounded() -> None:
     "piece", [" ", ",", "<", "<a>", '"', "\\", ";", ";a", ";a=", '<a>;b="', "<a>;rel=", "x", '\\"']
 )
 def test_link_is_linear(piece: str) -> None:
-    list(headers.link_values(piece * 200_000))  # hours, were it not
+    list(exchange.link_values(piece * 200_000))  # hours, were it not
 
 
 @given(st.text('<>;,="\\ ab\t\n', max_size=60))
 def test_link_never_raises(value: str) -> None:
-    for target, parameters in headers.link_values(value):
+    for target, parameters in exchange.link_values(value):
         assert f"<{target}>" in value
         assert all(name == name.lower() for name in parameters)
     from_fields(PAGE, (("link", value), ("sourcemap", value), ("content-location", value)))

@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import url
-from archiver.extract import Document, decoded, from_fields, links, nofollow, readable
-from archiver.extract.collector import MOST_LINKS
+from archiver.extract import Document, links, readable
+from archiver.extract.exchange import from_fields, nofollow_agents
+from archiver.extract.references import MOST_LINKS
+from archiver.http.content_coding import decoded
 from archiver.model import Hop, Links
 from fixtures.command import ROOT, environment
 from fixtures.growth import growth, least_seconds
@@ -127,7 +129,7 @@ def test_any_field(value: str, name: str) -> None:
     fields = [(name, value), (name, f"<{value}>; rel={value}")]
     for link in from_fields(PAGE, fields):
         assert url.canonical(link.url) == link.url
-    nofollow(fields)
+    nofollow_agents(fields)
 
 
 @given(PARTS, st.sampled_from(("gzip", "deflate", "br", "zstd", "x")))
@@ -188,7 +190,7 @@ def test_four_times_the_size_takes_four_times_the_time(name: str) -> None:
 @pytest.mark.parametrize("name", ["link", "refresh", "location", "x-robots-tag"])
 def test_huge_fields(name: str, value: str) -> None:
     fields = [(name, value * 50_000), (name, f"<x>{value * 50_000}")]
-    assert least_seconds(lambda: (from_fields(PAGE, fields), nofollow(fields)), 1) < 1
+    assert least_seconds(lambda: (from_fields(PAGE, fields), nofollow_agents(fields)), 1) < 1
 
 
 STATUS = Path("/proc/self/status")  # getrusage counts what the process was before it became this program

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from archiver import url
 from archiver.extract import Document, links
-from archiver.extract.collector import MOST_LINKS, UrlJoiner
+from archiver.extract.references import MOST_LINKS, UrlJoiner
 from archiver.model import Hop, Link
 
 PAGE = "http://e.org/dir/page.html"

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archiver.extract import Document, charset, css, decoded, from_fields, links, redirect
-from archiver.extract.collector import LONGEST, NOFOLLOW
+from archiver.extract import Document, charset, css, links
+from archiver.extract.exchange import from_fields, redirect
+from archiver.extract.references import LONGEST_CONTEXT, NOFOLLOW
+from archiver.http.content_coding import decoded
 from archiver.model import Hop, Link
 
 TEXT = b" ".join(b"%d" % (number * 7919 % 10007) for number in range(2000))
@@ -281,6 +283,6 @@ def test_the_context_of_a_link_is_short() -> None:
     page = f"<{name} src=/a.png></{name}><{name} href=/b rel=nofollow></{name}>"
     found = links(Document("http://e.org/", "text/html", None, page.encode())).links
     assert [(link.url[12:], len(link.context), link.context.endswith(NOFOLLOW)) for link in found] == [
-        ("/a.png", LONGEST, False),
-        ("/b", LONGEST + len(NOFOLLOW), True),
+        ("/a.png", LONGEST_CONTEXT, False),
+        ("/b", LONGEST_CONTEXT + len(NOFOLLOW), True),
     ]

@@ -3,6 +3,7 @@
 import pytest
 
 from archiver import extract
+from archiver.extract.exchange import nofollow_agents
 from archiver.model import Hop, Links
 
 HERE = "http://example.org/"
@@ -49,7 +50,7 @@ def test_meta_elements(before: str, element: str, told: tuple[str, ...]) -> None
     ],
 )
 def test_header_fields(values: list[str], told: tuple[str, ...]) -> None:
-    assert extract.nofollow([("x-robots-tag", value) for value in values]) == told
+    assert nofollow_agents([("x-robots-tag", value) for value in values]) == told
 
 
 @pytest.mark.parametrize("before", ["", BROKEN])

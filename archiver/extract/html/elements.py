@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from archiver.extract import css
-from archiver.extract.collector import NOFOLLOW, LinkCollector, References
-from archiver.extract.html import attribute_values, plugins
+from archiver.extract.html import attribute_values
 from archiver.extract.html.tables import (
     LAZY_ON_IMAGES,
     MATHML,
@@ -21,8 +20,8 @@ from archiver.extract.html.tables import (
     item_hop,
     relation_hop,
 )
-from archiver.extract.script import embedded_json, generators, inline, javascript, markup, strings
-from archiver.extract.url_guess import a_file, like_a_url, surely_a_url
+from archiver.extract.references import NOFOLLOW, LinkCollector, References, a_file, like_a_url, surely_a_url
+from archiver.extract.script import generators, inline, javascript, markup, strings
 from archiver.model import Hop
 
 Attributes = Mapping[str, str]
@@ -114,13 +113,13 @@ class Elements:
                 _cached_script_references(text) if len(text) <= _LONGEST_REMEMBERED else _script_references(text)
             )
         elif kind == "application/ld+json":
-            self._all(embedded_json.linked_data(text), "script/ld+json")
+            self._all(inline.linked_data(text), "script/ld+json")
         elif kind == "importmap":
-            self._all(embedded_json.modules(text), "script/importmap")
+            self._all(inline.import_map(text), "script/importmap")
         elif kind == "speculationrules":
-            self._all(embedded_json.next_pages(text), "script/speculationrules")
+            self._all(inline.speculation_rules(text), "script/speculationrules")
         elif kind.endswith("json"):
-            self._all(embedded_json.files(text), "script/json")
+            self._all(inline.json_files(text), "script/json")
             self._all(generators.configured(name, text), generators.LOADED)
         elif _TEMPLATE.search(kind) and text:
             self.templates.append(text)
@@ -352,7 +351,7 @@ def _animation(tag: str) -> "_More":
     return more
 
 
-def _plugin(tag: str, named: Callable[[Attributes], plugins.PluginUrls]) -> "_More":
+def _plugin(tag: str, named: Callable[[Attributes], attribute_values.PluginUrls]) -> "_More":
     def more(elements: Elements, attributes: Attributes) -> None:
         for reference, hop, name in named(attributes):
             elements.found.add(reference, hop, f"{tag}/@{name}")
@@ -365,11 +364,11 @@ _MORE: dict[str, _More] = {
     "a": _anchor("a", "href"),
     "amp-img": _other_image("amp-img"),
     "animate": _animation("animate"),
-    "applet": _plugin("applet", plugins.applet_urls),
+    "applet": _plugin("applet", attribute_values.applet_urls),
     "area": _anchor("area", "href"),
     "base": _base,
     "button": _button,
-    "embed": _plugin("embed", plugins.embed_urls),
+    "embed": _plugin("embed", attribute_values.embed_urls),
     "form": _form,
     "frame": _anchor("frame", "src"),
     "iframe": _iframe,
@@ -377,8 +376,8 @@ _MORE: dict[str, _More] = {
     "input": _input,
     "link": _link,
     "meta": _meta,
-    "object": _plugin("object", plugins.object_urls),
-    "param": _plugin("param", plugins.param_urls),
+    "object": _plugin("object", attribute_values.object_urls),
+    "param": _plugin("param", attribute_values.param_urls),
     "option": _option,
     "select": _select,
     "set": _animation("set"),

@@ -22,10 +22,10 @@ from typing import NamedTuple
 from lxml import etree
 
 from archiver.extract import charset
-from archiver.extract.collector import MOST_LINKS, USELESS, References, UrlJoiner, base_of
 from archiver.extract.document import Document
 from archiver.extract.html import markup
 from archiver.extract.html.elements import NAMES, Attributes, Elements
+from archiver.extract.references import MOST_LINKS, USELESS, References, UrlJoiner, base_of
 from archiver.extract.script import generators
 from archiver.model import Hop, Link, Links
 

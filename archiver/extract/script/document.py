@@ -8,9 +8,9 @@ into the page. All are guesses, except what indexes of known form name.
 from itertools import zip_longest
 
 from archiver.extract import charset
-from archiver.extract.collector import MOST_LINKS, LinkCollector
 from archiver.extract.document import Document
 from archiver.extract.html.elements import add_markup_in_strings
+from archiver.extract.references import MOST_LINKS, LinkCollector
 from archiver.extract.script import javascript, search_indexes
 from archiver.model import Hop, Link, Links
 

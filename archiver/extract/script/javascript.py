@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
+from archiver.extract.references import FILES
 from archiver.extract.script import bundles, strings
 from archiver.extract.script.strings import ListedPages
-from archiver.extract.url_guess import FILES
 from archiver.url import PAGE_ENDINGS
 
 MOST_FILES = 100_000  # strings with a file extension: each check takes 20 µs

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from archiver.extract.html import markup
+from archiver.extract.references import like_a_url
 from archiver.extract.script import strings
-from archiver.extract.url_guess import like_a_url
 from archiver.model import Hop
 
 HOLE = "\ufffc"

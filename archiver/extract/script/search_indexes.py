@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from urllib.parse import urljoin
 
 from archiver import url
-from archiver.extract.collector import LinkCollector
 from archiver.extract.document import Document
+from archiver.extract.references import LinkCollector
 from archiver.extract.script import generators, rustdoc_index
 from archiver.extract.script.generators import LOADED
 from archiver.http.content_coding import decoded

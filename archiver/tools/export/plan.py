@@ -22,7 +22,7 @@ from archiver.collection.lookup import METHOD, Holdings, closer
 from archiver.collection.payload import read_answer
 from archiver.errors import ArchiveError
 from archiver.extract import Document, is_page
-from archiver.extract.sniff import SNIFFED
+from archiver.extract.document import SNIFFED
 from archiver.http import beginning
 from archiver.warc.cdxj import IndexEntry, is_revisit
 from archiver.warc.members import DamagedRecord

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from archiver.extract import charset
-from archiver.extract.collector import base_of
 from archiver.extract.html import attribute_values
+from archiver.extract.html.attribute_values import param_urls
 from archiver.extract.html.markup import unescaped
-from archiver.extract.html.plugins import param_urls
 from archiver.extract.html.tables import LAZY, LAZY_ON_IMAGES, PRESENTATION, URLS, relation_hop
+from archiver.extract.references import base_of
 from archiver.model import Hop
 from archiver.tools.export import rewrite_links
 from archiver.tools.export.rewrite_links import ExportedPage

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from archiver import url
 from archiver.extract import charset, css
-from archiver.extract.collector import UrlJoiner
+from archiver.extract.references import UrlJoiner
 
 _MOST_REDIRECTS = 20
 _NOWHERE = "about:blank"

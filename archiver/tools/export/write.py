@@ -28,8 +28,8 @@ from archiver.collection.payload import StoredResponse, read_answer
 from archiver.errors import ArchiveError, ConfigError
 from archiver.extract import Document
 from archiver.extract.charset import of_css, of_html, of_xml
+from archiver.extract.document import SNIFFED, Kind, kind_of
 from archiver.extract.exchange import charset
-from archiver.extract.sniff import SNIFFED, Kind, kind_of
 from archiver.http import beginning
 from archiver.model import Hop
 from archiver.storage import storage

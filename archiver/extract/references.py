@@ -1,7 +1,10 @@
-"""Collect the references of one document and turn them into links: each (URL, hop) once, in document order.
+"""References: decide if a string is one, collect those of a document, and turn them into links.
 
 References are kept as written until the whole document is read, because a base element may come late. References that
-cannot lead to an http(s) URL are dropped, and at most `MOST_LINKS` are kept.
+cannot lead to an http(s) URL are dropped, and at most `MOST_LINKS` are kept. Each (URL, hop) occurs once, in document
+order.
+
+Pages keep URLs among other things, so `like_a_url` and the like decide by the string alone, in linear time.
 """
 
 import re
@@ -14,7 +17,7 @@ from archiver.extract import charset
 from archiver.model import Hop, Link, Links
 
 MOST_LINKS = 50_000
-LONGEST = 100  # characters of the context of a link
+LONGEST_CONTEXT = 100  # characters of the context of a link
 NOFOLLOW = " rel=nofollow"  # suffix of the context of links with rel=nofollow
 
 USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; `url.join` drops the other schemes
@@ -116,7 +119,7 @@ def base_of(address: str, href: str | None) -> str:
 
 def _short(context: str) -> str:
     """Return the beginning of *context*: element names may be as long as a document."""
-    return context[:LONGEST] + NOFOLLOW * context.endswith(NOFOLLOW)
+    return context[:LONGEST_CONTEXT] + NOFOLLOW * context.endswith(NOFOLLOW)
 
 
 class UrlJoiner:
@@ -137,7 +140,7 @@ class UrlJoiner:
         links: list[Link] = []
         for (reference, hop), context in references.items():
             link = None
-            if len(reference) < longest and len(context) <= LONGEST:
+            if len(reference) < longest and len(context) <= LONGEST_CONTEXT:
                 first = reference[0]
                 plain = reference.partition("#")[0] if "#" in reference else reference
                 if first == "/":
@@ -154,7 +157,7 @@ class UrlJoiner:
             if link is not None:
                 links.append(link)
             elif target := self.join(reference):
-                links.append(Link(target, hop, context if len(context) <= LONGEST else _short(context)))
+                links.append(Link(target, hop, context if len(context) <= LONGEST_CONTEXT else _short(context)))
         return links
 
     def _absolute(self, reference: str, hop: Hop, context: str) -> Link | None:
@@ -209,3 +212,50 @@ def _escaped(run: str, encoding: str) -> str:
         if len(run) == 1:
             return f"%26%23{ord(run)}%3B"
     return "".join(_escaped(char, encoding) for char in run)
+
+
+_LONGEST = 2048  # characters of a string that may be a URL
+FILES = frozenset(  # extensions of the files that pages consist of
+    (
+        *("css", "js", "mjs", "cjs", "json", "wasm", "webmanifest", "glb", "gltf"),
+        *("apng", "avif", "bmp", "cur", "gif", "ico", "jpeg", "jpg", "png", "svg", "webp"),
+        *("woff", "woff2", "ttf", "otf", "eot"),
+        *("flac", "m3u8", "m4a", "m4v", "mp3", "mp4", "mpd", "oga", "ogg", "ogv", "opus", "vtt", "wav", "webm"),
+    )
+)
+
+_NEVER_IN_URL = re.compile(r"[\s{}<>\"'|\\^`]")
+_PATH_OR_EXTENSION = re.compile(r"/|\.[a-zA-Z]\w")
+_SURE = re.compile(r"https?://[^\s/]|//[\w-]+(?:\.[\w-]+)+(?:[/:?]|$)|/(?![/*])", re.IGNORECASE)
+_EXTENSIONS = FILES | frozenset(
+    ("3gp", "aac", "flv", "heic", "jfif", "jxl", "mov", "mpeg", "mpg", "svgz", "swf", "tif", "tiff", "weba")
+)
+_PATH_CHARS = r"[^\\\x00-\x1f\"'<>{}|^`*?#:]"
+_TAIL = rf"{_PATH_CHARS}++(?:[?#][^\s\"'<>{{}}\\]*+)?"
+_ENDS_AS_FILE = re.compile(rf"\.(?:{'|'.join(sorted(_EXTENSIONS))})\Z", re.IGNORECASE)
+_WHOLE = re.compile(rf"(?:https?:)?//[\w.-]++(?::\d{{1,5}})?/(?!/){_TAIL}|/(?!/){_TAIL}", re.IGNORECASE)
+_NEAR = re.compile(rf"(?![\s/]){_TAIL}")
+_BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
+
+
+def like_a_url(value: str) -> bool:
+    """True if *value* may be a URL, also a relative one: one word with a slash or an extension."""
+    bare = value.strip()
+    return len(bare) < _LONGEST and bool(_PATH_OR_EXTENSION.search(bare)) and not _NEVER_IN_URL.search(bare)
+
+
+def surely_a_url(value: str) -> bool:
+    """True if *value* is an absolute URL, or a path from the root."""
+    bare = value.strip()
+    return len(bare) < _LONGEST and bool(_SURE.match(bare)) and not _NEVER_IN_URL.search(bare)
+
+
+def a_file(value: str, *, near: bool = False) -> bool:
+    """True if *value* is the absolute URL or root path of a file that pages use; with *near* also a relative path."""
+    if not 5 <= len(value) < _LONGEST:
+        return False
+    found = _WHOLE.fullmatch(value) or (_NEAR.fullmatch(value) if near else None)
+    if not found:
+        return False
+    path = value.partition("#")[0].partition("?")[0]
+    return bool(_ENDS_AS_FILE.search(path)) and not _BROKEN_ESCAPE.search(path)
