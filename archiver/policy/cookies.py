@@ -1,0 +1,356 @@
+"""Cookies by RFC 6265bis: parse Set-Cookie, keep what a browser would keep, and choose what a request sends. Pure.
+
+Header values are texts of latin-1 characters, one for each byte. The time is an argument, in seconds since the epoch.
+The public suffix list is an argument too: `CookieJar` asks it only where a cookie names a domain other than its host,
+or where a request comes from another host.
+
+We differ from browsers in one point: a jar keeps at most `DOMAIN_BYTES` of cookies for one domain, so that a hostile
+site cannot fill the memory. Servers refuse request headers of that size.
+"""
+
+import math
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from archiver import url
+
+MAX_PAIR = 4096  # bytes of name and value together (RFC 6265bis §5.6)
+MAX_ATTRIBUTE = 1024  # bytes of the value of one attribute; longer ones are ignored
+LONGEST_LIFE = 400 * 86_400.0  # seconds until any cookie expires (§5.5)
+DOMAIN_COOKIES = 180  # of one domain, as in Chromium
+DOMAIN_BYTES = 16 << 10  # of names and values
+MOST_DOMAINS = 8192  # in memory; the frontier keeps the others
+MAX_FIELDS = 200  # Set-Cookie fields of one response that are read
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_DIGITS = re.compile(r"-?[0-9]+")
+_BLANK = " \t"
+
+
+class SameSite(StrEnum):
+    """The SameSite attribute of a cookie; `DEFAULT` counts as Lax."""
+
+    DEFAULT = ""
+    NONE = "None"
+    LAX = "Lax"
+    STRICT = "Strict"
+
+
+class Cookie(NamedTuple):
+    """One stored cookie. *expires* is infinite for a cookie of the session, and in the past for a deleted one."""
+
+    domain: str  # host name without a leading dot
+    path: str
+    name: str
+    value: str
+    host_only: bool  # sent to *domain* alone, not to its subdomains
+    secure: bool = False
+    http_only: bool = False
+    same_site: SameSite = SameSite.DEFAULT
+    created: float = 0.0
+    expires: float = math.inf
+
+    @property
+    def key(self) -> tuple[str, str, bool]:
+        """The identity of the cookie within its domain."""
+        return self.path, self.name, self.host_only
+
+    @property
+    def size(self) -> int:
+        """Bytes of name and value."""
+        return len(self.name) + len(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class SetCookie:
+    """A Set-Cookie field as it was parsed. Attributes that are missing or invalid have their default."""
+
+    name: str
+    value: str
+    domain: str = ""
+    path: str = ""
+    secure: bool = False
+    http_only: bool = False
+    same_site: SameSite = SameSite.DEFAULT
+    expires: float = math.inf
+
+
+def parse(field: str, now: float) -> SetCookie | None:
+    """Parse the value of a Set-Cookie field (RFC 6265bis §5.6); None if it is to be ignored."""
+    if _CONTROL.search(field):
+        return None
+    pair, _, rest = field.partition(";")
+    name, equals, value = pair.partition("=")
+    if not equals:
+        name, value = "", pair
+    name, value = name.strip(_BLANK), value.strip(_BLANK)
+    if not name and (not value or value.lower().startswith(("__secure-", "__host-"))):
+        return None
+    if len(name) + len(value) > MAX_PAIR:
+        return None
+    attributes = dict(_attributes(rest))  # of several with one name, the last counts
+    expires = _expiry(attributes, now)
+    return SetCookie(
+        name,
+        value,
+        domain=attributes.get("domain", "").removeprefix(".").lower(),
+        path=attributes.get("path", ""),
+        secure="secure" in attributes,
+        http_only="httponly" in attributes,
+        same_site=_same_site(attributes.get("samesite", "")),
+        expires=expires,
+    )
+
+
+def _attributes(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that count: name in lower case, and value."""
+    for part in text.split(";"):
+        name, _, value = part.partition("=")
+        name, value = name.strip(_BLANK).lower(), value.strip(_BLANK)
+        if len(value) > MAX_ATTRIBUTE:
+            continue
+        if name == "expires" and cookie_date(value) is None:
+            continue
+        if name == "max-age" and not _DIGITS.fullmatch(value):
+            continue
+        yield name, value
+
+
+def _expiry(attributes: dict[str, str], now: float) -> float:
+    """Return when the cookie expires; Max-Age overrides Expires."""
+    age = attributes.get("max-age")
+    if age is not None:
+        seconds = float(age) if len(age) < 20 else math.copysign(math.inf, -1 if age.startswith("-") else 1)
+        return now + min(seconds, LONGEST_LIFE) if seconds > 0 else -math.inf
+    moment = cookie_date(attributes.get("expires", ""))
+    return math.inf if moment is None else min(moment, now + LONGEST_LIFE)
+
+
+def _same_site(value: str) -> SameSite:
+    return next((known for known in SameSite if known and known.lower() == value.lower()), SameSite.DEFAULT)
+
+
+_NOT_DATE = re.compile(r"[\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")  # delimiters (§5.1.1)
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?!\d).*", re.DOTALL)
+_DAY = re.compile(r"(\d{1,2})(?!\d).*", re.DOTALL)
+_YEAR = re.compile(r"(\d{2,4})(?!\d).*", re.DOTALL)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def cookie_date(text: str) -> float | None:
+    """Return the seconds since the epoch that *text* means in an Expires attribute (§5.1.1); None if it is no date."""
+    time = day = month = year = None
+    for token in _NOT_DATE.split(text):
+        if time is None and (found := _TIME.fullmatch(token)):
+            time = int(found[1]), int(found[2]), int(found[3])
+        elif day is None and (found := _DAY.fullmatch(token)):
+            day = int(found[1])
+        elif month is None and token[:3].lower() in _MONTHS:
+            month = _MONTHS.index(token[:3].lower()) + 1
+        elif year is None and (found := _YEAR.fullmatch(token)):
+            year = int(found[1])
+    if time is None or day is None or month is None or year is None:
+        return None
+    if year < 100:
+        year += 1900 if year >= 70 else 2000
+    if year < 1601:
+        return None
+    try:
+        return datetime(year, month, day, time[0], time[1], time[2], tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def domain_matches(host: str, domain: str) -> bool:
+    """True if *host* is *domain* or one of its subdomains (§5.1.3); IP addresses have no subdomains."""
+    return host == domain or (host.endswith(f".{domain}") and not is_address(host))
+
+
+def is_address(host: str) -> bool:
+    """True if *host*, from a canonical URL, is an IP address."""
+    return host.startswith("[") or host.replace(".", "").isdigit()
+
+
+def path_matches(path: str, cookie_path: str) -> bool:
+    """True if a request for *path* sends a cookie with *cookie_path* (§5.1.4)."""
+    return path.startswith(cookie_path) and (
+        len(path) == len(cookie_path) or cookie_path.endswith("/") or path[len(cookie_path)] == "/"
+    )
+
+
+def default_path(path: str) -> str:
+    """Return the path of a cookie without a valid Path attribute, set by a response for *path* (§5.1.4)."""
+    return path[: path.rindex("/")] or "/"
+
+
+class Party(NamedTuple):
+    """Where a request comes from, for the SameSite rule."""
+
+    same_site: bool  # the page that names the URL is of the same site, or nobody names it
+    navigation: bool  # a person would go there; not a part of a page
+
+
+ALONE = Party(same_site=True, navigation=True)
+
+
+class CookieJar:
+    """The cookies of all hosts of a crawl. *suffix* returns the public suffix of a host name.
+
+    `restore` brings in what the frontier has. `store` and `header` are what a browser does with each response and each
+    request.
+    """
+
+    def __init__(self, suffix: Callable[[str], str]) -> None:
+        self._suffix = suffix
+        self._domains: OrderedDict[str, dict[tuple[str, str, bool], Cookie]] = OrderedDict()
+
+    def restore(self, cookies: Iterable[Cookie]) -> None:
+        """Take in stored cookies, unless the jar has newer ones with the same key."""
+        for cookie in cookies:
+            self._of(cookie.domain).setdefault(cookie.key, cookie)
+
+    def store(self, address: str, fields: Iterable[str], now: float, party: Party = ALONE) -> tuple[Cookie, ...]:
+        """Keep the cookies that the response for URL *address* sets with *fields*.
+
+        Return what changed, for the frontier: new cookies, and with a time of expiry in the past those that are gone.
+        """
+        changes: dict[tuple[str, str, str, bool], Cookie] = {}
+        for number, field in enumerate(fields):
+            if number >= MAX_FIELDS:
+                break
+            given = parse(field, now)
+            cookie = None if given is None else self._accepted(given, address, now, party)
+            if cookie is None:
+                continue
+            for changed in self._put(cookie, now):
+                changes[changed.domain, *changed.key] = changed
+        return tuple(changes.values())
+
+    def header(self, address: str, now: float, party: Party = ALONE) -> str:
+        """Return the value of the Cookie field for a request of URL *address*; "" if it sends none (§5.8.3)."""
+        if not self._domains:
+            return ""
+        host = url.host(address)
+        path = ""
+        chosen: list[Cookie] = []
+        for domain in _domains_of(host):
+            known = self._domains.get(domain)
+            if known is None:
+                continue
+            path = path or url.path(address)
+            secure = address.startswith("https:")
+            chosen += (
+                cookie
+                for cookie in known.values()
+                if (domain == host or not cookie.host_only)
+                and cookie.expires > now
+                and (secure or not cookie.secure)
+                and path_matches(path, cookie.path)
+                and _is_sent(cookie, party)
+            )
+        chosen.sort(key=lambda cookie: (-len(cookie.path), cookie.created))
+        return "; ".join(f"{cookie.name}={cookie.value}" if cookie.name else cookie.value for cookie in chosen)
+
+    def party(self, address: str, via: str | None, *, navigation: bool) -> Party:
+        """Return where a request for *address* that the page *via* names comes from."""
+        return Party(via is None or self.same_site(address, via), navigation)
+
+    def same_site(self, one: str, other: str) -> bool:
+        """True if two canonical URLs have the same scheme and registrable domain (HTML §7.1.1)."""
+        if one.partition(":")[0] != other.partition(":")[0]:
+            return False
+        host, foreign = url.host(one), url.host(other)
+        return host == foreign or self._site(host) == self._site(foreign)
+
+    def _site(self, host: str) -> str:
+        """Return the registrable domain of *host*; an address or a public suffix is its own site."""
+        suffix = "" if is_address(host) else self._suffix(host)
+        if not suffix or host == suffix:
+            return host
+        return f"{host[: -len(suffix) - 1].rpartition('.')[2]}.{suffix}"
+
+    def _accepted(self, given: SetCookie, address: str, now: float, party: Party) -> Cookie | None:
+        """Return the cookie that *given* makes (§5.7); None if it must be ignored."""
+        host, path = url.host(address), url.path(address)
+        secure = address.startswith("https:")
+        domain = given.domain
+        if domain and domain != host and (not domain_matches(host, domain) or self._suffix(domain) == domain):
+            return None
+        host_only = not domain or (domain == host and (is_address(host) or self._suffix(host) == host))
+        if given.secure and not secure:
+            return None
+        if given.same_site is SameSite.NONE and not given.secure:
+            return None
+        if given.same_site is not SameSite.NONE and not party.same_site and not party.navigation:
+            return None
+        lower = given.name.lower()
+        if lower.startswith(("__secure-", "__host-")) and not given.secure:
+            return None
+        if lower.startswith("__host-") and (not host_only or given.domain or given.path != "/"):
+            return None
+        cookie = Cookie(
+            host if host_only else domain,
+            given.path if given.path.startswith("/") else default_path(path),
+            given.name,
+            given.value,
+            host_only,
+            given.secure,
+            given.http_only,
+            given.same_site,
+            now,
+            given.expires,
+        )
+        return None if not secure and self._hides(cookie, host) else cookie
+
+    def _hides(self, cookie: Cookie, host: str) -> bool:
+        """True if *cookie*, from an insecure response, would stand in the way of a secure one (§5.7, step 15)."""
+        return any(
+            known.secure and known.name == cookie.name and path_matches(cookie.path, known.path)
+            for domain in _domains_of(host)
+            for known in self._domains.get(domain, {}).values()
+        )
+
+    def _put(self, cookie: Cookie, now: float) -> Iterator[Cookie]:
+        known = self._of(cookie.domain)
+        old = known.pop(cookie.key, None)
+        if cookie.expires <= now:
+            if old is not None:
+                yield cookie
+            return
+        if old is not None:
+            cookie = cookie._replace(created=old.created)
+        known[cookie.key] = cookie
+        if old != cookie:
+            yield cookie
+        while len(known) > DOMAIN_COOKIES or sum(each.size for each in known.values()) > DOMAIN_BYTES:
+            oldest = min(known.values(), key=lambda each: (each.expires > now, each.secure, each.created))
+            del known[oldest.key]
+            yield oldest._replace(value="", expires=-math.inf)
+
+    def _of(self, domain: str) -> dict[tuple[str, str, bool], Cookie]:
+        """Return the cookies of *domain*; forget the domain that was not used for longest if there are too many."""
+        known = self._domains.setdefault(domain, {})
+        self._domains.move_to_end(domain)
+        if len(self._domains) > MOST_DOMAINS:
+            self._domains.popitem(last=False)
+        return known
+
+
+def _is_sent(cookie: Cookie, party: Party) -> bool:
+    if party.same_site or cookie.same_site is SameSite.NONE:
+        return True
+    return party.navigation and cookie.same_site is not SameSite.STRICT
+
+
+def _domains_of(host: str) -> Iterator[str]:
+    """Yield *host* and each domain above it, whose cookies it may get."""
+    yield host
+    if not is_address(host):
+        while "." in host:
+            host = host.partition(".")[2]
+            yield host
