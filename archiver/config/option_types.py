@@ -33,18 +33,6 @@ class Rate:
         return f"{self.starts}" if self.interval == 1 else f"{self.starts}/{_plain(self.interval)}"
 
 
-@dataclass(frozen=True, slots=True)
-class HostLimit:
-    """Limits for hosts that match `pattern`; a `concurrency` of 0 means the default."""
-
-    pattern: str
-    rate: Rate
-    concurrency: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.pattern} {self.rate}" + (f" {self.concurrency}" if self.concurrency else "")
-
-
 def _plain(number: float) -> str:
     """Return *number* with all digits, but without a trailing `.0`."""
     return str(int(number)) if number.is_integer() else repr(number)
@@ -88,7 +76,6 @@ LEFT_OUT = "[left out: a secret]"  # replaces the value of a secret header in pa
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
 _MEDIA_TYPE = re.compile(r"[!#$%&'+.^_`|~0-9a-z-]+/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+)")
 _HOST = re.compile(r"(?!-)[^\s/:?#@\[\]\\*,;]+")  # not an option, in case the name was forgotten
-_HOSTS = re.compile(r"[0-9A-Za-z_.*:\[\]-]{1,253}")  # a host name or address, with * for any part of it
 _OURS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")  # controls, and bytes that were no text
 
@@ -154,15 +141,6 @@ def _rate(given: Any) -> Rate:
 
 def _rate_or_same(given: Any) -> Rate | None:
     return None if given is None or given == "same" else _rate(given)
-
-
-def _host_limit(given: Any) -> HostLimit:
-    if isinstance(given, HostLimit):
-        return given
-    pattern, rate, *concurrency = _text(given).split()
-    if len(concurrency) > 1 or not _HOSTS.fullmatch(pattern):
-        raise ValueError
-    return HostLimit(pattern.lower(), _rate(rate), *map(_at_least_one, concurrency))
 
 
 def _boolean(given: Any) -> bool:
@@ -298,12 +276,6 @@ RATE_OR_SAME = OptionType(
     'a number of requests, with /SECONDS if not per second (5, 30/60), 0 for no limit, or "same" for that of --rate',
     _rate_or_same,
     lambda rate: "same" if rate is None else _write_rate(rate),
-)
-HOST_LIMIT = OptionType(
-    "'HOSTS RATE [N]'",
-    "host name, rate and, optionally, requests at once ('*.example.org 30/60 1')",
-    _host_limit,
-    str,
 )
 BOOLEAN = OptionType("", "true or false", _boolean)
 TEXT = OptionType("TEXT", "a line of text", _text)

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from typing import Any
 
+from archiver.config.host_rules import HOST_RULE, HostRule, decisive
 from archiver.config.option_types import (
     ARCHIVE,
     BOOLEAN,
     COUNT,
     HEADER,
-    HOST_LIMIT,
     LABEL,
     LEFT_OUT,
     MEDIA_TYPE,
@@ -29,7 +29,6 @@ from archiver.config.option_types import (
     SECONDS_OR_NONE,
     SIZE,
     TEXT,
-    HostLimit,
     Rate,
     choice,
 )
@@ -44,11 +43,11 @@ class PolitenessSettings:
         Rate(5), RATE, "Start at most N requests per second (or per SECONDS) on one host. 0: no limit."
     )
     host_concurrency: int = setting(2, COUNT, "Send at most N requests at once to one host.")
-    host_limit: tuple[HostLimit, ...] = setting(
+    host: tuple[HostRule, ...] = setting(
         (),
-        HOST_LIMIT,
-        "Use this rate, and optionally this host-concurrency, for hosts that match (*.example.org). The first "
-        "match applies.",
+        HOST_RULE,
+        "Use other settings for hosts that match: rate, host-concurrency, user-agent, header, timeout and more. "
+        "For each setting the first match that has it applies.",
         many=True,
     )
     politeness_group: str = setting(
@@ -275,6 +274,30 @@ def with_values(settings: Settings, given: Mapping[str, Any]) -> Settings:
         for name in SLICES
     }
     return replace(settings, seeds=given.get("seeds", settings.seeds), **slices)
+
+
+class SettingsByHost:
+    """The settings of each host: those of the crawl, with what the rules for the host replace."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._rules = [(f"host[{n}] {rule.match}", rule) for n, rule in enumerate(settings.politeness.host)]
+        self._known: dict[tuple[str, ...], Settings] = {}  # by the names of the rules that apply: few, shared by hosts
+
+    def of(self, origin: str) -> Settings:
+        """Return the settings of the host *origin* (scheme and authority)."""
+        if not self._rules:
+            return self._settings
+        applied = tuple(name for name, rule in self._rules if rule.covers(origin))
+        known = self._known.get(applied)
+        if known is None:
+            given = {key.replace("-", "_"): value for key, (_, value) in decisive(self._rules, origin).items()}
+            known = self._known[applied] = with_values(self._settings, given)
+        return known
+
+    def rules(self, origin: str) -> dict[str, str]:
+        """Return the name of the rule that decides each setting of the host *origin* that a rule replaces."""
+        return {key: name for key, (name, _) in decisive(self._rules, origin).items()}
 
 
 def key_of(entry: Field[Any]) -> str:

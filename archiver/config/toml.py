@@ -12,12 +12,15 @@ from difflib import get_close_matches
 from textwrap import wrap
 from typing import Any
 
+from archiver.config.host_rules import table_of
 from archiver.config.option_types import OptionType
 from archiver.config.seeds import read_seed
 from archiver.config.settings import TITLES, Settings, every_setting, key_of
 from archiver.errors import ConfigError
 
 SEEDS = "seeds"
+TABLES = {"host": table_of}  # settings whose values are tables: `[[host]]`
+_EXAMPLE = ("# [[host]]", '# match = "*.example.org"', "# rate = 1", "# host-concurrency = 1")
 MAX_SHOWN = 60  # characters of an unknown key in a message, which is one line
 _COMMENT_WIDTH = 100
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
@@ -69,9 +72,17 @@ def render(settings: Settings) -> str:
             lines += ["", f"# -- {TITLES[name]}. {type(part).__doc__} --"]
         kind: OptionType = entry.metadata["kind"]
         value = getattr(part, entry.name)
+        if key_of(entry) in TABLES:
+            continue  # tables come last, or the keys below them would be theirs
         written = [kind.write(one) for one in value] if entry.metadata["many"] else kind.write(value)
         lines += ["", *(f"# {line}" for line in wrap(explained(entry), _COMMENT_WIDTH))]
         lines.append(f"{key_of(entry)} = {toml_value(written)}")
+    for name, entry in every_setting():
+        if key_of(entry) in TABLES:
+            lines += ["", *(f"# {line}" for line in wrap(entry.metadata["help"], _COMMENT_WIDTH)), "#", *_EXAMPLE]
+            for value in getattr(getattr(settings, name), entry.name):
+                table = TABLES[key_of(entry)](value)
+                lines += ["", f"[[{key_of(entry)}]]", *(f"{key} = {toml_value(one)}" for key, one in table.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -102,7 +113,8 @@ def _value(entry: Field[Any], given: Any) -> Any:
 
 
 def _listed(key: str, given: Any, kind: OptionType) -> Iterator[Any]:
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+    allowed = (str, dict) if key in TABLES else str
+    if not isinstance(given, list) or not all(isinstance(one, allowed) for one in given):
         raise ConfigError(f'{key}: not a list of strings; write {key} = ["…", "…"]')
     for one in given:
         try:

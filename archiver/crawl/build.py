@@ -22,7 +22,7 @@ from archiver.collection.earlier_crawls import EarlierCrawls, given_by_hand, ope
 from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
 from archiver.collection.writer import Archive
-from archiver.config.settings import DedupSettings, FetchSettings, PolitenessSettings, Settings
+from archiver.config.settings import DedupSettings, FetchSettings, PolitenessSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.commit import Committer
@@ -109,7 +109,7 @@ async def open_crawl(
         robots = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
-        groups = GroupsOfHosts(settings.politeness, owners, settings.seeds)
+        groups = GroupsOfHosts(settings.politeness, SettingsByHost(settings), owners, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
         policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
@@ -185,7 +185,8 @@ def _patience(settings: Settings) -> FailureLimits:
 def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
     """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*."""
     shared = settings.third_party_rate or settings.rate
-    rates = (settings.rate, shared, settings.global_rate, *(limit.rate for limit in settings.host_limit))
+    own = (value for rule in settings.host for key, value in rule.given if key == "rate")
+    rates = (settings.rate, shared, settings.global_rate, *own)
     interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
     not_before = now + interval if resume and interval else 0.0
     total = GlobalLimits(settings.global_rate, settings.bandwidth)

@@ -4,7 +4,7 @@ Reads the frontier only when the schedule needs something, or when a host may ha
 for its robots.txt, its window holds nothing but the way to that. The same is true for a host that has reached its
 quota. URLs under way count as if they will cost one each; when they are settled the window is filled again.
 
-`GroupsOfHosts` decides which hosts share limits: `--politeness-group`, `--third-party-rate` and `--host-limit`. Hosts
+`GroupsOfHosts` decides which hosts share limits: `--politeness-group`, `--third-party-rate` and `--host`. Hosts
 with different limits never share. A page can name any number of hosts that lead to one server, so hosts that are not
 seeds share one rate by registered domain, and by address as soon as we know that.
 
@@ -17,11 +17,10 @@ a look could see it (`GRACE`), so a scope that knows the seed judges its links.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 from archiver import url
 from archiver.config.option_types import Rate
-from archiver.config.settings import PolitenessSettings
+from archiver.config.settings import PolitenessSettings, SettingsByHost
 from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.host_health import HostHealth
 from archiver.crawl.robots_cache import RobotsCache
@@ -247,10 +246,15 @@ class GroupsOfHosts:
     """Decides which hosts share limits, and which limits."""
 
     def __init__(
-        self, settings: PolitenessSettings, load_domains: Callable[[], Callable[[str], str]], seeds: Iterable[str]
+        self,
+        settings: PolitenessSettings,
+        by_host: SettingsByHost,
+        load_domains: Callable[[], Callable[[str], str]],
+        seeds: Iterable[str],
     ) -> None:
         """*load_domains* returns a function from a host name to its registered domain, and takes a moment."""
         self._settings = settings
+        self._by_host = by_host
         self._load_domains = load_domains
         self._domain_of: Callable[[str], str] | None = None
         self._seeds: set[str] = set()  # scheme aside: with each port
@@ -276,22 +280,19 @@ class GroupsOfHosts:
         return self._shared.starts > 0 and key.partition("://")[2] not in self._seeds
 
     def _terms(self, key: str) -> Politeness:
-        settings, name = self._settings, url.host(f"{key}/")
-        rate, concurrency, pattern = settings.rate, settings.host_concurrency, ""
-        for limit in settings.host_limit:
-            if fnmatchcase(name, limit.pattern):
-                rate, concurrency, pattern = limit.rate, limit.concurrency or concurrency, limit.pattern
-                break
+        settings, name = self._by_host.of(key).politeness, url.host(f"{key}/")
+        rate, rules = settings.rate, self._by_host.rules(key)
+        rule = rules.get("rate") or rules.get("host-concurrency", "")
         domain = self._domain_of(name) if self._domain_of is not None else ""
         third_party = self._is_third_party(key)
         if third_party and settings.politeness_group == "domain" and self._domain_of is not None:
             third_party = domain not in map(self._domain_of, self._names)
-        if third_party and not pattern:
+        if third_party and not rule:
             rate = slower(rate, self._shared)
             rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
-        group = f"domain {domain} {pattern}" if third_party or settings.politeness_group == "domain" else ""
-        by_address = f"ip {pattern}" if third_party or settings.politeness_group == "ip" else ""
-        return Politeness(rate, concurrency, FIRST, group, by_address)
+        group = f"domain {domain} {rule}" if third_party or settings.politeness_group == "domain" else ""
+        by_address = f"ip {rule}" if third_party or settings.politeness_group == "ip" else ""
+        return Politeness(rate, settings.host_concurrency, FIRST, group, by_address)
 
 
 def slower(one: Rate, other: Rate) -> Rate:

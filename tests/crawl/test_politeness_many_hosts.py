@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from archiver.config.option_types import HostLimit, Rate
+from archiver.config.host_rules import HostRule
+from archiver.config.option_types import Rate
 from archiver.model import ExitCode
 from fixtures.archives import states
 from fixtures.crawl_in_process import crawl
@@ -58,9 +59,12 @@ def test_hosts_at_two_addresses_have_nothing_to_do_with_each_other(tmp_path: Pat
 
 
 def test_a_limit_for_some_hosts(tmp_path: Path, late: ThreadDelay) -> None:
-    limits = (HostLimit("*.0.0.2", Rate(4), 1), HostLimit("*", Rate(1000)))
+    rules = (
+        HostRule("*.0.0.2", (("rate", Rate(4)), ("host-concurrency", 1))),
+        HostRule("*", (("rate", Rate(1000)),)),
+    )
     with RawServer(site(7), hosts=HOSTS) as server:
-        crawled(tmp_path, *(server.url("/", host) for host in HOSTS), host_limit=limits)
+        crawled(tmp_path, *(server.url("/", host) for host in HOSTS), host=rules)
         assert server.log.most_starts(late.within(1), HOSTS[1]) <= 4
         assert server.log.most_at_once(HOSTS[1]) == 1
         assert server.log.most_starts(late.within(1), HOSTS[0]) > 4 or not late.calm

@@ -7,7 +7,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from archiver.config.option_types import HostLimit, Rate
+from archiver.config.host_rules import HostRule
+from archiver.config.option_types import Rate
 from archiver.model import ExitCode
 from fixtures.archives import states
 from fixtures.crawl_in_process import crawl
@@ -94,8 +95,8 @@ def test_a_rate_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_hosts_need_not_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither where nobody wants it, nor the host of a seed, nor one for which another limit holds."""
     monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: Names(at_one_address))
-    own = HostLimit("i*", Rate(50), 9)
-    cases: tuple[dict[str, Any], ...] = ({"third_party_rate": Rate(0)}, {"host_limit": (own,)})
+    own = HostRule("i*", (("rate", Rate(50)), ("host-concurrency", 9)))
+    cases: tuple[dict[str, Any], ...] = ({"third_party_rate": Rate(0)}, {"host": (own,)})
     for case, values in enumerate(cases):
         with RawServer(hosts=("127.0.0.1", *SEVERAL), otherwise=ok(PIXEL, "image/gif")) as server:
             away = [server.url("/dot.gif", f"i{number}.victim.example") for number in range(12)]

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import toml
-from archiver.config.option_types import HostLimit, OptionType, Rate
+from archiver.config.host_rules import HostRule
+from archiver.config.option_types import OptionType, Rate
 from archiver.config.seeds import SeedSetting
 from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
+from archiver.config.toml import TABLES
 from archiver.errors import ConfigError
 
 
@@ -85,7 +87,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_every_setting_is_written_with_its_help() -> None:
     text = toml.render(Settings())
     written = tomllib.loads(text)
-    assert list(written) == ["seeds", *(key_of(entry) for _, entry in every_setting())]
+    assert list(written) == ["seeds", *(key_of(entry) for _, entry in every_setting() if key_of(entry) not in TABLES)]
+    assert all(f"# [[{key}]]" in text for key in TABLES)  # as an example
     one_line = " ".join(line.removeprefix("# ") for line in text.splitlines())
     for _, entry in every_setting():
         assert entry.metadata["help"] in one_line
@@ -112,8 +115,14 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "SECONDS": st.floats(min_value=1e-9, max_value=1e300),
     "BYTES": st.integers(0, 2**62),
     "N[/SECONDS]": st.builds(Rate, st.integers(0, 10**9), st.floats(min_value=1e-6, max_value=1e9)),
-    "'HOSTS RATE [N]'": st.builds(
-        HostLimit, st.sampled_from(["*.example.org", "10.0.0.*"]), st.builds(Rate, st.integers(0, 99))
+    "'HOSTS KEY=VALUE …'": st.builds(
+        HostRule,
+        st.sampled_from(["*.example.org", "https://10.0.0.*:80"]),
+        st.tuples(
+            st.tuples(st.just("rate"), st.builds(Rate, st.integers(0, 99))),
+            st.tuples(st.just("header"), LINES.map(lambda text: f"X-Y: {text.strip()}")),
+            st.tuples(st.just("header"), st.just("A: b")),
+        ),
     ),
     "": st.booleans(),
     "TEXT": LINES,

@@ -1,11 +1,16 @@
 """Each kind of value: what is right, what is refused, and that a value survives being written."""
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import option_types
-from archiver.config.option_types import HOST_LIMIT, HostLimit, Rate
+from archiver.config.host_rules import HOST_RULE, KEYS, MANY, HostRule, table_of
+from archiver.config.option_types import Rate
+from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of, with_values
 from archiver.errors import ConfigError
 
 KINDS = [value for value in vars(option_types).values() if isinstance(value, option_types.OptionType)]
@@ -147,22 +152,77 @@ def test_rate_loses_no_digit(starts: int, interval: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"),
+    ("text", "match", "given"),
     [
-        ("*.example.org 30/60 1", HostLimit("*.example.org", Rate(30, 60.0), 1)),
-        ("Example.org 2", HostLimit("example.org", Rate(2))),
-        ("10.0.0.* 0", HostLimit("10.0.0.*", Rate(0))),
+        (
+            "*.example.org rate=30/60 host-concurrency=1",
+            "*.example.org",
+            {"rate": Rate(30, 60.0), "host-concurrency": 1},
+        ),
+        ("Example.org rate=2", "example.org", {"rate": Rate(2)}),
+        ("10.0.0.* rate=0 timeout=2m", "10.0.0.*", {"rate": Rate(0), "timeout": 120.0}),
+        (
+            "https://e.org:8443 header='X-A: b c' user-agent=''",
+            "https://e.org:8443",
+            {"header": "X-A: b c", "user-agent": ""},
+        ),
     ],
 )
-def test_a_limit_for_some_hosts(text: str, limit: HostLimit) -> None:
-    assert HOST_LIMIT.parse(text) == limit
-    assert HOST_LIMIT.parse(HOST_LIMIT.write(limit)) == limit
-    assert HOST_LIMIT.parse(limit) == limit
+def test_settings_for_some_hosts(text: str, match: str, given: dict[str, Any]) -> None:
+    rule = HOST_RULE.parse(text)
+    assert rule == HostRule(match, tuple(given.items()))
+    assert HOST_RULE.parse(HOST_RULE.write(rule)) == rule
+    assert HOST_RULE.parse(table_of(rule)) == rule
+    assert HOST_RULE.parse(rule) == rule
 
 
 @pytest.mark.parametrize(
-    "text", ["", "example.org", "example.org x", "example.org 5 0", "a b 5", "h 5 1 1", "ex/y 5", 5]
+    ("text", "said"),
+    [
+        ("", "is not a host pattern"),
+        ("example.org", "example.org has no settings"),
+        ("example.org x", "'x' is not KEY=VALUE"),
+        ("example.org rate", "'rate' is not KEY=VALUE"),
+        ("example.org rat=5", "did you mean rate?"),
+        ("example.org colour=red", "the settings of a host are rate, host-concurrency"),
+        ("example.org rate=x", "rate: 'x' is not a number of requests"),
+        ("example.org rate=1 rate=2", "rate: given twice"),
+        ("ex/y rate=5", "'ex/y' is not a host pattern"),
+        ("rate=5", "'rate=5' is not a host pattern"),
+        ("e.org header='X: y", "is not a host pattern and its settings"),
+        (5, "5 is not a host pattern and its settings"),
+        ({"rate": 5}, "None is not a host pattern"),
+        ({"match": "e.org", "rate": []}, "rate: [] is not"),
+    ],
 )
-def test_no_limit_for_some_hosts(text: object) -> None:
-    with pytest.raises(ConfigError, match="is not host name, rate and"):
-        HOST_LIMIT.parse(text)
+def test_no_settings_for_some_hosts(text: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        HOST_RULE.parse(text)
+
+
+def test_the_settings_of_a_host_are_those_of_the_crawl_with_the_rules_that_match() -> None:
+    rules = (
+        HOST_RULE.parse("*.example.org rate=1 header='A: 1' header='B: 2'"),
+        HOST_RULE.parse("https://www.example.org rate=2 timeout=5"),
+        HOST_RULE.parse("* host-concurrency=7"),
+    )
+    by_host = SettingsByHost(with_values(Settings(), {"host": rules, "header": ("C: 3",), "timeout": 9.0}))
+    www = by_host.of("https://www.example.org")
+    assert (www.politeness.rate, www.politeness.host_concurrency) == (Rate(1), 7)
+    assert (www.fetch.timeout, www.fetch.header) == (5.0, ("A: 1", "B: 2"))
+    assert by_host.rules("https://www.example.org") == {
+        "rate": "host[0] *.example.org",
+        "header": "host[0] *.example.org",
+        "timeout": "host[1] https://www.example.org",
+        "host-concurrency": "host[2] *",
+    }
+    other = by_host.of("http://other.org:8080")
+    assert (other.politeness.rate, other.politeness.host_concurrency, other.fetch.header) == (Rate(5), 7, ("C: 3",))
+    assert by_host.of("http://www.example.org") is by_host.of("http://a.b.example.org")
+
+
+def test_every_setting_of_a_host_is_one_of_the_crawl_of_the_same_type() -> None:
+    known = {key_of(entry): entry.metadata for _, entry in every_setting()}
+    for key, kind in KEYS.items():
+        assert known[key]["kind"] is kind
+        assert known[key]["many"] == (key in MANY)

@@ -6,12 +6,11 @@ to it on the page of a seed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 from archiver import url
 from archiver.cli.explain.text import RuleDecision, RuleVerdict
 from archiver.config.scope_settings import ScopeSettings
-from archiver.config.settings import Settings
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.rules import registered_domains, terms_of
 from archiver.crawl.visit import judged, refusal
 from archiver.errors import Failure, FetchError
@@ -43,6 +42,7 @@ class RuleJudge:
 
     def __init__(self, settings: Settings, learned: LearnedState, now: float) -> None:
         self._settings = settings
+        self._by_host = SettingsByHost(settings)
         self._moved = learned.moved
         self._now = now
         self._terms = terms_of(settings, learned.tallies)
@@ -96,11 +96,10 @@ class RuleJudge:
 
     def rate_setting(self, address: str) -> str:
         """Return the setting that limits the rate on the host of *address*."""
-        polite = self._settings.politeness
-        for number, limit in enumerate(polite.host_limit):
-            if fnmatchcase(url.host(address), limit.pattern):
-                return f"host-limit[{number}]: {limit}"
-        return f"rate: {polite.rate}" + ("" if polite.rate.starts else " (no limit)")
+        polite = self._by_host.of(url.origin(address)).politeness
+        rule = self._by_host.rules(url.origin(address)).get("rate", "")
+        limit = f"{polite.rate}" if polite.rate.starts else f"{polite.rate} (no limit)"
+        return f"{rule}: rate = {limit}" if rule else f"rate: {limit}"
 
     def delay(self, host: HostState) -> float:
         """Return the Crawl-delay in the robots.txt of *host*, in seconds."""

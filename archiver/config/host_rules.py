@@ -1,0 +1,138 @@
+"""Rules for hosts: a host pattern, and the settings of the hosts that match it in place of the crawl's. Pure.
+
+In crawl.toml each rule is a table `[[host]]` with `match` and keys of settings; on the command line it is one text:
+`--host '*.example.org rate=1/2 host-concurrency=1 header="Accept-Language: fr"'`. A pattern is a host name in which `*`
+matches any characters, or an origin such as `https://example.org:8443`. For each key the first rule that matches and
+has it decides.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+from archiver import url
+from archiver.config.option_types import COUNT, HEADER, MEDIA_TYPE, RATE, SECONDS, SIZE, TEXT, OptionType
+from archiver.errors import ConfigError
+
+MATCH = "match"
+KEYS: dict[str, OptionType] = {
+    "rate": RATE,
+    "host-concurrency": COUNT,
+    "user-agent": TEXT,
+    "header": HEADER,
+    "timeout": SECONDS,
+    "max-response-size": SIZE,
+    "max-unstated-size": SIZE,
+    "include-type": MEDIA_TYPE,
+    "exclude-type": MEDIA_TYPE,
+}
+MANY = frozenset(("header", "include-type", "exclude-type"))
+MAX_SHOWN = 60  # characters of what is wrong in a message, which is one line
+
+_PATTERN = re.compile(r"(?:https?://)?[^\s/=\"']+")
+
+
+@dataclass(frozen=True, slots=True)
+class HostRule:
+    """Settings for the hosts that match a pattern: keys and values in the order given."""
+
+    match: str
+    given: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        words = (f"{key}={shlex.quote(str(KEYS[key].write(value)))}" for key, value in self.given)
+        return " ".join((self.match, *words))
+
+    def covers(self, origin: str) -> bool:
+        """Return True if the rule applies to the host *origin*, scheme and authority of a canonical URL."""
+        if "://" in self.match:
+            return fnmatchcase(origin, self.match)
+        return fnmatchcase(url.host(f"{origin}/"), self.match)
+
+
+def host_rule(match: Any, given: Iterable[tuple[str, Any]]) -> HostRule:
+    """Return the rule for hosts that match *match*. Raises `ConfigError` that says what would be right."""
+    if not isinstance(match, str) or _PATTERN.fullmatch(match) is None:
+        raise ConfigError(f"{_shown(match)} is not a host pattern; write a host name (*.example.org) or an origin")
+    values: list[tuple[str, Any]] = []
+    for key, text in given:
+        if key not in KEYS:
+            near = get_close_matches(key[:MAX_SHOWN].lower().replace("_", "-"), KEYS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the settings of a host are {', '.join(KEYS)}"
+            raise ConfigError(f"{_shown(key)} is not a setting of a host; {hint}")
+        if key not in MANY and any(key == known for known, _ in values):
+            raise ConfigError(f"{key}: given twice; write it once")
+        try:
+            values.append((key, KEYS[key].parse(text)))
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from None
+    if not values:
+        raise ConfigError(f"{match} has no settings; write, for example, {match} rate=1")
+    return HostRule(match.lower(), tuple(values))
+
+
+def decisive(rules: Iterable[tuple[str, HostRule]], origin: str) -> dict[str, tuple[str, Any]]:
+    """Return for each key that a rule sets for the host *origin* the name of the first such rule and its value.
+
+    *rules* are pairs of name and rule, in order. The value of a repeatable key is a tuple of all values of that rule.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for name, rule in rules:
+        if rule.covers(origin):
+            own: dict[str, Any] = {}
+            for key, value in rule.given:
+                own[key] = (*own.get(key, ()), value) if key in MANY else value
+            found = {key: (name, value) for key, value in own.items()} | found
+    return found
+
+
+def _read(given: Any) -> HostRule:
+    if isinstance(given, HostRule):
+        return given
+    if isinstance(given, dict):
+        return _of_table(given)
+    if not isinstance(given, str):
+        raise TypeError
+    match, *words = shlex.split(given)  # raises ValueError
+    pairs = [word.partition("=") for word in words]
+    if wrong := next((key for key, sign, _ in pairs if not sign), ""):
+        raise ConfigError(f"{_shown(wrong)} is not KEY=VALUE; quote a value that has blanks")
+    return host_rule(match, ((key, value) for key, _, value in pairs))
+
+
+def _of_table(table: dict[str, Any]) -> HostRule:
+    given: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        if key == MATCH:
+            continue
+        if key in MANY and isinstance(value, list):
+            given += ((key, one) for one in value)
+        else:
+            given.append((key, value))
+    return host_rule(table.get(MATCH), given)
+
+
+def table_of(rule: HostRule) -> dict[str, Any]:
+    """Return *rule* as a TOML table: key and TOML value, those of repeatable keys as a list."""
+    table: dict[str, Any] = {MATCH: rule.match}
+    for key, value in rule.given:
+        written = KEYS[key].write(value)
+        table[key] = [*table.get(key, []), written] if key in MANY else written
+    return table
+
+
+def _shown(given: Any) -> str:
+    shown = repr(given)
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+
+
+HOST_RULE = OptionType(
+    "'HOSTS KEY=VALUE …'",
+    "a host pattern and its settings ('*.example.org rate=1/2 host-concurrency=1')",
+    _read,
+    str,
+)
