@@ -15,7 +15,7 @@ from archiver.collection.earlier_crawls import StoredVersion
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
 from archiver.extract.references import NOFOLLOW
-from archiver.http import body_limits
+from archiver.http.body import unread_reason
 from archiver.model import (
     OUTSIDE,
     Claim,
@@ -96,7 +96,7 @@ class VisitRules:
 def conclude(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
     """Return the settlement of an answered visit; its capture is added later."""
     result = _outcome(terms, claim, exchange, now)
-    notes = [result.note, body_limits.reason(exchange.notes), links.note if UNREAD in links.note else ""]
+    notes = [result.note, unread_reason(exchange.notes), links.note if UNREAD in links.note else ""]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(terms, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links

@@ -25,7 +25,8 @@ from archiver.extract.html import attribute_values
 from archiver.extract.html.elements import MOST_AGENTS, REFUSE
 from archiver.extract.html.tables import relation_hop
 from archiver.extract.references import UrlJoiner
-from archiver.http import Dechunker, body_limits, content_codings, read_head, transfer_codings
+from archiver.http import Dechunker, content_codings, read_head, transfer_codings
+from archiver.http.body import unread_reason
 from archiver.http.content_coding import decoded
 from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
 from archiver.policy import robots
@@ -76,7 +77,7 @@ def read_links(claim: Claim, exchange: Exchange, read: Read = extract.links) -> 
 
     The only exception is `LargeDocumentError` from *read*.
     """
-    if body_limits.reason(exchange.notes):
+    if unread_reason(exchange.notes):
         return Links()
     try:
         return _read_links(claim, exchange, read)

@@ -19,7 +19,7 @@ from archiver.fetch.private_networks import AddressGuard, normalized_host
 from archiver.fetch.spool import Spool
 from archiver.fetch.wire import Wire
 from archiver.http import Framer, WantedTypes
-from archiver.http.body_limits import WHOLE, UnreadReason
+from archiver.http.body import WHOLE, UnreadReason
 from archiver.http.head import body_length, may_be_head
 from archiver.model import Exchange, Framing, Truncation
 

@@ -203,9 +203,9 @@ def body_length(fields: tuple[Field, ...]) -> BodyLength:
         return BodyLength(None, not odd, ("transfer-coding",) if odd else ())
     if not lengths:
         return BodyLength(None, chunked=False)
-    said = {part.strip() for value in lengths for part in value.split(",")}
-    only = said.pop()
-    if said or not _LENGTH.fullmatch(only):
+    stated = {part.strip() for value in lengths for part in value.split(",")}
+    only = stated.pop()
+    if stated or not _LENGTH.fullmatch(only):
         return BodyLength(None, chunked=False, faults=("content-length",))
     size = int(only)
     return BodyLength(size if size < 1 << 63 else None, chunked=False)

@@ -8,7 +8,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver.errors import ArchiveError
-from archiver.http import body_limits
+from archiver.http import body
 from archiver.model import ExitCode
 from fixtures.archives import rows, warcs
 from fixtures.command import archiver
@@ -23,7 +23,7 @@ WEBCAM = b"HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 AUDIO = b"HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n"
 FILM = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 9000000000\r\n\r\n"
-SAMPLE = body_limits.SAMPLE
+SAMPLE = body.SAMPLE
 
 
 def without_end(head: bytes, piece: bytes = b"x" * 8192, pause: float = 0.0) -> Route:
@@ -90,7 +90,7 @@ def test_streams_are_cut_after_a_sample(tmp_path: Path) -> None:
 
 def test_a_sample_is_over_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where little comes, and where nothing comes at all."""
-    monkeypatch.setattr(body_limits, "SAMPLE_TIME", 0.3)
+    monkeypatch.setattr(body, "SAMPLE_TIME", 0.3)
     event = b"7\r\ndata: x\r\n"
     routes: dict[str, Route] = {"/events": without_end(EVENTS, event, 0.05), "/mute": Answer((EVENTS,), End.HANG)}
     server = crawled(tmp_path, routes, timeout=20.0)
@@ -115,7 +115,7 @@ def test_a_stream_that_ends_is_whole(tmp_path: Path) -> None:
 
 def test_audio_at_the_speed_of_listening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Audio of which nobody knows how long it is: a broadcast is slow, a file is quick."""
-    monkeypatch.setattr(body_limits, "LISTENED", 0.3)
+    monkeypatch.setattr(body, "LISTENED", 0.3)
     file = AUDIO + b"x" * 200_000
     quick = Answer((file[:150_000], 0.5, file[150_000:]), End.CLOSE)
     crawled(tmp_path, {"/radio": without_end(AUDIO, b"x" * 100, 0.05), "/file": quick})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.http import Extent, WantedTypes, read_head
-from archiver.http.body_limits import LISTENED, LISTENING, SAMPLE, SAMPLE_TIME, extent, reason
+from archiver.http.body import LISTENED, LISTENING, SAMPLE, SAMPLE_TIME, extent, unread_reason
 
 OK = "HTTP/1.1 200 OK"
 
@@ -54,7 +54,7 @@ def head(status_line: str, fields: list[str]) -> bytes:
 def test_endless(status_line: str, fields: list[str], word: str) -> None:
     found = extent(read_head(head(status_line, fields)))
     assert found == Extent(f"endless:{word}", SAMPLE, SAMPLE_TIME)
-    assert reason([found.remark]) == f"an endless stream ({word}); a sample is stored"
+    assert unread_reason([found.remark]) == f"an endless stream ({word}); a sample is stored"
 
 
 @pytest.mark.parametrize(("status_line", "fields"), FINITE.values(), ids=FINITE)
@@ -91,7 +91,7 @@ def test_wanted(include: tuple[str, ...], exclude: tuple[str, ...], media_type: 
     if remark:
         word, _, detail = remark.partition(":")
         told = f"the rest was not wanted: {'no include-type names' if word.startswith('no-') else word} {detail}"
-        assert reason(["tls-unverified", remark]) == told
+        assert unread_reason(["tls-unverified", remark]) == told
 
 
 def test_redirects_and_errors_are_read_in_any_media_type() -> None:
@@ -106,8 +106,8 @@ def test_unwanted_types_are_not_read_even_if_endless() -> None:
 
 
 def test_other_remarks_give_no_reason() -> None:
-    assert reason(()) == ""
-    assert reason(["tls-unverified", "endlessly:x", "exclude"]) == ""
+    assert unread_reason(()) == ""
+    assert unread_reason(["tls-unverified", "endlessly:x", "exclude"]) == ""
 
 
 @given(st.binary(max_size=300))
