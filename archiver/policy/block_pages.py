@@ -135,12 +135,12 @@ def _of_page(body: bytes, links: int) -> Sign | None:
     title, text = _seen(body)
     if len(text) > SHORT:
         return None
-    titled, marked, said = _titled(title), _marked(body), _PHRASES.search(text)
-    if titled and (marked or said or len(text) <= SHORTEST):
+    titled, marked, phrase = _titled(title), _marked(body), _PHRASES.search(text)
+    if titled and (marked or phrase or len(text) <= SHORTEST):
         return Sign(titled, Grade.CERTAIN)
-    if said and (marked or (said.start() <= AT_ONCE and not links and len(text) <= SHORTEST)):
+    if phrase and (marked or (phrase.start() <= AT_ONCE and not links and len(text) <= SHORTEST)):
         return Sign(marked or "a browser check", Grade.CERTAIN)
-    return Sign("one small page", Grade.HINT) if said or _HINTS.search(text) else None
+    return Sign("one small page", Grade.HINT) if phrase or _HINTS.search(text) else None
 
 
 def _of_refusal(status: int, fields: Fields, body: bytes) -> Sign | None:
