@@ -14,7 +14,6 @@ from archiver.extract import css, sitemap
 from archiver.extract.document import Document, Kind, kind_of, unwarned
 from archiver.extract.html import reader
 from archiver.extract.script import document as script_document
-from archiver.extract.script import search_indexes
 from archiver.model import Links
 
 __all__ = ["Document", "is_page", "links", "readable"]
@@ -41,7 +40,7 @@ def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
         Kind.MANIFEST: feed.read_manifest,
         Kind.JSON_FEED: feed.read_feed,
         Kind.PDF: pdf.read_pdf,
-        Kind.INDEX: search_indexes.read_index,
+        Kind.INDEX: script_document.read_index,
     }
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.extract import Document, links
-from archiver.extract.script import rustdoc_index
+from archiver.extract.script import rustdoc
 from archiver.model import Hop
 
 ROOT = "http://host.test"
@@ -110,13 +110,13 @@ def test_a_branch_of_rustdocs_search_with_another_hash_names_nothing(at: str, pa
 
 def test_a_branch_that_repeats_its_text_without_end_names_nothing() -> None:
     first, again = b"\x00\xbf" + b"x" * 63 + b"\x00\x00", b"\x08\x80\x00\x00"
-    assert rustdoc_index.tree_urls(base64.b64encode(first + again).decode()) == []
-    assert rustdoc_index.tree_urls(base64.b64encode(first + again * (rustdoc_index.MOST_WRITTEN // 60)).decode()) == []
+    assert rustdoc.tree_urls(base64.b64encode(first + again).decode()) == []
+    assert rustdoc.tree_urls(base64.b64encode(first + again * (rustdoc.MOST_WRITTEN // 60)).decode()) == []
 
 
 @given(st.binary(max_size=400))
 def test_any_branch_of_rustdocs_search(data: bytes) -> None:
-    assert all(len(name) == 15 for name in rustdoc_index.tree_urls(base64.b64encode(data).decode()))
+    assert all(len(name) == 15 for name in rustdoc.tree_urls(base64.b64encode(data).decode()))
 
 
 ENTRY = "/pagefind/pagefind-entry.json"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.extract import Document, links
-from archiver.extract.script import inline, javascript, markup, search_indexes
+from archiver.extract.script import generators, inline, javascript, markup
 from archiver.model import Hop
 from fixtures.growth import growth
 
@@ -253,7 +253,7 @@ TREE = """var branch =
     ],
 )
 def test_scripts_of_generated_documentation(text: str, address: str, expected: str) -> None:
-    got = [f"{reference} {hop}" for reference, hop, _ in search_indexes.urls(text, f"http://host.test/{address}")]
+    got = [f"{reference} {hop}" for reference, hop, _ in generators.script_urls(text, f"http://host.test/{address}")]
     assert " ".join(got) == expected
 
 
@@ -526,7 +526,7 @@ def test_any_text(before: str, after: str) -> None:
 def test_ten_times_as_much_takes_about_ten_times_as_long(piece: str) -> None:
     def run(size: int) -> None:
         text = "webpackChunk;r.p='/';" + piece * (size // len(piece))
-        for _ in chain(javascript.references(text), search_indexes.urls(text, "http://host.test/")):
+        for _ in chain(javascript.references(text), generators.script_urls(text, "http://host.test/")):
             pass
 
     assert growth(partial(run, 10_000), partial(run, 100_000), enough=20, floor=0.005) < 20

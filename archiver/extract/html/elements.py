@@ -21,7 +21,7 @@ from archiver.extract.html.tables import (
     relation_hop,
 )
 from archiver.extract.references import NOFOLLOW, LinkCollector, References, a_file, like_a_url, surely_a_url
-from archiver.extract.script import generators, inline, javascript, markup, strings
+from archiver.extract.script import generators, inline, javascript, markup, rustdoc, strings
 from archiver.model import Hop
 
 Attributes = Mapping[str, str]
@@ -75,7 +75,7 @@ class Elements:
         if not attributes.keys() <= _COMMON:
             self._everywhere(tag, attributes, mark)
             if "data-root-path" in attributes:
-                self._all(generators.rustdoc(attributes), generators.LOADED)
+                self._all(rustdoc.page_files(attributes), generators.LOADED)
         if "content" in attributes and tag != "meta":
             self._property(tag, attributes)
 

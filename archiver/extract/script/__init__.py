@@ -1,1 +1,1 @@
-"""Scripts and their data: URLs in JavaScript, bundles, generator and search indexes, embedded JSON."""
+"""Scripts and their data: URLs in JavaScript, bundles, JSON, and what site generators make for their own scripts."""

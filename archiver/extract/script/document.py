@@ -2,16 +2,28 @@
 
 JavaScript resolves strings against the page, not the script. `Document.page` is the page that named the script. Data
 may also mean its own folder, so a relative path in JSON is read both ways. Markup in JSON is not: a script inserts it
-into the page. All are guesses, except what indexes of known form name.
+into the page. All are guesses, except what scripts of site generators name.
+
+The indexes of known form are Pagefind's, MkDocs' languages, pages of Gatsby, texts of Docsify and stories of Storybook.
+Most of their URLs are requisites. Guesses are MkDocs' languages, which two generators keep in different folders,
+Docsify's texts, and the URL of each story. Linear; data in any other form names nothing.
 """
 
+import itertools
+import json
+import re
+from collections.abc import Iterator
 from itertools import zip_longest
+from urllib.parse import urljoin
 
+from archiver import url
 from archiver.extract import charset
 from archiver.extract.document import Document
 from archiver.extract.html.elements import add_markup_in_strings
 from archiver.extract.references import MOST_LINKS, LinkCollector
-from archiver.extract.script import javascript, search_indexes
+from archiver.extract.script import generators, javascript
+from archiver.extract.script.generators import LOADED
+from archiver.http.content_coding import decoded
 from archiver.model import Hop, Link, Links
 
 MOST_BYTES = 16 << 20
@@ -19,8 +31,8 @@ MOST_BYTES = 16 << 20
 
 def read_script(document: Document) -> Links:
     """Return what the script names."""
-    head = document.body[: search_indexes.BEGINNING].decode("utf-8", "replace")
-    return _read(document, ((not search_indexes.is_own_base(head) and document.page) or document.url,))
+    head = document.body[: generators.BEGINNING].decode("utf-8", "replace")
+    return _read(document, ((not generators.is_own_base(head) and document.page) or document.url,))
 
 
 def read_data(document: Document) -> Links:
@@ -32,7 +44,7 @@ def _read(document: Document, bases: tuple[str, ...]) -> Links:
     encoding = charset.of_xml(document.body, document.charset)
     text = charset.text(document.body[:MOST_BYTES], encoding)
     own, of_page, of_folder = LinkCollector(), LinkCollector(), LinkCollector()
-    for reference, hop, context in search_indexes.urls(text, document.url):
+    for reference, hop, context in generators.script_urls(text, document.url):
         own.add(reference, hop, context)
     for reference in javascript.asset_urls(text, document.url):
         own.add(reference, Hop.SPECULATIVE, javascript.CHUNK)
@@ -63,3 +75,195 @@ def _interleaved(links: Links, readings: list[Links]) -> tuple[Link, ...]:
         for link in filter(None, row):
             known.setdefault(link.url, link)
     return tuple(known.values())[:MOST_LINKS]
+
+
+MOST_ITEMS = 1_000_000  # CBOR items of one file
+_SIGNATURE = b"pagefind_dcd"
+_PAGES, _CHUNKS, _FILTERS = 1, 2, 3  # indexes of lists in the outer list
+_FILES = {  # for each list: index of the hash in a row, and name of the file
+    _PAGES: (0, "fragment/{}.pf_fragment"),
+    _CHUNKS: (2, "index/{}.pf_index"),
+    _FILTERS: (1, "filter/{}.pf_filter"),
+}
+
+_SHARED = re.compile(rb"\"staticQueryHashes\"\s*+:\s*+\[([^\[\]]{0,100000})\]")
+_SLICES = re.compile(rb"\"slicesMap\"\s*+:\s*+\{([^{}]{0,100000})\}")
+_SLICE = re.compile(rb":\s*+\"([\w-]{1,100})\"")
+_NAME = re.compile(rb"\"([\w-]{1,60})\"")
+_LANGUAGES = re.compile(rb"\s*+\{\s*+\"config\"\s*+:\s*+\{[^{}]{0,1000}?\"lang\"\s*+:\s*+\[([^\[\]]{0,1000})\]")
+_PREVIEW = "iframe.html?id=*&viewMode=story"  # Storybook's frame before a story is selected
+_MOST_STORIES = 2000
+_MARKDOWN_LINK = re.compile(rb"\]\(([^\s()<>#?]{1,500})")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
+_LISTS = ("_sidebar.md", "_navbar.md")
+_CUTTERS = {"ja": "tinyseg", "hi": "wordcut", "th": "wordcut"}  # word segmenters for languages without spaces
+_BYTES, _TEXT, _LIST = 2, 3, 4  # CBOR types
+_NUMBERS = frozenset((0, 1, 7))
+_DEEPEST = 8
+
+
+def read_index(document: Document) -> Links:
+    """Return what the index names, relative to itself."""
+    body = document.body[:MOST_BYTES]
+    found = LinkCollector()
+    path = url.path(document.url)
+    if path.endswith(".pf_meta"):
+        urls, hop = _of_list(body), Hop.REQUISITE
+    elif path.endswith("/page-data.json"):
+        urls, hop = _of_page(body, path), Hop.REQUISITE
+    elif path.endswith(".md"):
+        urls, hop = _of_markdown(body, document.url, document.page or document.url), Hop.SPECULATIVE
+    elif path.endswith("/search_index.json"):
+        urls, hop = _of_languages(body), Hop.SPECULATIVE
+    elif path.endswith("/pagefind-entry.json"):
+        urls, hop = _of_entry(body), Hop.REQUISITE
+    else:
+        urls, hop = _of_stories(body), Hop.SPECULATIVE
+    for name in urls:
+        found.add(name, hop, LOADED)
+    note = f"only the first {MOST_BYTES} bytes" if len(document.body) > MOST_BYTES else ""
+    return found.links(document.url, "utf-8", note)
+
+
+def _of_entry(body: bytes) -> Iterator[str]:
+    """Yield the page list of each language, and the search program."""
+    try:
+        entry = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    languages = entry.get("languages") if isinstance(entry, dict) else None
+    for language in languages.values() if isinstance(languages, dict) else ():
+        if isinstance(language, dict) and _is_plain(language.get("hash")):
+            yield f"pagefind.{language['hash']}.pf_meta"
+            program = language.get("wasm")
+            yield f"wasm.{program if _is_plain(program) else 'unknown'}.pagefind"
+
+
+def _of_page(body: bytes, path: str) -> Iterator[str]:
+    """Yield the query results and slices that a Gatsby page shares with others."""
+    root, _, _ = path.partition("/page-data/")
+    hashes = _SHARED.search(body)
+    for name in _NAME.findall(hashes[1]) if hashes else ():
+        yield f"{root}/page-data/sq/d/{name.decode()}.json"
+    slices = _SLICES.search(body)
+    for name in _SLICE.findall(slices[1]) if slices else ():
+        yield f"{root}/slice-data/{name.decode()}.json"
+
+
+def _of_stories(body: bytes) -> Iterator[str]:
+    """Yield the URL of each Storybook story and text, and of its frame."""
+    try:
+        index = json.loads(body)
+    except (ValueError, RecursionError):
+        return
+    index = index if isinstance(index, dict) else {}
+    entries = index.get("entries", index.get("stories"))
+    stories = entries.items() if isinstance(entries, dict) else ()
+    for name, story in itertools.islice(stories, _MOST_STORIES):
+        if _is_plain(name) and isinstance(story, dict) and story.get("id") == name:
+            view = "docs" if story.get("type") == "docs" else "story"
+            yield _PREVIEW
+            yield f"iframe.html?id={name}&viewMode={view}"
+            yield f"./?path=/{view}/{name}"
+
+
+def _of_markdown(body: bytes, address: str, page: str) -> Iterator[str]:
+    """Yield the texts and pictures that a Docsify text at *address* links to: only a script makes pages of them.
+
+    A link is relative to the folder of *page*, even with a leading slash, or to the text if the site is set up so. A
+    link without an extension is a text, and one to a folder is its README.md. Folders may have their own sidebar.
+    """
+    folders = dict[str, None]()
+    for written in _MARKDOWN_LINK.finditer(body):
+        name = written[1].decode("utf-8", "replace")
+        if ":" in name or name.startswith(("//", "<")):
+            continue
+        rooted, name = name.startswith("/"), name.lstrip("/")
+        last = name.rpartition("/")[2]
+        if not last:
+            name += "README.md"
+        elif "." not in last:
+            name += ".md"
+        if name.endswith((".md", *_PICTURES)):
+            yield urljoin(page, name)
+            if not rooted:
+                yield name
+            folders[name.rpartition("/")[0]] = None
+    own = url.path(address).rpartition("/")[2]
+    if own in _LISTS and urljoin(page, own) == address:
+        yield from (urljoin(page, f"{folder}/{own}") for folder in folders if folder and ".." not in folder)
+
+
+def _of_languages(body: bytes) -> Iterator[str]:
+    """Yield what the search of MkDocs' Material theme loads for languages other than English."""
+    written = _LANGUAGES.match(body)
+    languages = [name.decode() for name in _NAME.findall(written[1])] if written else []
+    others = [name for name in languages if name != "en"]
+    folder = "../assets/javascripts/lunr"
+    yield from (f"{folder}/min/lunr.{name}.min.js" for name in others)
+    yield from (f"{folder}/{_CUTTERS[name]}.js" for name in others if name in _CUTTERS)
+    if others:
+        yield f"{folder}/min/lunr.stemmer.support.min.js"
+    if len(languages) > 1:
+        yield f"{folder}/min/lunr.multi.min.js"
+
+
+def _of_list(body: bytes) -> Iterator[str]:
+    """Yield the text of each page, the parts of the index, and the filters."""
+    if not body.startswith(_SIGNATURE):
+        body, _ = decoded(body, ["gzip"], MOST_BYTES)
+    if not body.startswith(_SIGNATURE):
+        return
+    for where, value in _texts(body, len(_SIGNATURE)):
+        place, name = _FILES.get(where[1], (0, "")) if len(where) == 4 else (0, "")
+        if name and where[3] == place and _is_plain(value):
+            yield name.format(value)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 100 and value.replace("-", "").replace("_", "").isalnum()
+
+
+def _texts(body: bytes, position: int) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Yield each text in the CBOR (RFC 8949) lists at *position*, and its path: 0, then its index in each list.
+
+    Reading stops at an item without a stated length, or of a type that such a file does not have.
+    """
+    left, places = [1], [0]  # for each open list: items still to come, and index of the next one
+    for _ in range(MOST_ITEMS):
+        head = _head(body, position)
+        if head is None:
+            return
+        kind, number, position = head
+        if kind == _TEXT:
+            yield tuple(places), body[position : position + number].decode("utf-8", "replace")
+        position += number if kind in {_BYTES, _TEXT} else 0
+        left[-1] -= 1
+        if kind == _LIST and number:
+            if len(left) > _DEEPEST:
+                return
+            left.append(number)
+            places.append(0)
+            continue
+        places[-1] += 1
+        while not left[-1]:
+            left.pop()
+            places.pop()
+            if not left:
+                return
+            places[-1] += 1
+
+
+def _head(body: bytes, position: int) -> tuple[int, int, int] | None:
+    """Return type, number or length, and end of the item header at *position*."""
+    if position >= len(body):
+        return None
+    kind, short = body[position] >> 5, body[position] & 31
+    if kind not in _NUMBERS and kind not in {_BYTES, _TEXT, _LIST}:
+        return None
+    if short < 24:
+        return kind, short, position + 1
+    if short > 27:
+        return None
+    end = position + 1 + (1 << (short - 24))
+    return kind, int.from_bytes(body[position + 1 : end]), end

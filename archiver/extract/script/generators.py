@@ -1,17 +1,22 @@
-"""Data that site generators put into pages for their own scripts: the search index, and the data of each page.
+"""Search indexes, menus and data of pages that site generators make for their own scripts.
 
-A complete URL is certain. A URL built from the page's address, or from VitePress' table of lower-case names, is a
-guess. Linear on any text.
+Pages hold such data, and so do scripts. A complete URL is certain. A URL built from the page's address, or from
+VitePress' table of lower-case names, is a guess.
+
+Scripts of generated documentation are alike on all sites of one generator, so their meaning is known and not guessed.
+Doxygen keeps its menu, tree and search in scripts; some pages are linked only from the menu and the tree. Javadoc,
+MkDocs, Haddock and GitBook load their search from a folder that the script's own URL gives. A script in any other form
+names nothing. Linear on any text.
 """
 
-import base64
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlencode
 
 from archiver import url
-from archiver.extract.script import rustdoc_index
+from archiver.extract.script import rustdoc
 from archiver.model import Hop
 
 LOADED = "script/loader"
@@ -48,10 +53,6 @@ _BUNDLE_PATH = re.compile(
 _DOCSIFY = re.compile(r"\b(?:load)?([Ss]idebar|[Nn]avbar|coverpage)\s{0,10}:\s{0,10}true")
 _DOCSIFY_TEXT = re.compile(r"[\"']/?+([\w@./-]{4,300}+)(?<=\.md)[\"']", re.ASCII)
 _SEARCH_INDEX = re.compile(r"path_to_searchindex_js\s*+=\s*+[\"']([^\"'\\\s<>]{1,500})[\"']")
-_COLUMN = re.compile(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
-_FIELD = re.compile(r"\"([A-Z])\":\"([^\"]*+)\"")
-_HASH_LENGTHS = range(4, 17)
-_RESOURCE = re.compile(r"[\w./~@+-]{0,300}", re.ASCII)
 
 
 def inline(text: str) -> Iterator[tuple[str, Hop]]:
@@ -177,50 +178,6 @@ def vitepress(text: str, named: Iterable[tuple[str, Hop]]) -> Iterator[str]:
             yield f"{folder}{name or key}.{hashes[key]}.js"
 
 
-def rustdoc(attributes: Mapping[str, str]) -> Iterator[tuple[str, Hop]]:
-    """Yield search, settings and themes that *attributes* of an element hold for rustdoc's scripts.
-
-    Older versions have URLs, newer ones names of files in a folder of their own.
-    """
-    root, suffix = attributes.get("data-root-path", ""), attributes.get("data-resource-suffix", "")
-    static = attributes.get("data-static-root-path", "")
-    known = "data-resource-suffix" in attributes or "data-search-index-js" in attributes
-    if not known or not _RESOURCE.fullmatch(root + suffix + static):
-        return
-    yield from ((reference, Hop.REQUISITE) for reference in _of_rustdoc(attributes, root, suffix, static))
-
-
-def _of_rustdoc(attributes: Mapping[str, str], root: str, suffix: str, static: str) -> Iterator[str]:
-    for name in ("search", "settings"):
-        file = attributes.get(f"data-{name}-js")
-        yield static + file if file else f"{root}{name}{suffix}.js"
-    if stringdex := attributes.get("data-stringdex-js"):
-        yield static + stringdex
-        yield f"{root}search.index/root{suffix}.js"
-    else:
-        yield attributes.get("data-search-index-js") or f"{root}search-index{suffix}.js"
-    themes = attributes.get("data-themes", "").split(",", 20)
-    yield from (f"{root}{theme}.css" for theme in themes if theme and _RESOURCE.fullmatch(theme))
-
-
-def stringdex(text: str) -> Iterator[str]:
-    """Yield the files of rustdoc's search: columns, listed by hash in the root of its index, and branches of its trees.
-
-    Each part of a column has a count and a hash; the length of hashes differs between versions.
-    """
-    for column in _COLUMN.finditer(text):
-        fields = dict(_FIELD.findall(column[2]))
-        parts = sum(sign >= "`" for sign in fields.get("N", ""))
-        try:
-            hashes = base64.b64decode(fields.get("H", ""))
-        except ValueError:
-            continue
-        if parts and not len(hashes) % parts and len(hashes) // parts in _HASH_LENGTHS:
-            width = len(hashes) // parts
-            yield from (f"{column[1]}/{hashes[at : at + width].hex()}.js" for at in range(0, len(hashes), width))
-            yield from rustdoc_index.tree_urls(fields.get("I", "")) if width == rustdoc_index.WIDTH else ()
-
-
 def _is_lean(reference: str) -> bool:
     return reference.endswith(".lean.js") and _LEAN.fullmatch(reference, reference.rfind("/") + 1) is not None
 
@@ -248,3 +205,136 @@ def _page_names(reference: str, root: str) -> Iterator[str]:
     name = _UNSAFE.sub("_", unquote(name).replace("/", "_")).lstrip("_")
     yield f"{name}.md"
     yield f"{name}_index.md"
+
+
+MOST_TREE_PARTS = 10_000  # parts of the index of one tree
+SCRIPT_START = 65_536  # characters at the start of a script that show its kind; longer bundles are none of these
+BEGINNING = 64  # characters that identify search results
+
+MENU, TREE, MANUAL = "script/menu", "script/tree", "script/manual"
+
+_MANUAL_TEXT = r"\"(?:[^\"\\\n]++|\\.)*+\""
+_ENTRY = re.compile(rf"\{{text:{_MANUAL_TEXT},url:\"\^?([^\"\\\n]++)\"")  # a caret opens the page in a new window
+_TREE_BEGINS = re.compile(r"var [\w$]++ =\n\[\n(?=  ++\[ \")")
+_ROW = re.compile(rf"\[ {_MANUAL_TEXT}, (?:\"([^\"\\\n]++)\"|null), (?:\"([\w./-]++)\"|null|\[)")
+_SUBFOLDER = re.compile(r"/d[0-9a-f]/d[0-9a-f]{2}/[^/]*\Z")  # branches of large trees; their URLs start at the root
+_TREE_PARTS = re.compile(rf"var NAVTREEINDEX =\n\[\n((?:{_MANUAL_TEXT},?\n)*+)\]")
+_SECTIONS = re.compile(r"var indexSection(?:sWithContent|Names)\s*+=\s*+\{")
+_SECTION = re.compile(rf"\s*+(\d{{1,3}})\s*+:\s*+({_MANUAL_TEXT})\s*+,?+")
+_RESULTS = re.compile(r"var searchData\s*+=\s*+\[")
+_ESCAPED = re.compile(r"\\.")
+_SEARCH_PICTURE = re.compile(r"'(search/[\w-]++\.svg)\"")
+_TREE_PICTURE = re.compile(r"relpath\+['\"]([\w-]++\.(?:png|svg))\"")
+_OF_JAVADOC = re.compile(
+    r"(?:createElem\(doc, tag, |pathtoroot \+ )(['\"])((?:[\w-]++/){0,8}[\w-]++(?:\.[\w-]++)*?\.(?:js|zip))\1"
+)
+_OF_GITBOOK = re.compile(r"gitbook\.state\.(?:basePath|root)\s*+\+\s*+[\"']/?+([\w-]++\.json)[\"']")
+_IN_GITBOOK = re.compile(r"(.*/)gitbook/(?:(?:@[^/]++/)?[^/]++/)?[^/]+\.js\Z")
+_OF_MKDOCS = re.compile(r"joinUrl\(base_url, \"(search/[\w-]++\.js)\"\)")
+
+_OF_MDBOOK = re.compile(r"path_to_root \+ '(searchindex[\w.-]{0,80}\.js(?:on)?)'")
+_MATERIAL = re.compile(r"/assets/javascripts/bundle\.[\w-]{1,40}\.min\.js\Z")
+_OF_MATERIAL = ("search/search_index.json", "search.json")
+_PAGEFIND = re.compile(r"/pagefind-(?:modular-|component-)?ui\.js(?:\?[^/]*)?\Z")
+
+
+def script_urls(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """Yield each URL that the script *text* at *address* names, its hop and context."""
+    head = text[:SCRIPT_START]
+    yield from _of_doxygen(text, head, address)
+    yield from _searches(head)
+    yield from _gitbook(head, address)
+    yield from _books(text, head, address)
+
+
+def is_own_base(text: str) -> bool:
+    """True if URLs in the script *text* are relative to the script, not to the page that runs it."""
+    return _RESULTS.match(text) is not None
+
+
+def _of_doxygen(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    if "var menudata=" in head:
+        for entry in _ENTRY.finditer(text):
+            yield entry[1], Hop.LINK, MENU
+    if " =\n[\n" in head and _TREE_BEGINS.search(head):
+        yield from _doxygen_tree(text, "../../" if _SUBFOLDER.search(address) else "")
+    if "var indexSectionsWithContent" in head:
+        yield from ((name, Hop.REQUISITE, MANUAL) for name in _doxygen_search(text))
+    if "function initMenu(" in head:
+        for picture in _SEARCH_PICTURE.finditer(head):
+            yield picture[1], Hop.SPECULATIVE, MANUAL
+    if "NAVTREE" in head:
+        for picture in _TREE_PICTURE.finditer(head):
+            yield picture[1], Hop.REQUISITE, TREE
+
+
+def _searches(text: str) -> Iterator[tuple[str, Hop, str]]:
+    """Yield the search indexes of Javadoc, MkDocs and Haddock."""
+    if "pathtoroot" in text:
+        for loaded in _OF_JAVADOC.finditer(text):
+            yield loaded[2], Hop.SPECULATIVE, MANUAL
+    if "joinUrl(base_url" in text:
+        for loaded in _OF_MKDOCS.finditer(text):
+            yield f"../{loaded[1]}", Hop.SPECULATIVE, MANUAL
+    if 'baseUrl+"/doc-index.json"' in text:
+        yield "doc-index.json", Hop.SPECULATIVE, MANUAL
+    if "base_path + '/search_index.json'" in text:
+        yield from ((name, Hop.SPECULATIVE, MANUAL) for name in ("lunr.js", "search_index.json"))
+
+
+def _gitbook(text: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """Yield the search index of GitBook and HonKit, in the folder above that of their own scripts."""
+    if "gitbook.state." in text and (root := _IN_GITBOOK.fullmatch(url.path(address))):
+        for loaded in _OF_GITBOOK.finditer(text):
+            yield root[1] + loaded[1], Hop.REQUISITE, MANUAL
+
+
+def _books(text: str, head: str, address: str) -> Iterator[tuple[str, Hop, str]]:
+    """Yield what mdBook, rustdoc and Pagefind load from the folder of the script."""
+    if "path_to_root + 'searchindex" in head:
+        for loaded in _OF_MDBOOK.finditer(head):
+            yield loaded[1], Hop.REQUISITE, LOADED
+    if head.startswith("rr_("):
+        yield from ((name, Hop.REQUISITE, LOADED) for name in rustdoc.stringdex(text))
+    if head.startswith("rn_("):
+        yield from ((name, Hop.REQUISITE, LOADED) for name in rustdoc.branch_urls(text, address))
+    if _MATERIAL.search(address):
+        found = next((name for name in _OF_MATERIAL if f'new URL("{name}"' in text), "")
+        yield from ((f"../../{name}", Hop.SPECULATIVE, LOADED) for name in ("sitemap.xml", found) if name)
+    yield from ((name, Hop.SPECULATIVE, LOADED) for name in pagefind(text))
+    if _PAGEFIND.search(address):
+        yield "pagefind.js", Hop.REQUISITE, LOADED
+    if "pagefind-entry.json" in head:
+        yield "pagefind-entry.json", Hop.REQUISITE, LOADED
+        if "pagefind-worker.js" in head:
+            yield "pagefind-worker.js", Hop.REQUISITE, LOADED
+
+
+def _doxygen_search(text: str) -> Iterator[str]:
+    """Yield the result files for each first character in each section of Doxygen's search, numbered in hexadecimal."""
+    tables: list[dict[str, str]] = []
+    for start in itertools.islice(_SECTIONS.finditer(text), 2):
+        table, position = dict[str, str](), start.end()
+        while entry := _SECTION.match(text, position):
+            table[entry[1]], position = entry[2][1:-1], entry.end()
+        tables.append(table)
+    if len(tables) < 2:
+        return
+    counts = {number: len(_ESCAPED.sub("x", characters)) for number, characters in tables[0].items()}
+    files = ((tables[1].get(number, ""), part) for number, count in counts.items() for part in range(count))
+    for section, part in itertools.islice(files, MOST_TREE_PARTS):
+        if section.isalnum():
+            yield f"{section}_{part:x}.js"
+
+
+def _doxygen_tree(text: str, root: str) -> Iterator[tuple[str, Hop, str]]:
+    """Yield the branches in scripts of their own, below *root*; for the trunk, the pages as well."""
+    trunk = "var NAVTREE =" in text
+    for row in _ROW.finditer(text):
+        if trunk and row[1]:
+            yield root + row[1], Hop.LINK, MENU
+        if row[2]:
+            yield f"{root}{row[2]}.js", Hop.REQUISITE, TREE
+    if parts := _TREE_PARTS.search(text):
+        for number in range(min(parts[1].count("\n"), MOST_TREE_PARTS)):
+            yield f"navtreeindex{number}.js", Hop.REQUISITE, TREE

@@ -1,4 +1,4 @@
-"""Files of rustdoc's search with the branch_urls of its trees, whose nodes name each other by hash.
+"""rustdoc: the files of its search, in pages and in the branches of its trees, whose nodes name each other by hash.
 
 The root of the index and each file hold nodes in base64, children before their parents. A node has its text, its
 children and sets of numbers. None states its length, so all must be read to find the next one. A child is an earlier
@@ -10,9 +10,11 @@ nothing. Linear, bounded by the text.
 
 import base64
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from archiver import url
+from archiver.model import Hop
 
 _BRANCH = re.compile(r"rn_\(\s*+[\"']([A-Za-z0-9+/=]++)[\"']\s*+\)")
 _NAME = re.compile(r"/([0-9a-f]{12})\.js\Z")
@@ -21,6 +23,54 @@ MOST_WRITTEN = 4 << 20  # bytes of all nodes of one file; the largest in Rust's 
 _PURE, _STACKED, _LONG, _SAME_TEXT = 1, 2, 4, 8  # bits of a node's first byte
 _NO_LEAVES, _INLINE, _LENGTH = 0x80, 0x40, 0x3F  # bits of the byte with the length of its text
 _WORD = (1 << 64) - 1
+_COLUMN = re.compile(r"\"(\w{1,60})\":\{((?:\"[A-Z]\":\"[^\"\\]*+\",?+)++)\}")
+_PART = re.compile(r"\"([A-Z])\":\"([^\"]*+)\"")
+_HASH_LENGTHS = range(4, 17)
+_RESOURCE = re.compile(r"[\w./~@+-]{0,300}", re.ASCII)
+
+
+def page_files(attributes: Mapping[str, str]) -> Iterator[tuple[str, Hop]]:
+    """Yield search, settings and themes that *attributes* of an element hold for rustdoc's scripts.
+
+    Older versions have URLs, newer ones names of files in a folder of their own.
+    """
+    root, suffix = attributes.get("data-root-path", ""), attributes.get("data-resource-suffix", "")
+    static = attributes.get("data-static-root-path", "")
+    known = "data-resource-suffix" in attributes or "data-search-index-js" in attributes
+    if not known or not _RESOURCE.fullmatch(root + suffix + static):
+        return
+    yield from ((reference, Hop.REQUISITE) for reference in _named_in_page(attributes, root, suffix, static))
+
+
+def _named_in_page(attributes: Mapping[str, str], root: str, suffix: str, static: str) -> Iterator[str]:
+    for name in ("search", "settings"):
+        file = attributes.get(f"data-{name}-js")
+        yield static + file if file else f"{root}{name}{suffix}.js"
+    if stringdex := attributes.get("data-stringdex-js"):
+        yield static + stringdex
+        yield f"{root}search.index/root{suffix}.js"
+    else:
+        yield attributes.get("data-search-index-js") or f"{root}search-index{suffix}.js"
+    themes = attributes.get("data-themes", "").split(",", 20)
+    yield from (f"{root}{theme}.css" for theme in themes if theme and _RESOURCE.fullmatch(theme))
+
+
+def stringdex(text: str) -> Iterator[str]:
+    """Yield the files of rustdoc's search: columns, listed by hash in the root of its index, and branches of its trees.
+
+    Each part of a column has a count and a hash; the length of hashes differs between versions.
+    """
+    for column in _COLUMN.finditer(text):
+        fields = dict(_PART.findall(column[2]))
+        parts = sum(sign >= "`" for sign in fields.get("N", ""))
+        try:
+            hashes = base64.b64decode(fields.get("H", ""))
+        except ValueError:
+            continue
+        if parts and not len(hashes) % parts and len(hashes) // parts in _HASH_LENGTHS:
+            width = len(hashes) // parts
+            yield from (f"{column[1]}/{hashes[at : at + width].hex()}.js" for at in range(0, len(hashes), width))
+            yield from tree_urls(fields.get("I", "")) if width == WIDTH else ()
 
 
 def branch_urls(text: str, address: str) -> list[str]:
