@@ -29,7 +29,7 @@ from archiver.crawl.visit import Visited
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
 from archiver.model import Claim, Event, Settlement
 from archiver.policy.leased_host import LeasedHost
-from archiver.policy.limits import Allowance, Politeness
+from archiver.policy.limits import Allowance, GroupLimits
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
 
@@ -161,8 +161,8 @@ class Dispatcher:
     async def regroup(self) -> None:
         """Apply the limits to each leased host again, because there are further seeds."""
         rows = await self._frontier.hosts(tuple(self._schedule.leased()))
-        for row, terms in zip(rows, await self._groups.terms(rows), strict=True):
-            self._schedule.regroup(row.id, terms)
+        for row, limits in zip(rows, await self._groups.limits(rows), strict=True):
+            self._schedule.regroup(row.id, limits)
 
     async def reread(self) -> None:
         """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
@@ -200,8 +200,8 @@ class Dispatcher:
         leased = frozenset(self._schedule.leased())
         rows = await self._frontier.due_hosts(now, room, leased, self._quota) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
-        for row, terms in zip(rows, await self._groups.terms(rows), strict=True):
-            self._schedule.lease(row.id, row.key, row.not_before, state=row.throttle, terms=terms)
+        for row, limits in zip(rows, await self._groups.limits(rows), strict=True):
+            self._schedule.lease(row.id, row.key, row.not_before, state=row.throttle, limits=limits)
             self._health.recall(row)
             self._blocked.recall(row)
         if rows and self._robots.asks:
@@ -269,17 +269,17 @@ class GroupsOfHosts:
             self._seeds |= {authority, authority.removeprefix("www."), f"www.{authority}"}
             self._names.add(url.host(seed))
 
-    async def terms(self, rows: Sequence[HostRow]) -> list[Politeness]:
+    async def limits(self, rows: Sequence[HostRow]) -> list[GroupLimits]:
         """Return the limits of each of *rows*, and the groups in which they share them."""
         by_domain = self._settings.politeness_group == "domain" or any(self._is_third_party(row.key) for row in rows)
         if by_domain and self._domain_of is None:
             self._domain_of = await asyncio.to_thread(self._load_domains)
-        return [self._terms(row.key) for row in rows]
+        return [self._limits(row.key) for row in rows]
 
     def _is_third_party(self, key: str) -> bool:
         return self._shared.starts > 0 and key.partition("://")[2] not in self._seeds
 
-    def _terms(self, key: str) -> Politeness:
+    def _limits(self, key: str) -> GroupLimits:
         settings, name = self._by_host.of(key).politeness, url.host(f"{key}/")
         rate, rules = settings.rate, self._by_host.rules(key)
         rule = rules.get("rate") or rules.get("host-concurrency", "")
@@ -292,7 +292,7 @@ class GroupsOfHosts:
             rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
         group = f"domain {domain} {rule}" if third_party or settings.politeness_group == "domain" else ""
         by_address = f"ip {rule}" if third_party or settings.politeness_group == "ip" else ""
-        return Politeness(rate, settings.host_concurrency, FIRST, group, by_address)
+        return GroupLimits(rate, settings.host_concurrency, FIRST, group, by_address)
 
 
 def slower(one: Rate, other: Rate) -> Rate:

@@ -192,7 +192,7 @@ class Requests:
     async def _may_approach(self, claim: Claim) -> bool:
         """Return False if hosts that share its address, which we look up now, must go first."""
         host = self._schedule.host(claim.host)
-        if not host.terms.by_address:
+        if not host.limits.by_address:
             return True
         found = self._schedule.locate(host.id, await self._fetcher.locate(claim.url))
         return not found or host.next(now := self._clock.now()) <= now

@@ -6,17 +6,18 @@ also belong to the group of their address. We know the address only after the DN
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address, ip_network
 
 from archiver.errors import FetchError
 from archiver.model import Claim
 from archiver.policy.block_pages import RefusalRecord
-from archiver.policy.limits import UNTAUGHT, Politeness, RateLimiter, Throttle, ThrottleState
+from archiver.policy.limits import UNTAUGHT, GroupLimits, RateLimiter, Throttle, ThrottleState
 from archiver.policy.retry import HostFailures
 from archiver.policy.robots import Rules
 
+AFTER_PROBE = 1.0  # seconds until we know the result of a probe: it is to be one request, not two
 SITE_BITS = 64  # of an IPv6 address: one machine commonly has all addresses of such a network
 NEVER = float("inf")
 
@@ -53,6 +54,17 @@ class PolitenessGroup:
                 return last_served, host_id
             heapq.heappop(self.waiting)
         return None
+
+    def join(self, active: int = 0) -> None:
+        """Add a member with so many *active* requests."""
+        self.members += 1
+        self.active += active
+
+    def leave(self, active: int) -> None:
+        """Remove a member with its *active* requests."""
+        self.members -= 1
+        self.active -= active
+        self.started = min(self.started, self.active)
 
     def reserve(self, now: float) -> None:
         """Count one more request that was handed out and will start soon."""
@@ -112,7 +124,7 @@ class LeasedHost:
 
     id: int
     key: str  # scheme and authority
-    terms: Politeness
+    limits: GroupLimits
     group: PolitenessGroup
     not_before: float  # no request starts before
     last_served: int  # among hosts that are due at the same time the one served longest ago goes first
@@ -165,6 +177,44 @@ class LeasedHost:
         self.wait(until)
         self.backing_off = True
 
+    def begin_fill(self) -> int:
+        """Begin to note what is outstanding while the frontier is asked; return how many URLs are now."""
+        self.touched = set(self.outstanding)
+        return len(self.touched)
+
+    def fill(self, claims: Iterable[Claim], later: float, waiting: int) -> None:
+        """Take the next URLs from the frontier's answer, but none that was outstanding since it was asked."""
+        self.window = [(claim.priority, claim.id, claim) for claim in claims if claim.id not in self.touched]
+        heapq.heapify(self.window)
+        self.touched.clear()
+        self.later, self.waiting = later, waiting
+
+    def take(self, turn: int, now: float) -> Claim:
+        """Hand out the next URL, in this *turn* of all hosts."""
+        claim = heapq.heappop(self.window)[2]
+        self.last_served = turn
+        self.active += 1
+        self.outstanding.add(claim.id)
+        self.touched.add(claim.id)
+        self.waiting -= 1
+        for group in self.groups:
+            group.reserve(now)
+        return claim
+
+    def count_start(self, now: float) -> None:
+        """Count a request that starts for the rates of its groups."""
+        for group in self.groups:
+            group.started += 1
+            group.rate_limiter.count(now)
+
+    def finish(self, now: float) -> None:
+        """Count an exchange as over, or as never begun; a host that is down then rests for a moment."""
+        self.active -= 1
+        for group in self.groups:
+            group.finish()
+        if self.backing_off:
+            self.wait(now + AFTER_PROBE)
+
     def teach(self, update: Callable[[Throttle], None]) -> bool:
         """Apply *update* to the throttles of all its groups; return True if its own one has changed."""
         before = self.group.throttle.state
@@ -205,15 +255,15 @@ class PolitenessGroups:
         self._not_before = not_before
         self._groups: dict[str, PolitenessGroup] = {}
 
-    def join(self, key: str, state: ThrottleState, terms: Politeness) -> PolitenessGroup:
-        """Return the group *key*, created with *terms* if it is new; it starts from *state* if it knows nothing."""
+    def join(self, key: str, state: ThrottleState, limits: GroupLimits) -> PolitenessGroup:
+        """Return the group *key*, created with *limits* if it is new; it starts from *state* if it knows nothing."""
         group = self._groups.get(key)
         if group is None:
-            rate_limiter = RateLimiter(terms.rate, not_before=self._not_before)
-            throttle = Throttle(terms.rate, terms.concurrency, state, first=terms.first)
+            rate_limiter = RateLimiter(limits.rate, not_before=self._not_before)
+            throttle = Throttle(limits.rate, limits.concurrency, state, first=limits.first)
             group = self._groups[key] = PolitenessGroup(key, rate_limiter, throttle)
         elif group.throttle.state == UNTAUGHT != state:
-            group.throttle = Throttle(terms.rate, terms.concurrency, state, first=terms.first)
+            group.throttle = Throttle(limits.rate, limits.concurrency, state, first=limits.first)
         group.rate_limiter.limit_to(group.throttle.rate)
         return group
 

@@ -31,7 +31,7 @@ LEAST_SLACK = 0.01  # … in seconds, however short the interval is
 
 
 @dataclass(frozen=True, slots=True)
-class Politeness:
+class GroupLimits:
     """The limits on a group of hosts."""
 
     rate: Rate

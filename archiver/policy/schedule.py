@@ -18,9 +18,8 @@ from itertools import islice
 from archiver.config.option_types import Rate
 from archiver.model import Claim
 from archiver.policy.leased_host import HostMemory, LeasedHost, PolitenessGroup, PolitenessGroups, network_of
-from archiver.policy.limits import UNLIMITED, UNTAUGHT, GlobalLimits, Politeness, RateLimiter, Throttle, ThrottleState
+from archiver.policy.limits import UNLIMITED, UNTAUGHT, GlobalLimits, GroupLimits, RateLimiter, Throttle, ThrottleState
 
-AFTER_PROBE = 1.0  # seconds until we know the result of a probe: it is to be one request, not two
 SPARE = 64  # groups without members that we may remember, besides one for each host
 BURST = 1.0  # seconds of the whole bandwidth that may come early, so that the parts of a page come together
 REMEMBERED = 10_000  # hosts that are not leased any more
@@ -34,7 +33,7 @@ class Schedule:
     def __init__(
         self, rate: Rate, concurrency: int, *, first: int = 0, not_before: float = 0.0, total: GlobalLimits = UNLIMITED
     ) -> None:
-        self._terms = Politeness(rate, concurrency, first)  # of hosts that are leased without terms of their own
+        self._limits = GroupLimits(rate, concurrency, first)  # of hosts that are leased without limits of their own
         self._hosts: dict[int, LeasedHost] = {}
         self._remembered: dict[int, HostMemory] = {}  # of hosts that were released, oldest first
         self._groups = PolitenessGroups(not_before)
@@ -60,16 +59,16 @@ class Schedule:
         not_before: float,
         *,
         state: ThrottleState = UNTAUGHT,
-        terms: Politeness | None = None,
+        limits: GroupLimits | None = None,
     ) -> None:
         """Add a host whose throttle was saved as *state*; its window is still to be filled."""
         if host_id not in self._hosts:
             self._served += 1
-            terms = terms or self._terms
+            limits = limits or self._limits
             memory = self._remembered.pop(host_id, None) or HostMemory()
-            group = self._groups.join(terms.group or str(host_id), memory.throttle or state, terms)
-            group.members += 1
-            self._hosts[host_id] = LeasedHost(host_id, key, terms, group, not_before, self._served, memory)
+            group = self._groups.join(limits.group or str(host_id), memory.throttle or state, limits)
+            group.join()
+            self._hosts[host_id] = LeasedHost(host_id, key, limits, group, not_before, self._served, memory)
         self.refresh(host_id)
 
     def release(self, host_id: int) -> None:
@@ -80,7 +79,7 @@ class Schedule:
         if host.needs_refill:
             self._to_refill.remove(host)
         for group in host.groups:
-            self._leave(group)
+            self._leave(group, 0)
         self._remembered[host_id] = host.memory
         if len(self._remembered) > REMEMBERED:
             oldest = next((each for each, memory in self._remembered.items() if not memory.paused), host_id)
@@ -102,13 +101,13 @@ class Schedule:
         """Return every leased host."""
         return self._hosts.values()
 
-    def regroup(self, host_id: int, terms: Politeness) -> None:
-        """Apply other *terms* to a host, if it is leased; its latest requests still count."""
+    def regroup(self, host_id: int, limits: GroupLimits) -> None:
+        """Apply other *limits* to a host, if it is leased; its latest requests still count."""
         host = self._hosts.get(host_id)
-        if host is None or host.terms == terms:
+        if host is None or host.limits == limits:
             return
-        before, host.terms = host.group, terms
-        host.group = self._groups.join(terms.group or str(host_id), before.throttle.state, terms)
+        before, host.limits = host.group, limits
+        host.group = self._groups.join(limits.group or str(host_id), before.throttle.state, limits)
         host.group.rate_limiter.inherit(before.rate_limiter)
         self._move(host, before, host.group)
         near, host.address_group = host.address_group, None
@@ -119,29 +118,26 @@ class Schedule:
     def locate(self, host_id: int, address: str) -> bool:
         """Note the *address* of a host; return True if it now shares the limits of others at this address."""
         host = self._hosts[host_id]
-        network = network_of(address) if host.terms.by_address else ""
-        key = f"{host.terms.by_address} {network}"
+        network = network_of(address) if host.limits.by_address else ""
+        key = f"{host.limits.by_address} {network}"
         if not network or (host.address_group is not None and host.address_group.key == key):
             return False
-        before, host.address_group = host.address_group, self._groups.join(key, host.group.throttle.state, host.terms)
+        before, host.address_group = host.address_group, self._groups.join(key, host.group.throttle.state, host.limits)
         self._move(host, before, host.address_group)
         return True
 
     def _move(self, host: LeasedHost, before: PolitenessGroup | None, after: PolitenessGroup | None) -> None:
         """Move *host* from one group to another, with its active requests."""
         if after is not None:
-            after.members += 1
-            after.active += host.active
+            after.join(host.active)
         if before is not None:
-            before.active -= host.active
-            before.started = min(before.started, before.active)
             if host.waits_for is before:
                 self._note(host, 0.0)
-            self._leave(before)
+            self._leave(before, host.active)
 
-    def _leave(self, group: PolitenessGroup) -> None:
+    def _leave(self, group: PolitenessGroup, active: int) -> None:
         """Remove a member; an empty group stays while its rate limiter has something to remember."""
-        group.members -= 1
+        group.leave(active)
         self._wake_group(self._now, group)
         if not group.members:
             self._groups.forget(2 * len(self._hosts) + SPARE, self._now)
@@ -199,16 +195,12 @@ class Schedule:
         if host.needs_refill:
             host.needs_refill = False
             self._to_refill.remove(host)  # as a rule the first
-        host.touched = set(host.outstanding)
-        return len(host.touched)
+        return host.begin_fill()
 
     def fill(self, host_id: int, claims: Sequence[Claim], later: float, waiting: int, now: float) -> None:
         """Take the next URLs of a host; more become due at *later*, and *waiting* is the number of all that wait."""
         host = self._hosts[host_id]
-        host.window = [(claim.priority, claim.id, claim) for claim in claims if claim.id not in host.touched]
-        heapq.heapify(host.window)
-        host.touched.clear()
-        host.later, host.waiting = later, waiting
+        host.fill(claims, later, waiting)
         self._look(host, now)
 
     def clear(self, host_id: int) -> None:
@@ -276,18 +268,11 @@ class Schedule:
             self._wake_group(now, *host.groups)
 
     def _hand_out(self, host: LeasedHost, now: float) -> Claim:
-        claim = heapq.heappop(host.window)[2]
         self._served += 1
-        host.last_served = self._served
-        host.active += 1
         self.active += 1
-        for group in host.groups:
-            group.reserve(now)
+        claim = host.take(self._served, now)
         gap = self._rate_limiter.gap
         self._reserved_until = max(self._reserved_until, now - gap / 2) + gap
-        host.outstanding.add(claim.id)
-        host.touched.add(claim.id)
-        host.waiting -= 1
         if not host.window and host.waiting > 0:
             self.refresh(host.id)
         self._look(host, now)
@@ -314,9 +299,7 @@ class Schedule:
 
     def _count(self, host: LeasedHost, now: float) -> None:
         self._rate_limiter.count(now)
-        for group in host.groups:
-            group.started += 1
-            group.rate_limiter.count(now)
+        host.count_start(now)
 
     def count_attempt(self, host_id: int, now: float) -> None:
         """Count a connection that failed as a request, as far as rates are concerned."""
@@ -325,16 +308,12 @@ class Schedule:
     def fetched(self, host_id: int, now: float) -> None:
         """One exchange with a host is over, or never began."""
         host = self._hosts[host_id]
-        host.active -= 1
         self.active -= 1
         if not self.active:
             self._reserved_until = -NEVER
-        elif not host.group.started:
+        elif not host.group.started:  # its request was handed out and never began
             self._reserved_until -= self._rate_limiter.gap
-        for group in host.groups:
-            group.finish()
-        if host.backing_off:
-            host.not_before = max(host.not_before, now + AFTER_PROBE)
+        host.finish(now)
         self._look(host, now)
         self._wake_group(now, *host.groups)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from archiver.config.option_types import Rate
 from archiver.crawl.stats import CrawlCounts
 from archiver.model import Claim, Hop
-from archiver.policy.leased_host import network_of
-from archiver.policy.limits import GlobalLimits, Politeness
-from archiver.policy.schedule import AFTER_PROBE, REMEMBERED, Schedule
+from archiver.policy.leased_host import AFTER_PROBE, network_of
+from archiver.policy.limits import GlobalLimits, GroupLimits
+from archiver.policy.schedule import REMEMBERED, Schedule
 
 NEVER = float("inf")
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shorten a long history takes longer than to read it
@@ -43,7 +43,7 @@ class World:
     """A frontier, servers that take their time, and a clock; what a crawl does, without a crawl."""
 
     schedule: Schedule
-    terms: Politeness
+    limits: GroupLimits
     workers: int
     window: int
     circles: int = 0  # 0: each host is asked for itself
@@ -74,8 +74,8 @@ class World:
             if each.host not in leased and self.due[each.id] <= self.now >= self.parked[each.host]:
                 leased.add(each.host)
                 circle = f"circle {self.circle(each.host)}" if self.circles else ""
-                terms = replace(self.terms, group=circle, by_address="ip" if self.places else "")
-                self.schedule.lease(each.host, f"http://h{each.host}", self.parked[each.host], terms=terms)
+                limits = replace(self.limits, group=circle, by_address="ip" if self.places else "")
+                self.schedule.lease(each.host, f"http://h{each.host}", self.parked[each.host], limits=limits)
         for host in self.schedule.to_refill(64):
             most = self.window + self.schedule.begin_fill(host)
             mine = sorted((c for c in self.waiting.values() if c.host == host), key=lambda c: (c.priority, c.id))
@@ -95,7 +95,7 @@ class World:
             self.handed[found.id] += 1
             circle = self.circle(found.host)
             self.active[circle] += 1
-            assert self.active[circle] <= self.terms.concurrency
+            assert self.active[circle] <= self.limits.concurrency
             self.ends.append((self.now + next(takes), next(self.order), "connected", found))
 
     def step(self, takes: Iterator[float], fates: Iterator[str]) -> None:
@@ -207,8 +207,8 @@ def test_any_crawl(
     random: object,
 ) -> None:
     """With what was learned, hosts that are asked together, and limits for all of them."""
-    terms = Politeness(rate, concurrency, first)
-    world = World(Schedule(rate, concurrency, total=total), terms, workers, window, circles, places, shy)
+    limits = GroupLimits(rate, concurrency, first)
+    world = World(Schedule(rate, concurrency, total=total), limits, workers, window, circles, places, shy)
     for number, (host, priority) in enumerate(urls, 1):
         world.waiting[number] = claim(number, host, priority)
     choose = random.choice  # type: ignore[attr-defined]
@@ -229,7 +229,7 @@ def test_hosts_that_are_asked_together_take_turns(rate: Rate, concurrency: int) 
     """However much each of them has: in any stretch of the crawl all get the same."""
     schedule, order = Schedule(rate, concurrency), list[int]()
     for host in range(5):
-        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(rate, concurrency, group="one"))
+        schedule.lease(host, f"http://h{host}", 0.0, limits=GroupLimits(rate, concurrency, group="one"))
         schedule.begin_fill(host)
         schedule.fill(host, [claim(100 * host + n, host) for n in range(50)], NEVER, 50, 0.0)
     now, under_way = 0.0, list[int]()
@@ -478,7 +478,7 @@ def test_a_host_that_is_done_is_not_what_a_crawl_waits_for() -> None:
 def strangers(schedule: Schedule, count: int, address: str = "") -> None:
     """Lease *count* hosts that share by address, with a URL each; all are at *address* if it is given."""
     for host in range(count):
-        schedule.lease(host, f"http://h{host}", 0.0, terms=Politeness(Rate(4), 2, by_address="ip"))
+        schedule.lease(host, f"http://h{host}", 0.0, limits=GroupLimits(Rate(4), 2, by_address="ip"))
         if address:
             assert schedule.locate(host, address)
         schedule.begin_fill(host)
@@ -531,10 +531,10 @@ def test_many_hosts_that_share_a_rate_cost_what_a_few_cost(together: str) -> Non
         schedule, handed = Schedule(Rate(5), 2), Counter[bool]()
         for host in range(count):
             named = together in ("domain", "both", "domain at addresses") or (together == "half and half" and host % 2)
-            terms = Politeness(
+            limits = GroupLimits(
                 Rate(5), 2, group="domain" if named else "", by_address="" if together == "domain" else "ip"
             )
-            schedule.lease(host, f"http://h{host}", 0.0, terms=terms)
+            schedule.lease(host, f"http://h{host}", 0.0, limits=limits)
             schedule.locate(host, f"192.0.2.{host % 4 if together == 'domain at addresses' else 7}")
             schedule.begin_fill(host)
             schedule.fill(host, [claim(100 * host + n, host) for n in range(9)], NEVER, 9, 0.0)
@@ -581,15 +581,15 @@ def test_addresses_of_one_network_are_one_place_in_ipv6() -> None:
 def test_a_host_that_becomes_a_seed_keeps_its_pace() -> None:
     """Neither the requests under way nor the latest starts are forgotten."""
     schedule = Schedule(Rate(2), 2)
-    schedule.lease(1, "http://h1", 0.0, terms=Politeness(Rate(2), 2, group="domain", by_address="ip"))
-    schedule.lease(2, "http://h2", 0.0, terms=Politeness(Rate(2), 2, group="domain", by_address="ip"))
+    schedule.lease(1, "http://h1", 0.0, limits=GroupLimits(Rate(2), 2, group="domain", by_address="ip"))
+    schedule.lease(2, "http://h2", 0.0, limits=GroupLimits(Rate(2), 2, group="domain", by_address="ip"))
     for host in (1, 2):
         schedule.begin_fill(host)
         schedule.fill(host, [claim(10 * host + n, host) for n in range(5)], NEVER, 5, 0.0)
     first = schedule.pick(0.0)
     assert first is not None
     assert schedule.admit(1, 0.0, "192.0.2.7") == 0.0
-    schedule.regroup(1, Politeness(Rate(2), 2))
+    schedule.regroup(1, GroupLimits(Rate(2), 2))
     assert list(picked(schedule, 0.1)) == []
     assert schedule.admit(1, 0.1) > 0.2  # half a distance early at most
     schedule.fetched(1, 0.3)
