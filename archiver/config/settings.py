@@ -280,19 +280,19 @@ class SettingsByHost:
     """The settings of each host: those of the crawl, with what the rules for the host replace."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.common = settings
         self._rules = [(f"host[{n}] {rule.match}", rule) for n, rule in enumerate(settings.politeness.host)]
         self._known: dict[tuple[str, ...], Settings] = {}  # by the names of the rules that apply: few, shared by hosts
 
     def of(self, origin: str) -> Settings:
         """Return the settings of the host *origin* (scheme and authority)."""
         if not self._rules:
-            return self._settings
+            return self.common
         applied = tuple(name for name, rule in self._rules if rule.covers(origin))
         known = self._known.get(applied)
         if known is None:
             given = {key.replace("-", "_"): value for key, (_, value) in decisive(self._rules, origin).items()}
-            known = self._known[applied] = with_values(self._settings, given)
+            known = self._known[applied] = with_values(self.common, given)
         return known
 
     def rules(self, origin: str) -> dict[str, str]:

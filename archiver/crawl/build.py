@@ -48,8 +48,8 @@ from archiver.crawl.visit import VisitRules
 from archiver.errors import ConfigError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
-from archiver.fetch.exchange import user_agent
 from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.request import user_agent
 from archiver.fetch.spool import SpoolFolder
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
@@ -80,8 +80,7 @@ async def open_crawl(
     *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
     were parsed from; if crawl.toml has changed since, nothing begins.
     """
-    clock = Clock()
-    layout = _made(directory, settings)
+    clock, by_host, layout = Clock(), SettingsByHost(settings), _made(directory, settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(hold_lock(layout))
         if not resume:
@@ -96,7 +95,7 @@ async def open_crawl(
         memory = await _memory(stack, layout, frontier, clock.now())
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
-        fetcher = _fetcher(stack, layout, settings, guard)
+        fetcher = _fetcher(stack, layout, by_host, guard)
         journal = Journal(index, CrawlLog(layout.log), clock)
         stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
         rules = CurrentRules(terms, memory)
@@ -109,7 +108,7 @@ async def open_crawl(
         robots = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
-        groups = GroupsOfHosts(settings.politeness, SettingsByHost(settings), owners, settings.seeds)
+        groups = GroupsOfHosts(settings.politeness, by_host, owners, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
         policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
@@ -168,12 +167,13 @@ def _recollection(
     )
 
 
-def _fetcher(stack: AsyncExitStack, layout: Layout, settings: Settings, guard: AddressGuard) -> Fetcher:
+def _fetcher(stack: AsyncExitStack, layout: Layout, by_host: SettingsByHost, guard: AddressGuard) -> Fetcher:
     """Return the fetcher; *stack* closes it, and then the threads that spool its responses."""
     spooling = ThreadPoolExecutor(2, "spool", lower_priority)
     stack.callback(spooling.shutdown)
+    settings = by_host.common
     spool = SpoolFolder(layout.spool, settings.limits.min_free_disk)
-    fetcher = Fetcher(settings.fetch, guard, spool, settings.warc.digest, spooling, Lookups(owners))
+    fetcher = Fetcher(by_host, guard, spool, settings.warc.digest, spooling, Lookups(owners))
     stack.push_async_callback(fetcher.close)
     return fetcher
 

@@ -197,7 +197,7 @@ class Requests:
         found = self._schedule.locate(host.id, await self._fetcher.locate(claim.url))
         return not found or host.next(now := self._clock.now()) <= now
 
-    async def _gate(self, task: Task, here: ActiveRequest) -> None:
+    async def _gate(self, task: Task, here: ActiveRequest, *, verified: bool) -> bytes:  # noqa: ARG002
         """Wait until the host may be asked. Called at the very moment when the bytes of a request are to go out."""
         here.unsent, here.at_gate = True, True  # again, if a kept connection had died
         host = self._schedule.host(here.host)
@@ -206,7 +206,7 @@ class Requests:
             due = self._schedule.admit(here.host, now, self._fetcher.progress(task).address)
             if due <= now:
                 here.unsent, here.at_gate, here.since = False, False, now
-                return
+                return b""
             if host.not_before > now:
                 break
             await asyncio.sleep(due - now)

@@ -23,8 +23,8 @@ from archiver.config.toml import parse, toml_value
 from archiver.crawl.visit import RobotsSettings, Visited, VisitRules, refusal
 from archiver.errors import ConfigError
 from archiver.extract.sitemap import modified
-from archiver.fetch.exchange import user_agent
 from archiver.fetch.private_networks import spelled_address
+from archiver.fetch.request import user_agent
 from archiver.frontier.port import Frontier
 from archiver.model import Claim, Event, Hop, Links, PatternTally, Settlement
 from archiver.policy.retry import ONCE

@@ -6,28 +6,31 @@ its first byte is sent. Raises `FetchError` only if no byte of a response came. 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from archiver import url
-from archiver.config.settings import FetchSettings
+from archiver.config.settings import SettingsByHost
 from archiver.errors import Failure, FetchError
 from archiver.fetch.connection import ConnectionPool
 from archiver.fetch.dns import Lookups, routed
-from archiver.fetch.exchange import Attempt, Bounds, Progress, RequestMaker, SharedCpu
+from archiver.fetch.exchange import Attempt, Progress, SharedCpu
 from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.request import RequestMaker
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.wire import UNVERIFIED
-from archiver.http import WantedTypes
 from archiver.model import Exchange
-
-Gate = Callable[[], Awaitable[None]]
 
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no public name server knows (RFC 6761)
 LONGEST_NAME = 200  # characters of a URL in a message
 NOTHING_YET = Progress()
+
+
+class Gate(Protocol):
+    """Waits until a request may start, just before its first byte is sent."""
+
+    async def __call__(self, *, verified: bool) -> bytes:
+        """Return header lines that depend on this moment. *verified*: no certificate of the connection is invalid."""
 
 
 class Fetcher:
@@ -35,7 +38,7 @@ class Fetcher:
 
     def __init__(
         self,
-        settings: FetchSettings,
+        settings: SettingsByHost,
         guard: AddressGuard,
         spool_folder: SpoolFolder,
         algorithm: str,
@@ -44,9 +47,7 @@ class Fetcher:
     ) -> None:
         self._guard = guard
         self._requests = RequestMaker(settings, guard)
-        self._needed = Bounds(settings.max_response_size, settings.timeout, WantedTypes(), settings.max_unstated_size)
-        self._bounds = replace(self._needed, wanted=WantedTypes(settings.include_type, settings.exclude_type))
-        self._pool = ConnectionPool(settings.timeout, guard, lookups)
+        self._pool = ConnectionPool(settings.common.fetch.timeout, guard, lookups)
         self._cpu = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self.spool_folder = spool_folder
@@ -76,19 +77,21 @@ class Fetcher:
     async def _fetch(
         self, address: str, gate: Gate, progress: Progress, *, needed: bool, conditions: bytes
     ) -> Exchange:
-        bounds = self._needed if needed else self._bounds
         origin = url.origin(address)
+        plan = self._requests.plan(origin)
+        bounds = plan.needed if needed else plan.bounds
         first = True
         while True:
             wire = await self._pool.connect(origin, fresh=not first)
             reusable = False
             progress.address = wire.peer.ip or ""
             try:
-                await gate()
+                verified = UNVERIFIED not in wire.notes
+                lines = await gate(verified=verified)
                 if first and wire.stale:
                     first = False  # the connection died while we waited
                     continue
-                request = self._requests.request(address, conditions, verified=UNVERIFIED not in wire.notes)
+                request = self._requests.request(address, plan, lines + conditions, verified=verified)
                 spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
                 attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress))
                 exchange = await attempt.run()

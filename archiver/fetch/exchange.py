@@ -1,4 +1,4 @@
-"""One exchange: build the request, send it, and read the response, both exactly as they cross the wire.
+"""One exchange: send a request and read the response, both exactly as they cross the wire.
 
 Responses that are read at the same time share one processor: costly ones wait for all others. Chunks or segments of one
 byte cost a thousand times as much as ordinary data. They are read in short steps, and all such responses together get a
@@ -6,16 +6,12 @@ twentieth of the time.
 """
 
 import asyncio
-import logging
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from archiver import __version__, url
-from archiver.config.settings import SECRET, FetchSettings
 from archiver.errors import Failure, FetchError
-from archiver.fetch.private_networks import AddressGuard, normalized_host
 from archiver.fetch.spool import Spool
 from archiver.fetch.wire import Wire
 from archiver.http import Framer, WantedTypes
@@ -23,7 +19,6 @@ from archiver.http.body import WHOLE, UnreadReason
 from archiver.http.head import body_length, may_be_head
 from archiver.model import Exchange, Framing, Truncation
 
-MAX_WARNED = 1000  # origins that are warned about
 SLOW_GRACE = 600.0  # seconds before a slow response is judged
 SLOWEST = 1024.0  # bytes a second on average; slower responses are cut then, as a trickle could last forever
 SETTLE = 0.002  # seconds of silence after a message until we expect no more …
@@ -37,72 +32,6 @@ PATIENCE = 20.0  # … this many times as long
 TINY = 256  # bytes: a smaller piece costs more to receive than to parse, …
 WAKING = 0.0001  # … about this many seconds …
 FEW = 16  # … and a response may have this many without waiting
-
-log = logging.getLogger(__name__)
-
-
-def user_agent(settings: FetchSettings) -> str:
-    """Return the User-Agent: the setting, or product, version and contact."""
-    contact = f"+{settings.contact}; " if settings.contact else ""
-    return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
-
-
-def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
-    """Return all header lines except Host, in the order they are sent. The user's headers replace ours.
-
-    An untrusted host (not *trusted*) gets no header that may identify the user.
-    """
-    ours = {
-        "User-Agent": user_agent(settings),
-        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-        "Accept-Encoding": "gzip",  # every archive reader decodes gzip; few decode br or zstd
-    }
-    if "@" in settings.contact:
-        ours["From"] = settings.contact.removeprefix("mailto:")
-    given = [line.partition(":")[::2] for line in settings.header]
-    replaced = {name.lower() for name, _ in given}
-    lines = [f"{name}: {value}" for name, value in ours.items() if name.lower() not in replaced]
-    said = [(name, value) for name, value in given if name.lower() != "host" and (trusted or not SECRET.search(name))]
-    lines += [f"{name}: {value.strip()}" for name, value in said]
-    return "".join(line + "\r\n" for line in lines).encode("utf-8")
-
-
-class RequestMaker:
-    """Builds requests. Headers that may be secret are sent only to the seeds' own hosts."""
-
-    def __init__(self, settings: FetchSettings, guard: AddressGuard) -> None:
-        self._guard = guard
-        self._fields = request_fields(settings)
-        self._fields_for_strangers = request_fields(settings, trusted=False)
-        self._withheld: set[str] = set()  # origins without secret headers, already warned about
-
-    def request(self, address: str, conditions: bytes, *, verified: bool) -> bytes:
-        """Return the request for URL *address*. *verified*: no certificate of the connection is invalid."""
-        origin = url.origin(address)
-        fields = self._fields_for_strangers
-        if self._guard.trusts(origin):
-            if self._guard.may_send_secrets(origin, verified=verified):
-                fields = self._fields
-            elif fields != self._fields:
-                self._warn_withheld(origin)
-        host = origin[origin.index("//") + 2 :]
-        return b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
-            address[len(origin) :].encode(),
-            host.encode(),
-            fields,
-            conditions,
-        )
-
-    def _warn_withheld(self, origin: str) -> None:
-        if origin in self._withheld or len(self._withheld) >= MAX_WARNED:
-            return
-        self._withheld.add(origin)
-        log.warning(
-            "%s: the certificate does not verify, so headers that may be secret are not sent; "
-            "--insecure-secrets %s sends them",
-            origin,
-            normalized_host(url.host(f"{origin}/")),
-        )
 
 
 class SharedCpu:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.config.settings import FetchSettings
+from archiver.config.settings import FetchSettings, Settings, SettingsByHost
 from archiver.errors import ArchiveError, Failure, FetchError
 from archiver.fetch.client import Fetcher
 from archiver.fetch.private_networks import AddressGuard
@@ -212,7 +212,11 @@ async def stuck_fetcher(folder: Path) -> AsyncIterator[tuple[Fetcher, threading.
     free = threading.Event()
     with ThreadPoolExecutor(1) as writer:
         fetcher = Fetcher(
-            FetchSettings(timeout=5), AddressGuard(["127.0.0.1"], []), SpoolFolder(folder), "sha256", writer
+            SettingsByHost(Settings(fetch=FetchSettings(timeout=5))),
+            AddressGuard(["127.0.0.1"], []),
+            SpoolFolder(folder),
+            "sha256",
+            writer,
         )
         writer.submit(free.wait)
         try:
@@ -294,8 +298,8 @@ def test_a_spool_that_cannot_be_written_is_an_archive_error(tmp_path: Path) -> N
 
 
 def test_a_gate_that_does_not_open_sends_nothing(tmp_path: Path) -> None:
-    async def closed() -> None:
-        raise LookupError
+    async def closed(*, verified: bool) -> bytes:
+        raise LookupError(verified)
 
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:

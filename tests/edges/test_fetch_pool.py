@@ -61,9 +61,10 @@ def test_bytes_on_an_idle_connection_are_no_response(
 def test_bytes_while_the_gate_is_closed_are_no_response(tmp_path: Path, *, tls: bool) -> None:
     before, after = Gate(), Gate()
 
-    async def slow_gate() -> None:
+    async def slow_gate(*, verified: bool) -> bytes:
         before.open()
         await after.arrived.reached()
+        return b"X-Verified: yes\r\n" if verified else b""
 
     async def main() -> None:
         async with fetching(tmp_path) as fetcher:
@@ -200,12 +201,12 @@ def test_a_connection_that_dies_before_the_request_is_replaced(tmp_path: Path) -
     async def main() -> None:
         passed = CountingGate()
 
-        async def gate() -> None:
-            await passed()
+        async def gate(*, verified: bool) -> bytes:
             await closing.wait()
             await opened[0].wait_closed()
             for _ in range(5):  # turns of the loop, for the end to be noticed on this side
                 await asyncio.sleep(0)
+            return await passed(verified=verified)
 
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server, fetching(tmp_path) as fetcher:
             port = server.sockets[0].getsockname()[1]

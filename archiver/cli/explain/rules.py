@@ -14,8 +14,8 @@ from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.rules import registered_domains, terms_of
 from archiver.crawl.visit import judged, refusal
 from archiver.errors import Failure, FetchError
-from archiver.fetch.exchange import user_agent
 from archiver.fetch.private_networks import AddressGuard, normalized_host
+from archiver.fetch.request import user_agent
 from archiver.frontier.url_lookup import HostState, UrlRow
 from archiver.model import LINK_OUTSIDE, Claim, Event, Hop, Link, NewUrl, PatternTally, Refusal, State
 from archiver.policy.robots import Rules, product_token

@@ -1,0 +1,106 @@
+"""Requests: their header lines, and which of them are only for the seeds' hosts."""
+
+import logging
+from dataclasses import dataclass, replace
+
+from archiver import __version__, url
+from archiver.config.settings import SECRET, FetchSettings, SettingsByHost
+from archiver.fetch.exchange import Bounds
+from archiver.fetch.private_networks import AddressGuard, normalized_host
+from archiver.http import WantedTypes
+
+MAX_WARNED = 1000  # origins that are warned about
+
+log = logging.getLogger(__name__)
+
+
+def user_agent(settings: FetchSettings) -> str:
+    """Return the User-Agent: the setting, or product, version and contact."""
+    contact = f"+{settings.contact}; " if settings.contact else ""
+    return settings.user_agent or f"Mozilla/5.0 (compatible; {contact}archiver/{__version__})"
+
+
+def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
+    """Return all header lines except Host, in the order they are sent. The user's headers replace ours.
+
+    An untrusted host (not *trusted*) gets no header that may identify the user.
+    """
+    ours = {
+        "User-Agent": user_agent(settings),
+        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "Accept-Encoding": "gzip",  # every archive reader decodes gzip; few decode br or zstd
+    }
+    if "@" in settings.contact:
+        ours["From"] = settings.contact.removeprefix("mailto:")
+    given = [line.partition(":")[::2] for line in settings.header]
+    replaced = {name.lower() for name, _ in given}
+    lines = [f"{name}: {value}" for name, value in ours.items() if name.lower() not in replaced]
+    said = [(name, value) for name, value in given if name.lower() != "host" and (trusted or not SECRET.search(name))]
+    lines += [f"{name}: {value.strip()}" for name, value in said]
+    return "".join(line + "\r\n" for line in lines).encode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """How hosts with the same settings are asked, and how far their answers are read."""
+
+    fields: bytes  # header lines of every request
+    fields_for_strangers: bytes  # the same without headers that may be secret
+    bounds: Bounds
+    needed: Bounds  # of a response that is read whatever its media type is
+
+    @classmethod
+    def of(cls, settings: FetchSettings) -> "HostPlan":
+        """Return the plan for hosts with *settings*."""
+        needed = Bounds(settings.max_response_size, settings.timeout, WantedTypes(), settings.max_unstated_size)
+        wanted = replace(needed, wanted=WantedTypes(settings.include_type, settings.exclude_type))
+        return cls(request_fields(settings), request_fields(settings, trusted=False), wanted, needed)
+
+
+class RequestMaker:
+    """Builds requests. Headers that may be secret are sent only to the seeds' own hosts."""
+
+    def __init__(self, settings: SettingsByHost, guard: AddressGuard) -> None:
+        self._settings = settings
+        self._guard = guard
+        self._plans: dict[FetchSettings, HostPlan] = {}
+        self._withheld: set[str] = set()  # origins without secret headers, already warned about
+
+    def plan(self, origin: str) -> HostPlan:
+        """Return how the host *origin* is asked."""
+        settings = self._settings.of(origin).fetch
+        plan = self._plans.get(settings)
+        if plan is None:
+            plan = self._plans[settings] = HostPlan.of(settings)
+        return plan
+
+    def request(self, address: str, plan: HostPlan, further: bytes, *, verified: bool) -> bytes:
+        """Return the request for URL *address*, whose host has *plan*, with *further* header lines.
+
+        *verified*: no certificate of the connection is invalid.
+        """
+        origin = url.origin(address)
+        fields = plan.fields_for_strangers
+        if self._guard.trusts(origin):
+            if self._guard.may_send_secrets(origin, verified=verified):
+                fields = plan.fields
+            elif fields != plan.fields:
+                self._warn_withheld(origin)
+        host = origin[origin.index("//") + 2 :]
+        return b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
+            address[len(origin) :].encode(),
+            host.encode(),
+            fields,
+            further,
+        )
+
+    def _warn_withheld(self, origin: str) -> None:
+        if origin in self._withheld or len(self._withheld) >= MAX_WARNED:
+            return
+        self._withheld.add(origin)
+        log.warning(
+            "%s: the certificate does not verify, so headers that may be secret are not sent; "
+            "--insecure-secrets %s sends them",
+            origin,
+            normalized_host(url.host(f"{origin}/")),
+        )
