@@ -21,9 +21,9 @@ from archiver.extract.document import Document
 from archiver.extract.html import reader
 from archiver.extract.html.elements import Attributes
 from archiver.extract.html.tables import relation_hop
-from archiver.extract.references import LinkCollector, like_a_url
+from archiver.extract.references import like_a_url
 from archiver.extract.sitemap import LONGEST, as_written
-from archiver.extract.xml_vocabularies import WHOLE, XHTML, XmlBases, add_stylesheet
+from archiver.extract.xml_parser import WHOLE, XHTML, ReferenceTarget, XmlBases
 from archiver.model import Hop, Links
 
 ROOTS = frozenset(("rss", "feed", "rdf", "entry"))
@@ -75,70 +75,57 @@ _TAGS = frozenset(
 )
 
 
-class FeedReader:
+class FeedReader(ReferenceTarget):
     """Reads a feed, tag by tag."""
 
+    longest_text = _LONGEST_HTML
+
     def __init__(self, address: str) -> None:
-        self.bases = XmlBases(address)
-        self._pieces: list[str] = []
-        self._length = 0
-        self._outer: list[str] = []  # names of the open elements
+        super().__init__(address)
+        self._open_names: list[str] = []  # names of the open elements
         self._pages = 0  # number of texts that were read as HTML
         self._entry_id = ""  # identifier of this entry, if it is a URL
         self._has_link = False  # true if this entry has a link
         self._type = ""  # type attribute of the current element
 
-    @property
-    def found(self) -> LinkCollector:
-        """The references found so far."""
-        return self.bases.found
-
     def start(self, tag: str, attributes: Attributes) -> None:
         """Process a start tag."""
-        if len(self._outer) >= _DEEPEST:
+        if len(self._open_names) >= _DEEPEST:
             raise etree.LxmlError(f"more than {_DEEPEST} elements are open")
         self._pieces, self._length = [], 0
-        self.bases.enter(attributes)
+        self.enter(attributes)
         name = tag.rpartition("}")[2].lower()
-        self._outer.append(name)
+        self._open_names.append(name)
         self._type = ""
         if name in _ENTRIES:
             self._entry_id, self._has_link = "", False
         if not attributes:
             return
         if tag.startswith(XHTML) or name in _TAGS:
-            self.bases.embed(name, attributes)
+            self.embed(name, attributes)
             return
         plain = {key.rpartition("}")[2].lower(): as_written(value).strip() for key, value in attributes.items()}
         self._type = plain.get("ispermalink", plain.get("type", "")).lower()
         picture = plain.get("medium") == "image" or self._type.startswith("image/")
         if name == "link" and "href" in plain:
             self._has_link = True
-            self.bases.add(
-                plain["href"], _relation_hop(plain.get("rel", ""), plain["href"], picture=picture), "link/@href"
-            )
+            self.add(plain["href"], _relation_hop(plain.get("rel", ""), plain["href"], picture=picture), "link/@href")
             return
         for key, value in plain.items():
             hop = _ATTRIBUTES.get((name, key), L if key not in _NAMES and WHOLE.fullmatch(value) else None)
-            self.bases.add(value, E if hop and picture else hop, f"{name}/@{key}")
-
-    def data(self, text: str) -> None:
-        """Process a piece of text."""
-        self._length += len(text)
-        if self._length <= _LONGEST_HTML:
-            self._pieces.append(text)
+            self.add(value, E if hop and picture else hop, f"{name}/@{key}")
 
     def end(self, tag: str) -> None:
         """Process an end tag."""
         name = tag.rpartition("}")[2].lower()
-        if self._outer:
-            self._outer.pop()
+        if self._open_names:
+            self._open_names.pop()
         if self._pieces and self._length <= _LONGEST_HTML:
             self._text(name, "".join(self._pieces))
         self._pieces, self._length = [], 0
         if name in _ENTRIES and not self._has_link:
-            self.bases.add(self._entry_id, L, f"{name}/id")
-        self.bases.leave()
+            self.add(self._entry_id, L, f"{name}/id")
+        self.leave()
 
     def _text(self, name: str, text: str) -> None:
         if "<" in text:
@@ -146,30 +133,23 @@ class FeedReader:
                 self._pages += 1
                 if self._pages > _MOST_HTML or self.found.full:
                     return
-                page = Document(self.bases.current, "text/html", "utf-8", text.encode("utf-8", "replace"))
-                self.bases.add_links(reader.read_html(page), name)
+                page = Document(self.current, "text/html", "utf-8", text.encode("utf-8", "replace"))
+                self.add_links(reader.read_html(page), name)
             return
         text = text.strip()
         if len(text) > LONGEST:
             return
         whole = WHOLE.fullmatch(text)
-        parent = self._outer[-1] if self._outer else ""
+        parent = self._open_names[-1] if self._open_names else ""
         if name == "id" or (name == "guid" and self._type == "false"):
             self._entry_id = text if whole else ""
         elif name == "guid":
-            self.bases.add(text, L if whole else None, name)
+            self.add(text, L if whole else None, name)
         elif name == "url" and parent == "image":
-            self.bases.add(text, E, "image/url")
+            self.add(text, E, "image/url")
         elif name in _TEXTS or whole or (name in _ADDRESSES and like_a_url(text)):
             self._has_link |= name == "link"
-            self.bases.add(text, E if name == "image" else _TEXTS.get(name, L), name)
-
-    def pi(self, target: str, content: str | None = None) -> None:
-        """Process a processing instruction."""
-        add_stylesheet(self.found, target, content)
-
-    def close(self) -> None:
-        """Do nothing: all tags have been processed."""
+            self.add(text, E if name == "image" else _TEXTS.get(name, L), name)
 
 
 def _relation_hop(relation: str, reference: str, *, picture: bool) -> Hop | None:

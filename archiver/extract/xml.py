@@ -3,20 +3,27 @@
 XHTML and SVG are read as HTML, and an XSL style sheet as the HTML that it produces. `parse_xml` reports tags and text,
 also of broken documents; it reads no other file. XHTML that is not well-formed is also read as HTML, because servers
 and pages mislabel it. Only the bytes of a sitemap decide its format, not its name or type.
+
+Of other XML there are tables for a few vocabularies. In these, relative URLs are read as well. Elsewhere, a text or
+attribute that is entirely an absolute http(s) URL is a link, unless it is only a name; so is an XLink. XInclude and
+embedding XLinks are requisites. Templates (`{searchTerms}`) name nothing to fetch. In SMIL, ASX and XSPF the media are
+requisites if the list itself was one, or if showing the document plays them. References are resolved against the
+document's address, or `xml:base` of the elements around them.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
-from archiver.extract import charset, feed, media, xml_vocabularies
+from archiver.extract import charset, css, feed, media
 from archiver.extract.document import Document
 from archiver.extract.html import reader
 from archiver.extract.html.elements import Attributes, Elements
 from archiver.extract.references import LinkCollector, base_of
-from archiver.extract.sitemap import ROOTS, SitemapEntries, as_written, lines, written_plainly
-from archiver.extract.xml_parser import Pieces, parse_xml
-from archiver.extract.xml_vocabularies import plain
+from archiver.extract.sitemap import LONGEST, ROOTS, SitemapEntries, as_written, lines, written_plainly
+from archiver.extract.xml_parser import WHOLE, XHTML, Pieces, ReferenceTarget, add_stylesheet, parse_xml, plain
 from archiver.http import content_coding
 from archiver.model import Hop, Links
 
@@ -46,19 +53,19 @@ def read_xml_text(pieces: Pieces, document: Document, encoding: str, note: str =
             return found.links(document.url, encoding, note, queries="utf-8")
         return parse_xml(pieces, SitemapEntries)[0].links(document.url, encoding, note)
     if name in _MARKUP:
-        return _markup(pieces, document, encoding, note)
+        return _read_markup(pieces, document, encoding, note)
     if name == "mpd":
         found, left_out = media.read_dash(pieces, document.url)
         return found.links(document.url, encoding, note or left_out, queries="utf-8")
     if name in feed.ROOTS:
         feed_reader, _ = parse_xml(pieces, partial(feed.FeedReader, document.url))
         return feed_reader.found.links(document.url, encoding, note, queries="utf-8")
-    known = xml_vocabularies.vocabulary_of(name, document.hop)
-    target, _ = parse_xml(pieces, partial(xml_vocabularies.AnyVocabulary, document.url, known))
+    known = vocabulary_of(name, document.hop)
+    target, _ = parse_xml(pieces, partial(AnyVocabulary, document.url, known))
     return target.found.links(document.url, encoding, note, queries="utf-8")
 
 
-def _markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Links:
+def _read_markup(pieces: Pieces, document: Document, encoding: str, note: str) -> Links:
     markup, whole = parse_xml(pieces, _Markup)
     elements = markup.elements
     links = elements.found.links(base_of(document.url, elements.base), encoding, note)
@@ -123,7 +130,7 @@ class _Markup:
 
     def pi(self, target: str, content: str | None = None) -> None:
         """Process a processing instruction."""
-        xml_vocabularies.add_stylesheet(self.elements.found, target, content)
+        add_stylesheet(self.elements.found, target, content)
 
     def close(self) -> None:
         """Do nothing: all tags have been processed."""
@@ -151,3 +158,110 @@ def read_text_sitemap(document: Document) -> Links:
         if found.full:
             break
     return found.links(document.url, encoding, note, queries="utf-8")
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+_XLINK = "{http://www.w3.org/1999/xlink}"
+_NAMES_ONLY = frozenset(  # attributes whose URLs are only names
+    (
+        *("base", "rel", "scheme", "type", "term", "domain", "about", "profile", "role", "arcrole", "datatype"),
+        *(
+            "namespace",
+            "targetnamespace",
+            "nonamespaceschemalocation",
+            "schemaiduri",
+            "apilink",
+            "publicid",
+            "systemid",
+        ),
+    )
+)
+L, E = Hop.LINK, Hop.REQUISITE
+
+
+class XmlVocabulary(NamedTuple):
+    """The URLs of the elements of one vocabulary, in lower case; None: a URL that is not fetched."""
+
+    attributes: Mapping[tuple[str, str], Hop | None] = {}  # "*" matches any element
+    texts: Mapping[str, Hop | None] = {}
+
+
+_KNOWN = {
+    "browserconfig": XmlVocabulary({("polling-uri", "src"): None, ("*", "src"): E}),
+    # Its image is shown in the list of search engines, not on a page.
+    "opensearchdescription": XmlVocabulary(
+        {("url", "template"): L}, {"image": L, "searchform": L, "updateurl": None, "iconupdateurl": None}
+    ),
+    "opml": XmlVocabulary({("outline", "htmlurl"): L, ("outline", "xmlurl"): L, ("outline", "url"): L}),
+    "xbel": XmlVocabulary({("bookmark", "href"): L}),
+    "kml": XmlVocabulary({}, {"href": L}),
+    "smil": XmlVocabulary({("a", "href"): L, ("area", "href"): L, ("*", "src"): E}),
+    "asx": XmlVocabulary({("moreinfo", "href"): L, ("logurl", "href"): None}),
+    "playlist": XmlVocabulary({}, {"image": E, "info": L, "identifier": None, "license": L, "link": L}),
+}
+_PLAYED = {
+    "asx": XmlVocabulary({(name, "href"): L for name in ("ref", "entryref", "banner", "logo")}),
+    "playlist": XmlVocabulary({}, {"location": L}),
+}
+
+
+def vocabulary_of(root: str, hop: Hop) -> XmlVocabulary:
+    """Return the vocabulary of a document with this *root* that was reached by *hop*."""
+    known, played = _KNOWN.get(root, XmlVocabulary()), _PLAYED.get(root, XmlVocabulary())
+    by = E if hop is Hop.REQUISITE else L
+    return XmlVocabulary(
+        {**known.attributes, **dict.fromkeys(played.attributes, by)}, {**known.texts, **dict.fromkeys(played.texts, by)}
+    )
+
+
+class AnyVocabulary(ReferenceTarget):
+    """Reads a document of any vocabulary tag by tag, including the HTML and SVG in it."""
+
+    def __init__(self, address: str, known: XmlVocabulary) -> None:
+        super().__init__(address)
+        self._known = known
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        """Process a start tag."""
+        self._pieces, self._length = [], 0
+        self.enter(attributes)
+        name = tag.rpartition("}")[2].lower()
+        if name == "base" or (name == "meta" and attributes.get("name") == "base"):  # ASX and SMIL
+            attrs = {key.lower(): value for key, value in attributes.items()}
+            self.move(as_written(attrs.get("href") or attrs.get("content") or ""))
+        if attributes:
+            if tag.startswith((XHTML, SVG)):
+                self.embed(name, attributes)
+            else:
+                self._read(tag, name, attributes)
+
+    def _read(self, tag: str, name: str, attributes: Attributes) -> None:
+        known = self._known.attributes
+        for key, escaped in attributes.items():
+            value = as_written(escaped).strip()
+            plain = key.rpartition("}")[2].lower()
+            hop: Hop | None = L
+            if tag == _INCLUDE and plain == "href":
+                hop = E
+            elif key == _XLINK + "href":
+                hop = E if attributes.get(_XLINK + "show") == "embed" else L
+            elif (name, plain) in known or ("*", plain) in known:
+                hop = known.get((name, plain), known.get(("*", plain)))
+            elif plain in _NAMES_ONLY or not WHOLE.fullmatch(value):
+                continue
+            if "{" not in value:
+                self.add(value, hop, f"{name}/@{plain}")
+
+    def end(self, tag: str) -> None:
+        """Process an end tag."""
+        if self._pieces and self._length <= LONGEST:
+            name = tag.rpartition("}")[2].lower()
+            text = "".join(self._pieces).strip()
+            if tag in (XHTML + "style", SVG + "style"):
+                for reference, context in css.references(text):
+                    self.add(reference, E, f"style/{context}")
+            elif name in self._known.texts or WHOLE.fullmatch(text):
+                self.add(text, self._known.texts.get(name, L), name)
+        self._pieces, self._length = [], 0
+        self.leave()

@@ -1,10 +1,11 @@
-"""Report the tags and text of an XML document to a target as they are parsed; no tree is built.
+"""Parse XML: report tags and text to a target as they are read, and resolve references against xml:base.
 
-libxml2 reads well-formed documents. It stops at the first fatal error, because its recovery takes quadratic time: a
-compressed document of 2 kB could keep it busy for minutes. `_BrokenXml` then reads the text again from its start. It is
-linear in the length of any text, and interprets broken markup as a person would.
+No tree is built. libxml2 reads well-formed documents. It stops at the first fatal error, because its recovery takes
+quadratic time: a compressed document of 2 kB could keep it busy for minutes. `_BrokenXml` then reads the text again
+from its start. It is linear in the length of any text, and interprets broken markup as a person would.
 """
 
+import html
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,7 +14,11 @@ from typing import Protocol, TypeVar
 
 from lxml import etree
 
-from archiver.extract.html.elements import Attributes
+from archiver import url
+from archiver.extract.html.elements import Attributes, Elements
+from archiver.extract.references import LinkCollector
+from archiver.extract.sitemap import LONGEST, as_written
+from archiver.model import Hop, Links
 
 DEEPEST = 10_000  # open elements in a broken text; a deeper one is read as a sibling
 _LONGEST_NAME = 256  # characters of a name with its namespace, which libxml2 repeats for each element
@@ -262,3 +267,95 @@ class _BrokenXml:
             return own or html5.get(f"{name};", reference[0])
         number = int(decimal) if decimal else int(hexadecimal, 16)
         return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
+
+
+_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_LONGEST_BASE = 2048  # characters of a base; each of many nested elements may extend it
+_NAMESPACES = {"http://www.w3.org/1999/xlink": "xlink:"}
+_SHEET = re.compile(r"\bhref\s*+=\s*+([\"'])([^\"'<]*+)\1")
+XHTML = "{http://www.w3.org/1999/xhtml}"
+WHOLE = re.compile(r"https?://[^\s<>\"{}]++", re.IGNORECASE)
+
+
+class XmlBases:
+    """Tracks the base URL by start and end tags; references are added against the current base."""
+
+    def __init__(self, address: str) -> None:
+        self.found = LinkCollector()
+        self.current = address
+        self._address = address
+        self._depth = 0
+        self._outer: list[tuple[int, str]] = []  # depth of each element with a base, and the base around it
+
+    def enter(self, attributes: Attributes) -> None:
+        """Process the start of an element."""
+        self._depth += 1
+        if attributes and _BASE in attributes:
+            self._outer.append((self._depth, self.current))
+            self.move(as_written(attributes[_BASE]))
+
+    def move(self, base: str) -> None:
+        """Set the current base to *base*, as written."""
+        if len(base) + len(self.current) <= _LONGEST_BASE:
+            self.current = url.join(self.current, base.strip()) or self.current
+
+    def leave(self) -> None:
+        """Process the end of an element."""
+        while self._outer and self._outer[-1][0] >= self._depth:
+            self.current = self._outer.pop()[1]
+        self._depth -= 1
+
+    def embed(self, name: str, attributes: Attributes) -> None:
+        """Read an element of HTML or SVG with this local *name*."""
+        elements = Elements()
+        elements.start_any(name, {plain(key): as_written(value) for key, value in attributes.items()})
+        if not elements.found.empty:
+            self.add_links(elements.found.links(self.current, "utf-8"))
+
+    def add_links(self, links: Links, where: str = "") -> None:
+        """Add *links* found in a part of the document, in an element named *where*."""
+        for link in links.links:
+            self.found.add(link.url, link.hop, f"{where}/{link.context}" if where else link.context)
+
+    def add(self, reference: str, hop: Hop | None, context: str) -> None:
+        """Add *reference* if it may name something to fetch."""
+        if hop and reference:
+            moved = self.current != self._address
+            self.found.add(url.join(self.current, reference.strip()) if moved else reference, hop, context)
+
+
+class ReferenceTarget(XmlBases):
+    """A target of `parse_xml` that adds references, and keeps the text of the current element."""
+
+    longest_text = LONGEST
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def data(self, text: str) -> None:
+        """Process a piece of text."""
+        self._length += len(text)
+        if self._length <= self.longest_text:
+            self._pieces.append(text)
+
+    def pi(self, target: str, content: str | None = None) -> None:
+        """Process a processing instruction."""
+        add_stylesheet(self.found, target, content)
+
+    def close(self) -> None:
+        """Do nothing: all tags have been processed."""
+
+
+def plain(name: str) -> str:
+    """Return the attribute *name* as in HTML: without its namespace, except that of XLink."""
+    space, _, local = name.rpartition("}")
+    return _NAMESPACES.get(space[1:], "") + local if space else name
+
+
+def add_stylesheet(found: LinkCollector, target: str, content: str | None) -> None:
+    """Add the style sheet that an xml-stylesheet instruction names."""
+    sheet = _SHEET.search(content or "") if target == "xml-stylesheet" else None
+    if sheet:
+        found.add(html.unescape(sheet[2]), Hop.REQUISITE, "xml-stylesheet")
