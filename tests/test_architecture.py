@@ -346,7 +346,7 @@ def test_a_fault_is_found(where: str, text: str, fault: str) -> None:
         ("cli/app.py", "class Quiet(logging.FileHandler):\n    pass\n"),
         ("crawl.py", "try:\n    x = 1\nexcept Exception:  # becomes the row's failure\n    x = 2\n"),
         ("crawl.py", "try:\n    x = 1\nexcept BaseException:\n    undo()\n    raise\n"),
-        ("tools/verify/index.py", "import sqlite3\ndef f(db: sqlite3.Connection): ...\n"),
+        ("tools/verify/inventory.py", "import sqlite3\ndef f(db: sqlite3.Connection): ...\n"),
         ("crawl.py", "class Crawl:\n    def f(self, a, b, c, d, e, f): ...\n"),
     ],
 )

@@ -69,7 +69,7 @@ def get(directory: Path, query: GetQuery) -> ExitCode:
 def open_holdings(path: Path) -> AbstractContextManager[Holdings]:
     """Open the collection, WACZ package or WARC file at *path*."""
     if path.is_file():
-        from archiver.tools.ingest.view import open_view  # noqa: PLC0415 - most users read a directory
+        from archiver.tools.ingest.packages import open_view  # noqa: PLC0415 - most users read a directory
 
         return open_view(path, lambda text: say(f"archiver: {text}"))
     check_is_directory(path)

@@ -15,7 +15,7 @@ from archiver.collection import safe_paths
 from archiver.errors import ConfigError
 from archiver.humanize import printable
 from archiver.model import ExitCode
-from archiver.tools import ingest
+from archiver.tools.ingest import names, run, sources
 
 FAULTS_SHOWN = 20  # verify prints all
 MAX_PATH = 1000  # characters of a path
@@ -23,12 +23,12 @@ MAX_PATH = 1000  # characters of a path
 
 def import_archives(files: Sequence[Path], output: Path | None, *, strict: bool, convert: bool) -> ExitCode:
     """Import *files* and print the result for each."""
-    directory = output or COLLECTIONS / ingest.collection_name(files[0])
+    directory = output or COLLECTIONS / names.collection_name(files[0])
     _check_collection(directory)
-    found = ingest.find_archives(files)
+    found = sources.find_archives(files)
     make_directory(directory)
     with ProgressLine() as progress:
-        outcome = ingest.import_archives(found, directory, strict=strict, convert=convert, report=progress.show)
+        outcome = run.import_archives(found, directory, strict=strict, convert=convert, report=progress.show)
     faults = [fault for fault in outcome.faults if fault.severity.value == "fault"]
     for line in (*outcome.signatures, *outcome.doubts[:FAULTS_SHOWN], *map(fault_line, faults[:FAULTS_SHOWN])):
         say(line)
@@ -53,7 +53,7 @@ def _check_collection(directory: Path) -> None:
         raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
 
 
-def _line(each: ingest.ImportedSource) -> str:
+def _line(each: run.ImportedSource) -> str:
     label = printable(each.label, MAX_PATH)
     if each.known:
         return f"{label}: already imported as {printable(each.name, MAX_PATH)}"

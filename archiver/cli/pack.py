@@ -20,17 +20,9 @@ from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ConfigError
 from archiver.humanize import printable, second, volume
 from archiver.model import ExitCode
-from archiver.tools.wacz import (
-    PackContents,
-    PackOptions,
-    PackProgress,
-    PackResult,
-    Signer,
-    foreign_part,
-    pack,
-    read_contents,
-    refuse_existing,
-)
+from archiver.tools.wacz.contents import PackContents, read_contents
+from archiver.tools.wacz.pack import PackOptions, PackProgress, PackResult, foreign_part, pack, refuse_existing
+from archiver.tools.wacz.signature import Signer
 
 SUFFIX = ".wacz"
 MAX_NAME = 200  # characters of a name

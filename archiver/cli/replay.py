@@ -21,9 +21,9 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
 from archiver.model import ExitCode
-from archiver.tools import replay
-from archiver.tools.ingest.view import open_offsets
-from archiver.tools.replay import ReplaySource, Served
+from archiver.tools.ingest.packages import open_offsets
+from archiver.tools.replay import server
+from archiver.tools.replay.server import ReplaySource, Served
 
 SEEDS_SHOWN = 20
 MAX_PATH = 1000  # characters of a path
@@ -39,12 +39,12 @@ def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode
     for directory in directories:
         check_is_directory(directory)
         _check_replayable(directory)
-    replay.check_installed()
+    server.check_installed()
     _exit_cleanly_on_hangup()
     referred = list(_referred_to(directories))
     with ExitStack() as stack:
         sources = [_source(path, stack) for path in paths]
-        sources += [replay.FolderSource(other, originals_only=True) for other in referred]
+        sources += [server.FolderSource(other, originals_only=True) for other in referred]
         seeds = start_urls(paths)
 
         def started(served: Served) -> None:
@@ -55,7 +55,7 @@ def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode
             if opened:
                 _open(served.page(seeds[0]) if seeds else served.root)
 
-        replay.serve(sources, replay.collection_name(paths[0]), port, started)
+        server.serve(sources, server.collection_name(paths[0]), port, started)
     return ExitCode.DONE
 
 
@@ -68,9 +68,9 @@ def _exit_cleanly_on_hangup() -> None:
 def _source(path: Path, stack: ExitStack) -> ReplaySource:
     """Return the archive at *path* for replay; it can be used while *stack* is open."""
     if not path.is_file():
-        return replay.FolderSource(path)
+        return server.FolderSource(path)
     found = stack.enter_context(open_offsets(path, lambda text: say(f"archiver: {text}")))
-    return replay.PackedSource(found.indexes, found.places)
+    return server.PackedSource(found.indexes, found.places)
 
 
 def _check_replayable(directory: Path) -> None:

@@ -11,9 +11,9 @@ from archiver.cli.options import define_command, json_option
 from archiver.cli.terminal import ProgressLine, result
 from archiver.humanize import printable, volume
 from archiver.model import ExitCode
-from archiver.tools import verify as checks
-from archiver.tools.ingest import verify_wacz
-from archiver.tools.verify import Fault, Severity, VerifyProgress, VerifyReport
+from archiver.tools.ingest.packages import verify_package
+from archiver.tools.verify import collection
+from archiver.tools.verify.findings import Fault, Severity, VerifyProgress, VerifyReport, merge_reports
 
 MAX_TEXT = 1000  # characters of a part of a finding
 
@@ -27,9 +27,9 @@ def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
         def tell(progress: VerifyProgress) -> None:
             meter.show(_progress_text(progress))
 
-        reports = [checks.verify(others, tell)] if others else []
-        reports += [verify_wacz.verify_package(path, tell) for path in packages]
-    report = checks.merge_reports(reports)
+        reports = [collection.verify(others, tell)] if others else []
+        reports += [verify_package(path, tell) for path in packages]
+    report = merge_reports(reports)
     result(json.dumps(report.as_json(), indent=2) if as_json else "\n".join(_lines(report)))
     return ExitCode.DONE if report.ok else ExitCode.FAULTS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools.replay import collection_name
+from archiver.tools.replay.server import collection_name
 from fixtures import handmade_crawls
 from fixtures.command import COMMAND, archiver, environment
 

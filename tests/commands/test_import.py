@@ -17,8 +17,8 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.model import ExitCode
 from archiver.tools.ingest.names import collection_name, file_name, safe
-from archiver.tools.verify import verify as verified
-from archiver.tools.wacz import read_contents
+from archiver.tools.verify.collection import verify as verified
+from archiver.tools.wacz.contents import read_contents
 from archiver.warc.cdxj import lookup_key
 from archiver.warc.writer import member as own_member
 from fixtures.forks import Forks

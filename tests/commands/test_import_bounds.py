@@ -12,7 +12,8 @@ from threading import Timer
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools.ingest import find_archives, wacz
+from archiver.tools.ingest import wacz
+from archiver.tools.ingest.sources import find_archives
 from fixtures.packages import INFO, response
 
 WARC = INFO + response("http://a.test/", b"<p>")

@@ -12,8 +12,9 @@ from archiver.collection.layout import Layout
 from archiver.collection.records import record_at
 from archiver.errors import ConfigError
 from archiver.http import Dechunker, read_stored
-from archiver.tools.ingest import find_archives, import_archives
-from archiver.tools.verify import verify as verified
+from archiver.tools.ingest.run import import_archives
+from archiver.tools.ingest.sources import find_archives
+from archiver.tools.verify.collection import verify as verified
 from archiver.warc.reader import Record
 from fixtures.expected_index import theirs, untidy
 from fixtures.pywb_server import archiver_replay

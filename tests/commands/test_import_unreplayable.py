@@ -27,9 +27,8 @@ from archiver.collection.imports import imported_files
 from archiver.collection.layout import Layout
 from archiver.model import ExitCode
 from archiver.tools.ingest.streams import ZstdStream
-from archiver.tools.verify import verify as verified
-from archiver.tools.wacz import Signer
-from archiver.tools.wacz.signature import SignatureStatus, check_signature
+from archiver.tools.verify.collection import verify as verified
+from archiver.tools.wacz.signature import SignatureStatus, Signer, check_signature
 from archiver.warc import arc
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import read_records

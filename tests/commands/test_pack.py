@@ -19,7 +19,8 @@ from archiver.collection.lock import Lock
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ArchiveError
 from archiver.model import ExitCode
-from archiver.tools.wacz import PackOptions, pack, read_contents
+from archiver.tools.wacz.contents import read_contents
+from archiver.tools.wacz.pack import PackOptions, pack
 from fixtures.crawl_in_process import crawl
 from fixtures.handmade_warc import member, record
 from fixtures.packages import HTML, collection, described, index, looked_up, members, notes, pages, response, valid

@@ -13,7 +13,8 @@ import pytest
 from archiver.cli.entry import run
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.model import ExitCode
-from archiver.tools.wacz import PackOptions, pack, read_contents
+from archiver.tools.wacz.contents import read_contents
+from archiver.tools.wacz.pack import PackOptions, pack
 from fixtures.command import ROOT, environment
 from fixtures.forks import Forks
 from fixtures.packages import collection, described, members, notes, response, valid

@@ -8,7 +8,8 @@ import pytest
 
 from archiver.collection.reindex import rebuild
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.tools.wacz import PackOptions, pack, read_contents
+from archiver.tools.wacz.contents import read_contents
+from archiver.tools.wacz.pack import PackOptions, pack
 from fixtures.packages import index, members, pages, valid
 
 pytestmark = pytest.mark.suites

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.tools.wacz import PackOptions, pack, read_contents
-from archiver.tools.wacz import index as package_index
+from archiver.tools.wacz import contents
+from archiver.tools.wacz.contents import read_contents
+from archiver.tools.wacz.pack import PackOptions, pack
 from fixtures.handmade_warc import member, record
 from fixtures.packages import collection, index, looked_up, members, response, valid
 
@@ -72,11 +73,11 @@ def test_what_cannot_be_told_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.
     lines = (made / "indexes" / "index.cdxj").read_bytes().splitlines(keepends=True)
     away = [line.replace(b'"offset": "', b'"offset": "99') for line in lines]
     folder = made / "archive"
-    assert b" 20260102030405500 " in next(package_index.with_milliseconds(lines, folder, {name}))
-    assert list(package_index.with_milliseconds(lines, folder, {"another"})) == lines
-    assert list(package_index.with_milliseconds(away, folder, {name})) == away
-    monkeypatch.setattr(package_index, "MAX_CAPTURES", 1)
-    assert list(package_index.with_milliseconds(lines, folder, {name})) == lines
+    assert b" 20260102030405500 " in next(contents.with_milliseconds(lines, folder, {name}))
+    assert list(contents.with_milliseconds(lines, folder, {"another"})) == lines
+    assert list(contents.with_milliseconds(away, folder, {name})) == away
+    monkeypatch.setattr(contents, "MAX_CAPTURES", 1)
+    assert list(contents.with_milliseconds(lines, folder, {name})) == lines
 
 
 def test_blocks_begin_with_the_lines_that_they_hold(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.tools.wacz import PackOptions, pack, read_contents
+from archiver.tools.wacz.contents import read_contents
+from archiver.tools.wacz.pack import PackOptions, pack
 from fixtures.handmade_warc import member, record, sha256
 from fixtures.packages import collection, notes, response
 from fixtures.pywb_server import plain_wayback

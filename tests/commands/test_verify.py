@@ -11,8 +11,8 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from archiver.errors import ConfigError
-from archiver.tools.verify import CODES, Severity, VerifyProgress, VerifyReport, verify
-from archiver.tools.verify.findings import MAX_EACH, Fault, Findings
+from archiver.tools.verify.collection import verify
+from archiver.tools.verify.findings import CODES, MAX_EACH, Fault, Findings, Severity, VerifyProgress, VerifyReport
 from archiver.url import surt
 from fixtures.handmade_warc import Collection, member, record, sha256
 
@@ -209,7 +209,8 @@ def test_progress_grows_to_the_whole(collection: Collection) -> None:
 POOLED = """
 import sys
 from pathlib import Path
-from archiver.tools.verify import pool, verify
+from archiver.tools.verify import pool
+from archiver.tools.verify.collection import verify
 
 class Pool(pool.ProcessPoolExecutor):
     made = 0

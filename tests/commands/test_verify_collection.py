@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from archiver.tools.verify import VerifyReport, verify
+from archiver.tools.verify.collection import verify
 from archiver.tools.verify.file import ReadJob, check_file
+from archiver.tools.verify.findings import VerifyReport
 from archiver.url import surt
 from fixtures.handmade_warc import Collection, member, record, sha256
 

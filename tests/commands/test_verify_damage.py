@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools.verify import verify
+from archiver.tools.verify.collection import verify
 from archiver.tools.verify.file import HEADER
 from archiver.warc.reader import read_records
 from fixtures.crawl_in_process import crawl

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.tools.verify import VerifyReport, verify
+from archiver.tools.verify.collection import verify
+from archiver.tools.verify.findings import VerifyReport
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import scan
 from fixtures.handmade_warc import Collection, member, record

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools.verify import VerifyReport, pool, verify
+from archiver.tools.verify import pool
+from archiver.tools.verify.collection import verify
 from archiver.tools.verify.file import ReadJob
+from archiver.tools.verify.findings import VerifyReport
 from archiver.url import surt
 from archiver.warc.reader import read_records
 from fixtures import handmade_warc

@@ -14,7 +14,7 @@ from fastwarc.warc import WarcRecordType
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver.collection.reindex import rebuild
-from archiver.tools.verify import verify
+from archiver.tools.verify.collection import verify
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "validators.md"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.tools.verify import verify
+from archiver.tools.verify.collection import verify
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "validators.md"
 

@@ -12,7 +12,7 @@ from archiver.collection import reindex
 from archiver.collection.index import INDEX
 from archiver.crawl.build import rebuilt
 from archiver.model import ExitCode
-from archiver.tools.verify import verify as verified
+from archiver.tools.verify.collection import verify as verified
 from fixtures.archives import rows, warcs
 from fixtures.badserver import BAD, routes
 from fixtures.crawl_in_process import crawl, settings

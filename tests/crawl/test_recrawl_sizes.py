@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools import verify
+from archiver.tools.verify.collection import verify
 from archiver.warc.writer import member
 from fixtures.archives import rows, warcs
 from fixtures.conditional_site import Page, served
@@ -119,7 +119,7 @@ def test_a_rebuilt_database_knows_the_same(tmp_path: Path, forks: Forks, crawled
     (directory / "crawl.db").unlink()
     done(forks, "rebuild", "c", cwd=tmp_path)
     assert (rows(directory, URLS), rows(directory, CAPTURES)) == before
-    report = verify.verify([directory])
+    report = verify([directory])
     assert (report.ok, report.faults) == (True, ()), report.faults
 
 
@@ -177,6 +177,6 @@ def test_a_kill_loses_no_link(tmp_path: Path, forks: Forks, crawled: Path, passi
     known = "SELECT url, state FROM urls ORDER BY url"
     assert rows(directory, known) == rows(earlier, known)
     assert not rows(directory, "SELECT url FROM urls WHERE note LIKE '%not read%'")
-    report = verify.verify([directory])
+    report = verify([directory])
     assert (report.ok, report.faults) == (True, ()), report.faults
     assert len(warcs(directory)) > 1

@@ -20,7 +20,7 @@ from zipfile import ZipFile
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools.wacz.index import PLAIN
+from archiver.tools.wacz.contents import PLAIN
 from archiver.warc.cdxj import IndexEntry, parse_line
 from fixtures import browser, devtools, replayweb_page
 from fixtures.conditional_site import Page, served

@@ -11,7 +11,7 @@ import pytest
 from archiver.cli import runner
 from archiver.frontier import totals
 from archiver.model import ExitCode
-from archiver.tools import verify
+from archiver.tools.verify.collection import verify
 from fixtures.archives import captured, rows
 from fixtures.command import archiver, ended, running
 from fixtures.crawl_in_process import crawl
@@ -51,7 +51,7 @@ def goes_on(directory: Path, server: RawServer) -> None:
     ending = crawl(directory, server.url(), resume=True, min_free_disk=10_000_000)
     assert ending.code is ExitCode.DONE, ending
     assert [url for url, _ in captured(directory)] == sorted(map(server.url, ALL))
-    report = verify.verify([directory])
+    report = verify([directory])
     assert report.ok, report.faults
 
 
@@ -129,7 +129,7 @@ def test_a_read_only_disk(tmp_path: Path, server: RawServer) -> None:
             assert refused.returncode == ExitCode.STORAGE, arguments
             assert re.fullmatch(rf"{arguments[-1]}\S*: Read-only file system", complaint(refused.stderr))
         for name in ("c", "killed", "copied"):
-            assert verify.verify([folder / name]).ok
+            assert verify([folder / name]).ok
             with totals.open_totals(folder / name) as db:
                 assert totals.totals(db).captures >= 5
         assert archiver("status", "copied", cwd=folder).returncode == ExitCode.DONE

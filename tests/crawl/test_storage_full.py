@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from archiver.model import ExitCode
-from archiver.tools import verify
+from archiver.tools.verify.collection import verify
 from fixtures.archives import captured, rows
 from fixtures.command import archiver, ended, running
 from fixtures.mounts import mounted
@@ -63,7 +63,7 @@ def whole(directory: Path, server: RawServer) -> None:
     """Each URL was archived, once, and verify finds no fault."""
     urls = ["/", "/robots.txt", LARGE, *SMALL]
     assert [url for url, _ in captured(directory)] == sorted(map(server.url, urls))
-    report = verify.verify([directory])
+    report = verify([directory])
     assert report.ok, report.faults
 
 

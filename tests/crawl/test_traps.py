@@ -12,7 +12,7 @@ from archiver.config.option_types import Rate
 from archiver.crawl import build
 from archiver.frontier.held import HeldPattern, held_patterns
 from archiver.model import ExitCode
-from archiver.tools.verify import verify as verified
+from archiver.tools.verify.collection import verify as verified
 from fixtures import endless_sites, site_of_traps, trap_lookalikes
 from fixtures.archives import rows
 from fixtures.crawl_in_process import crawl, settings

@@ -28,8 +28,9 @@ from archiver.http import read_stored
 from archiver.model import Claim, Exchange, Hop, Link, Links, Peer
 from archiver.policy.scope import Scope
 from archiver.storage import OPEN
-from archiver.tools.verify import verify as verified
-from archiver.tools.wacz import PackOptions, pack, read_contents
+from archiver.tools.verify.collection import verify as verified
+from archiver.tools.wacz.contents import read_contents
+from archiver.tools.wacz.pack import PackOptions, pack
 from archiver.warc.records import RecordIds
 from archiver.warc.warcinfo import membership, written_by_archiver
 from fixtures.queued_urls import waiting

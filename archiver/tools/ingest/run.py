@@ -22,12 +22,12 @@ from archiver.collection.lock import Lock
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import second, volume
 from archiver.storage import DRAFT, STEP, amount, free, storage, sync_data, sync_folder
-from archiver.tools import verify
 from archiver.tools.ingest.convert import convert_archive
 from archiver.tools.ingest.names import ExistingFiles, file_name, keep_original, keep_side_files, place_for
 from archiver.tools.ingest.sources import ArchiveFile, ArchiveFormat
 from archiver.tools.ingest.wacz import CHUNK, disagreement, hash_for, mismatches
-from archiver.tools.verify import Fault, Severity, VerifyReport
+from archiver.tools.verify.collection import verify
+from archiver.tools.verify.findings import Fault, Severity, VerifyReport
 from archiver.tools.wacz.signature import SignatureStatus
 
 CONVERT = "--convert makes a WARC of it that can be replayed, and keeps the original"
@@ -217,7 +217,7 @@ class _Import:
         if not drafts:
             return VerifyReport((), (), {})
         by_path = {str(draft.path): draft for draft in drafts}
-        report = verify.verify(
+        report = verify(
             list(map(Path, by_path)),
             lambda at: self._report(f"verifying: {at.bytes_done / max(at.bytes_total, 1):.0%} of the copies"),
         )

@@ -1,27 +1,155 @@
 """Serve one or several archives with pywb, on this machine only.
 
 pywb runs inside this process, so it ends with it. It works in an empty temporary directory with the templates and
-static files of its own package: in a collection it would use, and run, those of the collection. It reads collections
-only through `sources`. Only requests that use a name of this machine are answered, so that no web page can read the
-archive by giving its own name our address.
+static files of its own package: in a collection it would use, and run, those of the collection. Only requests that use
+a name of this machine are answered, so that no web page can read the archive by giving its own name our address.
+
+pywb trusts a collection. It would follow links and names that lead out of it, and fetch an index entry's `load_url`
+from the live web. So it gets no folder. It asks here for index lines, which our readers parse into known fields, and
+for the path of a WARC file, which is a regular file inside the archive.
 """
 
+import json
 import os
 import re
 import signal
+import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
+from heapq import merge
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
+from archiver.collection.dedup_sources import index_files
+from archiver.collection.index_search import Source, open_source
+from archiver.collection.layout import Layout
 from archiver.errors import ConfigError
-from archiver.tools.replay.sources import ReplaySource
+from archiver.storage import OPEN
+from archiver.warc import cdx
+from archiver.warc.cdxj import IndexEntry
+
+_TRIES = 10  # retries if index files disappear while they are being opened
+_LONGEST_STAMP = 20
+
+
+class ReplaySource(Protocol):
+    """One archive that is served.
+
+    With `originals_only`, a payload is shown only to a revisit elsewhere with the same digest: a received crawl.toml
+    can name any archive of the reader as `dedup-from`, but cannot know its content.
+    """
+
+    originals_only: bool
+
+    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """Yield the index lines from *start* up to *end*, as CDXJ."""
+
+    def path(self, name: str) -> str | None:
+        """Return the path of the WARC file that the index calls *name*."""
+
+
+class FolderSource:
+    """A collection in a directory, whose crawl may be running."""
+
+    def __init__(self, directory: Path, *, originals_only: bool = False) -> None:
+        self.originals_only = originals_only
+        layout = Layout(directory.resolve())  # pywb works in another directory
+        self._index = _Index(layout.indexes)
+        self._archive = layout.archive.resolve()
+
+    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """See `ReplaySource`."""
+        return (_line(entry, entry.filename, entry.offset) for entry in self._index.entries(start, end))
+
+    def path(self, name: str) -> str | None:
+        """See `ReplaySource`. A file that is being written has another name, and may be renamed at any time."""
+        name = name.removesuffix(OPEN)
+        found = (_regular(self._archive, each) for each in (name, name + OPEN, name))
+        return next((str(path) for path in found if path is not None), None)
+
+
+class PackedSource:
+    """An archive whose WARC files are inside other files: *places* has the file, offset and size of each."""
+
+    originals_only = False
+
+    def __init__(self, indexes: Path, places: Mapping[str, tuple[Path, int, int]]) -> None:
+        self._index = _Index(indexes)
+        self._places = places
+
+    def lines(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """See `ReplaySource`."""
+        for entry in self._index.entries(start, end):
+            name = entry.filename.removeprefix("archive/")
+            place = self._places.get(name)
+            if place is not None and 0 <= entry.offset < place[2]:
+                yield _line(entry, name, place[1] + entry.offset)
+
+    def path(self, name: str) -> str | None:
+        """See `ReplaySource`."""
+        place = self._places.get(name)
+        return None if place is None else str(place[0])
+
+
+class _Index:
+    """The index files in *folder*, reopened when they change."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._opened: dict[Path, tuple[tuple[int, ...], Source]] = {}
+
+    def entries(self, start: bytes, end: bytes) -> Iterator[IndexEntry]:
+        """Yield every capture between two keys, merged from all files."""
+        lines = merge(*(each.since(start) for each in self._sources()))
+        found = map(cdx.parse_line, takewhile(lambda line: line < end, lines))
+        return (entry for entry in found if entry is not None and _is_valid(entry))
+
+    def _sources(self) -> list[Source]:
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                folder = self._folder.resolve()
+                paths = [path for path in index_files(self._folder) if _regular(folder, path.name)]
+                opened = {path: self._one(path) for path in paths}
+                self._opened = opened
+                return [each for _, each in opened.values()]
+        return []
+
+    def _one(self, path: Path) -> tuple[tuple[int, ...], Source]:
+        known = self._opened.get(path)
+        status = path.stat()
+        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if known is not None and known[0] == stamp:
+            return known
+        return stamp, open_source(path, path.open("rb"))
+
+
+def _is_valid(entry: IndexEntry) -> bool:
+    return entry.timestamp.isdigit() and entry.timestamp.isascii() and len(entry.timestamp) <= _LONGEST_STAMP
+
+
+def _line(entry: IndexEntry, name: str, offset: int) -> bytes:
+    """Return *entry* as a line of CDXJ with known fields only."""
+    fields = {"url": entry.url, "mime": entry.mime, "status": entry.status, "digest": entry.digest}
+    fields |= {"length": str(entry.length or "-"), "offset": str(offset), "filename": name}
+    text = json.dumps({key: value for key, value in fields.items() if value})
+    return f"{entry.key} {entry.timestamp} {text}".encode("utf-8", "replace")
+
+
+def _regular(folder: Path, name: str) -> Path | None:
+    """Return the regular file *name* in or below *folder*, a real path; None if it is not one."""
+    with suppress(OSError, ValueError, RuntimeError):
+        path = (folder / name).resolve(strict=True)
+        if path.is_relative_to(folder) and stat.S_ISREG(path.stat().st_mode):
+            return path
+    return None
+
 
 ADDRESS = "127.0.0.1"
 NAMES = (ADDRESS, "localhost", "[::1]")  # names for this machine in a browser

@@ -25,8 +25,7 @@ from archiver.storage import DRAFT, OPEN, storage
 from archiver.tools.verify.file import FileResult, ReadJob
 from archiver.tools.verify.findings import Fault, FileRead, Findings, VerifyProgress, VerifyReport
 from archiver.tools.verify.frontier import FrontierCheck, WarcRow, committed_files
-from archiver.tools.verify.index import UNFINISHED, IndexCheck, unindexed_faults
-from archiver.tools.verify.inventory import connect, merge, relation_faults
+from archiver.tools.verify.inventory import UNFINISHED, IndexCheck, connect, merge, relation_faults, unindexed_faults
 from archiver.tools.verify.pool import read_all
 
 _SUFFIXES = tuple(ending + opened for ending in (*WARC_ENDINGS, ".arc", ".arc.gz") for opened in ("", OPEN))

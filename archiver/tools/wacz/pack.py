@@ -20,9 +20,16 @@ from urllib.parse import quote
 
 from archiver.errors import ArchiveError, ConfigError
 from archiver.storage import DRAFT, replace_file, storage, sync_folder
-from archiver.tools.wacz import index
-from archiver.tools.wacz.contents import PackContents, PackedWarc
-from archiver.tools.wacz.index import PackageIndex, ZipNumBlocks
+from archiver.tools.wacz.contents import (
+    BLOCKS,
+    INDEX,
+    KEYS,
+    PLAIN,
+    PackageIndex,
+    PackContents,
+    PackedWarc,
+    ZipNumBlocks,
+)
 from archiver.tools.wacz.pages import EXTRA_PAGES_FILE, PAGES_FILE, DocumentReader, PageFinder, PageLists, format_date
 from archiver.tools.wacz.zip import PackageWriter, Sign, ZipMember
 from archiver.warc.members import DamagedRecord
@@ -322,13 +329,13 @@ def _index(package: PackageWriter, warcs: Sequence[PackedWarc], contents: PackCo
     known = {warc.path.name for warc in warcs}
     folder = warcs[0].path.parent if any(warc.revisits for warc in contents.warcs) else None
     with PackageIndex(contents.indexes) as lines_of:
-        if lines <= index.PLAIN:
-            package.add(index.INDEX, lines_of.of(known, folder), size=size)
+        if lines <= PLAIN:
+            package.add(INDEX, lines_of.of(known, folder), size=size)
         else:
-            with package.member(index.BLOCKS, size, packed=False) as member:
+            with package.member(BLOCKS, size, packed=False) as member:
                 blocks = ZipNumBlocks(member.write)
                 blocks.add(lines_of.of(known, folder))
-            package.add(index.KEYS, blocks.keys)
+            package.add(KEYS, blocks.keys)
         if lines_of.lines_returned != lines:
             raise _changed(contents.indexes[0].parent)
 
