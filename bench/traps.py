@@ -1,8 +1,8 @@
-"""Measure what the trap rules keep and cost: `python bench/traps.py [--write]`.
+"""Measure what the trap rules keep and cost: `python bench/traps.py`.
 
 It crawls each family of real sites and each trap of `fixtures/` without a network, by the rules of a real crawl, and
-prints tables. --write puts them into docs/explanation/scope-and-traps.md. --cost FOLDER measures the CPU time for the
-text of one page: median and minimum of nine rounds over the HTML files below FOLDER.
+prints tables. --cost FOLDER measures the CPU time for the text of one page: median and minimum of nine rounds over the
+HTML files below FOLDER.
 """
 
 import argparse
@@ -20,8 +20,6 @@ from archiver.policy.url_forms import pattern  # noqa: E402 - the project need n
 from fixtures import endless_sites, trap_lookalikes  # noqa: E402
 from fixtures.simulated_crawl import Simulation  # noqa: E402
 
-SCOPE = TOP / "docs" / "explanation" / "scope-and-traps.md"
-BEGIN, END = "<!-- bench/traps.py -->\n", "<!-- end -->\n"
 MOST_PAGES = 400
 ROUNDS = 9
 
@@ -63,20 +61,11 @@ def _round(pages: list[bytes], *, varied: bool) -> float:
 
 
 def main() -> None:
-    """Print or write the tables."""
+    """Print the tables, or the cost of a page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
     parser.add_argument("--cost", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
-    if asked.cost:
-        print(cost(asked.cost))
-        return
-    table = "".join(rows())
-    if not asked.write:
-        print(table)
-        return
-    before, _, rest = SCOPE.read_text("utf-8").partition(BEGIN)
-    SCOPE.write_text(before + BEGIN + table + END + rest.partition(END)[2], "utf-8")
+    print(cost(asked.cost) if asked.cost else "".join(rows()))
 
 
 if __name__ == "__main__":
