@@ -27,7 +27,7 @@ ROUNDS = 9
 def rows() -> Iterator[str]:
     """Return the table in Markdown."""
     yield "| real site | real pages | kept | requests |\n|---|---:|---:|---:|\n"
-    for family in trap_lookalikes.families():
+    for family in map(trap_lookalikes.named_family, trap_lookalikes.FAMILIES):
         simulation = Simulation(family.site).run()
         kept = family.real & {trap_lookalikes.plain(target) for target in simulation.asked}
         yield f"| {family.name} | {len(family.real):,} | {len(kept):,} | {len(simulation.asked):,} |\n"

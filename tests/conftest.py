@@ -34,6 +34,15 @@ GRACE = 20.0  # seconds at most for a thread or a child process that is about to
 KEPT_OPEN = ("/dev/urandom", "/dev/null")  # libraries open them once, for good
 
 
+gc.disable()  # until all tests are collected: nothing that collection makes is garbage
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector away from what lives as long as the run; `nothing_left_behind` calls it often."""
+    gc.enable()
+    gc.freeze()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests that need the cases of other projects if these are missing."""
     if item.get_closest_marker("suites") and others.folder() is None:

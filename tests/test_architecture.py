@@ -10,6 +10,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -225,7 +226,12 @@ def faults(path: Path, text: str) -> list[str]:
 
 
 MODULES = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
-TREES = {path: ast.parse(text) for path, text in MODULES.items()}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Each module, parsed; on first use, because every process of the tests imports this file."""
+    return {path: ast.parse(text) for path, text in MODULES.items()}
 
 
 def named(path: Path) -> str:
@@ -237,7 +243,7 @@ def importers() -> dict[Path, set[Path]]:
     """For each module the modules that import it or something from it."""
     homes = {named(path): path for path in MODULES}
     found: dict[Path, set[Path]] = {path: set() for path in MODULES}
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for module, name in imported(tree, ("archiver", *path.parts[:-1])):
             home = homes.get(f"{module}.{name}") or homes.get(module)
             if home is not None:
@@ -247,7 +253,7 @@ def importers() -> dict[Path, set[Path]]:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_no_module_breaks_this_rule(check: Check) -> None:
-    found = {str(path): list(check(TREES[path], path, text)) for path, text in MODULES.items()}
+    found = {str(path): list(check(trees()[path], path, text)) for path, text in MODULES.items()}
     assert {path: faults for path, faults in found.items() if faults} == {}
 
 
@@ -275,12 +281,12 @@ def test_a_small_module_has_three_importers() -> None:
 
 
 def test_each_class_name_occurs_once() -> None:
-    count = Counter(node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    count = Counter(node.name for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert [name for name, times in count.items() if times > 1 and not name.startswith("_")] == []
 
 
 def test_no_function_is_just_called_read() -> None:
-    named_read = [path for path, tree in TREES.items() for node in tree.body if getattr(node, "name", "") == "read"]
+    named_read = [path for path, tree in trees().items() for node in tree.body if getattr(node, "name", "") == "read"]
     assert named_read == []
 
 

@@ -16,7 +16,7 @@ from fixtures.rawserver import RawServer, Route, Sendable, keep
 from fixtures.sites import message, ok, page, tree
 
 HOURS = 3 * 3600.0
-LIBRARY = next(iter(sorted(Path("/usr/lib").glob("**/libfaketimeMT.so.1"))), None)
+LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
 def _moved(directory: Path, seconds: float) -> None:

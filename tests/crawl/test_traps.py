@@ -148,7 +148,7 @@ def test_a_real_site_beside_traps(tmp_path: Path) -> None:
 
 
 def test_a_forum_with_a_session_in_every_link(tmp_path: Path) -> None:
-    family = next(each for each in trap_lookalikes.families() if "session" in each.name)
+    family = trap_lookalikes.named_family("forum with session ids in every link")
     with _served(family.site) as server:
         assert crawl(tmp_path, server.url(), rate=Rate(0), trap_budget=300).code is ExitCode.DONE
         assert family.real <= {trap_lookalikes.plain(target) for target in server.log.targets()}
