@@ -145,14 +145,14 @@ def _iso_2022_jp(run: str) -> bytes:
     pieces, state = bytearray(), b"\x1b(B"
     for char in run:
         if char in "\xa5\u203e":
-            wanted, piece = b"\x1b(J", _euc_jp(char)
+            escape, piece = b"\x1b(J", _euc_jp(char)
         elif char < "\x80":
             stays = state == b"\x1b(J" and char not in "\\~"
-            wanted, piece = state if stays else b"\x1b(B", char.encode()
+            escape, piece = state if stays else b"\x1b(B", char.encode()
         else:
-            wanted, piece = b"\x1b$B", bytes(byte & 0x7F for byte in _euc_jp(char))
-        pieces += piece if state == wanted else wanted + piece
-        state = wanted
+            escape, piece = b"\x1b$B", bytes(byte & 0x7F for byte in _euc_jp(char))
+        pieces += piece if state == escape else escape + piece
+        state = escape
     return bytes(pieces) if state == b"\x1b(B" else bytes(pieces) + b"\x1b(B"
 
 

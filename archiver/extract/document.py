@@ -11,7 +11,6 @@ over HTML types, which servers send for unknown files. Players and feed readers 
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Literal
 
 from archiver import url
 from archiver.extract.script import javascript
@@ -30,12 +29,29 @@ class Document:
     page: str = ""  # for a script or its data: the page that runs it, if known
 
 
+class Kind(Enum):
+    """The formats that have a reader, and OTHER."""
+
+    HTML = auto()
+    XML = auto()
+    CSS = auto()
+    SITEMAP = auto()
+    SCRIPT = auto()
+    TEXT = auto()
+    PLAYLIST = auto()
+    MANIFEST = auto()
+    JSON_FEED = auto()
+    JSON = auto()
+    PDF = auto()
+    INDEX = auto()
+    OTHER = auto()
+
+
 _DECLARATION_WITHIN = 8192  # bytes
 _WARNING = re.compile(  # warnings that PHP and others print before the document
     rb"(?:[^<]|</?(?:br|b|i|p|em|strong|pre|div|span|font|table|tr|t[dh]|hr|a|h[1-6])(?=[\s/>])[^<>]*+>)++",
     re.IGNORECASE,
 )
-KindName = Literal["PDF", "PLAYLIST", "XML", "SITEMAP", "MANIFEST", "JSON_FEED", "JSON", "TEXT", "INDEX", "OTHER"]
 
 _PDF = frozenset(("application/pdf", "application/x-pdf", "application/acrobat"))
 _GZIP = frozenset(("application/gzip", "application/x-gzip"))
@@ -68,64 +84,46 @@ def unwarned(body: bytes) -> bytes:
     return body[start:] if start > 0 and _WARNING.fullmatch(body, 0, start) else body
 
 
-def signed_kind(document: Document, head: bytes, *, loose: bool, page: bool) -> KindName | None:
+def _signed_kind(document: Document, head: bytes, *, loose: bool, page: bool) -> Kind | None:
     """Return the kind of *document*, which starts with *head*, if it has a sign of its own; None otherwise."""
     media = document.media_type
     if head.startswith(b"%PDF-") and (loose or page or media in _PDF):
-        return "PDF"
+        return Kind.PDF
     if _PLAYLIST.match(head) and (loose or page or media in _PLAYLISTS or media.startswith(("audio/", "video/"))):
-        return "PLAYLIST"
+        return Kind.PLAYLIST
     if media in _PLAYLISTS or media in _LISTS_OR_MEDIA:
         if _MARKUP_SIGN.match(head):
-            return "XML"
-        return "PLAYLIST" if media in _PLAYLISTS or _ADDRESS.match(head) else "OTHER"
+            return Kind.XML
+        return Kind.PLAYLIST if media in _PLAYLISTS or _ADDRESS.match(head) else Kind.OTHER
     if head.startswith((b"\x1f\x8b", b"pagefind_dcd")) and (loose or media in _GZIP):
         if url.path(document.url).endswith(".pf_meta"):
-            return "INDEX"
-        return "SITEMAP" if url.path(document.url).lower().endswith(".xml.gz") else "OTHER"
+            return Kind.INDEX
+        return Kind.SITEMAP if url.path(document.url).lower().endswith(".xml.gz") else Kind.OTHER
     if media == "text/uri-list":
-        return "TEXT"
+        return Kind.TEXT
     if document.hop is Hop.SPECULATIVE and not page and url.path(document.url).endswith(".md"):
-        return "INDEX"
+        return Kind.INDEX
     return _json(document, head, loose=loose)
 
 
-def _json(document: Document, head: bytes, *, loose: bool) -> KindName | None:
+def _json(document: Document, head: bytes, *, loose: bool) -> Kind | None:
     media = document.media_type
     if media == "application/manifest+json":
-        return "MANIFEST"
+        return Kind.MANIFEST
     if media == "application/feed+json":
-        return "JSON_FEED"
+        return Kind.JSON_FEED
     if media in _JSON and _ARRAY.match(head):
-        return "JSON"
+        return Kind.JSON
     if not (loose or media in _JSON or media.endswith("+json")) or not _OBJECT.match(head):
         return None
     if document.hop is Hop.REQUISITE and url.path(document.url).lower().endswith(_MANIFESTS):
-        return "MANIFEST"
+        return Kind.MANIFEST
     path = url.path(document.url)
     if path.endswith(_INDEXES) or (path.endswith(_LISTS_OF_STORIES) and _STORIES.match(head)):
-        return "INDEX"
+        return Kind.INDEX
     if _FEED_SIGN.search(head):
-        return "JSON_FEED"
-    return None if loose else "JSON"
-
-
-class Kind(Enum):
-    """The formats that have a reader, and OTHER."""
-
-    HTML = auto()
-    XML = auto()
-    CSS = auto()
-    SITEMAP = auto()
-    SCRIPT = auto()
-    TEXT = auto()
-    PLAYLIST = auto()
-    MANIFEST = auto()
-    JSON_FEED = auto()
-    JSON = auto()
-    PDF = auto()
-    INDEX = auto()
-    OTHER = auto()
+        return Kind.JSON_FEED
+    return None if loose else Kind.JSON
 
 
 SNIFFED = 1024  # bytes of a document that show its format
@@ -172,9 +170,9 @@ def kind_of(document: Document) -> Kind:
         head = unwarned(document.body)[:SNIFFED]
     if document.hop is Hop.MANIFEST:
         return Kind.HTML if _surely_html(head) else Kind.SITEMAP
-    word = signed_kind(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
-    if word:
-        return Kind[word]
+    kind = _signed_kind(document, head, loose=media in _UNKNOWN or media == "text/plain", page=media in _HTML_TYPES)
+    if kind:
+        return kind
     if media in _HTML_TYPES:
         return _kind_of_page(head)
     if xml:

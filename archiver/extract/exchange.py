@@ -99,7 +99,7 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         return _sitemaps(claim, exchange)
     if not (200 <= status < 300 or status == 0):
         return Links()
-    named = from_fields(claim.url, (*fields, *_hints(exchange.interim)) if exchange.interim else fields)
+    in_headers = from_fields(claim.url, (*fields, *_hints(exchange.interim)) if exchange.interim else fields)
     nofollow = nofollow_agents(fields)
     media_type = exchange.framing.media_type
     sitemap = claim.path.rstrip(Hop.REDIRECT).endswith(Hop.MANIFEST) or (  # also after a redirect
@@ -109,23 +109,23 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
     if exchange.response.length > LARGE or media_type.startswith(_OPAQUE):
         beginning = extract.Document(claim.url, media_type, None, payload(exchange, PROBE)[0], hop)
         if not extract.readable(beginning):
-            return Links(tuple(named), nofollow=nofollow)
+            return Links(in_headers, nofollow=nofollow)
     body, note = payload(exchange, MAX_SITEMAP if sitemap else MAX_DOCUMENT)
     document = extract.Document(claim.url, media_type, charset(exchange.framing), body, hop, _page_of(claim))
     if (
         is_guess(claim.path) and not is_page(claim) and extract.is_page(document)
     ):  # the site's answer for a missing file
         return Links(note=note)
-    read_result = read(document)
-    found = read_result.links
-    if named:
-        found = tuple({(link.url, link.hop): link for link in (*named, *found)}.values())
+    in_body = read(document)
+    found = in_body.links
+    if in_headers:
+        found = tuple({(link.url, link.hop): link for link in (*in_headers, *found)}.values())
     return Links(
         found,
-        charset=read_result.charset,
-        note="; ".join(filter(None, (note, read_result.note))),
-        nofollow=(*nofollow, *read_result.nofollow),
-        icon=read_result.icon,
+        charset=in_body.charset,
+        note="; ".join(filter(None, (note, in_body.note))),
+        nofollow=(*nofollow, *in_body.nofollow),
+        icon=in_body.icon,
         page=body[:READ_ALL] if body and is_page(claim) else None,
     )
 
@@ -150,8 +150,8 @@ def _hints(interim: bytes) -> tuple[tuple[str, str], ...]:
 
 def _sitemaps(claim: Claim, exchange: Exchange) -> Links:
     body, note = payload(exchange, robots.MAX_BODY)
-    named = robots.sitemaps(Robots(exchange.framing.status, body))
-    addresses = dict.fromkeys(filter(None, map(partial(url.join, claim.url), named)))
+    references = robots.sitemaps(Robots(exchange.framing.status, body))
+    addresses = dict.fromkeys(filter(None, map(partial(url.join, claim.url), references)))
     return Links(tuple(Link(address, Hop.MANIFEST, "robots.txt/Sitemap") for address in addresses), note=note)
 
 

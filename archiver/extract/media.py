@@ -50,7 +50,7 @@ def read_playlist(document: Document) -> Links:
     else:
         hop = Hop.REQUISITE if document.hop is Hop.REQUISITE else Hop.LINK
         ini = any(line.startswith("[") for line in written[:10])
-        for reference in _named_by_number(written) if ini else _one_a_line(written):
+        for reference in _numbered_entries(written) if ini else _entries_by_line(written):
             found.add(reference, hop, "playlist")
     return found.links(document.url, encoding, note, queries="utf-8")
 
@@ -84,13 +84,13 @@ def _hls_references(written: list[str], address: str) -> Iterator[tuple[str, str
 
 def _defined(attributes: dict[str, str], replaced: Callable[[str], str], address: str) -> dict[str, str]:
     if "QUERYPARAM" in attributes:
-        given = dict(parse_qsl(urlsplit(address).query, max_num_fields=None))
-        wanted = attributes["QUERYPARAM"]
-        return {wanted: given[wanted]} if wanted in given else {}
+        parameters = dict(parse_qsl(urlsplit(address).query, max_num_fields=None))
+        name = attributes["QUERYPARAM"]
+        return {name: parameters[name]} if name in parameters else {}
     return {attributes["NAME"]: replaced(attributes.get("VALUE", ""))} if attributes.get("NAME") else {}
 
 
-def _one_a_line(written: list[str]) -> Iterator[str]:
+def _entries_by_line(written: list[str]) -> Iterator[str]:
     """Yield the entries of M3U and RAM."""
     for line in written:
         if line.lower() == "--stop--":  # RealPlayer stops here
@@ -99,12 +99,11 @@ def _one_a_line(written: list[str]) -> Iterator[str]:
             yield line
 
 
-def _named_by_number(written: list[str]) -> Iterator[str]:
+def _numbered_entries(written: list[str]) -> Iterator[str]:
     """Yield the entries of PLS and Windows Media: `File1=…`, `Ref1=…`."""
     for line in written:
-        named = _FILE.fullmatch(line)
-        if named:
-            yield named[1]
+        if entry := _FILE.fullmatch(line):
+            yield entry[1]
 
 
 MOST = 20_000  # segments: three hours in five qualities at four seconds each are 13,500
@@ -157,12 +156,12 @@ def read_dash(pieces: Pieces, address: str) -> tuple[LinkCollector, str]:
     root = parse_xml(partial(_limited, pieces), _Tree)[0].root
     if root is None:
         return found, "no DASH manifest"
-    named = 0
+    count = 0
     for target, context in islice(_references(root, _level(_Level(address), root)), MOST + 1):
-        named += 1
-        if named <= MOST:
+        count += 1
+        if count <= MOST:
             found.add(target, Hop.REQUISITE, context)
-    return found, f"more than {MOST} segments" if named > MOST else ""
+    return found, f"more than {MOST} segments" if count > MOST else ""
 
 
 def _limited(pieces: Pieces) -> Iterator[str]:

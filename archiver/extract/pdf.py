@@ -33,10 +33,10 @@ _STRING_OBJECT = re.compile(rb"(?<!\d)(?P<object>\d{1,10})" + _S + rb"++\d{1,5}"
 _STREAM = re.compile(rb"stream\r?\n")
 _OBJECTS = re.compile(rb"/Type" + _S + rb"*+/ObjStm")
 _ENCRYPTED = re.compile(rb"/Encrypt" + _S + rb"*+(?:\d{1,10}" + _S + rb"++\d{1,5}" + _S + rb"++R|<<)")
-_BITE = 1 << 14
+_CHUNK = 1 << 14
 _HEADER = 400  # bytes before a stream that contain its dictionary
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(\r\n|[\r\n])|([\s\S]))")
-_MEANT = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
+_ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"f": b"\f"}
 _LONGEST = 1 << 14  # bytes of an address
 
 
@@ -83,10 +83,10 @@ def _inflated(body: bytes, position: int, limit: int) -> tuple[bytes, int]:
     start = position
     while not engine.eof and position < len(body) and max(len(content), position - start) < limit:
         try:
-            content += engine.decompress(engine.unconsumed_tail or body[position : position + _BITE], limit)
+            content += engine.decompress(engine.unconsumed_tail or body[position : position + _CHUNK], limit)
         except zlib.error:
             break
-        position += 0 if engine.unconsumed_tail else _BITE
+        position += 0 if engine.unconsumed_tail else _CHUNK
     return bytes(content), max(len(content), position - start)
 
 
@@ -97,7 +97,7 @@ def _string(written: bytes) -> bytes:
 def _unescape(escape: re.Match[bytes]) -> bytes:
     if escape[1]:
         return bytes((int(escape[1], 8) & 0xFF,))
-    return b"" if escape[2] else _MEANT.get(escape[3], escape[3])
+    return b"" if escape[2] else _ESCAPED.get(escape[3], escape[3])
 
 
 def _from_hex(digits: bytes) -> bytes:

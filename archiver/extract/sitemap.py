@@ -31,7 +31,7 @@ _NEVER = r"<>&\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff"
 _CHARS = rf"[^{_NEVER}]*+"
 _TEXT = rf"{_CHARS}(?:&(?:amp|lt|gt|quot|apos);{_CHARS})*+"
 _CHILD = "|".join(rf"{name}>{_TEXT}</{name}" for name in ("loc", "lastmod", "changefreq", "priority"))
-_NAMED = (
+_ENTITIES = (
     ("&lt;", "<"),
     ("&gt;", ">"),
     ("&quot;", '"'),
@@ -96,7 +96,7 @@ def _dated(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    for name, character in _NAMED:
+    for name, character in _ENTITIES:
         text = text.replace(name, character)
     return text
 
@@ -108,7 +108,7 @@ class SitemapEntries:
         self._pages = LinkCollector()
         self._extras = LinkCollector()  # kept apart so that extras do not crowd out the pages
         self._hop = Hop.LINK
-        self._named: list[tuple[str, Hop, str]] = []  # references of this entry
+        self._references: list[tuple[str, Hop, str]] = []  # references of this entry
         self._date = ""  # date of this entry
         self._pieces: list[str] = []
         self._length = 0
@@ -142,7 +142,7 @@ class SitemapEntries:
             elif not is_extra and (
                 name == "loc" or "://" in text
             ):  # some sitemaps put the URL into the entry without a loc
-                self._named.append((text, self._hop, name))
+                self._references.append((text, self._hop, name))
         elif name == "lastmod" and not is_extra:
             self._date = _dated("".join(self._pieces))
         if name in _ENTRIES:
@@ -162,9 +162,9 @@ class SitemapEntries:
         return Links(tuple(known.values()), encoding, "; ".join(filter(None, (pages.note, extras.note))))
 
     def _end_entry(self) -> None:
-        for text, hop, name in self._named:
+        for text, hop, name in self._references:
             self._pages.add(text, hop, name + self._date)
-        self._named, self._date = [], ""
+        self._references, self._date = [], ""
 
     def _forget(self) -> None:
         if self._length:

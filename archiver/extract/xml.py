@@ -209,9 +209,10 @@ _PLAYED = {
 def vocabulary_of(root: str, hop: Hop) -> XmlVocabulary:
     """Return the vocabulary of a document with this *root* that was reached by *hop*."""
     known, played = _KNOWN.get(root, XmlVocabulary()), _PLAYED.get(root, XmlVocabulary())
-    by = E if hop is Hop.REQUISITE else L
+    played_hop = E if hop is Hop.REQUISITE else L
     return XmlVocabulary(
-        {**known.attributes, **dict.fromkeys(played.attributes, by)}, {**known.texts, **dict.fromkeys(played.texts, by)}
+        {**known.attributes, **dict.fromkeys(played.attributes, played_hop)},
+        {**known.texts, **dict.fromkeys(played.texts, played_hop)},
     )
 
 

@@ -91,9 +91,9 @@ class Elements:
                 for reference, hop in attribute_values.data_urls(tag, name, value):
                     self.found.add(reference, hop, f"{tag}/@{name}" + mark * (hop is Hop.LINK))
 
-    def add_script_links(self, where: str, named: inline.ScriptUrls) -> None:
-        """Add what an event handler or a script URL *named*."""
-        for reference, hop, _ in named:
+    def add_script_links(self, where: str, urls: inline.ScriptUrls) -> None:
+        """Add the *urls* of an event handler or a script URL."""
+        for reference, hop, _ in urls:
             self.found.add(reference, hop, where)
 
     def style(self, text: str, where: str = "style") -> None:
@@ -351,9 +351,9 @@ def _animation(tag: str) -> "_More":
     return more
 
 
-def _plugin(tag: str, named: Callable[[Attributes], attribute_values.PluginUrls]) -> "_More":
+def _plugin(tag: str, read: Callable[[Attributes], attribute_values.PluginUrls]) -> "_More":
     def more(elements: Elements, attributes: Attributes) -> None:
-        for reference, hop, name in named(attributes):
+        for reference, hop, name in read(attributes):
             elements.found.add(reference, hop, f"{tag}/@{name}")
 
     return more

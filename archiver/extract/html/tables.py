@@ -157,14 +157,14 @@ DATA_LINKS_ON_ANCHORS = DATA_LINKS | {"data-url", "data-redirect-url"}
 def relation_hop(relations: str) -> Hop | None:
     """Return the hop of a link with these *relations* (a `rel` value); None if it names no document."""
     words = relations.lower().split()
-    hops = [_of_relation(word) for word in words if word != "prefetch"]
+    hops = [_word_hop(word) for word in words if word != "prefetch"]
     if Hop.REQUISITE in hops:
         return Hop.REQUISITE
     fallback = RELATIONS["prefetch"] if "prefetch" in words else None if words else Hop.LINK
     return next((hop for hop in hops if hop), fallback)
 
 
-def _of_relation(word: str) -> Hop | None:
+def _word_hop(word: str) -> Hop | None:
     return None if word.startswith("schema.") else RELATIONS.get(word, Hop.LINK)
 
 

@@ -2,7 +2,7 @@
 
 webpack writes a function from chunk id to file name, `e => "js/" + ({1:"a"}[e]||e) + "." + {1:"f0"}[e] + ".js"`, and
 the folder of all files. This module joins both for every id in the tables and, if no table is needed, for every id that
-the script loads. Pictures and fonts are written as `r.p + "a.png"`, where `r.p` is the folder. Anything else chunk_urls
+the script loads. Pictures and fonts are written as `r.p + "a.png"`, where `r.p` is the folder. Anything else names
 nothing. Linear and bounded on any text.
 """
 
@@ -121,8 +121,8 @@ def _webpack(text: str, found: dict[str, None]) -> None:
 
 def _public_path(text: str) -> str | None:
     """Return the folder of all chunks; None if it depends on more than the script says."""
-    for given in _FOLDER.finditer(text):
-        folder = given[1] or given[2] or ""
+    for assigned in _FOLDER.finditer(text):
+        folder = assigned[1] or assigned[2] or ""
         if folder.startswith(("/", "http:", "https:")):
             return folder
     if "currentScript" in text or "importScripts" in text:

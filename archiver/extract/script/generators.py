@@ -100,10 +100,10 @@ def configured(name: str, text: str) -> Iterator[tuple[str, Hop]]:
     yield from ((found[1], Hop.SPECULATIVE) for found in _SEARCHED.finditer(text))
 
 
-def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
-    """Yield what scripts with this *text* load in the page at *address*, which has the references *named*."""
+def of_page(text: str, references: Mapping[tuple[str, Hop], str], address: str) -> Iterator[str]:
+    """Yield what scripts with this *text* load in the page at *address*, which has these *references*."""
     if HASHES in text:
-        yield from vitepress(text, named)
+        yield from vitepress(text, references)
     if "kit.start(" in text and 'type:"data"' in text:  # SvelteKit: the data of this page, loaded by links to it
         path = url.path(address)
         yield f"{path}__data.json" if path.endswith(".html") else f"{path.removesuffix('/')}/__data.json"
@@ -114,7 +114,7 @@ def of_page(text: str, named: Mapping[tuple[str, Hop], str], address: str) -> It
         yield f"{prefix}/page-data/{page[1].strip('/') or 'index'}/page-data.json"
         yield f"{prefix}/page-data/app-data.json"
     if "buildId" in text and (build := _BUILD.search(text)) and _HAS_DATA.search(text):
-        yield _next_data(text, build[1], named, address)
+        yield _next_data(text, build[1], references, address)
     if "streamController" in text and _HAS_LOADED.search(text):
         yield _route_data(text, address)
 
@@ -125,12 +125,12 @@ def _route_data(text: str, address: str) -> str:
     return f"{path}/_root.data" if path == (base[1].rstrip("/") if base else "") else f"{path}.data"
 
 
-def _next_data(text: str, build: str, named: Mapping[tuple[str, Hop], str], address: str) -> str:
+def _next_data(text: str, build: str, references: Mapping[tuple[str, Hop], str], address: str) -> str:
     """Return the data of this page, which Next.js loads on links to it.
 
     The query holds the parts of the path that the route gives names to.
     """
-    static = next((reference for reference, _ in named if "/_next/static/" in reference), "")
+    static = next((reference for reference, _ in references if "/_next/static/" in reference), "")
     prefix = url.path(static) if static.startswith("http") else static
     prefix = prefix[: prefix.find("/_next/static/")] if static.startswith(("/", "http")) else ""
     path = url.path(address).removeprefix(prefix).rstrip("/").removesuffix(".html").removesuffix("/index")
@@ -154,8 +154,8 @@ def whole_page(lean: str) -> str:
     return f"{lean[:-8]}.js" if _is_lean(lean) else ""
 
 
-def vitepress(text: str, named: Iterable[tuple[str, Hop]]) -> Iterator[str]:
-    """Yield the scripts of the pages in the table in *text*, in a page with the references *named*.
+def vitepress(text: str, references: Iterable[tuple[str, Hop]]) -> Iterator[str]:
+    """Yield the scripts of the pages in the table in *text*, in a page with these *references*.
 
     The table is in lower case, the files are not; links of the page show the real names. If one of them has capitals,
     pages without a link are left out, as their names may have capitals too.
@@ -166,7 +166,7 @@ def vitepress(text: str, named: Iterable[tuple[str, Hop]]) -> Iterator[str]:
     base = _BASE.search(text)
     root = base[1].rstrip("/") + "/" if base else "/"
     folder, real_names = f"{root}assets/", dict[str, str]()
-    for reference, hop in named:
+    for reference, hop in references:
         if hop is Hop.LINK:
             real_names |= {name.lower(): name for name in _page_names(reference, root)}
         elif _is_lean(reference):

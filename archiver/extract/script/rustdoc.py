@@ -82,13 +82,13 @@ def branch_urls(text: str, address: str) -> list[str]:
 def tree_urls(packed: str, own: str = "") -> list[str]:
     """Return the names of the branch files in the base64 tree *packed*, whose own hash is *own*."""
     try:
-        hashes, named = _read_nodes(base64.b64decode(packed, validate=True))
+        hashes, branches = _read_nodes(base64.b64decode(packed, validate=True))
     except (ValueError, IndexError):
         return []
     if own and (not hashes or hashes[-1].hex() != own):
         return []
     known = set(hashes)
-    return [f"{name.hex()}.js" for name in named if not name[0] & 0x80 and name not in known]
+    return [f"{name.hex()}.js" for name in branches if not name[0] & 0x80 and name not in known]
 
 
 @dataclass
@@ -126,16 +126,16 @@ class _Nodes:
 
 def _read_nodes(data: bytes) -> tuple[list[bytes], dict[bytes, None]]:
     """Return the hashes of all nodes, and the hashes that they contain."""
-    nodes, named, position = _Nodes(), dict[bytes, None](), 0
+    nodes, branches, position = _Nodes(), dict[bytes, None](), 0
     while position < len(data):
-        position = _node(data, position, nodes, named)
+        position = _node(data, position, nodes, branches)
     if position != len(data):
         raise ValueError("the tree ends elsewhere")
-    return nodes.hashes, named
+    return nodes.hashes, branches
 
 
-def _node(data: bytes, start: int, nodes: _Nodes, named: dict[bytes, None]) -> int:
-    """Add the node at *start* to *nodes*, and the hashes that it writes out to *named*; return its end."""
+def _node(data: bytes, start: int, nodes: _Nodes, branches: dict[bytes, None]) -> int:
+    """Add the node at *start* to *nodes*, and the hashes that it writes out to *branches*; return its end."""
     tag, position = data[start], start + 1
     if tag & _LONG:
         tag |= data[position] << 8
@@ -156,7 +156,7 @@ def _node(data: bytes, start: int, nodes: _Nodes, named: dict[bytes, None]) -> i
         head = bytes((data[start] & ~_SAME_TEXT, *data[start + 1 : start + 1 + bool(tag & _LONG)], flags))
         nodes.add(head + text + data[begin:position], text)
         return position
-    hashes, position = _hashes(data, position, tag, nodes, named)
+    hashes, position = _hashes(data, position, tag, nodes, branches)
     counts = data[begin : begin + (1 if tag & _PURE else 2)]
     end, position = position, position + _letters(counts)
     for _ in range(0 if sizes & _NO_LEAVES else len(counts)):
@@ -198,8 +198,10 @@ def _letters(counts: bytes) -> int:
     return sum((width or count) if count else 0 for count in (before, after))
 
 
-def _hashes(data: bytes, position: int, tag: int, nodes: _Nodes, named: dict[bytes, None]) -> tuple[list[bytes], int]:
-    """Return the hashes of the children at *position*, and their end; add those written out to *named*."""
+def _hashes(
+    data: bytes, position: int, tag: int, nodes: _Nodes, branches: dict[bytes, None]
+) -> tuple[list[bytes], int]:
+    """Return the hashes of the children at *position*, and their end; add those written out to *branches*."""
     counts = data[position : position + (1 if tag & _PURE else 2)]
     before, after, _ = _shape(counts)
     position += len(counts)
@@ -209,7 +211,7 @@ def _hashes(data: bytes, position: int, tag: int, nodes: _Nodes, named: dict[byt
         if not every and not 0x10 << number & tag:
             hashes.append(data[position : position + WIDTH])
             position += WIDTH
-            named[hashes[-1]] = None
+            branches[hashes[-1]] = None
         elif tag & _STACKED:
             hashes.append(nodes.child(None))
         else:
