@@ -25,10 +25,10 @@ from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
-from archiver.crawl.build import put_settings
 from archiver.crawl.dispatcher import GRACE
-from archiver.crawl.open_collection import open_frontier
+from archiver.crawl.rules import put_settings
 from archiver.errors import ConfigError
+from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 
 
@@ -55,7 +55,7 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
     Writes crawl.toml first: a crash before the database is written cannot lose a seed.
     """
     layout = Layout(directory)
-    async with open_frontier(layout.database) as frontier:
+    async with await SqliteFrontier.open(layout.database) as frontier:
         async with frontier.exclusive_transaction():
             settings = with_values(Settings(), read_settings(layout.settings))
             new = _with_seeds(settings, given)

@@ -106,9 +106,9 @@ def finish_switch_over(directory: Path) -> None:
     """Finish setting the previous crawl aside, if a recrawl was killed while it did that."""
     safe_paths.check_files(directory)
     if Layout(directory).earlier.is_dir():
-        from archiver.crawl import switch_over  # noqa: PLC0415 - slow to import, and few collections need it
+        from archiver.crawl import recrawl  # noqa: PLC0415 - slow to import, and few collections need it
 
-        switch_over.finish_switch_over(directory)
+        recrawl.finish_switch_over(directory)
 
 
 def check_idle(directory: Path) -> None:
@@ -239,10 +239,8 @@ def crawl_lock(directory: Path) -> Iterator[bool]:
             raise ConfigError(f"{layout.database} is being rebuilt; try again when that is done") from None
         yield True
         return
-    try:
+    with lock:
         yield False
-    finally:
-        lock.release()
 
 
 def resume_hint(count: int, *, running: bool) -> str:

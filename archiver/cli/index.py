@@ -18,11 +18,8 @@ def index(directory: Path) -> ExitCode:
     check_has_archive(directory)
     check_idle(directory)
     layout = Layout(directory)
-    lock = Lock(layout.lock)  # lines that another process adds meanwhile would be lost
-    try:
+    with Lock(layout.lock):  # lines that another process adds meanwhile would be lost
         lines = rebuild(directory)
-    finally:
-        lock.release()
     result(f"{lines} lines in {layout.indexes / 'index.cdxj'}")
     if others := besides_cdxj(layout.indexes):
         say(f"pywb also reads {', '.join(others)} there and shows each capture twice; remove it if you do not need it")

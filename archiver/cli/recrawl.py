@@ -1,6 +1,6 @@
 """`archiver recrawl`, and `archiver crawl --since`: crawl a site again into the collection that holds it.
 
-Everything is checked before the previous crawl is set aside. `archiver.crawl.switch_over` says how that is done.
+Everything is checked before the previous crawl is set aside. `archiver.crawl.recrawl` says how that is done.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_dedup_sources(directory, settings, request.given)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
-    from archiver.crawl.switch_over import set_aside  # noqa: PLC0415 - slow to import; bad input is refused without it
+    from archiver.crawl.recrawl import set_aside  # noqa: PLC0415 - slow to import; bad input is refused without it
 
     left = asyncio.run(set_aside(directory, with_values(Settings(), before), toml.render(settings), read))
     if left is not None and left.waiting and request.verbosity > SILENT:

@@ -19,10 +19,10 @@ from archiver.cli.terminal import result
 from archiver.cli.urls import status_ranges
 from archiver.collection.layout import Layout
 from archiver.config.settings import Settings
-from archiver.crawl.open_collection import open_frontier
 from archiver.errors import ConfigError, Failure
 from archiver.frontier import held, totals, url_lookup
 from archiver.frontier.port import Selection
+from archiver.frontier.sqlite import SqliteFrontier
 from archiver.humanize import printable
 from archiver.model import ExitCode, State
 
@@ -84,12 +84,12 @@ def _is_held(db: sqlite3.Connection, address: str) -> bool:
 
 
 async def _release(directory: Path, chosen: Sequence[held.HeldPattern], budget: int) -> int:
-    async with open_frontier(Layout(directory).database) as frontier:
+    async with await SqliteFrontier.open(Layout(directory).database) as frontier:
         return sum([await frontier.release(each, budget) for each in chosen])
 
 
 async def _queue_again(directory: Path, selection: Selection) -> int:
-    async with open_frontier(Layout(directory).database) as frontier:
+    async with await SqliteFrontier.open(Layout(directory).database) as frontier:
         return await frontier.queue_again(selection)
 
 

@@ -179,6 +179,11 @@ class EarlierCrawls:
                 cut = cut or (taken if is_there(taken) else None)
         return cut
 
+    def has(self, address: str) -> bool:
+        """Return True if *address* was archived, so that no trap rule holds it."""
+        before = self.newest(address)
+        return before is not None and is_there(before)
+
     def version(self, address: str) -> StoredVersion | None:
         """Return the newest whole version of *address*; None if no conditional request is possible."""
         try:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, Self
 
 from archiver.collection.layout import Layout
 from archiver.errors import ConfigError
@@ -61,7 +61,10 @@ def _is_alive(pid: int) -> bool:
 
 
 class Lock:
-    """Holds the lock file *path* while it is open; the operating system releases it when the process ends."""
+    """Holds the lock file *path* until it is released. The operating system releases it when the process ends.
+
+    Raises `ConfigError` if another process holds it.
+    """
 
     def __init__(self, path: Path) -> None:
         with storage(path):
@@ -109,6 +112,12 @@ class Lock:
                     return str(found)
             time.sleep(PAUSE)
         return str(Holder())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Release the lock, and ignore disk errors: the lock is the open file, its text is only for people."""

@@ -22,8 +22,8 @@ from archiver.collection.crawl_log import CrawlLog, LogLine
 from archiver.collection.index import Index
 from archiver.collection.writer import PendingVisit, WriteResult
 from archiver.crawl.reader_process import ReaderProcess
-from archiver.crawl.rules import CurrentRules
-from archiver.crawl.visit import Visited, conclude, conclude_failure, conclude_unasked
+from archiver.crawl.recrawl import adjusted
+from archiver.crawl.visit import CurrentRules, Visited, conclude, conclude_failure, conclude_unasked
 from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.extract.exchange import LargeDocumentError, read_links, with_coding_fault
 from archiver.humanize import volume
@@ -230,7 +230,9 @@ class BatchWriter:
             deposit = PendingVisit(claim, exchange, links)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
-            return self._rules.adjust(conclude(terms, claim, exchange, links, now), links), deposit
+            settlement = conclude(terms, claim, exchange, links, now)
+            memory = self._rules.memory
+            return settlement if memory is None else adjusted(settlement, links, memory), deposit
         if visited.error is not None:
             return conclude_failure(terms, visited, now), None
         return conclude_unasked(visited, now), None

@@ -19,33 +19,31 @@ from archiver.collection.crawl_log import CrawlLog
 from archiver.collection.dedup_sources import OtherIndex, indexes_of, vouch
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.earlier_crawls import EarlierCrawls, given_by_hand, open_earlier_crawls, rounds
-from archiver.collection.index import INDEX, Index
+from archiver.collection.index import Index
 from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
 from archiver.collection.writer import Archive
 from archiver.config.settings import DedupSettings, FetchSettings, PolitenessSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
-from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
-from archiver.crawl.dispatcher import Dispatcher, GroupsOfHosts, HostPolicies, OutsideChanges, Renew
+from archiver.crawl.dispatcher import Dispatcher, HostPolicies, OutsideChanges, Renew, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
-from archiver.crawl.host_health import FailureLimits, HostHealth
-from archiver.crawl.open_collection import hold_lock, open_frontier
+from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
-from archiver.crawl.robots_cache import RobotsCache
 from archiver.crawl.rules import (
-    CurrentRules,
+    GroupsOfHosts,
     identity_of,
     learned_terms,
     next_serial,
     owners,
+    put_settings,
     scope_for,
     terms_of,
     with_seeds,
 )
-from archiver.crawl.visit import VisitRules
-from archiver.errors import ConfigError
+from archiver.crawl.visit import CurrentRules
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
@@ -54,19 +52,17 @@ from archiver.fetch.spool import SpoolFolder
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
-from archiver.humanize import duration
 from archiver.policy.limits import Allowance, GlobalLimits
-from archiver.policy.retry import LONGEST_PARK, NetworkState
+from archiver.policy.retry import NetworkState
 from archiver.policy.robots import product_token
 from archiver.policy.schedule import Schedule
-from archiver.storage import DRAFT, open_file, replace_file, storage
+from archiver.storage import DRAFT
 from archiver.warc.records import RecordIds
 
 if TYPE_CHECKING:
-    from archiver.crawl.recovery.rebuild import RebuildResult, ReportProgress
+    from archiver.crawl.recovery.recover import RebuildResult, ReportProgress
 
 EARLIER_CRAWLS = 10  # in which we look for a payload: each costs one more query for a batch
-CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
 
 log = logging.getLogger(__name__)
 
@@ -82,14 +78,16 @@ async def open_crawl(
     """
     clock, by_host, layout = Clock(), SettingsByHost(settings), _made(directory, settings)
     async with AsyncExitStack() as stack:
-        stack.enter_context(hold_lock(layout))
+        stack.enter_context(Lock(layout.lock))
         if not resume:
             put_settings(layout, text, read)
-        frontier = await stack.enter_async_context(open_frontier(layout.database))
+        frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
         known = await _agreed(layout, frontier, text, read) if resume else []
         terms = await learned_terms(settings, frontier)
         index = Index(layout.indexes)
         if resume:
+            from archiver.crawl.recovery.recover import catch_up, restore_index  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
+
             await catch_up(layout, frontier, terms, clock.now())
             await restore_index(layout, frontier, index)
         memory = await _memory(stack, layout, frontier, clock.now())
@@ -108,7 +106,7 @@ async def open_crawl(
         robots = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
-        groups = GroupsOfHosts(settings.politeness, by_host, owners, settings.seeds)
+        groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
         policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
@@ -136,17 +134,6 @@ def _made(directory: Path, settings: Settings) -> Layout:
     layout = safe_paths.make_folders(directory)
     vouch(layout, settings.dedup.dedup_from)
     return layout
-
-
-async def catch_up(layout: Layout, frontier: SqliteFrontier, terms: VisitRules, now: float) -> None:
-    """Recover what the last run left on disk, and adjust the waits in *frontier* to our clock."""
-    from archiver.crawl.recovery.recover import Recovery  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
-
-    recovered = await Recovery(layout, frontier, terms).run()
-    if ahead := await frontier.correct_waits(now, LONGEST_PARK):
-        log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
-    if recovered.adopted:
-        log.info("%d visits were stored but not settled; they are now", recovered.adopted)
 
 
 def _recollection(
@@ -193,21 +180,6 @@ def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Sche
     return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, total=total)
 
 
-def put_settings(layout: Layout, text: str, read: str = "") -> None:
-    """Write *text*, if any, to crawl.toml durably. Raises `ConfigError` if the file no longer holds *read*."""
-    if read and _text(layout.settings) != read:
-        raise ConfigError(f"{layout.settings} has just been changed by someone else; run archiver resume again")
-    if text:
-        replace_file(layout.settings, lambda file: file.writelines((text.encode(),)), private=True)
-    with contextlib.suppress(OSError):  # not there yet, or not ours to change
-        layout.settings.chmod(0o600)  # no one else is to read it
-
-
-def _text(path: Path) -> str:
-    with storage(path), open_file(path) as file:
-        return file.read().decode()
-
-
 async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:
     """Return the seeds that the crawl begins with; the running crawl notices seeds that are added from now on."""
     async with frontier.exclusive_transaction():
@@ -236,17 +208,17 @@ async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress",
     The new database is put in place in one step, when it is complete. *text* is as in `open_crawl`.
     """
     from archiver.collection import reindex  # noqa: PLC0415 - a crawl needs neither
-    from archiver.crawl.recovery.earlier_payloads import held_before  # noqa: PLC0415 - as above
+    from archiver.crawl.recovery.adoption import held_before  # noqa: PLC0415 - as above
     from archiver.crawl.recovery.quarantine import replace_database  # noqa: PLC0415 - as above
-    from archiver.crawl.recovery.rebuild import Rebuild  # noqa: PLC0415 - as above
+    from archiver.crawl.recovery.recover import Rebuild  # noqa: PLC0415 - as above
 
     layout = safe_paths.make_folders(directory)
-    with hold_lock(layout):
+    with Lock(layout.lock):
         layout.forget_drafts()
         if text:
             put_settings(layout, text)
         draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
-        async with open_frontier(draft) as frontier:
+        async with await SqliteFrontier.open(draft) as frontier:
             await frontier.add_seeds(settings.seeds)
             result = await Rebuild(layout, frontier, terms_of(settings), report).run()
             if not settings.dedup.dedup_from and (
@@ -305,31 +277,6 @@ def _others(layout: Layout, settings: DedupSettings) -> tuple[OtherIndex, ...]:
         draft = layout.scratch.with_name(f"{layout.scratch.name}{DRAFT}")
         gather(layout.scratch, draft, [one.cdxj for one in others])
     return others
-
-
-async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
-    """Add the lines of closed files that index.cdxj may lack, from the database or from the files."""
-    from archiver.collection import reindex  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
-
-    index.forget_runs()
-    lost = not (layout.indexes / INDEX).exists()
-    if lost:
-        if any(file.indexed for file in await frontier.files()):
-            log.warning("%s is missing; it is rebuilt from the database", layout.indexes / INDEX)
-        await frontier.forget_index()
-    for file in await frontier.files():
-        if file.indexed or not file.closed:
-            continue
-        after = -1
-        while captures := await frontier.captures(file.name, after, CAPTURES_AT_ONCE):
-            index.add(captures)
-            after = captures[-1].response.offset
-        after = -1
-        while resources := await frontier.resources(file.name, after, CAPTURES_AT_ONCE):
-            index.add(resources)
-            after = resources[-1].span.offset
-        index.close_file(file.name)
-    await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
 
 
 async def close_files(

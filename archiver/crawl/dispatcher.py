@@ -4,32 +4,26 @@ Reads the frontier only when the schedule needs something, or when a host may ha
 for its robots.txt, its window holds nothing but the way to that. The same is true for a host that has reached its
 quota. URLs under way count as if they will cost one each; when they are settled the window is filled again.
 
-`GroupsOfHosts` decides which hosts share limits: `--politeness-group`, `--third-party-rate` and `--host`. Hosts
-with different limits never share. A page can name any number of hosts that lead to one server, so hosts that are not
-seeds share one rate by registered domain, and by address as soon as we know that.
-
-`OutsideChanges` sees what other
-processes write into the frontier while the crawl runs: URLs that are due again, and further seeds. It looks every
-second, which costs next to nothing, and reads only after someone has written. A further seed is not handed out before
-a look could see it (`GRACE`), so a scope that knows the seed judges its links.
+`OutsideChanges` sees what other processes write into the frontier while the crawl runs: URLs that are due again, and
+further seeds. It looks every second, which costs next to nothing, and reads only after someone has written. A further
+seed is not handed out before a look could see it (`GRACE`), so a scope that knows the seed judges its links.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from archiver import url
-from archiver.config.option_types import Rate
-from archiver.config.settings import PolitenessSettings, SettingsByHost
-from archiver.crawl.blocked_hosts import BlockedHosts
-from archiver.crawl.host_health import HostHealth
-from archiver.crawl.robots_cache import RobotsCache
-from archiver.crawl.rules import CurrentRules
-from archiver.crawl.visit import Visited
+from archiver.config.settings import PolitenessSettings
+from archiver.crawl.host_health import BlockedHosts, HostHealth
+from archiver.crawl.rules import GroupsOfHosts
+from archiver.crawl.visit import ROBOTS_EXCLUDED, CurrentRules, Visited, refusal
+from archiver.errors import Failure, FetchError
+from archiver.extract.exchange import is_robots
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
-from archiver.model import Claim, Event, Settlement
-from archiver.policy.leased_host import LeasedHost
-from archiver.policy.limits import Allowance, GroupLimits
+from archiver.model import Claim, Event, Robots, Settlement
+from archiver.policy.leased_host import LeasedHost, RobotsAnswer
+from archiver.policy.limits import Allowance
+from archiver.policy.robots import Rules
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
 
@@ -45,8 +39,8 @@ NEVER = float("inf")
 class HostPolicies:
     """Everything that decides how a leased host may be asked."""
 
-    robots: RobotsCache
-    groups: "GroupsOfHosts"
+    robots: "RobotsCache"
+    groups: GroupsOfHosts
     health: HostHealth
     blocked: BlockedHosts
     quota: Allowance
@@ -167,7 +161,7 @@ class Dispatcher:
     async def reread(self) -> None:
         """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
         self._look = True
-        self._rules.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
+        self._rules.terms.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
         leased = tuple(self._schedule.leased())
         to_ask = await self._frontier.robots_to_ask(leased) if self._robots.asks else ()
         for host_id in to_ask:
@@ -185,7 +179,8 @@ class Dispatcher:
 
     def refusal(self, claim: Claim) -> Visited | None:
         """Return the visit that *claim* becomes without a request: robots.txt forbids it, or it may be in a trap."""
-        return self._robots.refusal(self._schedule.host(claim.host), claim) or self._rules.refusal(claim)
+        host, rules = self._schedule.host(claim.host), self._rules
+        return self._robots.refusal(host, claim) or refusal(rules.terms, claim, rules.memory)
 
     def observed(self, visited: Visited | None) -> Visited | None:
         """With --robots observe, add a note to *visited* if robots.txt would have forbidden it."""
@@ -238,67 +233,95 @@ class Dispatcher:
             host.group.rate_limiter.slow_down(delay)
 
 
-RESERVE = 0.03  # of the interval of third parties: on a busy machine requests arrive closer together than they left
-FIRST = 1  # request at once on a host we know nothing about, to see how long its answers take without load
+DAY = 86_400.0  # seconds for which rules may be used (RFC 9309 §2.4)
+HOUR = 3600.0  # … and for which we believe that robots.txt cannot be fetched
+SMALL = 16 << 10  # bytes that are parsed at once: some milliseconds
 
 
-class GroupsOfHosts:
-    """Decides which hosts share limits, and which limits."""
+class RobotsCache:
+    """Applies the robots.txt of the leased hosts: a URL is let through, refused, or only noted.
 
-    def __init__(
-        self,
-        settings: PolitenessSettings,
-        by_host: SettingsByHost,
-        load_domains: Callable[[], Callable[[str], str]],
-        seeds: Iterable[str],
-    ) -> None:
-        """*load_domains* returns a function from a host name to its registered domain, and takes a moment."""
-        self._settings = settings
-        self._by_host = by_host
-        self._load_domains = load_domains
-        self._domain_of: Callable[[str], str] | None = None
-        self._seeds: set[str] = set()  # scheme aside: with each port
-        self._names: set[str] = set()
-        self._shared = settings.rate if settings.third_party_rate is None else settings.third_party_rate
-        self.welcome(seeds)
+    We use rules for a day. A robots.txt that could not be fetched counts for an hour, and not at all in a new run. A
+    large file is parsed in another thread, so that the crawl goes on meanwhile.
+    """
 
-    def welcome(self, seeds: Iterable[str]) -> None:
-        """Limit each host of *seeds* (canonical URLs) by itself, with and without www."""
-        for seed in seeds:
-            authority = url.origin(seed).partition("://")[2]
-            self._seeds |= {authority, authority.removeprefix("www."), f"www.{authority}"}
-            self._names.add(url.host(seed))
+    def __init__(self, settings: PolitenessSettings, token: str) -> None:
+        self.asks = settings.robots != "ignore"  # True if we fetch robots.txt at all
+        self._obeys = settings.robots == "obey"
+        self._cap = settings.crawl_delay_cap
+        self._token = token
+        self._began = float("inf")  # this run
 
-    async def limits(self, rows: Sequence[HostRow]) -> list[GroupLimits]:
-        """Return the limits of each of *rows*, and the groups in which they share them."""
-        by_domain = self._settings.politeness_group == "domain" or any(self._is_third_party(row.key) for row in rows)
-        if by_domain and self._domain_of is None:
-            self._domain_of = await asyncio.to_thread(self._load_domains)
-        return [self._limits(row.key) for row in rows]
+    def begin(self, now: float) -> None:
+        """Note that the run has begun by *now*."""
+        self._began = min(self._began, now)
 
-    def _is_third_party(self, key: str) -> bool:
-        return self._shared.starts > 0 and key.partition("://")[2] not in self._seeds
+    def gated(self, host: LeasedHost) -> bool:
+        """Return True if *host* may be asked for nothing but its robots.txt."""
+        return self.asks and host.robots is None
 
-    def _limits(self, key: str) -> GroupLimits:
-        settings, name = self._by_host.of(key).politeness, url.host(f"{key}/")
-        rate, rules = settings.rate, self._by_host.rules(key)
-        rule = rules.get("rate") or rules.get("host-concurrency", "")
-        domain = self._domain_of(name) if self._domain_of is not None else ""
-        third_party = self._is_third_party(key)
-        if third_party and settings.politeness_group == "domain" and self._domain_of is not None:
-            third_party = domain not in map(self._domain_of, self._names)
-        if third_party and not rule:
-            rate = slower(rate, self._shared)
-            rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
-        group = f"domain {domain} {rule}" if third_party or settings.politeness_group == "domain" else ""
-        by_address = f"ip {rule}" if third_party or settings.politeness_group == "ip" else ""
-        return GroupLimits(rate, settings.host_concurrency, FIRST, group, by_address)
+    def is_stale(self, row: HostRow, now: float) -> bool:
+        """Return True if the answer in *row*, of a host that has one, is to be fetched again."""
+        unreachable = row.robots is not None and not 200 <= row.robots.status < 500
+        return self._too_old(row.asked, now, unreachable=unreachable)
+
+    def expire(self, host: LeasedHost, now: float) -> bool:
+        """Return True, once, if the rules of *host* have become too old and are to be fetched again."""
+        known = host.robots
+        if known is None or not self._too_old(known.asked, now, unreachable=known.rules.unreachable):
+            return False
+        host.robots = replace(known, asked=float("inf"))
+        return True
+
+    async def read(self, row: HostRow) -> RobotsAnswer | None:
+        """Parse the robots.txt in *row*, if it has been answered."""
+        if row.robots is None:
+            return None
+        if len(row.robots.body) <= SMALL:
+            rules = Rules(row.robots, self._token)
+        else:
+            rules = await asyncio.to_thread(Rules, row.robots, self._token)
+        return RobotsAnswer(rules, row.asked, _unreachable(row.robots) if rules.unreachable else None)
+
+    def delay(self, answer: RobotsAnswer) -> float:
+        """Return the Crawl-delay to keep, in seconds."""
+        delay = answer.rules.delay
+        return min(delay, self._cap) if self._cap else delay
+
+    def refusal(self, host: LeasedHost, claim: Claim) -> Visited | None:
+        """Return the visit that *claim* becomes without a request, if robots.txt forbids it or could not be fetched."""
+        rule = _forbids(host, claim) if self._obeys else ""
+        if not rule or host.robots is None:
+            return None
+        if host.robots.error is None:
+            return Visited(claim, forbidden=f"robots.txt forbids it: {rule}")
+        return Visited(claim, error=host.robots.error, final=True)
+
+    def observed(self, host: LeasedHost, visited: Visited | None) -> Visited | None:
+        """Add a note to *visited* if robots.txt would have forbidden it and we only observe that."""
+        if visited is None or visited.exchange is None or self._obeys or not _forbids(host, visited.claim):
+            return visited
+        exchange = visited.exchange
+        return replace(visited, exchange=replace(exchange, notes=(*exchange.notes, ROBOTS_EXCLUDED)))
+
+    def _too_old(self, asked: float, now: float, *, unreachable: bool) -> bool:
+        if unreachable and asked < self._began:
+            return True
+        return asked + (HOUR if unreachable else DAY) <= now
 
 
-def slower(one: Rate, other: Rate) -> Rate:
-    """Return the rate with fewer starts a second; 0 means no limit."""
-    rates = [rate for rate in (one, other) if rate.starts]
-    return min(rates, key=lambda rate: rate.starts / rate.interval, default=one)
+def _forbids(host: LeasedHost, claim: Claim) -> str:
+    return "" if host.robots is None or is_robots(claim) else host.robots.rules.refusal(claim.url)
+
+
+def _unreachable(robots: Robots) -> FetchError:
+    """Return why a host may not be asked for anything (RFC 9309 §2.3.1.4)."""
+    if robots.status:
+        reason = f"robots.txt answered {robots.status} until --robots-patience was over, so nothing may be fetched"
+        return FetchError(Failure.ROBOTS, reason)
+    word, _, reason = robots.body.decode("utf-8", "replace").partition(": ")
+    known = word in {failure.value for failure in Failure}
+    return FetchError(Failure(word) if known else Failure.ROBOTS, reason or "robots.txt could not be fetched")
 
 
 LOOK_EVERY = 1.0  # seconds

@@ -14,10 +14,9 @@ from archiver.clock import Clock
 from archiver.collection.disk_space import LAST_RESERVE, LOOK_EVERY, DiskSpace
 from archiver.config.settings import LimitSettings
 from archiver.crawl.batch_writer import BatchWriter
-from archiver.crawl.blocked_hosts import BlockedHosts
 from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher, OutsideChanges
-from archiver.crawl.host_health import HostHealth
+from archiver.crawl.host_health import BlockedHosts, HostHealth
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
 from archiver.crawl.requests import LOOK_EVERY as SLOW_LOOK
 from archiver.crawl.requests import RequestLimits, Requests
@@ -109,7 +108,7 @@ class Crawl:
 
     def snapshot(self) -> Snapshot:
         """Return the crawl as it is now."""
-        now, offline = self._clock.now(), self._health.lost and not self._stop
+        now, offline = self._clock.now(), self._health.network.lost and not self._stop
         unwritten = self._committer.pending
         ending: Phase = "writing" if unwritten and not self._requests.any else "draining"
         busy = bool(self._visits or unwritten)
@@ -156,17 +155,17 @@ class Crawl:
             if refused is None:
                 self._requests.expect(task, claim)
             task.add_done_callback(self._visits.discard)
-            if self._health.lost and not refused:
-                self._health.probe(now)
+            if self._health.network.lost and not refused:
+                self._health.network.probe(now)
                 self._probe = task
 
     def _earliest(self) -> float:
         """Return when any request may start; infinity while something else must happen first."""
         if self._full or self._requests.full(len(self._visits) + self._committer.pending):
             return NEVER  # a visit that is not committed is one that a crash would repeat, so it counts as under way
-        if self._health.lost and self._probe is not None and not self._probe.done():
+        if self._health.network.lost and self._probe is not None and not self._probe.done():
             return NEVER
-        return self._health.next_start
+        return self._health.network.next_start
 
     @property
     def _full(self) -> bool:
@@ -253,9 +252,9 @@ class Crawl:
 
     async def _is_excused(self, visited: Visited, began: float) -> bool:
         """Return True if the network is to blame; if it is lost, call back the requests that wait for their start."""
-        lost, given_up = self._health.lost, self._health.given_up
+        lost, given_up = self._health.network.lost, self._health.given_up
         excused = await self._health.excuses(visited, began)
-        if self._health.lost and not lost:
+        if self._health.network.lost and not lost:
             self._requests.call_back()
         if self._health.given_up > given_up:
             self._counts.recounted(await self._frontier.counts())

@@ -1,12 +1,14 @@
-"""Watches our own network and the hosts that do not answer.
+"""Watches the health of hosts and of our own network: who does not answer, and who refuses us.
 
-Passes what comes and what fails to the rules in `archiver.policy.retry` and `archiver.policy.retry`. While the
-network is lost nothing is given up, and only probes go out. Logs when the network or a host goes and comes back.
+`HostHealth` passes what comes and what fails to the rules in `archiver.policy.retry`. While the network is lost nothing
+is given up, and only probes go out. `BlockedHosts` slows down and pauses hosts that refuse us, by the rules in
+`archiver.policy.block_pages`.
 """
 
 import logging
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from archiver.clock import Clock
@@ -16,10 +18,14 @@ from archiver.extract.exchange import is_robots
 from archiver.fetch.client import Fetcher
 from archiver.frontier.port import Frontier, HostRow
 from archiver.humanize import duration, printable
-from archiver.model import Claim
-from archiver.policy.leased_host import LeasedHost
+from archiver.model import Claim, Grade, Hop, Settlement
+from archiver.policy import block_pages
+from archiver.policy.block_pages import HostAnswer, Reaction, RefusalRecord
+from archiver.policy.leased_host import LeasedHost, RefusalCase
+from archiver.policy.limits import ThrottleState
 from archiver.policy.retry import CUT, LINE, NO_BACKOFF, BackoffPolicy, BackoffVerdict, NetworkState, pause
 from archiver.policy.schedule import Schedule
+from archiver.policy.scope import is_guess
 
 SOON = 60.0  # seconds; a host that may be asked within them can show if the network is up
 REST = 3.0  # seconds that a host rests when its failure is in doubt
@@ -37,7 +43,7 @@ class FailureLimits:
 
 
 class HostHealth:
-    """Decides if the network or a host is down. Obey `next_start`, report each `probe`, ask `excuses` after a visit."""
+    """Decides if the network or a host is down. Ask `excuses` after each visit, and obey its `network`."""
 
     def __init__(
         self,
@@ -53,20 +59,10 @@ class HostHealth:
         self._fetcher = fetcher
         self._clock = clock
         self._limits = limits
-        self._network = network
+        self.network = network
         self._backoff = BackoffPolicy(limits.host, stranger=sum(map(pause, range(limits.retries))))
         self._last = ""  # failure, in words
         self.given_up = 0  # URLs of hosts that we gave up
-
-    @property
-    def lost(self) -> bool:
-        """True if the network counts as lost."""
-        return self._network.lost
-
-    @property
-    def next_start(self) -> float:
-        """When the next request may start, or the next probe while the network is lost."""
-        return self._network.next_start
 
     def recall(self, row: HostRow) -> None:
         """Continue the backoff that was saved for a host, now that it is leased."""
@@ -76,32 +72,28 @@ class HostHealth:
         if failures.backing_off:
             host.back_off(row.backoff.until)
             if row.answered:  # we backed off because others answered while it did not
-                self._network.recall(failures, min(row.backoff.since, self._clock.now()))
-
-    def probe(self, now: float) -> None:
-        """Record that a request starts although the network is lost."""
-        self._network.probe(now)
+                self.network.recall(failures, min(row.backoff.since, self._clock.now()))
 
     def listen(self) -> None:
         """Note what came over the network since the last look."""
         self._sign(self._clock.at(self._fetcher.last_activity))
 
     def _sign(self, at: float) -> None:
-        lost, since = self.lost, self._network.since
-        self._network.sign(at)
-        if lost and not self.lost:
+        lost, since = self.network.lost, self.network.since
+        self.network.sign(at)
+        if lost and not self.network.lost:
             log.warning("the network is back after %s", duration(self._clock.now() - since))
 
     def exhausted(self, now: float) -> str:
         """Return why the crawl should end, if it has waited long enough for the network."""
         limit = self._limits.offline
-        if not self.lost or not limit or now - self._network.since < limit:
+        if not self.network.lost or not limit or now - self.network.since < limit:
             return ""
         return f"no host answers since {self._moment()} ({self._last}); --offline-patience {limit:g} is over"
 
     def description(self, now: float) -> str:
         """Describe what the crawl waits for while the network is lost."""
-        wait = self.next_start - now
+        wait = self.network.next_start - now
         again = f"trying again in {duration(wait)}" if wait > 0 else "trying again now"
         return f"no host answers since {self._moment()}, {again} ({self._last})"
 
@@ -110,11 +102,11 @@ class HostHealth:
         self.listen()
         claim, error, exchange = visited.claim, visited.error, visited.exchange
         host = self._schedule.host(claim.host)
-        if exchange is not None and self.lost and exchange.truncated in CUT:
+        if exchange is not None and self.network.lost and exchange.truncated in CUT:
             exchange.response.close()
             return True
         if error is None:
-            self._network.answered(host.memory.failures, claim.id)
+            self.network.answered(host.memory.failures, claim.id)
             await self._end_backoff(host)
             return False
         if error.failure is Failure.PRIVATE:  # we never went there, so it says nothing about the way
@@ -125,14 +117,14 @@ class HostHealth:
             return False
         stranded = self._fetcher.has_no_route(claim.url)
         if stranded:
-            self._network.unreachable(host.memory.failures)
+            self.network.unreachable(host.memory.failures)
         answered = await self._frontier.has_answered(claim.host)
         self.listen()
         self._count(host, error, began, known=answered or stranded)
-        if self.lost:
+        if self.network.lost:
             return True
         span = began, self._clock.now()
-        down = self._network.down(host.memory.failures) if answered else not (stranded or is_robots(claim))
+        down = self.network.down(host.memory.failures) if answered else not (stranded or is_robots(claim))
         if down and await self._backs_off(host, visited, span, known=answered):
             return True
         return claim.tries >= self._limits.retries and self._is_ours(host, claim, span, known=answered or stranded)
@@ -140,7 +132,7 @@ class HostHealth:
     def _is_ours(self, host: LeasedHost, claim: Claim, span: tuple[float, float], *, known: bool) -> bool:
         """Return True if the last failure of *claim* may be the network's fault; its host rests then."""
         others = any(other.active for other in self._others(host))
-        ours = self._network.is_ours(host.memory.failures, claim.id, span, known=known, others=others)
+        ours = self.network.is_ours(host.memory.failures, claim.id, span, known=known, others=others)
         if ours:
             host.wait(span[1] + REST)
         return ours
@@ -179,18 +171,18 @@ class HostHealth:
             await self._frontier.save_backoff(host.id, NO_BACKOFF)
 
     def _count(self, host: LeasedHost, error: FetchError, began: float, *, known: bool) -> None:
-        lost, now = self.lost, self._clock.now()
+        lost, now = self.network.lost, self._clock.now()
         alone = not any(_soon(other, now) for other in self._others(host))
         self._last = f"{error.failure.value}: {error.reason}"
-        self._network.failed(host.memory.failures, began, now, known=known, alone=alone)
-        if self.lost and not lost:
+        self.network.failed(host.memory.failures, began, now, known=known, alone=alone)
+        if self.network.lost and not lost:
             log.warning("%s; nothing is given up meanwhile", self.description(now))
 
     def _others(self, host: LeasedHost) -> Iterator[LeasedHost]:
         return (other for other in self._schedule.hosts() if other is not host)
 
     def _moment(self) -> str:
-        return time.strftime("%H:%M:%S", time.localtime(self._network.since))
+        return time.strftime("%H:%M:%S", time.localtime(self.network.since))
 
 
 def _soon(host: LeasedHost, now: float) -> bool:
@@ -199,3 +191,138 @@ def _soon(host: LeasedHost, now: float) -> bool:
         return True
     first = host.next(now) if host.window else host.later
     return max(first, host.not_before) < now + SOON
+
+
+GENTLY = 1.0  # requests a second at most with which the next run begins
+SLOWED = "refusals"  # why a host is slowed down
+PAGES = (Hop.LINK, Hop.REDIRECT)
+LAG = 0.5  # seconds that a host rests if it refuses us faster than we commit its answers
+
+
+class BlockedHosts:
+    """Slows down and pauses hosts that refuse us.
+
+    A paused host gets no more requests in this run, apart from a robots.txt that another host waits for. Its URLs wait
+    for the next run, which begins gently.
+    """
+
+    def __init__(self, frontier: Frontier, schedule: Schedule, clock: Clock) -> None:
+        self._frontier = frontier
+        self._schedule = schedule
+        self._clock = clock
+        self._paused: list[str] = []  # keys of hosts
+
+    def recall(self, row: HostRow) -> None:
+        """Remember that a host, which is leased now, refused us in an earlier run."""
+        memory = self._schedule.host(row.id).memory
+        if row.blocked_since and memory.refusals is None:
+            memory.refusals = RefusalCase(RefusalRecord(wary=True), since=row.blocked_since)
+
+    @property
+    def description(self) -> str:
+        """Return a sentence about the paused hosts for people, or "" if no host is paused."""
+        names = sorted(map(printable, self._paused))
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        does = "refuses us, and its" if len(names) == 1 else "refuse us, and their"
+        return f"blocked: {', '.join(names[:3])}{more} {does} URLs wait" if names else ""
+
+    def received(self, visited: Visited) -> None:
+        """Let a host rest if it has refused us several times since its answers were last committed.
+
+        Otherwise a fast server would refuse dozens of requests before the rules slow us down.
+        """
+        exchange = visited.exchange
+        if exchange is None or exchange.framing.status not in block_pages.REFUSING or is_guess(visited.claim.path):
+            return
+        host = self._schedule.host(visited.claim.host)
+        host.memory.new_refusals += 1
+        if host.memory.new_refusals >= block_pages.SLOWER_AT:
+            host.wait(self._clock.now() + LAG)
+
+    async def committed(self, settlements: Sequence[Settlement]) -> bool:
+        """Take in a committed batch; return True if URLs have changed their states because of it."""
+        changed = False
+        for each in settlements:
+            host = self._schedule.find(each.claim.host)
+            if host is None:
+                continue
+            host.memory.new_refusals = 0
+            if each.capture is None or each.claim.priority < 0 or host.memory.paused:
+                continue
+            if is_guess(each.claim.path) and (each.sign is None or each.sign.grade is not Grade.CERTAIN):
+                continue  # many servers answer 403 where there is nothing
+            if 200 <= each.status < 300 and each.claim.hop in PAGES and not each.sign and host.memory.good_page is None:
+                host.memory.good_page = each.claim.id, each.status
+            case = _case(host, each)
+            if case is not None:
+                changed |= await self._add(host, case, each)
+        return changed
+
+    async def _add(self, host: LeasedHost, case: RefusalCase, each: Settlement) -> bool:
+        capture = each.capture
+        assert capture is not None
+        again = case.asked is not None and case.asked[0] == each.claim.id
+        answer = HostAnswer(each.status, each.sign, capture.payload_digest, each.settled, asked_again=again)
+        refused = block_pages.is_refusal(case.record, answer)
+        if refused and not case.record.row:
+            case.since = case.since if case.record.wary else capture.timestamp / 1e6
+            case.statuses = Counter()
+        if refused:
+            case.statuses[each.status] += 1
+            case.sign = each.blocked or case.sign
+        before = case.record
+        case.record, reaction = block_pages.after(case.record, answer)
+        if before.wary and not case.record.wary:
+            await self._frontier.pause(host.id, 0.0, None)
+        return await self._react(host, case, reaction)
+
+    async def _react(self, host: LeasedHost, case: RefusalCase, reaction: Reaction) -> bool:
+        now = self._clock.now()
+        if self._schedule.find(host.id) is not host:
+            return False
+        match reaction:
+            case Reaction.SLOWER:
+                case.throttle_before = case.throttle_before or host.group.throttle.state
+                self._schedule.overloaded(host.id, now, now, SLOWED)
+            case Reaction.RELAX:
+                case.asked = None
+                if case.throttle_before is not None:
+                    self._schedule.restore_throttle(host.id, case.throttle_before)
+                case.throttle_before = None
+            case Reaction.ASK:
+                case.asked = await self._frontier.ask_again(host.id, host.memory.good_page)
+                if case.asked is None:  # we know no page that it gave, so this decides nothing
+                    return False
+                self._schedule.refresh(host.id)
+                return True
+            case Reaction.PAUSE:
+                await self._pause(host, case)
+                return True
+        return False
+
+    async def _pause(self, host: LeasedHost, case: RefusalCase) -> None:
+        await self._frontier.pause(host.id, case.since, case.asked)
+        self._paused.append(host.key)
+        host.memory.paused = True
+        if self._schedule.find(host.id) is host:
+            gently = ThrottleState(rate=GENTLY, width=1.0, why=SLOWED)  # for the next run
+            self._schedule.restore_throttle(host.id, gently)
+            self._schedule.clear(host.id)
+        statuses = ", ".join(str(status) for status, _ in case.statuses.most_common())
+        by = f"; {printable(case.sign)}" if case.sign else ""
+        log.warning(
+            "%s refuses us since %s (%s on the last %d answers%s) and is paused; its URLs wait for archiver resume",
+            printable(host.key),
+            time.strftime("%H:%M:%S", time.localtime(case.since)),
+            statuses,
+            case.statuses.total(),
+            by,
+        )
+
+
+def _case(host: LeasedHost, each: Settlement) -> RefusalCase | None:
+    """Return the case of *host*, opened at its first refusal; most hosts never have one."""
+    memory = host.memory
+    if memory.refusals is None and (each.sign is not None or each.status in block_pages.REFUSING):
+        memory.refusals = RefusalCase(RefusalRecord(good=int(memory.good_page is not None)))
+    return memory.refusals

@@ -21,13 +21,14 @@ from urllib.parse import quote
 
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
 from archiver.collection.writer import WarcIdentity
 from archiver.config.settings import Settings, has_secrets, may_hold_secret, without_secrets
 from archiver.config.toml import render
-from archiver.crawl.open_collection import open_collection
 from archiver.crawl.rules import identity_of, next_serial
 from archiver.errors import ArchiveError
 from archiver.frontier.port import FileRow, Frontier
+from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import digest_of, digest_of_pieces
 from archiver.model import FileState, Resource
 from archiver.storage import DRAFT, open_file, storage
@@ -136,21 +137,22 @@ async def stored(directory: Path, settings: Settings) -> str:
     Raises `ConfigError` if another process works there.
     """
     layout = Layout(directory)
-    async with open_collection(layout) as frontier:
-        text = _settings_text(layout.settings, settings)
-        log = await _log(layout, frontier)
-        known = await frontier.latest_resource(PLACE + SETTINGS)
-        if log is None and known is not None and known.digest == digest_of(settings.warc.digest, text):
-            return ""
-        seeds = "".join(f"{seed}\n" for seed in await frontier.seeds()).encode()
-        parts = [
-            MetadataPart(SETTINGS, "application/toml", text, 0, len(text)),
-            MetadataPart("seeds.txt", _TEXT, seeds, 0, len(seeds)),
-            *([log] if log is not None else ()),
-        ]
-        reports, too_long = _reports(layout)
-        manifest = [*_manifest(layout, await frontier.files()), *too_long]
-        return await _written(layout, settings, frontier, [*parts, *reports], manifest)
+    with Lock(layout.lock):
+        async with await SqliteFrontier.open(layout.database) as frontier:
+            text = _settings_text(layout.settings, settings)
+            log = await _log(layout, frontier)
+            known = await frontier.latest_resource(PLACE + SETTINGS)
+            if log is None and known is not None and known.digest == digest_of(settings.warc.digest, text):
+                return ""
+            seeds = "".join(f"{seed}\n" for seed in await frontier.seeds()).encode()
+            parts = [
+                MetadataPart(SETTINGS, "application/toml", text, 0, len(text)),
+                MetadataPart("seeds.txt", _TEXT, seeds, 0, len(seeds)),
+                *([log] if log is not None else ()),
+            ]
+            reports, too_long = _reports(layout)
+            manifest = [*_manifest(layout, await frontier.files()), *too_long]
+            return await _written(layout, settings, frontier, [*parts, *reports], manifest)
 
 
 async def _written(

@@ -1,25 +1,190 @@
-"""Uses what earlier crawls of the collection have archived.
+"""Recrawls a collection: ends the earlier crawl, and uses what earlier crawls have archived.
 
+`set_aside` moves the files of the earlier crawl to a folder below DIR/crawls. The caller holds the lock. First that
+crawl is recovered and closed, with its own settings, so that nothing of it is lost to the next one. Then the rename of
+crawl.db decides: before it nothing has changed, after it the next crawl has begun, and any later run moves what is left
+to be moved. Each step can be interrupted and repeated. Nothing is deleted but the leftovers of an interrupted
+switch-over.
+
+`adjusted` fetches first what a sitemap calls newer than our latest capture. That changes only the order.
 `EarlierLookups` finds the stored version of a URL for a conditional request, in a thread beside the event loop.
-
 `UndiscoveredUrls` queues URLs that earlier crawls have archived and that no link led to this time, when all else is
 done: the only way to learn that they are gone. Scope and traps judge each URL as if the page that named it then named
 it now. Our own guesses are not repeated. This needs no state of its own: URLs that the frontier knows are skipped.
 """
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 
-from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
-from archiver.crawl.rules import CurrentRules
-from archiver.crawl.visit import OTHER_VERSION, judged
+from archiver.clock import Clock
+from archiver.collection import safe_paths
+from archiver.collection.earlier_crawls import STAMP, EarlierCrawls, StoredVersion, rounds
+from archiver.collection.index import Index
+from archiver.collection.layout import Layout
+from archiver.collection.lock import Lock
+from archiver.config.settings import Settings
+from archiver.crawl.rules import learned_terms, put_settings
+from archiver.crawl.visit import OTHER_VERSION, CurrentRules, judged
+from archiver.errors import ArchiveError
 from archiver.extract.exchange import is_robots
+from archiver.extract.sitemap import modified
 from archiver.frontier.earlier import EarlierUrl
 from archiver.frontier.port import EarlierFind, Frontier
-from archiver.model import LINK_OUTSIDE, Claim, Exchange, Hop, Link, Refusal
-from archiver.policy.scope import is_guess
+from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import LINK_OUTSIDE, Claim, Exchange, Hop, Link, Links, Refusal, Settlement
+from archiver.policy.scope import PRIORITY_PAGE, is_guess
+from archiver.storage import DRAFT, open_file, replace_file, storage, sync_folder
+
+NEXT = "next.toml"  # in the folder of the newest earlier crawl: the next crawl.toml
+_LATEST = 253_402_214_400  # seconds since the epoch: the last day of the year 9999
+_BESIDE = ("-wal", "-shm", "-journal")  # behind the name of a database that is open, or was not closed
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedWork:
+    """The work that a crawl left to the next one."""
+
+    stamp: str  # the name of its folder
+    waiting: int  # URLs
+
+
+def stamp_for(layout: Layout, began: float) -> str:
+    """Return the name of the folder for the crawl that *began* then; a later second if that name is taken."""
+    second = int(began if 0 < began < _LATEST else time.time())
+    taken = {folder.directory.name for folder in rounds(layout)}
+    while (stamp := f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}") in taken:
+        second += 1
+    return stamp
+
+
+def switch_over(layout: Layout, stamp: str, text: str) -> None:
+    """Move the crawl of *layout*, whose database is closed, to the folder *stamp*; *text* is the next crawl.toml."""
+    if beside := [end for end in _BESIDE if layout.database.with_name(layout.database.name + end).exists()]:
+        raise ArchiveError(f"{layout.database}{beside[0]} is there: another process has the database open")
+    _forget_attempts(layout)
+    folder = Layout(layout.earlier / stamp)
+    with storage(folder.directory):
+        folder.directory.mkdir(parents=True, exist_ok=True)
+        sync_folder(layout.earlier)
+        sync_folder(layout.directory)
+        with open_file(layout.settings) as file:
+            settings = file.read()
+    replace_file(folder.settings, lambda file: file.writelines((settings,)), private=True)
+    replace_file(folder.directory / NEXT, lambda file: file.writelines((text.encode(),)), private=True)
+    _move(layout.database, folder.database)
+    finish(layout)
+
+
+def pending(layout: Layout) -> bool:
+    """Return True if a switch-over was interrupted after the point of no return."""
+    newest = _newest(layout)
+    return newest is not None and (newest.directory / NEXT).exists() and not layout.database.exists()
+
+
+def finish(layout: Layout) -> None:
+    """Move what an interrupted switch-over has left; the settings of the next crawl come last."""
+    newest = _newest(layout)
+    if newest is None or not pending(layout):
+        return
+    if layout.log.exists():
+        with storage(newest.log):
+            newest.log.parent.mkdir(exist_ok=True)
+            sync_folder(newest.directory)
+        _move(layout.log, newest.log)
+    if layout.reports.exists():
+        _move(layout.reports, newest.reports)
+    _move(newest.directory / NEXT, layout.settings)
+
+
+def _newest(layout: Layout) -> Layout | None:
+    return next(iter(rounds(layout)), None)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Rename *source* durably: even after a power cut it is in exactly one of the folders."""
+    with storage(source):
+        source.rename(target)
+        sync_folder(target.parent)
+        sync_folder(source.parent)
+
+
+def _forget_attempts(layout: Layout) -> None:
+    """Remove what failed attempts left: copies of settings in a folder without a database."""
+    if not layout.earlier.is_dir():
+        return
+    with storage(layout.earlier):
+        for folder in layout.earlier.iterdir():
+            if not STAMP.fullmatch(folder.name) or (folder / layout.database.name).exists():
+                continue
+            for name in (layout.settings.name, NEXT):
+                for path in (folder / name, folder / (name + DRAFT)):
+                    path.unlink(missing_ok=True)
+            if not any(folder.iterdir()):
+                folder.rmdir()
+
+
+async def set_aside(directory: Path, settings: Settings, text: str, read: str) -> UnfinishedWork | None:
+    """End the crawl in *directory*, and let the next one follow it with *text* as its crawl.toml; return what it left.
+
+    *settings* are those of the crawl that ends, parsed from *read*. Returns None without a database: a crawl that has
+    not begun only gets the new settings.
+    """
+    from archiver.crawl.recovery.recover import catch_up, restore_index  # noqa: PLC0415 - slow to import, and a crawl imports this module
+
+    layout = safe_paths.make_folders(directory)
+    with Lock(layout.lock):
+        put_settings(layout, "", read)
+        if not layout.database.exists():
+            put_settings(layout, text)
+            return None
+        async with await SqliteFrontier.open(layout.database) as frontier:
+            terms = await learned_terms(settings, frontier)
+            index = Index(layout.indexes)
+            await catch_up(layout, frontier, terms, Clock().now())
+            await restore_index(layout, frontier, index)
+            if any(layout.indexes.glob("run-*.cdxj")):
+                await asyncio.to_thread(index.finish)
+                await frontier.mark_indexed()
+            counts, began = await frontier.counts(), await frontier.began()
+        left = UnfinishedWork(stamp_for(layout, began), counts.waiting)
+        switch_over(layout, left.stamp, text)
+        return left
+
+
+def finish_switch_over(directory: Path) -> None:
+    """Finish a switch-over that was interrupted, if there is one."""
+    layout = Layout(directory)
+    if pending(layout):
+        with Lock(layout.lock):
+            finish(layout)
+
+
+MOST_DATES = 10_000  # entries of one sitemap that we look up: a tenth of a second
+
+
+def adjusted(settlement: Settlement, links: Links, memory: EarlierCrawls) -> Settlement:
+    """Release URLs that *memory* has from trap rules; give pages that a sitemap calls newer the priority of seeds."""
+    found = settlement.found
+    if any(new.held for new in found):
+        found = tuple(new._replace(held="") if new.held and memory.has(new.url) else new for new in found)
+    leads = (link for link in links.links[:MOST_DATES] if link.hop is Hop.LINK)
+    dates = {link.url: date for link in leads if (date := modified(link.context))}
+    newer = {address for address, date in dates.items() if _is_newer(address, date, memory)}
+    if newer:
+        found = tuple(
+            new._replace(priority=min(new.priority, PRIORITY_PAGE)) if new.url in newer else new for new in found
+        )
+    return settlement._replace(found=found)
+
+
+def _is_newer(address: str, date: float, memory: EarlierCrawls) -> bool:
+    taken = memory.newest(address)
+    return taken is None or date > taken.timestamp / 1e6
 
 
 class EarlierLookups:

@@ -1,39 +1,44 @@
-"""Turns settings into the rules of a crawl: its scope, traps and budgets, and the warcinfo of its WARC files.
+"""Turns settings into the rules of a crawl: scope, traps, budgets and limits of hosts. Writes settings and warcinfo."""
 
-`CurrentRules` holds the rules that are valid now; they are replaced while the crawl runs when seeds are added. It also
-applies what earlier crawls and sitemaps say: a page that a sitemap calls newer than our latest capture is fetched
-first. That changes only the order. How a sitemap says it is stored with the link.
-"""
-
+import asyncio
 import logging
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from archiver import __version__
-from archiver.collection.earlier_crawls import EarlierCrawls, is_there
+from archiver import __version__, url
 from archiver.collection.layout import Layout
 from archiver.collection.writer import WarcIdentity
+from archiver.config.option_types import Rate
 from archiver.config.seeds import SeedSetting
-from archiver.config.settings import Settings, every_setting, has_secrets, key_of, without_secrets
+from archiver.config.settings import (
+    PolitenessSettings,
+    Settings,
+    SettingsByHost,
+    every_setting,
+    has_secrets,
+    key_of,
+    without_secrets,
+)
 from archiver.config.toml import parse, toml_value
-from archiver.crawl.visit import RobotsSettings, Visited, VisitRules, refusal
-from archiver.errors import ConfigError
-from archiver.extract.sitemap import modified
+from archiver.crawl.visit import RobotsSettings, VisitRules
+from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.private_networks import spelled_address
 from archiver.fetch.request import user_agent
-from archiver.frontier.port import Frontier
-from archiver.model import Claim, Event, Hop, Links, PatternTally, Settlement
+from archiver.frontier.port import Frontier, HostRow
+from archiver.model import PatternTally
+from archiver.policy.limits import GroupLimits
 from archiver.policy.retry import ONCE
 from archiver.policy.robots import product_token
-from archiver.policy.scope import PRIORITY_PAGE, Scope
+from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import Scopes, scope_of
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
 from archiver.policy.traps import MOST_PATTERNS, Traps
-from archiver.storage import open_file
+from archiver.storage import open_file, replace_file, storage
 
 
 def identity_of(settings: Settings) -> WarcIdentity:
@@ -134,8 +139,18 @@ def owners() -> Callable[[str], str]:
     return owner
 
 
+def put_settings(layout: Layout, text: str, read: str = "") -> None:
+    """Write *text*, if any, to crawl.toml durably. Raises `ConfigError` if the file no longer holds *read*."""
+    if read and _text(layout.settings) != read:
+        raise ConfigError(f"{layout.settings} has just been changed by someone else; run archiver resume again")
+    if text:
+        replace_file(layout.settings, lambda file: file.writelines((text.encode(),)), private=True)
+    with suppress(OSError):  # not there yet, or not ours to change
+        layout.settings.chmod(0o600)  # no one else is to read it
+
+
 def _text(path: Path) -> str:
-    with open_file(path) as file:
+    with storage(path), open_file(path) as file:
         return file.read().decode()
 
 
@@ -144,7 +159,7 @@ def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Se
     own: tuple[SeedSetting, ...] = ()
     try:
         own = parse(_text(layout.settings), str(layout.settings)).get("seed_setting", ())
-    except (ConfigError, OSError, UnicodeDecodeError) as error:
+    except (ConfigError, ArchiveError, UnicodeDecodeError) as error:
         log.warning("seeds that were added have the settings of the crawl, for their own cannot be read: %s", error)
     new = set(further)
     scope = replace(
@@ -153,54 +168,60 @@ def with_seeds(settings: Settings, further: Sequence[str], layout: Layout) -> Se
     return replace(settings, seeds=(*settings.seeds, *further), scope=scope)
 
 
-MOST = 10_000  # entries of one sitemap that we look up: a tenth of a second
+RESERVE = 0.03  # of the interval of third parties: on a busy machine requests arrive closer together than they left
+FIRST = 1  # request at once on a host we know nothing about, to see how long its answers take without load
 
 
-def hasten(settlement: Settlement, links: Links, memory: EarlierCrawls) -> Settlement:
-    """Give pages in *settlement* that are newer than our latest capture the priority of seeds."""
-    dates = {link.url: date for link in links.links[:MOST] if link.hop is Hop.LINK and (date := modified(link.context))}
-    if not dates:
-        return settlement
-    newer = {address for address, date in dates.items() if _is_newer(address, date, memory)}
-    found = tuple(
-        new._replace(priority=min(new.priority, PRIORITY_PAGE)) if new.url in newer else new for new in settlement.found
-    )
-    return settlement._replace(found=found)
+class GroupsOfHosts:
+    """Decides which hosts share limits: `--politeness-group`, `--third-party-rate` and `--host`.
+
+    Hosts with different limits never share. A page can name any number of hosts that lead to one server, so hosts that
+    are not seeds share one rate by registered domain, and by address as soon as we know that.
+    """
+
+    def __init__(self, settings: PolitenessSettings, by_host: SettingsByHost, seeds: Iterable[str]) -> None:
+        self._settings = settings
+        self._by_host = by_host
+        self._domain_of: Callable[[str], str] | None = None
+        self._seeds: set[str] = set()  # scheme aside: with each port
+        self._names: set[str] = set()
+        self._shared = settings.rate if settings.third_party_rate is None else settings.third_party_rate
+        self.welcome(seeds)
+
+    def welcome(self, seeds: Iterable[str]) -> None:
+        """Limit each host of *seeds* (canonical URLs) by itself, with and without www."""
+        for seed in seeds:
+            authority = url.origin(seed).partition("://")[2]
+            self._seeds |= {authority, authority.removeprefix("www."), f"www.{authority}"}
+            self._names.add(url.host(seed))
+
+    async def limits(self, rows: Sequence[HostRow]) -> list[GroupLimits]:
+        """Return the limits of each of *rows*, and the groups in which they share them."""
+        by_domain = self._settings.politeness_group == "domain" or any(self._is_third_party(row.key) for row in rows)
+        if by_domain and self._domain_of is None:
+            self._domain_of = await asyncio.to_thread(owners)  # which takes a moment
+        return [self._limits(row.key) for row in rows]
+
+    def _is_third_party(self, key: str) -> bool:
+        return self._shared.starts > 0 and key.partition("://")[2] not in self._seeds
+
+    def _limits(self, key: str) -> GroupLimits:
+        settings, name = self._by_host.of(key).politeness, url.host(f"{key}/")
+        rate, rules = settings.rate, self._by_host.rules(key)
+        rule = rules.get("rate") or rules.get("host-concurrency", "")
+        domain = self._domain_of(name) if self._domain_of is not None else ""
+        third_party = self._is_third_party(key)
+        if third_party and settings.politeness_group == "domain" and self._domain_of is not None:
+            third_party = domain not in map(self._domain_of, self._names)
+        if third_party and not rule:
+            rate = slower(rate, self._shared)
+            rate = Rate(rate.starts, rate.interval * (1 + RESERVE))
+        group = f"domain {domain} {rule}" if third_party or settings.politeness_group == "domain" else ""
+        by_address = f"ip {rule}" if third_party or settings.politeness_group == "ip" else ""
+        return GroupLimits(rate, settings.host_concurrency, FIRST, group, by_address)
 
 
-def _is_newer(address: str, date: float, memory: EarlierCrawls) -> bool:
-    taken = memory.newest(address)
-    return taken is None or date > taken.timestamp / 1e6
-
-
-class CurrentRules:
-    """The rules that are valid now: one value, which is replaced while the crawl runs."""
-
-    def __init__(self, terms: VisitRules, memory: EarlierCrawls | None = None) -> None:
-        self.terms = terms
-        self._memory = memory
-
-    def refusal(self, claim: Claim) -> Visited | None:
-        """Return the visit that *claim* becomes without a request, because of what other pages have brought since."""
-        visited = refusal(self.terms, claim)
-        return None if visited is not None and visited.event is Event.HOLD and self._had(claim.url) else visited
-
-    def learn(self, tallies: Sequence[PatternTally]) -> None:
-        """Take in the budgets that another process has given to URL patterns."""
-        if self.terms.traps is not None:
-            with self.terms.lock:
-                self.terms.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
-
-    def adjust(self, settlement: Settlement, links: Links) -> Settlement:
-        """Release what earlier crawls have captured, and put pages first that a sitemap calls newer."""
-        if self._memory is None:
-            return settlement
-        if any(new.held for new in settlement.found):
-            found = (new._replace(held="") if new.held and self._had(new.url) else new for new in settlement.found)
-            settlement = settlement._replace(found=tuple(found))
-        return hasten(settlement, links, self._memory)
-
-    def _had(self, address: str) -> bool:
-        """Return True if earlier crawls have captured *address*, so that no trap rule holds it."""
-        before = self._memory.newest(address) if self._memory is not None else None
-        return before is not None and is_there(before)
+def slower(one: Rate, other: Rate) -> Rate:
+    """Return the rate with fewer starts a second; 0 means no limit."""
+    rates = [rate for rate in (one, other) if rate.starts]
+    return min(rates, key=lambda rate: rate.starts / rate.interval, default=one)

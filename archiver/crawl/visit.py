@@ -4,14 +4,14 @@
 network, no disk of its own, no database; the time is an argument.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import itemgetter
 from threading import Lock
 
 from archiver import url
-from archiver.collection.earlier_crawls import StoredVersion
+from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
 from archiver.extract.references import NOFOLLOW
@@ -37,7 +37,7 @@ from archiver.model import (
 from archiver.policy import block_pages, retry, robots
 from archiver.policy.scope import PRIORITY_GUESS, Scope, is_guess, redirects_in_a_row
 from archiver.policy.seed_scopes import ScopeCache, Scopes, remember
-from archiver.policy.speculative import ICON, Probes, SpeculativeBudget, is_unnamed
+from archiver.policy.speculative import ICON, MARK, Probes, SpeculativeBudget, is_unnamed
 from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
 
 OTHER_VERSION = "otherVersion"  # a 304 with another tag than the one in our request
@@ -91,6 +91,20 @@ class VisitRules:
     probes: Probes | None = None
     verdicts: ScopeCache = field(default_factory=ScopeCache)
     lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
+
+    def learn(self, tallies: Iterable[PatternTally]) -> None:
+        """Take in the budgets that another process has given to URL patterns."""
+        if self.traps is not None:
+            with self.lock:
+                self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
+
+
+@dataclass(slots=True)
+class CurrentRules:
+    """The rules that are valid now, which are replaced while the crawl runs, and what earlier crawls have archived."""
+
+    terms: VisitRules
+    memory: EarlierCrawls | None = None
 
 
 def conclude(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
@@ -290,7 +304,7 @@ def _brought(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links) 
         return terms.traps.saw_part(claim.via, content)
 
 
-def refusal(terms: VisitRules, claim: Claim) -> Visited | None:
+def refusal(terms: VisitRules, claim: Claim, memory: EarlierCrawls | None = None) -> Visited | None:
     """Return a visit without a request if the budget of *claim* is used up by now, or its pattern goes later."""
     guesses = terms.guesses if claim.hop is Hop.SPECULATIVE else None
     if guesses is not None and (rule := guesses.refusal(claim.url, claim.via or "")):
@@ -299,6 +313,8 @@ def refusal(terms: VisitRules, claim: Claim) -> Visited | None:
         return None
     standing = terms.traps.waits(claim.url, claim.via or "")
     if standing.rule:
+        if memory is not None and memory.has(claim.url):
+            return None
         note = f"{standing.rule}: {standing.pattern}"
         return Visited(claim, forbidden=note, failure=Failure.TRAP, event=Event.HOLD)
     priority = claim.priority % LATER + LATER * standing.level

@@ -244,31 +244,17 @@ class NetworkState:
     def __init__(self, *, span: float = SPAN, first_pause: float = FIRST_NETWORK_PAUSE) -> None:
         self._span = span
         self._first_pause = first_pause
+        self.lost = False
+        self.next_start = -NEVER  # when the next request may start, or the next probe while the network is lost
         self._sign = -NEVER  # time of the latest sign
-        self._first = NEVER  # time of the first failure since then
+        self.since = NEVER  # the first failure since then; infinity if there is none
         self._failures = 0
         self._failing: HostFailures | None = None  # the host that failed first since then …
         self._several = False  # … and if it is not the only one
         self._hopeful = False  # one of them was up until then
         self._outages = 0  # failures from before an outage do not count
-        self._pause = 0.0  # seconds between probes; 0: the network is not considered lost
-        self._next = -NEVER
+        self._pause = 0.0  # seconds between probes
         self._doubted: dict[int, float] = {}  # URL id: time of its last failure with an unclear cause
-
-    @property
-    def lost(self) -> bool:
-        """True if the network counts as lost."""
-        return self._pause > 0
-
-    @property
-    def since(self) -> float:
-        """The first failure since the latest sign; infinity if there is none."""
-        return self._first
-
-    @property
-    def next_start(self) -> float:
-        """The time when the next request may start. While the network is lost, requests are single probes."""
-        return self._next
 
     def down(self, host: HostFailures) -> bool:
         """Return True if something came over the network since *host* fails, so that the network is not to blame."""
@@ -289,9 +275,9 @@ class NetworkState:
             if self.lost:
                 self._outages += 1  # no host could have answered
             self._sign = at
-            self._first, self._failures, self._hopeful = NEVER, 0, False
+            self.since, self._failures, self._hopeful = NEVER, 0, False
             self._failing, self._several = None, False
-            self._pause, self._next = 0.0, -NEVER
+            self.lost, self.next_start = False, -NEVER
 
     def answered(self, host: HostFailures, claim: int) -> None:
         """Record that *host* has answered for the URL with id *claim*."""
@@ -316,26 +302,26 @@ class NetworkState:
         since = self._fails_since(host, now)
         if self._sign >= max(began, now - QUIET):
             return
-        self._first = min(self._first, now)
+        self.since = min(self.since, now)
         self._failures += 1
         self._several = self._several or self._failing not in (None, host)
         self._failing = self._failing or host
         self._hopeful = self._hopeful or (known and since > self._sign)
         if self.lost:
-            self._next = max(self._next, now + self._first_pause)
+            self.next_start = max(self.next_start, now + self._first_pause)
         elif (
             self._failures >= NETWORK_FAILURES
-            and now - self._first >= self._span
+            and now - self.since >= self._span
             and self._hopeful
             and (alone or self._several)
         ):
-            self._pause, self._next = self._first_pause, now + self._first_pause
+            self.lost, self._pause, self.next_start = True, self._first_pause, now + self._first_pause
             self._doubted.clear()
 
     def probe(self, now: float) -> None:
         """Record that a request starts while the network is lost."""
         self._pause = min(2 * self._pause, LONGEST_NETWORK_PAUSE)
-        self._next = now + self._pause
+        self.next_start = now + self._pause
 
     def is_ours(self, host: HostFailures, claim: int, span: tuple[float, float], *, known: bool, others: bool) -> bool:
         """Return True if the last failure of URL *claim*, of a visit over *span*, may be our network's fault.

@@ -9,7 +9,7 @@ import pytest
 from archiver.config import toml
 from archiver.crawl.build import open_crawl
 from archiver.crawl.engine import Crawl
-from archiver.crawl.switch_over import set_aside
+from archiver.crawl.recrawl import set_aside
 from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.command import archiver

@@ -84,7 +84,7 @@ def test_it_is_given_up_with_all_that_waits_on_it(tmp_path: Path, caplog: pytest
                 await dying.log.holds(8).reached()
                 await line.aclose()
                 assert (await ending).code is ExitCode.DONE
-                assert not lifetime._health.lost
+                assert not lifetime._health.network.lost
                 shown = lifetime.snapshot()
                 assert shown.waiting == 0
                 assert shown.failed == rows(tmp_path, "SELECT count(*) FROM urls WHERE state = 'failed'")[0][0]
@@ -143,7 +143,7 @@ def test_alone_after_a_restart_it_is_given_up_all_the_same(tmp_path: Path, caplo
             db.execute(done, (f"{living.url('')}/%",))
         caplog.clear()
         async with crawling(tmp_path, living.url(), dying.url(), patience=3.0, resume=True) as (lifetime, ending):
-            lifetime._health._network = NetworkState(span=0.05, first_pause=0.1)
+            lifetime._health.network = NetworkState(span=0.05, first_pause=0.1)
             async with asyncio.timeout(300):
                 assert (await ending).code is ExitCode.DONE
 

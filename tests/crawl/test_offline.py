@@ -36,7 +36,7 @@ async def crawling(
     """A crawl under way that soon says the network is lost, and soon tries again."""
     resume = bool(values.pop("resume", False))
     async with open_crawl(directory, settings(*seeds, **{"rate": Rate(100), **values}), resume=resume) as lifetime:
-        lifetime._health._network = NetworkState(span=0.05, first_pause=0.1)
+        lifetime._health.network = NetworkState(span=0.05, first_pause=0.1)
         async with asyncio.TaskGroup() as group:
             yield lifetime, group.create_task(lifetime.run())
 
@@ -93,7 +93,7 @@ def test_one_dead_host_among_living_ones_is_given_up(tmp_path: Path) -> None:
                 await dying.log.holds(5).reached()
                 await line.aclose()
                 assert (await ending).code is ExitCode.DONE
-                assert not lifetime._health.lost
+                assert not lifetime._health.network.lost
         found = states(tmp_path)
         assert {state for url, state in found.items() if url.startswith(living.url(""))} == {"archived"}
         assert {state for url, state in found.items() if url.startswith(dying.url(""))} == {"archived", "failed"}

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from archiver.config.option_types import Rate
-from archiver.crawl.fair_queue import TURN, FairShares
+from archiver.crawl.commit import TURN, FairShares
 from archiver.crawl.visit import Visited
 from archiver.model import Claim, Hop
 from archiver.policy.schedule import Schedule

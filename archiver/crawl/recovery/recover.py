@@ -1,42 +1,56 @@
-"""Recovery: reads each file that the database does not know as closed, from its committed length on.
+"""Makes WARC files and database agree again: after a crash, and when the database is lost.
 
-Every whole visit found there is settled as if it had just happened, from its own metadata record. What is not a whole
-visit moves to damaged/. Then the file gets its final name. A database that is older than the files is refused, because
-we would fetch again what it does not know.
+`Recovery` reads each file that the database does not know as closed, from its committed length on. Every whole visit
+found there is settled as if it had just happened, from its own metadata record. What is not a whole visit moves to
+damaged/. Then the file gets its final name. A database that is older than the files is refused, because we would fetch
+again what it does not know. Recovery also checks finished files, by size and modification time, and by digest if the
+time has changed. That is cheap if nothing was touched. Changed files are reported and left as they are.
 
-Recovery also checks finished files, by size and modification time, and by digest if the time has changed. That is cheap
-if nothing was touched. Changed files are reported and left as they are.
+`Rebuild` does the same from offset 0, over every WARC file that this program wrote. Files of earlier crawls belong to
+their databases below DIR/crawls and are skipped. The crawl then continues where it was. URLs that no WARC mentions
+(because they never answered, or robots.txt forbids them) are queued again.
 """
 
+import asyncio
 import hashlib
 import logging
 import tomllib
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
-from archiver.collection.earlier_crawls import files_of, stored_links
+from archiver.collection import reindex
+from archiver.collection.earlier_crawls import files_of
 from archiver.collection.imports import imported_names
+from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
-from archiver.collection.records import links_at, maybe_ours, original_at
-from archiver.crawl.reader_process import ReaderProcess
+from archiver.collection.records import maybe_ours
+from archiver.config.settings import is_left_out
+from archiver.config.toml import toml_value
 from archiver.crawl.recovery import quarantine
-from archiver.crawl.recovery.earlier_payloads import Originals, payloads_before, whole
-from archiver.crawl.recovery.scan import LoneRecord, ScannedVisit, UnclaimedBytes, survey
-from archiver.crawl.visit import VisitRules, conclude
+from archiver.crawl.recovery.adoption import VisitAdoption, payloads_before
+from archiver.crawl.recovery.scan import ScannedVisit, UnclaimedBytes, survey
+from archiver.crawl.visit import VisitRules
 from archiver.errors import ArchiveError
-from archiver.extract.exchange import UNREAD, is_page, is_robots, read_links, with_page
 from archiver.frontier.dedup import Payloads
 from archiver.frontier.port import FileRow, Frontier
-from archiver.model import Claim, Exchange, FileState, Hop, Links, Profile, Settlement
-from archiver.policy import scope
-from archiver.storage import OPEN, is_bare, open_file, storage, sync_folder
+from archiver.humanize import duration
+from archiver.model import FileState
+from archiver.policy.retry import LONGEST_PARK
+from archiver.storage import OPEN, open_file, storage, sync_folder
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import scan
 from archiver.warc.warcinfo import read_warcinfo, written_by_archiver
+
+CAPTURES_AT_ONCE = 5000  # rows in memory while an index is rebuilt
+
+ReportProgress = Callable[[int, int, int], None]  # files done, files in all, visits so far
+
+log = logging.getLogger(__name__)
 
 
 def finished(path: Path, name: str) -> FileState:
@@ -70,12 +84,6 @@ def broken(path: Path, until: int) -> str:
         return ""
     more = f", and at {len(places) - 1} more" if len(places) > 1 else ""
     return f": at offset {places[0].offset} {places[0].reason}{more}"
-
-
-BATCH = 64  # visits settled in one transaction …
-MOST_LINKS = 20_000  # … or fewer, if their pages have so many links together
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +129,7 @@ class Recovery:
 
     def _unknown(self, known: Container[str]) -> list[Path]:
         """Return unfinished files of this crawl that are not *known*. Raises `ArchiveError` for a finished one."""
-        others = files_of(self._layout) | imported_names(self._layout)
-        paths = [path for path in maybe_ours(self._layout) if path.name.removesuffix(OPEN) not in others]
-        unknown = [path for path in paths if path.name.removesuffix(OPEN) not in known]
+        unknown = [path for path in own_files(self._layout) if path.name.removesuffix(OPEN) not in known]
         for path in unknown:
             if path.name.endswith(OPEN) or not ours(path):
                 continue
@@ -189,138 +195,6 @@ def _belongs(path: Path, seeds: frozenset[str]) -> bool:
     return False
 
 
-class VisitAdoption:
-    """Settles the visits that are found in files."""
-
-    def __init__(self, frontier: Frontier, terms: VisitRules, payloads: Sequence[Payloads]) -> None:
-        self.adopted = 0
-        self._originals = Originals(payloads)
-        self._frontier = frontier
-        self._terms = terms
-        self._read = ReaderProcess(near=0)  # a document may have ended the last process
-
-    async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
-        """Settle every visit of *path* from *offset* on."""
-        batch: list[ScannedVisit | LoneRecord] = []
-        with open_file(path) as file:
-            try:
-                for unit in survey(file, name, offset, spool, lenient=lenient):
-                    if isinstance(unit, UnclaimedBytes):
-                        continue
-                    if (
-                        len(batch) >= BATCH
-                        or sum(map(_weight, batch)) > MOST_LINKS
-                        or (isinstance(unit, ScannedVisit) and _names(batch, unit.capture.url))
-                    ):
-                        await self._settle(batch, path, spool)  # two visits of one URL are two transitions of its state
-                    batch.append(unit)
-                await self._settle(batch, path, spool)
-            finally:
-                self._read.close()
-                self._originals.close()
-                for unit in batch:
-                    _close(unit)
-
-    async def _settle(self, batch: list[ScannedVisit | LoneRecord], path: Path, spool: Path) -> None:
-        """Settle *batch*, and empty it."""
-        if not batch:
-            return
-        visits = [unit for unit in batch if isinstance(unit, ScannedVisit)]
-        resources = [unit.resource for unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
-        claims = await self._frontier.record_visits([_claim(found) for found in visits]) if visits else []
-        for found in visits:
-            self._originals.remember(found)
-        settlements = [
-            self._settlement(claim, found, path.parent, spool) for claim, found in zip(claims, visits, strict=True)
-        ]
-        state = FileState(path.name.removesuffix(OPEN), batch[-1].end, closed=False)
-        await self._frontier.settle(settlements, (state,), resources=resources)
-        self.adopted += len(visits)
-        for unit in batch:
-            _close(unit)
-        batch.clear()
-
-    def _settlement(self, claim: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Settlement:
-        """Return the settlement as it was when the visit happened, with the same words and the same time."""
-        then = _as_visited(claim, found)
-        exchange = self._whole(then, found, folder, spool) or found.exchange
-        now = exchange.started / 1e6 + exchange.duration
-        try:
-            links = self._links(then, found, exchange, folder, spool)
-            return conclude(self._terms, then, exchange, links, now)._replace(capture=found.capture)
-        finally:
-            if exchange is not found.exchange:
-                exchange.response.close()
-
-    def _whole(self, then: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Exchange | None:
-        """Return the answer that is stored as a revisit, with its payload; None if no links are to be read from it."""
-        reads = found.notes is None or found.notes.links_of is not None or is_page(then)
-        if found.capture.revisit is not Profile.IDENTICAL or not reads or is_robots(then):
-            return None
-        return whole(found, self._originals.place(found), folder, spool)
-
-    def _links(self, then: Claim, found: ScannedVisit, exchange: Exchange, folder: Path, spool: Path) -> Links:
-        """Return the links of the visit, from its notes or those of its original, or by reading the answer again."""
-        if found.notes is None:
-            return read_links(then, exchange, self._read)
-        if found.notes.links_of is None:
-            return with_page(then, exchange, found.notes.links)
-        name, offset = found.notes.links_of
-        original = original_at(folder, name, offset) if is_bare(name) else None
-        if original is None or original.digest != found.capture.payload_digest:
-            log.warning("links of %s, which had not changed, cannot be read: %s lacks its record", then.url, name)
-            return Links(note=f"{UNREAD}: not modified, and the stored answer is not there")
-        if found.capture.revisit is Profile.NOT_MODIFIED:
-            return stored_links(folder / name, offset, spool, then, self._read)
-        links = links_at(folder, name, offset)
-        return read_links(then, exchange, self._read) if links is None else with_page(then, exchange, links)
-
-
-def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
-    """Return *claim* as it was when the visit happened, if its notes say so."""
-    if found.notes is None:
-        return claim
-    then = _claim(found)
-    return replace(
-        claim, hop=then.hop, path=then.path, depth=then.depth, off_scope_hops=then.off_scope_hops, tries=then.tries
-    )
-
-
-def _names(batch: list[ScannedVisit | LoneRecord], url: str) -> bool:
-    return any(isinstance(unit, ScannedVisit) and unit.capture.url == url for unit in batch)
-
-
-def _weight(unit: ScannedVisit | LoneRecord) -> int:
-    """Return the number of links of a visit."""
-    return len(unit.notes.links.links) if isinstance(unit, ScannedVisit) and unit.notes is not None else 0
-
-
-def _close(unit: ScannedVisit | LoneRecord) -> None:
-    if isinstance(unit, ScannedVisit):
-        unit.exchange.response.close()
-
-
-def _claim(found: ScannedVisit) -> Claim:
-    """Return the claim of a visit from its own records; without notes it is that of an ordinary link."""
-    notes, address = found.notes, found.capture.url
-    if notes is None:
-        return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
-    priority = scope.priority(notes.path, notes.depth)
-    return Claim(
-        0,
-        address,
-        0,
-        notes.hop,
-        notes.path,
-        notes.depth,
-        notes.off_scope_hops,
-        notes.tries,
-        notes.via,
-        notes.seed,
-        priority,
-    )
-
-
 def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool = False) -> bool:
     """Take out of *path*, from *offset* on, what is not a whole visit; return False if there is nothing like that.
 
@@ -330,9 +204,9 @@ def mended(path: Path, name: str, offset: int, layout: Layout, *, lenient: bool 
     unfinished = path.name.endswith(OPEN)
     with open_file(path) as file:
         for unit in survey(file, name, offset, layout.spool, lenient=lenient, unfinished=unfinished):
-            if not isinstance(unit, UnclaimedBytes):
-                _close(unit)
-            elif unit.damaged or not lenient:
+            if isinstance(unit, ScannedVisit):
+                unit.close()
+            elif isinstance(unit, UnclaimedBytes) and (unit.damaged or not lenient):
                 gaps.append(unit)
     for gap in gaps:
         log.warning("%s: %s; %d bytes are kept under damaged/", path, gap.why, gap.end - gap.start)
@@ -355,3 +229,114 @@ def ours(path: Path) -> bool:
     with suppress(OSError), open_file(path) as file:
         return written_by_archiver(file)
     return False
+
+
+async def catch_up(layout: Layout, frontier: Frontier, terms: VisitRules, now: float) -> None:
+    """Recover what the last run left on disk, and adjust the waits in *frontier* to our clock."""
+    recovered = await Recovery(layout, frontier, terms).run()
+    if ahead := await frontier.correct_waits(now, LONGEST_PARK):
+        log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
+    if recovered.adopted:
+        log.info("%d visits were stored but not settled; they are now", recovered.adopted)
+
+
+async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
+    """Add the lines of closed files that index.cdxj may lack, from the database or from the files."""
+    index.forget_runs()
+    lost = not (layout.indexes / INDEX).exists()
+    if lost:
+        if any(file.indexed for file in await frontier.files()):
+            log.warning("%s is missing; it is rebuilt from the database", layout.indexes / INDEX)
+        await frontier.forget_index()
+    for file in await frontier.files():
+        if file.indexed or not file.closed:
+            continue
+        after = -1
+        while captures := await frontier.captures(file.name, after, CAPTURES_AT_ONCE):
+            index.add(captures)
+            after = captures[-1].response.offset
+        after = -1
+        while resources := await frontier.resources(file.name, after, CAPTURES_AT_ONCE):
+            index.add(resources)
+            after = resources[-1].span.offset
+        index.close_file(file.name)
+    await asyncio.to_thread(reindex.add_others, index, layout, await frontier.files(), all_of_them=lost)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """The result of a rebuild."""
+
+    visits: int
+    files: int
+    mended: tuple[str, ...]  # files from which something was taken out
+    foreign: tuple[str, ...]  # files of other programs, left as they are
+
+
+class Rebuild:
+    """Fills a new frontier from the WARC files of a collection."""
+
+    def __init__(
+        self, layout: Layout, frontier: Frontier, terms: VisitRules, report: ReportProgress = lambda *_: None
+    ) -> None:
+        self._layout = layout
+        self._frontier = frontier
+        self._terms = terms
+        self._report = report
+
+    async def run(self) -> RebuildResult:
+        """Read every file. Afterwards each has its final name, and the frontier knows it as closed."""
+        adoption = VisitAdoption(self._frontier, self._terms, payloads_before(self._layout))
+        cut, foreign = [], []
+        paths = own_files(self._layout)
+        for number, path in enumerate(paths):
+            self._report(number, len(paths), adoption.adopted)
+            name = path.name.removesuffix(OPEN)
+            with storage(path):
+                if not path.name.endswith(OPEN) and not ours(path):
+                    foreign.append(name)
+                    continue
+                if mended(path, name, 0, self._layout, lenient=True):
+                    cut.append(name)
+                await adoption.read(path, name, 0, self._layout.spool, lenient=True)
+                if publish(path, name):
+                    await self._frontier.settle((), (finished(path.with_name(name), name),))
+        self._report(len(paths), len(paths), adoption.adopted)
+        return RebuildResult(adoption.adopted, len(paths) - len(foreign), tuple(cut), tuple(foreign))
+
+
+def own_files(layout: Layout) -> list[Path]:
+    """Return the WARC files that neither belong to an earlier crawl of the collection nor were imported."""
+    others = files_of(layout) | imported_names(layout)
+    return [path for path in maybe_ours(layout) if path.name.removesuffix(OPEN) not in others]
+
+
+def settings_text(paths: Iterable[Path]) -> str:
+    """Return a crawl.toml from the warcinfo record of the newest of *paths* that has settings; "" if none has."""
+    for path in sorted(paths, key=lambda path: path.name, reverse=True):
+        with storage(path), open_file(path) as file:
+            info = read_warcinfo(file)
+        fields = () if info is None else info.fields
+        values = _settings(value for name, value in fields if name == "setting")
+        seeds = [value for name, value in fields if name == "seed"]
+        if headers := values.pop("header", None):
+            values["header"] = [header for header in headers if not is_left_out(header)]
+            if len(values["header"]) < len(headers):
+                log.warning("secret headers are not in the WARC files; give them again with --header")
+        if values and seeds:
+            return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
+    return ""
+
+
+def _settings(lines: Iterable[str]) -> dict[str, Any]:
+    """Return the values in TOML *lines*; each value of a setting with several has a line of its own."""
+    values: dict[str, Any] = {}
+    for line in lines:
+        try:
+            given = tomllib.loads(line)
+        except tomllib.TOMLDecodeError:
+            log.warning("a setting in the WARC files cannot be read; its default applies: %s", line)
+            continue
+        for key, value in given.items():
+            values[key] = [*values.get(key, ()), *value] if isinstance(value, list) else value
+    return values

@@ -42,13 +42,17 @@ ANSWERS = frozenset(("response", "revisit"))  # the types of record with which a
 
 @dataclass(frozen=True, slots=True)
 class ScannedVisit:
-    """One visit. `notes` is None if its metadata record is damaged. The caller closes the response."""
+    """One visit. `notes` is None if its metadata record is damaged. Close it after use."""
 
     exchange: Exchange
     notes: VisitMetadata | None
     capture: Capture
     start: int
     end: int  # the offset behind its last record
+
+    def close(self) -> None:
+        """Close the response."""
+        self.exchange.response.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,13 +97,12 @@ def import_archives(
         for folder in (layout.archive, layout.indexes):
             folder.mkdir(parents=True, exist_ok=True)
         sync_folder(directory)
-    lock = Lock(layout.lock)
-    try:
+    with Lock(layout.lock):
         layout.forget_drafts()
-        return _Import(layout, found, report, convert=convert).run(strict=strict)
-    finally:
-        layout.forget_drafts()
-        lock.release()
+        try:
+            return _Import(layout, found, report, convert=convert).run(strict=strict)
+        finally:
+            layout.forget_drafts()
 
 
 def _refuse_own_files(found: Iterable[ArchiveFile], layout: Layout) -> None:

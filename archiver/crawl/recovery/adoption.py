@@ -1,0 +1,244 @@
+"""Settles the visits that recovery finds in WARC files, as they were settled when they happened.
+
+A page that was stored as a revisit is judged by its payload. That is read back whole from the response to which the
+revisit refers, also in earlier crawls of the collection.
+"""
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from archiver.collection.earlier_crawls import MOST_ASKED, rounds, stored_links
+from archiver.collection.layout import Layout
+from archiver.collection.payload import hold_block, stored_answer
+from archiver.collection.records import links_at, original_at
+from archiver.crawl.reader_process import ReaderProcess
+from archiver.crawl.recovery.scan import LoneRecord, ScannedVisit, UnclaimedBytes, survey
+from archiver.crawl.visit import VisitRules, conclude
+from archiver.errors import ArchiveError
+from archiver.extract.exchange import MAX_DOCUMENT, UNREAD, is_page, is_robots, read_links, with_page
+from archiver.frontier.dedup import Payloads
+from archiver.frontier.port import Frontier
+from archiver.frontier.retry import Held
+from archiver.model import Claim, Exchange, FileState, Hop, Links, Profile, Settlement
+from archiver.policy import scope
+from archiver.storage import OPEN, is_bare, open_file
+
+BATCH = 64  # visits settled in one transaction …
+MOST_LINKS = 20_000  # … or fewer, if their pages have so many links together
+REMEMBERED = 1 << 16  # responses whose places we remember, some ten megabytes
+
+
+log = logging.getLogger(__name__)
+
+
+def held_before(layout: Layout) -> Held:
+    """Return a function that selects, from given digests, those of payloads that earlier crawls of *layout* hold."""
+    known: set[str] = set()
+
+    def held(digests: Collection[str]) -> Collection[str]:
+        for folder in rounds(layout):
+            unknown = set(digests) - known
+            with closing(Payloads(folder.database, at_rest=True)) as payloads:
+                places = payloads.find(unknown) if unknown else []
+            for place in places:
+                if place.digest not in known and original_at(layout.archive, place.warc, place.offset) is not None:
+                    known.add(place.digest)
+        return known.intersection(digests)
+
+    return held
+
+
+class Originals:
+    """The responses that revisits refer to: the latest ones we have seen, and those that *payloads* know."""
+
+    def __init__(self, payloads: Sequence[Payloads]) -> None:
+        self._payloads = payloads
+        self._seen: dict[int, tuple[str, int]] = {}
+
+    def remember(self, found: ScannedVisit) -> None:
+        """Remember the place of the payload of *found*, if it has one."""
+        if found.capture.revisit is None:
+            self._seen[hash(found.capture.payload_digest)] = found.capture.warc, found.capture.response.offset
+            if len(self._seen) > REMEMBERED:
+                del self._seen[next(iter(self._seen))]
+
+    def place(self, found: ScannedVisit) -> tuple[str, int] | None:
+        """Return the file and the offset of a response with the payload of *found*, a revisit; None if unknown."""
+        if found.notes is not None and found.notes.links_of is not None:
+            return found.notes.links_of
+        digest = found.capture.payload_digest
+        if place := self._seen.get(hash(digest)):
+            return place
+        for payloads in self._payloads:
+            for known in payloads.find((digest,)):
+                return known.warc, known.offset
+        return None
+
+    def close(self) -> None:
+        """Close the databases until the next question."""
+        for payloads in self._payloads:
+            payloads.close()
+
+
+def payloads_before(layout: Layout) -> list[Payloads]:
+    """Return what the earlier crawls in the collection of *layout* have stored."""
+    return [Payloads(folder.database, at_rest=True) for folder in rounds(layout)[:MOST_ASKED]]
+
+
+def whole(found: ScannedVisit, place: tuple[str, int] | None, folder: Path, spool: Path) -> Exchange | None:
+    """Return the answer of *found*, a revisit, with the payload at *place* behind its head, as it came.
+
+    None if that is missing, or too large to be a page. The caller closes its response.
+    """
+    if place is None or not is_bare(place[0]) or found.capture.payload_length > MAX_DOCUMENT:
+        return None
+    original = original_at(folder, *place)
+    if original is None or original.digest != found.capture.payload_digest:
+        return None
+    own = found.exchange
+    head = own.response.head(own.framing.head_length)
+    with suppress(ArchiveError), stored_answer(folder / place[0], place[1], spool) as stored:
+        body = _behind(stored.response.pieces(), stored.framing.head_length)
+        pieces = chain((head,), body)
+        block = hold_block(pieces, stored.response.length, spool)
+        chunked = own.framing.chunked and stored.framing.chunked
+        return replace(own, response=block, framing=replace(own.framing, chunked=chunked))
+    return None
+
+
+def _behind(pieces: Iterator[bytes], skip: int) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece[skip:]
+        skip = max(0, skip - len(piece))
+
+
+class VisitAdoption:
+    """Settles the visits that are found in files."""
+
+    def __init__(self, frontier: Frontier, terms: VisitRules, payloads: Sequence[Payloads]) -> None:
+        self.adopted = 0
+        self._originals = Originals(payloads)
+        self._frontier = frontier
+        self._terms = terms
+        self._read = ReaderProcess(near=0)  # a document may have ended the last process
+
+    async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
+        """Settle every visit of *path* from *offset* on."""
+        batch: list[ScannedVisit | LoneRecord] = []
+        with open_file(path) as file:
+            try:
+                for unit in survey(file, name, offset, spool, lenient=lenient):
+                    if isinstance(unit, UnclaimedBytes):
+                        continue
+                    if (
+                        len(batch) >= BATCH
+                        or sum(map(_weight, batch)) > MOST_LINKS
+                        or (isinstance(unit, ScannedVisit) and _names(batch, unit.capture.url))
+                    ):
+                        await self._settle(batch, path, spool)  # two visits of one URL are two transitions of its state
+                    batch.append(unit)
+                await self._settle(batch, path, spool)
+            finally:
+                self._read.close()
+                self._originals.close()
+                for unit in batch:
+                    if isinstance(unit, ScannedVisit):
+                        unit.close()
+
+    async def _settle(self, batch: list[ScannedVisit | LoneRecord], path: Path, spool: Path) -> None:
+        """Settle *batch*, and empty it."""
+        if not batch:
+            return
+        visits = [unit for unit in batch if isinstance(unit, ScannedVisit)]
+        resources = [unit.resource for unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
+        claims = await self._frontier.record_visits([_claim(found) for found in visits]) if visits else []
+        for found in visits:
+            self._originals.remember(found)
+        settlements = [
+            self._settlement(claim, found, path.parent, spool) for claim, found in zip(claims, visits, strict=True)
+        ]
+        state = FileState(path.name.removesuffix(OPEN), batch[-1].end, closed=False)
+        await self._frontier.settle(settlements, (state,), resources=resources)
+        self.adopted += len(visits)
+        for found in visits:
+            found.close()
+        batch.clear()
+
+    def _settlement(self, claim: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Settlement:
+        """Return the settlement as it was when the visit happened, with the same words and the same time."""
+        then = _as_visited(claim, found)
+        exchange = self._whole(then, found, folder, spool) or found.exchange
+        now = exchange.started / 1e6 + exchange.duration
+        try:
+            links = self._links(then, found, exchange, folder, spool)
+            return conclude(self._terms, then, exchange, links, now)._replace(capture=found.capture)
+        finally:
+            if exchange is not found.exchange:
+                exchange.response.close()
+
+    def _whole(self, then: Claim, found: ScannedVisit, folder: Path, spool: Path) -> Exchange | None:
+        """Return the answer that is stored as a revisit, with its payload; None if no links are to be read from it."""
+        reads = found.notes is None or found.notes.links_of is not None or is_page(then)
+        if found.capture.revisit is not Profile.IDENTICAL or not reads or is_robots(then):
+            return None
+        return whole(found, self._originals.place(found), folder, spool)
+
+    def _links(self, then: Claim, found: ScannedVisit, exchange: Exchange, folder: Path, spool: Path) -> Links:
+        """Return the links of the visit, from its notes or those of its original, or by reading the answer again."""
+        if found.notes is None:
+            return read_links(then, exchange, self._read)
+        if found.notes.links_of is None:
+            return with_page(then, exchange, found.notes.links)
+        name, offset = found.notes.links_of
+        original = original_at(folder, name, offset) if is_bare(name) else None
+        if original is None or original.digest != found.capture.payload_digest:
+            log.warning("links of %s, which had not changed, cannot be read: %s lacks its record", then.url, name)
+            return Links(note=f"{UNREAD}: not modified, and the stored answer is not there")
+        if found.capture.revisit is Profile.NOT_MODIFIED:
+            return stored_links(folder / name, offset, spool, then, self._read)
+        links = links_at(folder, name, offset)
+        return read_links(then, exchange, self._read) if links is None else with_page(then, exchange, links)
+
+
+def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
+    """Return *claim* as it was when the visit happened, if its notes say so."""
+    if found.notes is None:
+        return claim
+    then = _claim(found)
+    return replace(
+        claim, hop=then.hop, path=then.path, depth=then.depth, off_scope_hops=then.off_scope_hops, tries=then.tries
+    )
+
+
+def _names(batch: list[ScannedVisit | LoneRecord], url: str) -> bool:
+    return any(isinstance(unit, ScannedVisit) and unit.capture.url == url for unit in batch)
+
+
+def _weight(unit: ScannedVisit | LoneRecord) -> int:
+    """Return the number of links of a visit."""
+    return len(unit.notes.links.links) if isinstance(unit, ScannedVisit) and unit.notes is not None else 0
+
+
+def _claim(found: ScannedVisit) -> Claim:
+    """Return the claim of a visit from its own records; without notes it is that of an ordinary link."""
+    notes, address = found.notes, found.capture.url
+    if notes is None:
+        return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
+    priority = scope.priority(notes.path, notes.depth)
+    return Claim(
+        0,
+        address,
+        0,
+        notes.hop,
+        notes.path,
+        notes.depth,
+        notes.off_scope_hops,
+        notes.tries,
+        notes.via,
+        notes.seed,
+        priority,
+    )
