@@ -86,10 +86,9 @@ async def open_crawl(
         terms = await learned_terms(settings, frontier)
         index = Index(layout.indexes)
         if resume:
-            from archiver.crawl.recovery.recover import catch_up, restore_index  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
+            from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
-            await catch_up(layout, frontier, terms, clock.now())
-            await restore_index(layout, frontier, index)
+            await catch_up(layout, frontier, terms, index, clock.now())
         memory = await _memory(stack, layout, frontier, clock.now())
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)

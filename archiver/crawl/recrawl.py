@@ -134,7 +134,7 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
     *settings* are those of the crawl that ends, parsed from *read*. Returns None without a database: a crawl that has
     not begun only gets the new settings.
     """
-    from archiver.crawl.recovery.recover import catch_up, restore_index  # noqa: PLC0415 - slow to import, and a crawl imports this module
+    from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - slow to import, and a crawl imports this module
 
     layout = safe_paths.make_folders(directory)
     with Lock(layout.lock):
@@ -145,8 +145,7 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
         async with await SqliteFrontier.open(layout.database) as frontier:
             terms = await learned_terms(settings, frontier)
             index = Index(layout.indexes)
-            await catch_up(layout, frontier, terms, Clock().now())
-            await restore_index(layout, frontier, index)
+            await catch_up(layout, frontier, terms, index, Clock().now())
             if any(layout.indexes.glob("run-*.cdxj")):
                 await asyncio.to_thread(index.finish)
                 await frontier.mark_indexed()

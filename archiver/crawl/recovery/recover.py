@@ -231,13 +231,14 @@ def ours(path: Path) -> bool:
     return False
 
 
-async def catch_up(layout: Layout, frontier: Frontier, terms: VisitRules, now: float) -> None:
-    """Recover what the last run left on disk, and adjust the waits in *frontier* to our clock."""
+async def catch_up(layout: Layout, frontier: Frontier, terms: VisitRules, index: Index, now: float) -> None:
+    """Recover what the last run left on disk, adjust the waits in *frontier* to our clock, and complete *index*."""
     recovered = await Recovery(layout, frontier, terms).run()
     if ahead := await frontier.correct_waits(now, LONGEST_PARK):
         log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
     if recovered.adopted:
         log.info("%d visits were stored but not settled; they are now", recovered.adopted)
+    await restore_index(layout, frontier, index)
 
 
 async def restore_index(layout: Layout, frontier: Frontier, index: Index) -> None:
