@@ -109,7 +109,7 @@ async def open_crawl(
         blocked = BlockedHosts(frontier, schedule, clock)
         policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
-        renew = _renewal(layout, settings, rules, (guard.add_seeds, groups.welcome))
+        renew = _renewal(layout, settings, rules, (guard.add_seeds, groups.add_seeds))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
         earlier, undiscovered = _recollection(stack, settings.fetch, memory, frontier, rules)
         committer = Committer(frontier, schedule, writers, clock)
@@ -192,10 +192,10 @@ def _renewal(
     """Return a function that adds seeds to a running crawl: it calls each of *hosts* and replaces the scope."""
 
     async def renew(newest: Sequence[str], further: Sequence[str]) -> None:
-        for welcome in hosts:
-            welcome(newest)
+        for add_seeds in hosts:
+            add_seeds(newest)
         scope = await asyncio.to_thread(lambda: scope_for(with_seeds(settings, further, layout)))
-        scope.welcome(rules.terms.scope.welcomed)
+        scope.add_moved_seeds(rules.terms.scope.moved_seeds)
         rules.terms = replace(rules.terms, scope=scope)
 
     return renew

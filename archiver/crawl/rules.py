@@ -109,7 +109,7 @@ async def learned_terms(settings: Settings, frontier: Frontier) -> VisitRules:
     """Return the rules for visits, with what earlier runs of the crawl have learned about its sites."""
     terms = terms_of(settings, await frontier.pattern_tallies(MOST_PATTERNS))
     if settings.scope.redirects == "seeds":
-        terms.scope.welcome(await frontier.seed_redirects())
+        terms.scope.add_moved_seeds(await frontier.seed_redirects())
     return terms
 
 
@@ -186,9 +186,9 @@ class GroupsOfHosts:
         self._seeds: set[str] = set()  # scheme aside: with each port
         self._names: set[str] = set()
         self._shared = settings.rate if settings.third_party_rate is None else settings.third_party_rate
-        self.welcome(seeds)
+        self.add_seeds(seeds)
 
-    def welcome(self, seeds: Iterable[str]) -> None:
+    def add_seeds(self, seeds: Iterable[str]) -> None:
         """Limit each host of *seeds* (canonical URLs) by itself, with and without www."""
         for seed in seeds:
             authority = url.origin(seed).partition("://")[2]

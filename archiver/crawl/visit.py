@@ -170,7 +170,7 @@ def _verdicts(terms: VisitRules, claim: Claim, links: Links, now: float) -> tupl
     nofollow = _nofollow(terms.rules.nofollow.lower(), links) if terms.rules.nofollow else None
     guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
-    pages, parts = terms.verdicts.at(claim, terms.scope.welcomed, _year(now))
+    pages, parts = terms.verdicts.at(claim, terms.scope.moved_seeds, _year(now))
     others: dict[str, NewUrl] = {}
     traps = terms.traps
     at_once = nofollow is None and (traps is None or (traps.calm and not traps.is_poor(claim.url)))

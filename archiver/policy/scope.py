@@ -118,7 +118,7 @@ class Scope:
         self._domains: set[str] = set()
         self._prefixes: tuple[str, ...] = ()
         self._pages: set[str] = set()
-        self.welcomed: tuple[Moved, ...] = ()  # places that seeds have moved to
+        self.moved_seeds: tuple[Moved, ...] = ()  # places that seeds have moved to
         self._outside = f"scope: {settings.scope}"
         self._by_host_alone = self._whole_sites and not self._include and not self._refuses and not settings.extra_hops
         self._remembered = lru_cache(maxsize=remembered)(self._worked_out)
@@ -126,10 +126,10 @@ class Scope:
         self._step = lru_cache(maxsize=1024)(self._stepped)
         self._add(tuple(seeds))
 
-    def welcome(self, moved: Iterable[Moved]) -> None:
+    def add_moved_seeds(self, moved: Iterable[Moved]) -> None:
         """Treat the places that seeds have *moved* to as seeds too, from now on."""
-        new = tuple(one for one in moved if one not in self.welcomed)
-        self.welcomed += new
+        new = tuple(one for one in moved if one not in self.moved_seeds)
+        self.moved_seeds += new
         self._add(tuple(address for address, _ in new))
         self._remembered.cache_clear()
         self._homes.cache_clear()
@@ -298,7 +298,7 @@ class Scope:
         if parent.off_scope_hops >= LINK_OUTSIDE:  # the path left the scope earlier
             return ""
         if self._settings.redirects == "seeds" and not start:
-            self.welcome(((link.url, parent.seed or parent.url),))
+            self.add_moved_seeds(((link.url, parent.seed or parent.url),))
             return ""
         return f"redirects: {self._settings.redirects}"
 

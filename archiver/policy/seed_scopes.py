@@ -90,7 +90,7 @@ class Scopes:
         self._local: dict[str, list[SeedGroup]] = {}
         self._wide: list[SeedGroup] = []
         self._of_seed: dict[str, tuple[SeedGroup, int]] = {}
-        self.welcomed: tuple[Moved, ...] = ()  # places that seeds have moved to
+        self.moved_seeds: tuple[Moved, ...] = ()  # places that seeds have moved to
         own = {one.url: (number, one) for number, one in enumerate(settings.seed_setting)}
         common: list[str] = []
         apart: dict[ScopeSettings, list[tuple[int, SeedSetting]]] = {}
@@ -105,13 +105,13 @@ class Scopes:
             scope = Scope(theirs, [one.url for _, one in members], registered_domain, remembered)
             self._join(SeedGroup(theirs, scope, members))
 
-    def welcome(self, moved: Iterable[Moved]) -> None:
+    def add_moved_seeds(self, moved: Iterable[Moved]) -> None:
         """Treat the places that seeds have *moved* to as seeds too, with the settings of those seeds."""
         for address, seed in moved:
             group, number = self._of_seed.get(seed, (self._base, 0))
-            group.scope.welcome(((address, seed),))
-            if (address, seed) not in self.welcomed:
-                self.welcomed += ((address, seed),)
+            group.scope.add_moved_seeds(((address, seed),))
+            if (address, seed) not in self.moved_seeds:
+                self.moved_seeds += ((address, seed),)
             if group.own:
                 self._put(group, address, number)
         self._remembered.cache_clear()
@@ -120,9 +120,9 @@ class Scopes:
         """Accept or refuse *link*, found in the document of *parent*. An accepted URL is normalized by the settings."""
         as_it_is = link.hop is Hop.REDIRECT or link.hop is Hop.PREREQUISITE
         address = link.url if as_it_is else self._respelled(link.url)
-        groups, held = self._judges(address)
+        groups, inside = self._judges(address)
         seed = parent.seed or parent.url
-        leaves = not held and link.hop is Hop.REDIRECT and redirects_in_a_row(parent.path) == len(parent.path)
+        leaves = not inside and link.hop is Hop.REDIRECT and redirects_in_a_row(parent.path) == len(parent.path)
         if leaves:
             groups = (self._of_seed.get(seed, (self._base, 0))[0],)
         refusals = []
@@ -130,7 +130,7 @@ class Scopes:
             verdict = group.scope.judge(link, parent)
             if isinstance(verdict, NewUrl):
                 if leaves and self._settings.redirects == "seeds":
-                    self.welcome(((link.url, seed),))
+                    self.add_moved_seeds(((link.url, seed),))
                 return verdict
             refusals.append((group, verdict))
         return self._in_words(*refusals[0])
@@ -147,8 +147,8 @@ class Scopes:
 
     def own_rule(self, address: str, depth: int = 0) -> str:
         """Return the rule of a seed with its own settings that accepts *address* at *depth* links, or ""."""
-        groups, held = self._judges(address)
-        for group in groups if held else ():
+        groups, inside = self._judges(address)
+        for group in groups if inside else ():
             most = group.settings.max_depth
             if not group.own or group.scope.excludes(address) or (most is not None and depth > most):
                 continue
@@ -177,7 +177,7 @@ class Scopes:
             there.append(group)
 
     def _seeds(self, group: SeedGroup) -> list[str]:
-        return [*(own.url for _, own in group.own), *(address for address, _ in group.scope.welcomed)]
+        return [*(own.url for _, own in group.own), *(address for address, _ in group.scope.moved_seeds)]
 
     def _domain(self, address: str) -> str:
         return self._domain_of(url.host(address).removeprefix("www."))

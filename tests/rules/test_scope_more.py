@@ -177,7 +177,7 @@ def test_redirects_out_of_the_scope(kind: str, path: str, rule: str) -> None:
 def test_what_is_excluded_is_not_welcome() -> None:
     judge = scope(redirects="seeds", exclude=("moved",))
     assert judged(judge, "http://moved.net/", Hop.REDIRECT) == "exclude[0]: moved"
-    assert judge.welcomed == ()
+    assert judge.moved_seeds == ()
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,10 @@ def test_a_seed_that_moves_keeps_its_settings() -> None:
     assert rule(judge, f"{place}a") == "scope: host"
     assert rule(judge, place, Hop.REDIRECT, path="L") == "redirects: seeds"
     assert rule(judge, place, Hop.REDIRECT, path="") == ""
-    assert judge.welcomed == ((place, BLOG),)
+    assert judge.moved_seeds == ((place, BLOG),)
     later = scopes(*lines, redirects="seeds")
     moved: Moved = (place, BLOG)
-    later.welcome([moved])
+    later.add_moved_seeds([moved])
     for one in (judge, later):
         assert rule(one, f"{place}a") == ""
         assert rule(one, f"{place}a", depth=1) == f"seed-setting[0]: {BLOG} max-depth=1"

@@ -46,7 +46,7 @@ class RuleJudge:
         self._moved = learned.moved
         self._now = now
         self._terms = terms_of(settings, learned.tallies)
-        self._terms.scope.welcome(learned.moved)
+        self._terms.scope.add_moved_seeds(learned.moved)
         self._plain_scope = self._narrowed(include=(), scope_surt=())
         self._listed_scope = self._narrowed(include=(), scope_surt=settings.scope.scope_surt)
         self._guard = AddressGuard(settings.fetch.allow_private, settings.seeds)
@@ -146,7 +146,7 @@ class RuleJudge:
         settings = replace(self._settings.scope, include=include, scope_surt=scope_surt, seed_setting=())
         seeds = tuple(seed for seed in self._settings.seeds if seed not in apart)
         scope = Scope(settings, seeds, registered_domains() if settings.scope == "domain" else str)
-        scope.welcome((place, seed) for place, seed in self._moved if seed not in apart)
+        scope.add_moved_seeds((place, seed) for place, seed in self._moved if seed not in apart)
         return scope
 
     def _private(self, address: str) -> str:
