@@ -10,7 +10,7 @@ from archiver import humanize
 from archiver.cli.directory import COLLECTIONS, make_directory
 from archiver.cli.options import define_command, output_option
 from archiver.cli.terminal import ProgressLine, complain, results, say
-from archiver.cli.verify import fault_line
+from archiver.cli.verify import finding_line
 from archiver.collection import safe_paths
 from archiver.errors import ConfigError
 from archiver.humanize import printable
@@ -29,8 +29,8 @@ def import_archives(files: Sequence[Path], output: Path | None, *, strict: bool,
     make_directory(directory)
     with ProgressLine() as progress:
         outcome = run.import_archives(found, directory, strict=strict, convert=convert, report=progress.show)
-    faults = [fault for fault in outcome.faults if fault.severity.value == "fault"]
-    for line in (*outcome.signatures, *outcome.doubts[:FAULTS_SHOWN], *map(fault_line, faults[:FAULTS_SHOWN])):
+    faults = [fault for fault in outcome.findings if fault.severity.value == "fault"]
+    for line in (*outcome.signatures, *outcome.doubts[:FAULTS_SHOWN], *map(finding_line, faults[:FAULTS_SHOWN])):
         say(line)
     if len(outcome.doubts) > FAULTS_SHOWN or len(faults) > FAULTS_SHOWN:
         say("there are more faults; to list all: archiver verify FILE...")

@@ -13,7 +13,7 @@ from archiver.humanize import printable, volume
 from archiver.model import ExitCode
 from archiver.tools.ingest.packages import verify_package
 from archiver.tools.verify import collection
-from archiver.tools.verify.findings import Fault, Severity, VerifyProgress, VerifyReport, merge_reports
+from archiver.tools.verify.findings import Severity, VerifyFinding, VerifyProgress, VerifyReport, merge_reports
 
 MAX_TEXT = 1000  # characters of a part of a finding
 
@@ -42,9 +42,9 @@ def _progress_text(progress: VerifyProgress) -> str:
 
 
 def _lines(report: VerifyReport) -> Iterator[str]:
-    for fault in report.faults:
-        yield fault_line(fault)
-    kept = len(report.faults)
+    for finding in report.findings:
+        yield finding_line(finding)
+    kept = len(report.findings)
     total = sum(report.counts.values())
     if total > kept:
         yield f"and {total - kept} more of the same kinds"
@@ -54,11 +54,11 @@ def _lines(report: VerifyReport) -> Iterator[str]:
     yield f"{humanize.count(len(report.files), 'file')}, {humanize.count(records, 'record')}, {size}: {numbers}"
 
 
-def fault_line(fault: Fault) -> str:
+def finding_line(finding: VerifyFinding) -> str:
     """Return a finding as one line of text."""
-    where = printable(fault.file, MAX_TEXT) + ("" if fault.offset is None else f":{fault.offset}")
-    about = f" [{printable(fault.url, MAX_TEXT)}]" if fault.url else ""
-    return f"{where}: {fault.severity.value} {fault.code}: {printable(fault.message, MAX_TEXT)}{about}"
+    where = printable(finding.file, MAX_TEXT) + ("" if finding.offset is None else f":{finding.offset}")
+    about = f" [{printable(finding.url, MAX_TEXT)}]" if finding.url else ""
+    return f"{where}: {finding.severity.value} {finding.code}: {printable(finding.message, MAX_TEXT)}{about}"
 
 
 COMMAND = define_command(

@@ -451,7 +451,7 @@ def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks
     assert set(named.values()) <= whole
     assert [entry["url"][-1] for entry in index(tmp_path / "c")] in (["1"], ["1", "2", "3", "4"])
     report = verified([tmp_path / "c"])
-    assert report.ok, report.faults
+    assert report.ok, report.findings
     packed, left = read_contents(tmp_path / "c").warcs, unlisted(tmp_path / "c") & named.keys()
     assert {each.path.name for each in packed} == named.keys() - left
     assert bool(left) == ("import-unfinished" in report.counts)

@@ -12,7 +12,15 @@ from warcio.warcwriter import WARCWriter
 
 from archiver.errors import ConfigError
 from archiver.tools.verify.collection import verify
-from archiver.tools.verify.findings import CODES, MAX_EACH, Fault, Findings, Severity, VerifyProgress, VerifyReport
+from archiver.tools.verify.findings import (
+    CODES,
+    MAX_EACH,
+    Findings,
+    Severity,
+    VerifyFinding,
+    VerifyProgress,
+    VerifyReport,
+)
 from archiver.url import surt
 from fixtures.handmade_warc import Collection, member, record, sha256
 
@@ -35,7 +43,7 @@ def write(path: Path, *records: bytes) -> Path:
 
 def test_a_good_collection_has_no_finding(collection: Collection) -> None:
     report = verify([collection.folder])
-    assert (report.ok, report.faults, report.counts) == (True, (), {})
+    assert (report.ok, report.findings, report.counts) == (True, (), {})
     assert report.as_json()["records"] == 1 + 3 * len(collection.visits)
 
 
@@ -255,13 +263,13 @@ def test_many_findings_of_one_kind_are_counted_and_a_sample_is_kept(tmp_path: Pa
     ]
     report = verify([write(tmp_path / "a.warc.gz", WARCINFO, *bad)])
     assert report.counts["block-digest"] == MAX_EACH + 20
-    assert sum(fault.code == "block-digest" for fault in report.faults) == MAX_EACH
+    assert sum(fault.code == "block-digest" for fault in report.findings) == MAX_EACH
     assert report.count(Severity.FAULT) == MAX_EACH + 20
 
 
 def test_a_report_as_json_says_everything() -> None:
     findings = Findings()
-    fault = Fault("a.warc", "block-digest", "it is wrong", 7, "response", "http://a/")
+    fault = VerifyFinding("a.warc", "block-digest", "it is wrong", 7, "response", "http://a/")
     findings.add(fault)
     report = VerifyReport((), tuple(findings.kept), findings.counts)
     said = report.as_json()

@@ -188,7 +188,7 @@ def test_what_can_be_cured_is_named_with_its_cure(collection: Collection, name: 
     spoil(collection)
     assert any(
         cure in fault.message and str(collection.folder) in fault.message + fault.file
-        for fault in verify([collection.folder]).faults
+        for fault in verify([collection.folder]).findings
     )
 
 
@@ -251,7 +251,7 @@ def test_rows_and_lines_that_were_added_after_the_files_were_read_are_no_faults(
     path = collection.warc.with_name(collection.name + ".open")
     path.write_bytes(path.read_bytes()[:800])
     report = verify([collection.folder])
-    assert report.ok, report.faults
+    assert report.ok, report.findings
 
 
 def test_a_file_that_was_begun_while_others_were_read_is_no_fault(collection: Collection) -> None:

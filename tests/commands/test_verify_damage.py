@@ -110,7 +110,7 @@ def test_each_changed_byte_of_a_collection_is_found(archive: Path, large: Path) 
     for path, at, data in chain(changes, _changed(draw, _warcs(large), CHANGES // 10)):
         with _as(path, data):
             report = verify([path.parents[1]])
-        changed = [fault.file for fault in report.faults if fault.code == "file-changed"]
+        changed = [fault.file for fault in report.findings if fault.code == "file-changed"]
         assert changed == [str(path)], (path.name, at)
 
 
@@ -214,6 +214,6 @@ def test_a_changed_byte_of_the_database_is_never_a_crash(archive: Path, tmp_path
     for _, _, data in _changed(random.Random(6), [database], max(100, CHANGES // 2)):
         with _as(database, data):
             report = verify([copy])
-        codes.update({fault.code for fault in report.faults} or {"nothing"})
+        codes.update({fault.code for fault in report.findings} or {"nothing"})
     print(dict(codes))
     assert codes["frontier-unreadable"] > 0

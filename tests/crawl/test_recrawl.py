@@ -305,7 +305,7 @@ def test_what_a_server_says_of_another_version_is_asked_for_whole(tmp_path: Path
         stored = [block for block in blocks(tmp_path / "c", "response") if b"404" not in block]
         assert stored[1:] == [wrong, new]  # what it said is kept as well
     report = verify([tmp_path / "c"])
-    assert (report.ok, report.faults) == (True, ()), report.faults
+    assert (report.ok, report.findings) == (True, ()), report.findings
 
 
 BEFORE = {
@@ -358,7 +358,7 @@ def test_a_kill_loses_nothing(tmp_path: Path, forks: Forks, small: tuple[RawServ
     assert {path.name: path.read_bytes() for path in warcs(directory) if path.name in files} == files
     assert changes(directory, small[0]) == DIFFERENCE
     report = verify([directory])
-    assert (report.ok, report.faults) == (True, ()), report.faults
+    assert (report.ok, report.findings) == (True, ()), report.findings
 
 
 def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: tuple[RawServer, Path]) -> None:
@@ -383,7 +383,7 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
     assert set(before.splitlines()) < set(index.read_text().splitlines())
     assert changes(directory, small[0]) == DIFFERENCE
     report = verify([directory])
-    assert (report.ok, report.faults) == (True, ()), report.faults
+    assert (report.ok, report.findings) == (True, ()), report.findings
     done(status := forks.run("status", "c", cwd=tmp_path))
     assert "number 2 of this collection" in status.said
     (earlier,) = (directory / "crawls").iterdir()
@@ -397,10 +397,10 @@ def test_a_collection_that_lost_something(tmp_path: Path, forks: Forks, small: t
         warc.write_bytes(whole[:cut] + bytes([whole[cut] ^ 1]) + whole[cut + 1 :])
         assert memory.version(small[0].url("/a")) is None  # its head can be read, but its payload is not what it was
     warc.unlink()
-    words = {(fault.code, Path(fault.file).parent) for fault in verify([directory]).faults}
+    words = {(fault.code, Path(fault.file).parent) for fault in verify([directory]).findings}
     assert ("warc-missing", earlier) in words
     done(forks.run("recrawl", "c", *OPTIONS, cwd=tmp_path))  # what cannot be read back comes whole
-    assert not [fault for fault in verify([directory]).faults if fault.code.startswith("revisit-of")]
+    assert not [fault for fault in verify([directory]).findings if fault.code.startswith("revisit-of")]
 
 
 def test_other_seeds_and_refusals(tmp_path: Path, forks: Forks, small: tuple[RawServer, Path]) -> None:

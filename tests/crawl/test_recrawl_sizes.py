@@ -120,7 +120,7 @@ def test_a_rebuilt_database_knows_the_same(tmp_path: Path, forks: Forks, crawled
     done(forks, "rebuild", "c", cwd=tmp_path)
     assert (rows(directory, URLS), rows(directory, CAPTURES)) == before
     report = verify([directory])
-    assert (report.ok, report.faults) == (True, ()), report.faults
+    assert (report.ok, report.findings) == (True, ()), report.findings
 
 
 def test_links_of_a_page_whose_first_record_is_damaged_are_read_from_it(
@@ -178,5 +178,5 @@ def test_a_kill_loses_no_link(tmp_path: Path, forks: Forks, crawled: Path, passi
     assert rows(directory, known) == rows(earlier, known)
     assert not rows(directory, "SELECT url FROM urls WHERE note LIKE '%not read%'")
     report = verify([directory])
-    assert (report.ok, report.faults) == (True, ()), report.faults
+    assert (report.ok, report.findings) == (True, ()), report.findings
     assert len(warcs(directory)) > 1

@@ -52,7 +52,7 @@ def goes_on(directory: Path, server: RawServer) -> None:
     assert ending.code is ExitCode.DONE, ending
     assert [url for url, _ in captured(directory)] == sorted(map(server.url, ALL))
     report = verify([directory])
-    assert report.ok, report.faults
+    assert report.ok, report.findings
 
 
 def test_a_disk_that_is_nearly_full(tmp_path: Path) -> None:

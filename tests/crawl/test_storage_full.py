@@ -64,7 +64,7 @@ def whole(directory: Path, server: RawServer) -> None:
     urls = ["/", "/robots.txt", LARGE, *SMALL]
     assert [url for url, _ in captured(directory)] == sorted(map(server.url, urls))
     report = verify([directory])
-    assert report.ok, report.faults
+    assert report.ok, report.findings
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -189,4 +189,4 @@ def test_a_lost_database_brings_held_urls_back(tmp_path: Path) -> None:
         assert crawl(tmp_path, server.url(), trap_budget=20, resume=True).code is ExitCode.DONE
         assert len(server.log) == asked
     assert {url for url, _ in rows(tmp_path, HELD)} == {url for url, _ in before}
-    assert not verified([tmp_path]).faults
+    assert not verified([tmp_path]).findings

@@ -198,7 +198,7 @@ def test_verify_says_that_such_records_are_not_the_files_own(crashed: Layout) ->
     shutil.rmtree(crashed.indexes)
     report = verified([path], lambda _: None)
     assert report.counts["record-foreign"] == 3 * VISITS + 1
-    forged = [fault.url for fault in report.faults if fault.code == "record-foreign"]
+    forged = [fault.url for fault in report.findings if fault.code == "record-foreign"]
     assert all(url.startswith(VICTIM) for url in forged[1:])  # the first is the warcinfo record
     assert sum(each.records for each in report.files) == 9  # the warcinfo record, and three visits without one response
 

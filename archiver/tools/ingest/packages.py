@@ -42,7 +42,7 @@ from archiver.tools.ingest.wacz import (
     read_package,
 )
 from archiver.tools.verify.collection import verify
-from archiver.tools.verify.findings import Fault, FileRead, Findings, VerifyProgress, VerifyReport
+from archiver.tools.verify.findings import FileRead, Findings, VerifyFinding, VerifyProgress, VerifyReport
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, read_records
 
@@ -183,7 +183,7 @@ def verify_package(path: Path, progress: Callable[[VerifyProgress], None] = lamb
     try:
         package = read_package(path)
     except ConfigError as error:
-        findings.add(Fault(str(path), "unreadable", str(error).removeprefix(f"{path}: ")))
+        findings.add(VerifyFinding(str(path), "unreadable", str(error).removeprefix(f"{path}: ")))
         return VerifyReport((), tuple(findings.kept), dict(findings.counts))
     with TemporaryDirectory(prefix="archiver-verify-") as name:
         folder = Layout(Path(name, "package"))
@@ -192,15 +192,15 @@ def verify_package(path: Path, progress: Callable[[VerifyProgress], None] = lamb
             folder.archive.mkdir(parents=True)
             folder.indexes.mkdir()
         for doubt in package.doubts:
-            findings.add(Fault(str(path), "package-list", doubt))
-        for fault in chain(_archives(package, folder.archive), _others(package)):
-            findings.add(fault)
-        index_fault = _index(package, Path(name, "indexes"), folder.indexes)
-        if index_fault is not None:
-            findings.add(index_fault)
+            findings.add(VerifyFinding(str(path), "package-list", doubt))
+        for finding in chain(_archives(package, folder.archive), _others(package)):
+            findings.add(finding)
+        index_finding = _index(package, Path(name, "indexes"), folder.indexes)
+        if index_finding is not None:
+            findings.add(index_finding)
         read: tuple[FileRead, ...] = ()
         if any(folder.archive.iterdir()):
-            read = _inside(path, folder, findings, progress, indexed=index_fault is None)
+            read = _inside(path, folder, findings, progress, indexed=index_finding is None)
     return VerifyReport(read, tuple(findings.kept), dict(findings.counts))
 
 
@@ -214,15 +214,15 @@ def _check_room(package: ReceivedPackage, folder: Path) -> None:
         )
 
 
-def _archives(package: ReceivedPackage, folder: Path) -> Iterator[Fault]:
+def _archives(package: ReceivedPackage, folder: Path) -> Iterator[VerifyFinding]:
     """Unpack the WARC files of *package* into *folder*, and yield what is wrong with them as files."""
     for member in package.warcs:
         if not member.size:
-            yield Fault(f"{package.path}/{member.name}", "no-record", "it is empty")
+            yield VerifyFinding(f"{package.path}/{member.name}", "no-record", "it is empty")
             continue
         target = folder / PurePosixPath(member.name).name
         if target.exists():
-            yield _fault(package, member, "it was not read, because another file in archive/ has the same name")
+            yield _finding(package, member, "it was not read, because another file in archive/ has the same name")
             continue
         state = hash_for(member.stated)
         try:
@@ -232,19 +232,19 @@ def _archives(package: ReceivedPackage, folder: Path) -> Iterator[Fault]:
                     if state is not None:
                         state.update(piece)
         except ConfigError as error:
-            yield _fault(package, member, str(error).removeprefix(f"{package.path}: "))
+            yield _finding(package, member, str(error).removeprefix(f"{package.path}: "))
             continue
         if state is not None and (wrong := disagreement(member, state)):
-            yield _fault(package, member, wrong)
+            yield _finding(package, member, wrong)
 
 
-def _others(package: ReceivedPackage) -> Iterator[Fault]:
+def _others(package: ReceivedPackage) -> Iterator[VerifyFinding]:
     for member, wrong in mismatches(package.path, (*package.kept, *package.others)):
         if wrong:
-            yield _fault(package, member, wrong)
+            yield _finding(package, member, wrong)
 
 
-def _index(package: ReceivedPackage, unpacked: Path, folder: Path) -> Fault | None:
+def _index(package: ReceivedPackage, unpacked: Path, folder: Path) -> VerifyFinding | None:
     """Write the index of *package* into *folder* as one CDXJ file. Return a finding if that fails."""
     target = folder / "index.cdxj"
     try:
@@ -257,12 +257,12 @@ def _index(package: ReceivedPackage, unpacked: Path, folder: Path) -> Fault | No
     except (ArchiveError, ConfigError) as error:
         target.unlink(missing_ok=True)
         why = str(error).replace(f"{unpacked}/", "").partition("; ")[0].removeprefix(f"{package.path}: ")
-        return Fault(str(package.path), "package-index", why)
+        return VerifyFinding(str(package.path), "package-index", why)
     return None
 
 
-def _fault(package: ReceivedPackage, member: PackedFile, message: str) -> Fault:
-    return Fault(f"{package.path}/{member.name}", "package-file", message)
+def _finding(package: ReceivedPackage, member: PackedFile, message: str) -> VerifyFinding:
+    return VerifyFinding(f"{package.path}/{member.name}", "package-file", message)
 
 
 def _inside(
@@ -279,7 +279,7 @@ def _inside(
         {code: count for code, count in found.counts.items() if code not in without},
         (
             replace(each, file=rename(each.file), message=rename(each.message))
-            for each in found.faults
+            for each in found.findings
             if each.code not in without
         ),
     )

@@ -27,7 +27,7 @@ from archiver.tools.ingest.names import ExistingFiles, file_name, keep_original,
 from archiver.tools.ingest.sources import ArchiveFile, ArchiveFormat
 from archiver.tools.ingest.wacz import CHUNK, disagreement, hash_for, mismatches
 from archiver.tools.verify.collection import verify
-from archiver.tools.verify.findings import Fault, Severity, VerifyReport
+from archiver.tools.verify.findings import Severity, VerifyFinding, VerifyReport
 from archiver.tools.wacz.signature import SignatureStatus
 
 CONVERT = "--convert makes a WARC of it that can be replayed, and keeps the original"
@@ -51,7 +51,7 @@ class ImportResult:
     """The result of an import."""
 
     files: tuple[ImportedSource, ...]
-    faults: tuple[Fault, ...]  # a sample of each kind
+    findings: tuple[VerifyFinding, ...]  # a sample of each kind
     doubts: tuple[str, ...]  # what packages say wrongly about themselves
     faulty: bool  # something is wrong with the input
     refused: bool = False  # and therefore nothing was imported
@@ -147,7 +147,9 @@ class _Import:
         doubts = self._doubts(drafts)
         faulty = not verification.ok or bool(doubts)
         refused = strict and faulty
-        outcome = ImportResult((), verification.faults, doubts, faulty, refused=refused, signatures=self._signatures())
+        outcome = ImportResult(
+            (), verification.findings, doubts, faulty, refused=refused, signatures=self._signatures()
+        )
         if outcome.refused:
             return outcome
         self._publish(drafts)
@@ -222,20 +224,20 @@ class _Import:
         )
         for read in report.files:
             by_path[read.file].records = read.records
-        for fault in report.faults:
-            draft = by_path.get(fault.file)
-            if draft is not None and fault.severity is Severity.FAULT:
-                draft.faults[fault.code] += 1
+        for finding in report.findings:
+            draft = by_path.get(finding.file)
+            if draft is not None and finding.severity is Severity.FAULT:
+                draft.faults[finding.code] += 1
         codes_of: dict[str, set[str]] = {}
-        for fault in report.faults:
-            codes_of.setdefault(fault.file, set()).add(fault.code)
+        for finding in report.findings:
+            codes_of.setdefault(finding.file, set()).add(finding.code)
         for draft in drafts:
             codes = codes_of.get(str(draft.path), set())
             draft.shared = "member-shared" in codes
             _check_usable(draft, codes, convert=self._convert)
         named = [
-            replace(fault, file=by_path[fault.file].source.label) if fault.file in by_path else fault
-            for fault in report.faults
+            replace(finding, file=by_path[finding.file].source.label) if finding.file in by_path else finding
+            for finding in report.findings
         ]
         return VerifyReport(report.files, tuple(named), report.counts)
 

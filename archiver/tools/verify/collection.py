@@ -23,9 +23,16 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import count, printable
 from archiver.storage import DRAFT, OPEN, storage
 from archiver.tools.verify.file import FileResult, ReadJob
-from archiver.tools.verify.findings import Fault, FileRead, Findings, VerifyProgress, VerifyReport
+from archiver.tools.verify.findings import FileRead, Findings, VerifyFinding, VerifyProgress, VerifyReport
 from archiver.tools.verify.frontier import FrontierCheck, WarcRow, committed_files
-from archiver.tools.verify.inventory import UNFINISHED, IndexCheck, connect, merge, relation_faults, unindexed_faults
+from archiver.tools.verify.inventory import (
+    UNFINISHED,
+    IndexCheck,
+    connect,
+    merge,
+    relation_findings,
+    unindexed_findings,
+)
 from archiver.tools.verify.pool import read_all
 
 _SUFFIXES = tuple(ending + opened for ending in (*WARC_ENDINGS, ".arc", ".arc.gz") for opened in ("", OPEN))
@@ -118,8 +125,8 @@ class _Run:
             parts += [(number + 1, inventory) for inventory, _ in reading.pieces]
         with closing(connect(self._folder / "all.db")) as db:
             merge(db, parts)
-            for fault in relation_faults(db):
-                self._findings.add(fault)
+            for finding in relation_findings(db):
+                self._findings.add(finding)
             if self._target.collection is not None:
                 self._compare(db, self._target.collection, before)
         return read
@@ -138,11 +145,13 @@ class _Run:
     def _check_whole_file(self, name: str, outcomes: list[FileResult], found: str, row: WarcRow | None) -> None:
         """Add the findings that need all pieces of a file."""
         if unhashed := sum(outcome.unhashed for outcome in outcomes):
-            self._findings.add(Fault(name, "digest-missing", f"{count(unhashed, 'record')} without a block digest"))
+            self._findings.add(
+                VerifyFinding(name, "digest-missing", f"{count(unhashed, 'record')} without a block digest")
+            )
         if found and row is not None and found != row.digest:
             who = "imports.json" if row in self._imported.values() else "crawl.db"
             message = f"its bytes have changed: {found}, but {who} says {row.digest:.100}"
-            self._findings.add(Fault(name, "file-changed", message))
+            self._findings.add(VerifyFinding(name, "file-changed", message))
 
     def _read_imports(self) -> dict[str, WarcRow]:
         """Return what imports.json says about the imported files."""
@@ -152,7 +161,7 @@ class _Run:
         try:
             entries = imported_files(collection)
         except ArchiveError as error:
-            self._findings.add(Fault(str(collection.imports), "imports-unreadable", str(error)))
+            self._findings.add(VerifyFinding(str(collection.imports), "imports-unreadable", str(error)))
             return {}
         there = {path.name for path in self._target.files}
         self._unfinished_imports = {each.name for each in entries if not each.indexed and each.name in there}
@@ -161,7 +170,7 @@ class _Run:
         for each in files:
             if each.name not in there and not (collection.archive / each.name).exists():  # it may have been added since
                 message = f"archive/{each.name} is missing; it was imported from {each.source}"
-                self._findings.add(Fault(str(collection.imports), "import-missing", printable(message, 1000)))
+                self._findings.add(VerifyFinding(str(collection.imports), "import-missing", printable(message, 1000)))
         return {each.name: WarcRow(each.bytes, closed=True, digest=f"sha256:{each.sha256}") for each in files}
 
     def _check_originals(self, collection: Layout, files: Iterable[ImportedFile]) -> None:
@@ -173,14 +182,14 @@ class _Run:
                     found = hashlib.file_digest(file, "sha256").hexdigest()
             except FileNotFoundError:
                 message = printable(f"{original.name} is missing; a file in archive/ was converted from it", 1000)
-                self._findings.add(Fault(str(collection.imports), "import-missing", message))
+                self._findings.add(VerifyFinding(str(collection.imports), "import-missing", message))
                 continue
             except OSError as error:
-                self._findings.add(Fault(str(path), "unreadable", error.strerror or str(error)))
+                self._findings.add(VerifyFinding(str(path), "unreadable", error.strerror or str(error)))
                 continue
             if found != original.sha256:
                 message = f"its bytes have changed: sha256:{found}, but imports.json says sha256:{original.sha256}"
-                self._findings.add(Fault(str(path), "file-changed", message))
+                self._findings.add(VerifyFinding(str(path), "file-changed", message))
 
     def _committed(self) -> dict[str, WarcRow] | None:
         collection = self._target.collection
@@ -191,19 +200,19 @@ class _Run:
         try:
             before = committed_files(collection.directory) if exists else None
         except ArchiveError as error:
-            self._findings.add(Fault(path, "frontier-unreadable", f"{error}; {_rebuild_hint(collection)}"))
+            self._findings.add(VerifyFinding(path, "frontier-unreadable", f"{error}; {_rebuild_hint(collection)}"))
             return None
         except ConfigError as error:  # it has an unknown schema version
-            self._findings.add(Fault(path, "frontier-unreadable", str(error)))
+            self._findings.add(VerifyFinding(path, "frontier-unreadable", str(error)))
             return None
         if before is None:
             how = "it is empty" if exists else "it is missing"
             ours = exists or collection.settings.exists() or collection.log.exists()
             known = {name for _, files in self._earlier for name in files}
             if ours and any(file.name.removesuffix(OPEN) not in known for file in self._target.files):
-                self._findings.add(Fault(path, "frontier-missing", f"{how}; {_rebuild_hint(collection)}"))
+                self._findings.add(VerifyFinding(path, "frontier-missing", f"{how}; {_rebuild_hint(collection)}"))
             else:
-                self._findings.add(Fault(path, "no-frontier", how))
+                self._findings.add(VerifyFinding(path, "no-frontier", how))
         return before
 
     def _find_earlier(self) -> None:
@@ -211,7 +220,7 @@ class _Run:
             try:
                 self._earlier.append((folder, committed_files(folder.directory) or {}))
             except (ArchiveError, ConfigError) as error:
-                self._findings.add(Fault(str(folder.database), "frontier-unreadable", str(error)))
+                self._findings.add(VerifyFinding(str(folder.database), "frontier-unreadable", str(error)))
 
     def _with_earlier(self, before: dict[str, WarcRow] | None) -> dict[str, WarcRow] | None:
         """Return the files in *before* and those of the collection's earlier crawls."""
@@ -227,25 +236,27 @@ class _Run:
             running = running or any(row.closed and not row.indexed for row in before.values())
         indexes = sorted(collection.indexes.glob("*.cdxj"))
         for path in indexes:
-            for fault in IndexCheck(db, path, running=running).faults():
-                self._findings.add(fault)
+            for finding in IndexCheck(db, path, running=running).findings():
+                self._findings.add(finding)
         missing = False
-        for fault in unindexed_faults(db, running=running, unfinished=self._unfinished_imports):
-            if indexes or running or fault.code == UNFINISHED:
-                self._findings.add(fault)
+        for finding in unindexed_findings(db, running=running, unfinished=self._unfinished_imports):
+            if indexes or running or finding.code == UNFINISHED:
+                self._findings.add(finding)
             else:
                 missing = True
         if missing:
             remedy = f"to build it: archiver index {quote(str(collection.directory))}"
-            self._findings.add(Fault(str(collection.indexes), "index-missing", f"there is no .cdxj file; {remedy}"))
+            self._findings.add(
+                VerifyFinding(str(collection.indexes), "index-missing", f"there is no .cdxj file; {remedy}")
+            )
         crawls = [*self._earlier] if before is None else [*self._earlier, (collection, before)]
         others = {name for _, files in crawls for name in files} | self._imported.keys()
         for crawl, files in crawls:
             try:
-                for fault in FrontierCheck(db, crawl.directory, files, others).faults():
-                    self._findings.add(fault)
+                for finding in FrontierCheck(db, crawl.directory, files, others).findings():
+                    self._findings.add(finding)
             except (ArchiveError, ConfigError) as error:
-                self._findings.add(Fault(str(crawl.database), "frontier-unreadable", str(error)))
+                self._findings.add(VerifyFinding(str(crawl.database), "frontier-unreadable", str(error)))
 
     def _report_progress(self, bytes_done: int, files_done: int) -> None:
         total = sum(self._sizes)

@@ -19,9 +19,9 @@ from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from archiver.storage import OPEN
-from archiver.tools.verify.findings import Fault, Findings
+from archiver.tools.verify.findings import Findings, VerifyFinding
 from archiver.tools.verify.inventory import InventoryWriter, connect, text
-from archiver.tools.verify.record_checks import BlockCheck, Finding, field_findings
+from archiver.tools.verify.record_checks import BlockCheck, RecordFinding, field_findings
 from archiver.warc import arc, writer
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
@@ -40,7 +40,7 @@ def begins_as_written(file: BinaryIO, offset: int) -> bool:
     return file.read(len(HEADER)) == HEADER
 
 
-def uncovered_findings(file: BinaryIO, offset: int, length: int) -> Iterator[Finding]:
+def uncovered_findings(file: BinaryIO, offset: int, length: int) -> Iterator[RecordFinding]:
     """Return how the intact member of *length* bytes at *offset* differs from what this program writes."""
     file.seek(offset)
     header = file.read(len(HEADER))
@@ -99,7 +99,7 @@ def read_arc(file: BinaryIO, name: str, findings: Findings) -> int:
     """Read all records of an ARC *file* and return their number. Add damage to *findings*."""
     result = arc.check(file)
     for sentence, offset in result.faults:
-        findings.add(Fault(name, "arc-broken", sentence, offset))
+        findings.add(VerifyFinding(name, "arc-broken", sentence, offset))
     return result.records
 
 
@@ -134,7 +134,7 @@ class FileResult:
     ended: int  # offset of the first record of the next piece, or the end of the file
     unhashed: int  # records without a block digest
     counts: Mapping[str, int]
-    kept: tuple[Fault, ...]
+    kept: tuple[VerifyFinding, ...]
 
 
 def check_file(job: ReadJob, at: Callable[[int], None]) -> FileResult:
@@ -149,7 +149,7 @@ def check_file(job: ReadJob, at: Callable[[int], None]) -> FileResult:
                 size = fstat(file.fileno()).st_size
                 reading.run(file, again)
         except OSError as error:
-            findings.add(Fault(name, "unreadable", error.strerror or str(error)))
+            findings.add(VerifyFinding(name, "unreadable", error.strerror or str(error)))
         db.execute("INSERT INTO files VALUES (1, ?, ?, ?, ?)", (name, job.path.name, size, reading.whole_to))
     ended = size if reading.ended is None else reading.ended
     return FileResult(size, reading.records, ended, reading.unhashed, dict(findings.counts), tuple(findings.kept))
@@ -197,12 +197,12 @@ class _Reading:
         self._ours = _is_from_archiver(again)
         self._scan(file, again, ForgedRecords(again))
         if self.records == 0 and self._pending is not None and self._pending.word == "arc":
-            self._findings.add(Fault(self._name, "arc", "an ARC file, the predecessor of WARC"))
+            self._findings.add(VerifyFinding(self._name, "arc", "an ARC file, the predecessor of WARC"))
             file.seek(0)
             self.records = read_arc(file, self._name, self._findings)
             return
         if self.records == 0 and self._pending is None and self._job.start == 0:
-            self._findings.add(Fault(self._name, "no-record", "the file has no records"))
+            self._findings.add(VerifyFinding(self._name, "no-record", "the file has no records"))
         self._end()
         self._inventory.flush()
 
@@ -261,7 +261,7 @@ class _Reading:
         alone = not (self._name.endswith(OPEN) or self._job.summed)  # else crawl.db says where it ends
         if self.ended is None and alone and self._ours and self._pending is None and self._last:
             message = f"the file ends after a {text(self._last)[:40]} record: the rest of its visit is missing"
-            self._findings.add(Fault(self._name, "visit-cut", message, self.whole_to))
+            self._findings.add(VerifyFinding(self._name, "visit-cut", message, self.whole_to))
         self._report_pending(last=True)
 
     def _report_pending(self, *, last: bool) -> None:
@@ -271,10 +271,12 @@ class _Reading:
         committed = self._job.committed
         open_end = committed is None and last and damage.word in _CUT and self._name.endswith(OPEN)
         if open_end or (committed is not None and damage.offset >= committed):
-            self._findings.add(Fault(self._name, "open-tail", f"incomplete from here: {damage.reason}", damage.offset))
+            self._findings.add(
+                VerifyFinding(self._name, "open-tail", f"incomplete from here: {damage.reason}", damage.offset)
+            )
         else:
-            self._findings.add(Fault(self._name, damage.word, damage.reason, damage.offset))
+            self._findings.add(VerifyFinding(self._name, damage.word, damage.reason, damage.offset))
 
     def _add(self, record: Record, code: str, message: str) -> None:
         url = text(record.first("WARC-Target-URI"))[:2000]
-        self._findings.add(Fault(self._name, code, text(message), record.offset, text(record.type)[:40], url))
+        self._findings.add(VerifyFinding(self._name, code, text(message), record.offset, text(record.type)[:40], url))

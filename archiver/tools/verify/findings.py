@@ -145,7 +145,7 @@ MAX_EACH = 100  # findings kept per code and file: one broken tool makes the sam
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class VerifyFinding:
     """One finding: its place, its code, and a message."""
 
     file: str
@@ -189,7 +189,7 @@ class VerifyReport:
     """The result. `faults` keeps a sample per code and file; `counts` counts all findings."""
 
     files: tuple[FileRead, ...]
-    faults: tuple[Fault, ...]
+    findings: tuple[VerifyFinding, ...]
     counts: Mapping[str, int]
 
     @property
@@ -210,7 +210,7 @@ class VerifyReport:
             "files": [asdict(read) for read in self.files],
             "severities": {severity.value: self.count(severity) for severity in Severity},
             "codes": dict(self.counts),
-            "findings": [fault.as_dict() for fault in self.faults],
+            "findings": [finding.as_dict() for finding in self.findings],
         }
 
 
@@ -219,24 +219,24 @@ class Findings:
     """Collects findings in bounded memory."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    kept: list[Fault] = field(default_factory=list)
+    kept: list[VerifyFinding] = field(default_factory=list)
     _each: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, fault: Fault) -> None:
-        """Count *fault*, and keep it unless there are many like it."""
-        self.counts[fault.code] += 1
-        self._keep(fault)
+    def add(self, finding: VerifyFinding) -> None:
+        """Count *finding*, and keep it unless there are many like it."""
+        self.counts[finding.code] += 1
+        self._keep(finding)
 
-    def merge(self, counts: Mapping[str, int], kept: Iterable[Fault]) -> None:
+    def merge(self, counts: Mapping[str, int], kept: Iterable[VerifyFinding]) -> None:
         """Add the findings of another collector."""
         self.counts.update(counts)
-        for fault in kept:
-            self._keep(fault)
+        for finding in kept:
+            self._keep(finding)
 
-    def _keep(self, fault: Fault) -> None:
-        self._each[fault.file, fault.code] += 1
-        if self._each[fault.file, fault.code] <= MAX_EACH:
-            self.kept.append(fault)
+    def _keep(self, finding: VerifyFinding) -> None:
+        self._each[finding.file, finding.code] += 1
+        if self._each[finding.file, finding.code] <= MAX_EACH:
+            self.kept.append(finding)
 
 
 def merge_reports(reports: Iterable[VerifyReport]) -> VerifyReport:
@@ -247,6 +247,6 @@ def merge_reports(reports: Iterable[VerifyReport]) -> VerifyReport:
         counts.update(report.counts)
     return VerifyReport(
         tuple(read for report in every for read in report.files),
-        tuple(fault for report in every for fault in report.faults),
+        tuple(finding for report in every for finding in report.findings),
         dict(counts),
     )

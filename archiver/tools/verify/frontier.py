@@ -22,7 +22,7 @@ from archiver.frontier import totals
 from archiver.model import Profile, Truncation
 from archiver.policy.retry import CUT, OVERLOADED
 from archiver.storage import OPEN, bare
-from archiver.tools.verify.findings import Fault
+from archiver.tools.verify.findings import VerifyFinding
 from archiver.tools.verify.inventory import BATCH
 from archiver.warc.records import parse_date
 
@@ -45,9 +45,9 @@ class WarcExtent(NamedTuple):
     committed: int
 
 
-def resource_faults(
+def resource_findings(
     db: sqlite3.Connection, inventory: sqlite3.Connection, files: Mapping[str, WarcExtent]
-) -> Iterator[Fault]:
+) -> Iterator[VerifyFinding]:
     """Yield the differences between *db* and the *inventory* of *files* (by final name) in resource records."""
     for name, offset, length, *ours in db.execute(_ROWS):
         file = files.get(name.removesuffix(OPEN))
@@ -57,16 +57,16 @@ def resource_faults(
         if found is None or found[:2] != (length, "resource"):
             actual = f"{found[1]} {offset}+{found[0]}" if found else "no complete record"
             message = f"crawl.db says resource {offset}+{length}, but the file has {actual}"
-            yield Fault(file.path, "capture-place", message, offset, url=ours[0])
+            yield VerifyFinding(file.path, "capture-place", message, offset, url=ours[0])
             continue
         for field, actual, expected in _differences(found[2:], tuple(ours)):
             message = f"the {field} is {actual!r:.200}, but crawl.db says {expected!r:.200}"
-            yield Fault(file.path, "capture-mismatch", message, offset, "resource", ours[0])
+            yield VerifyFinding(file.path, "capture-mismatch", message, offset, "resource", ours[0])
     for name, file in files.items():
         known = {row[0] for row in db.execute(_OFFSETS, (name,))}
         for offset, url in inventory.execute(_RESOURCES, (file.number, file.committed)):
             if offset not in known:
-                yield Fault(file.path, "capture-missing", "no such record in crawl.db", offset, "resource", url)
+                yield VerifyFinding(file.path, "capture-missing", "no such record in crawl.db", offset, "resource", url)
 
 
 def _differences(there: tuple[Any, ...], ours: tuple[Any, ...]) -> Iterator[tuple[str, Any, Any]]:
@@ -149,7 +149,7 @@ def committed_files(directory: Path) -> dict[str, WarcRow] | None:
 
 
 def _rows(db: sqlite3.Connection, directory: Path) -> dict[str, WarcRow]:
-    damage = [said for (said,) in db.execute("PRAGMA integrity_check(3)") if said != "ok"]
+    damage = [line for (line,) in db.execute("PRAGMA integrity_check(3)") if line != "ok"]
     if damage:
         raise ArchiveError(f"{directory / totals.NAME}: database is damaged: {'; '.join(damage)}")
     rows = db.execute("SELECT name, committed, closed, digest, indexed FROM warcs")
@@ -197,21 +197,23 @@ class FrontierCheck:
         self._files = {name: rest for name, *rest in rows}
         self._seen: list[tuple[int]] = []
 
-    def faults(self) -> Iterator[Fault]:
+    def findings(self) -> Iterator[VerifyFinding]:
         """Yield all differences between the database and the files. Raises what `open_totals` raises."""
         with _readable(self._directory), _opened(self._directory) as db:
             yield from self._sizes()
             for row in db.execute(_CAPTURES):
                 yield from self._capture(_Row(*row))
             self._mark()
-            yield from resource_faults(db, self._inventory, self._known())
+            yield from resource_findings(db, self._inventory, self._known())
             for (url,) in db.execute(_WITHOUT_CAPTURE):
-                yield Fault(self._path, "archived-without-capture", "it is archived, but has no capture", url=url)
+                yield VerifyFinding(
+                    self._path, "archived-without-capture", "it is archived, but has no capture", url=url
+                )
             for url, times, _ in db.execute(_SETTLED_TWICE, (json.dumps(sorted(OVERLOADED)), json.dumps(sorted(CUT)))):
                 message = f"it has {times} final captures instead of one"
-                yield Fault(self._path, "settled-twice", message, url=url)
+                yield VerifyFinding(self._path, "settled-twice", message, url=url)
             for (key,) in db.execute(_COUNTS):
-                yield Fault(self._path, "host-counts", f"the counts of {key} do not match its URLs")
+                yield VerifyFinding(self._path, "host-counts", f"the counts of {key} do not match its URLs")
         yield from self._unknown()
 
     def _known(self) -> dict[str, WarcExtent]:
@@ -221,7 +223,7 @@ class FrontierCheck:
     def _file(self, name: str) -> list[Any] | None:
         return self._files.get(name) or self._files.get(name + OPEN)
 
-    def _sizes(self) -> Iterator[Fault]:
+    def _sizes(self) -> Iterator[VerifyFinding]:
         where = quote(str(self._directory))
         remedy = f"restore a copy, or fetch its URLs again: archiver rebuild {where} && archiver resume {where}"
         if not Layout(self._directory).archive.is_dir():  # a crawl that another one has followed
@@ -230,24 +232,24 @@ class FrontierCheck:
             file = self._file(name)
             if file is None:
                 if row.committed or row.closed:
-                    yield Fault(self._path, "warc-missing", f"archive/{name} is missing; {remedy}")
+                    yield VerifyFinding(self._path, "warc-missing", f"archive/{name} is missing; {remedy}")
                 continue
             _, path, read_to = file
             if read_to < row.committed:
-                yield Fault(path, "warc-length", f"it has {read_to} bytes, but {row.committed} were committed")
+                yield VerifyFinding(path, "warc-length", f"it has {read_to} bytes, but {row.committed} were committed")
             elif row.closed and read_to > row.committed:
                 message = f"crawl.db says it was closed at {row.committed} bytes, but it has {read_to}"
-                yield Fault(path, "warc-length", message, row.committed)
+                yield VerifyFinding(path, "warc-length", message, row.committed)
             elif read_to > row.committed:
                 message = f"{read_to - row.committed} bytes are not yet committed"
-                yield Fault(path, "open-tail", message, row.committed)
+                yield VerifyFinding(path, "open-tail", message, row.committed)
         for name, (_, path, _) in self._files.items():
             if name.removesuffix(OPEN) not in self._before and name not in self._others:
                 where = quote(str(self._directory))
                 message = f"crawl.db does not list this file; if the crawl wrote it, run: archiver rebuild {where}"
-                yield Fault(path, "warc-unknown", message)
+                yield VerifyFinding(path, "warc-unknown", message)
 
-    def _capture(self, row: "_Row") -> Iterator[Fault]:
+    def _capture(self, row: "_Row") -> Iterator[VerifyFinding]:
         file, before = self._file(row.warc), self._before.get(row.warc)
         if file is None or before is None or (not before.closed and row.end > before.committed):
             return  # reported already, or written since
@@ -258,7 +260,7 @@ class FrontierCheck:
         if actual != expected:
             found_places = _format_places(actual) or "no complete record"
             message = f"crawl.db says {_format_places(expected)}, but the file has {found_places}"
-            yield Fault(path, "capture-place", message, row.offset, url=row.url)
+            yield VerifyFinding(path, "capture-place", message, row.offset, url=row.url)
             return
         self._seen.append((found[0][0],))
         if len(self._seen) >= BATCH:
@@ -266,11 +268,11 @@ class FrontierCheck:
         response, *others = found
         for field, actual_value, expected_value in row.differences(response):
             message = f"the {field} is {actual_value!r:.200}, but crawl.db says {expected_value!r:.200}"
-            yield Fault(path, "capture-mismatch", message, row.offset, response[3], row.url)
+            yield VerifyFinding(path, "capture-mismatch", message, row.offset, response[3], row.url)
         for _, offset, _, kind, _, concurrent, url, date, *_ in others:
             if url != row.url or _micros(date) != row.timestamp or concurrent != response[4]:
                 message = "it does not match the response before it"
-                yield Fault(path, "capture-mismatch", message, offset, kind, row.url)
+                yield VerifyFinding(path, "capture-mismatch", message, offset, kind, row.url)
 
     def _mark(self) -> None:
         self._inventory.execute("BEGIN")
@@ -278,12 +280,14 @@ class FrontierCheck:
         self._inventory.execute("COMMIT")
         self._seen.clear()
 
-    def _unknown(self) -> Iterator[Fault]:
+    def _unknown(self) -> Iterator[VerifyFinding]:
         for name, row in self._before.items():
             file = self._file(name)
             if file is not None:
                 for offset, kind, url in self._inventory.execute(_UNKNOWN, (file[0], row.committed)):
-                    yield Fault(file[1], "capture-missing", "crawl.db has no capture at this offset", offset, kind, url)
+                    yield VerifyFinding(
+                        file[1], "capture-missing", "crawl.db has no capture at this offset", offset, kind, url
+                    )
 
 
 class _Row(NamedTuple):

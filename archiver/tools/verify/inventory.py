@@ -1,7 +1,7 @@
 """The inventory of all records, and what it shows: faults between records, and between records and the CDXJ index.
 
 It is a temporary SQLite database, so that memory stays flat with 10^7 records. Each WARC file is read into its own
-inventory, perhaps in its own process. `merge` joins them. `relation_faults` then finds what is wrong between records:
+inventory, perhaps in its own process. `merge` joins them. `relation_findings` then finds what is wrong between records:
 IDs, request and response pairs, warcinfo, revisits.
 
 `IndexCheck` compares an index with the records. Each line must match its record, keys must be those that pywb looks up,
@@ -20,7 +20,7 @@ from archiver import humanize
 from archiver.collection.records import WARC_ENDINGS, is_stored
 from archiver.model import Framing
 from archiver.storage import OPEN
-from archiver.tools.verify.findings import Fault
+from archiver.tools.verify.findings import VerifyFinding
 from archiver.url import surt
 from archiver.warc.cdxj import LONGEST_LINE, REVISIT, StrictLine, index_url, parse_strict_line
 from archiver.warc.reader import Record
@@ -203,13 +203,13 @@ _PAIRS = """
 """
 
 
-def relation_faults(db: sqlite3.Connection) -> Iterator[Fault]:
+def relation_findings(db: sqlite3.Connection) -> Iterator[VerifyFinding]:
     """Yield the findings about two records that contradict each other, or about a missing record."""
     for code, query, message in _ROWS:
         for path, offset, kind, url, what in db.execute(query):
-            yield Fault(path, code, message.format(what[:200]), offset, kind, url)
+            yield VerifyFinding(path, code, message.format(what[:200]), offset, kind, url)
     for path, requests, responses in db.execute(_PAIRS):
-        yield Fault(path, "pair-missing", f"unpaired: {requests} requests, {responses} responses")
+        yield VerifyFinding(path, "pair-missing", f"unpaired: {requests} requests, {responses} responses")
 
 
 UNFINISHED = "import-unfinished"
@@ -240,38 +240,38 @@ class IndexCheck:
         }
         self._seen: list[tuple[int]] = []
 
-    def faults(self) -> Iterator[Fault]:
+    def findings(self) -> Iterator[VerifyFinding]:
         """Yield the findings for the lines, in their order."""
         try:
             yield from self._lines()
         except OSError as error:
             if not (self._running and isinstance(error, FileNotFoundError)):  # else it was merged into another file
-                yield self._fault("unreadable", error.strerror or str(error), None)
+                yield self._finding("unreadable", error.strerror or str(error), None)
                 return
         self._mark()
 
-    def _lines(self) -> Iterator[Fault]:
+    def _lines(self) -> Iterator[VerifyFinding]:
         before = b""
         with self._path.open("rb") as file:
             offset = 0
             for number, raw in enumerate(iter(lambda: file.readline(LONGEST_LINE), b""), start=1):
                 if raw < before:
-                    yield self._fault("index-order", f"line {number} sorts before the line above it", offset)
+                    yield self._finding("index-order", f"line {number} sorts before the line above it", offset)
                 if raw == before:
-                    yield self._fault("index-repeated", f"line {number} repeats the line above it", offset)
+                    yield self._finding("index-repeated", f"line {number} repeats the line above it", offset)
                 line = parse_strict_line(raw)
                 if line is None:
-                    yield self._fault(
+                    yield self._finding(
                         "index-line", f"line {number} is not a complete `key timestamp {{json}}` line", offset
                     )
                 else:
                     for code, message in self._check(line):
-                        yield self._fault(code, f"line {number}: {message}", offset, str(line.fields["url"]))
+                        yield self._finding(code, f"line {number}: {message}", offset, str(line.fields["url"]))
                 before = raw
                 offset += len(raw)
 
-    def _fault(self, code: str, message: str, offset: int | None, url: str = "") -> Fault:
-        return Fault(str(self._path), code, text(message), offset, url=text(url[:2000]))
+    def _finding(self, code: str, message: str, offset: int | None, url: str = "") -> VerifyFinding:
+        return VerifyFinding(str(self._path), code, text(message), offset, url=text(url[:2000]))
 
     def _check(self, line: StrictLine) -> Iterator[tuple[str, str]]:
         entry = line.fields
@@ -322,23 +322,23 @@ class IndexCheck:
         self._seen.clear()
 
 
-def unindexed_faults(
+def unindexed_findings(
     db: sqlite3.Connection, *, running: bool, unfinished: Collection[str] = frozenset()
-) -> Iterator[Fault]:
+) -> Iterator[VerifyFinding]:
     """Yield the records that can be replayed but are in no index. *unfinished*: files whose import was interrupted."""
     behind: dict[str, int] = {}
     for path, offset, kind, url in db.execute(_UNINDEXED):
         if running or PurePath(path).name in unfinished:
             behind[path] = behind.get(path, 0) + 1
         else:
-            yield Fault(path, "index-incomplete", "no index line for this record", offset, kind, url)
+            yield VerifyFinding(path, "index-incomplete", "no index line for this record", offset, kind, url)
     for path, number in behind.items():
         count = f"{humanize.count(number, 'record is', 'records are')} not yet in the index"
         if PurePath(path).name in unfinished:
             remedy = "an import is running or was interrupted; if interrupted, run it again"
-            yield Fault(path, UNFINISHED, f"{count}: {remedy}")
+            yield VerifyFinding(path, UNFINISHED, f"{count}: {remedy}")
         else:
-            yield Fault(path, "index-behind", count)
+            yield VerifyFinding(path, "index-behind", count)
 
 
 def _lengths(length: int | None, name: str) -> tuple[int | None, ...]:

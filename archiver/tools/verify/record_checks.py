@@ -19,7 +19,7 @@ from archiver.http.head import MAX_HEAD, body_length, head_end, leading_blank, m
 from archiver.model import Framing
 from archiver.warc.reader import Record
 
-Finding = tuple[str, str]
+RecordFinding = tuple[str, str]
 
 _ALGORITHMS = frozenset({"md5", "sha1", "sha224", "sha256", "sha384", "sha512"})
 _DIGEST = re.compile(r"([A-Za-z0-9_-]{1,40}):([A-Za-z0-9+/=_-]{1,200})")
@@ -52,7 +52,7 @@ def _algorithm(name: str) -> str:
     return name.lower().replace("-", "")
 
 
-def digest_fault(name: str, value: str) -> Finding | None:
+def digest_finding(name: str, value: str) -> RecordFinding | None:
     """Return what is wrong with the digest *value* of field *name*: its syntax, or an unknown algorithm."""
     found = _DIGEST.fullmatch(value)
     if found is None:
@@ -70,7 +70,7 @@ def digest_fault(name: str, value: str) -> Finding | None:
 
 def _digest_field(record: Record, name: str) -> _Digest | None:
     value = record.first(name)
-    return _Digest(value) if value is not None and digest_fault(name, value) is None else None
+    return _Digest(value) if value is not None and digest_finding(name, value) is None else None
 
 
 class BlockCheck:
@@ -110,7 +110,7 @@ class BlockCheck:
             for part in self._dechunker.finish():
                 self._take(part)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[RecordFinding]:
         """Yield the findings for a complete block."""
         if self._block is not None and not self._block.holds():
             claimed = self._record.first("WARC-Block-Digest")
@@ -122,7 +122,7 @@ class BlockCheck:
         if self._record.type == "response" and self.framing is not None:
             yield from self._framing_findings(self.framing)
 
-    def _payload_finding(self, payload: _Digest) -> Finding:
+    def _payload_finding(self, payload: _Digest) -> RecordFinding:
         claimed = self._record.first("WARC-Payload-Digest")
         if self._dechunker is not None and self._framed is not None and self._framed.holds():
             return "payload-digest-of-framing", f"{claimed} includes the chunked framing; the payload has {payload}"
@@ -131,7 +131,7 @@ class BlockCheck:
             message += "; it repeats the block digest"
         return "payload-digest", message
 
-    def _framing_findings(self, framing: Framing) -> Iterator[Finding]:
+    def _framing_findings(self, framing: Framing) -> Iterator[RecordFinding]:
         if framing.status < 200 or framing.status in _NO_BODY or self._record.first("WARC-Truncated"):
             return
         if self._dechunker is not None:
@@ -246,7 +246,7 @@ _DATE = re.compile(
 _LEAST = (0, 1, 1, 0, 0, 0)
 
 
-def field_findings(record: Record) -> Iterator[Finding]:
+def field_findings(record: Record) -> Iterator[RecordFinding]:
     """Yield all findings for the header of *record*."""
     for word in record.faults:
         yield word, _HEADER_FAULTS[word]
@@ -276,7 +276,7 @@ _HEADER_FAULTS = {
 }
 
 
-def _presence(record: Record) -> Iterator[Finding]:
+def _presence(record: Record) -> Iterator[RecordFinding]:
     kind = record.type
     for name, types in REQUIRED.items():
         if (kind in types or types is TYPES) and not record.first(name):
@@ -292,7 +292,7 @@ def _presence(record: Record) -> Iterator[Finding]:
             yield "field-repeated", f"{name} occurs {times} times"
 
 
-def _content_type(record: Record) -> Iterator[Finding]:
+def _content_type(record: Record) -> Iterator[RecordFinding]:
     media_type = record.first("Content-Type")
     if record.size and record.type != "continuation" and not media_type:
         yield "field-recommended", "Content-Type is missing"
@@ -300,13 +300,13 @@ def _content_type(record: Record) -> Iterator[Finding]:
         yield "field-recommended", f"the Content-Type of a warcinfo is {media_type[:80]!r}, not application/warc-fields"
 
 
-def _record_id(name: str, value: str) -> Finding | None:
+def _record_id(name: str, value: str) -> RecordFinding | None:
     if value and not _RECORD_ID.fullmatch(value):
         return "record-id-syntax", f"{name} is {value[:80]!r}, not a URI in angle brackets"
     return None
 
 
-def _uri(name: str, value: str) -> Finding | None:
+def _uri(name: str, value: str) -> RecordFinding | None:
     if value.startswith("<") and value.endswith(">"):
         return "uri-brackets", f"{name} is in angle brackets"
     if value and not _URI.fullmatch(value):
@@ -314,7 +314,7 @@ def _uri(name: str, value: str) -> Finding | None:
     return None
 
 
-def _date(name: str, value: str) -> Finding | None:
+def _date(name: str, value: str) -> RecordFinding | None:
     return ("date-syntax", f"{name} is {value[:40]!r}") if value and not is_date(value) else None
 
 
@@ -334,7 +334,7 @@ def is_date(value: str) -> bool:
     return second <= 60  # 27 leap seconds so far
 
 
-def _ip(name: str, value: str) -> Finding | None:
+def _ip(name: str, value: str) -> RecordFinding | None:
     try:
         ip_address(value)
     except ValueError:
@@ -342,11 +342,11 @@ def _ip(name: str, value: str) -> Finding | None:
     return None
 
 
-def _truncated(name: str, value: str) -> Finding | None:
+def _truncated(name: str, value: str) -> RecordFinding | None:
     return None if value in _TRUNCATIONS else ("truncated-token", f"{name} is {value[:40]!r}")
 
 
-def _segments(record: Record) -> Iterator[Finding]:
+def _segments(record: Record) -> Iterator[RecordFinding]:
     number = record.first("WARC-Segment-Number")
     if number is None:
         return
@@ -356,7 +356,7 @@ def _segments(record: Record) -> Iterator[Finding]:
         yield "segment-fields", f"a {record.type} has segment number {number}"
 
 
-def _revisit(record: Record) -> Iterator[Finding]:
+def _revisit(record: Record) -> Iterator[RecordFinding]:
     profile = record.first("WARC-Profile") or ""
     if profile and profile not in _PROFILES:
         yield "revisit-profile", f"WARC-Profile is {profile[:120]!r}"
@@ -366,7 +366,7 @@ def _revisit(record: Record) -> Iterator[Finding]:
         yield "field-recommended", "WARC-Truncated is missing, although the payload is omitted"
 
 
-_SYNTAX: dict[str, Callable[[str, str], Finding | None]] = {
+_SYNTAX: dict[str, Callable[[str, str], RecordFinding | None]] = {
     "WARC-Record-ID": _record_id,
     "WARC-Concurrent-To": _record_id,
     "WARC-Refers-To": _record_id,
@@ -377,7 +377,7 @@ _SYNTAX: dict[str, Callable[[str, str], Finding | None]] = {
     "WARC-Date": _date,
     "WARC-Refers-To-Date": _date,
     "WARC-IP-Address": _ip,
-    "WARC-Block-Digest": digest_fault,
-    "WARC-Payload-Digest": digest_fault,
+    "WARC-Block-Digest": digest_finding,
+    "WARC-Payload-Digest": digest_finding,
     "WARC-Truncated": _truncated,
 }
