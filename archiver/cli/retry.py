@@ -20,8 +20,9 @@ from archiver.cli.urls import status_ranges
 from archiver.collection.layout import Layout
 from archiver.config.settings import Settings
 from archiver.errors import ConfigError, Failure
-from archiver.frontier import held, totals, url_lookup
+from archiver.frontier import totals, url_lookup
 from archiver.frontier.port import Selection
+from archiver.frontier.retry import HeldPattern, chosen_patterns, held_patterns
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.humanize import printable
 from archiver.model import ExitCode, State
@@ -57,9 +58,9 @@ def retry_held(directory: Path, wanted: Sequence[str]) -> ExitCode:
     """Queue the held URLs that *wanted* names, or all; give their patterns another budget."""
     settings = check_changeable(directory)
     with totals.open_totals(directory) as db:
-        patterns = held.held_patterns(db)
+        patterns = held_patterns(db)
         spellings = [text if "*" in text or "://" not in text else _canonical_or_same(text) for text in wanted]
-        chosen = held.chosen(patterns, (*wanted, *spellings))
+        chosen = chosen_patterns(patterns, (*wanted, *spellings))
         single = [] if chosen else [text for text in spellings if _is_held(db, text)]
     if wanted and not (chosen or single):
         known = "; held are " + ", ".join(each.pattern for each in patterns[:5]) if patterns else "; nothing is held"
@@ -83,7 +84,7 @@ def _is_held(db: sqlite3.Connection, address: str) -> bool:
     return row is not None and row.state is State.HELD
 
 
-async def _release(directory: Path, chosen: Sequence[held.HeldPattern], budget: int) -> int:
+async def _release(directory: Path, chosen: Sequence[HeldPattern], budget: int) -> int:
     async with await SqliteFrontier.open(Layout(directory).database) as frontier:
         return sum([await frontier.release(each, budget) for each in chosen])
 

@@ -24,8 +24,7 @@ from archiver.collection.payload import stored_answer
 from archiver.collection.records import original_at, record_at, revisit_of
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import UNREAD, Read, payload, read_links
-from archiver.frontier.captures import CaptureRow
-from archiver.frontier.earlier import EarlierDatabase, EarlierUrl
+from archiver.frontier.captures import CaptureRow, EarlierDatabase, EarlierUrl
 from archiver.frontier.port import InheritedThrottle
 from archiver.http import content_codings, read_beginning
 from archiver.model import Claim, Framing, Links, Profile, Revisit, State, Truncation

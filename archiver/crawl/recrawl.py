@@ -33,7 +33,7 @@ from archiver.crawl.visit import OTHER_VERSION, CurrentRules, judged
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import is_robots
 from archiver.extract.sitemap import modified
-from archiver.frontier.earlier import EarlierUrl
+from archiver.frontier.captures import EarlierUrl
 from archiver.frontier.port import EarlierFind, Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import LINK_OUTSIDE, Claim, Exchange, Hop, Link, Links, Refusal, Settlement

@@ -1,12 +1,20 @@
-"""Add seeds, and queue settled URLs again when a person asks for it.
+"""Add seeds, and queue URLs again when a person asks for it: settled ones, and those that a trap rule holds.
 
 A URL that is queued again has no tries; its last answer stays until the next one. If robots.txt was the reason, or was
 unreachable, it is fetched again first. Each transaction takes a bounded number of URLs, because a crawl may be running.
 Everything here runs in the caller's transaction.
+
+A held URL is suspected to be in a trap. Its row is whole, and its note is `RULE: PATTERN`; a pattern begins with the
+scheme, so one column says both. Of one pattern at most `MOST_HELD` rows are kept; links beyond are counted with the
+refusals, under the same words.
 """
 
 import json
+import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from shlex import quote
 from typing import Any
 
 from archiver import url
@@ -15,7 +23,7 @@ from archiver.frontier.database import Connection
 from archiver.frontier.port import Selection
 from archiver.model import LIFE, Event, State
 
-Held = Callable[[Collection[str]], Collection[str]]  # returns those payloads that are stored elsewhere
+StoredElsewhere = Callable[[Collection[str]], Collection[str]]  # returns those payloads that are stored elsewhere
 
 AT_ONCE = 1000  # URLs in one transaction: some hundredths of a second, for which a crawl may have to wait
 
@@ -77,7 +85,7 @@ def names_of(key: str) -> tuple[str, str, str]:
     return key, authority, name if colon and port.isdigit() else authority
 
 
-def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, list[object]]:
+def selection_query(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, list[object]]:
     """Return a query for the next rows behind *after* that *wanted* selects, and its values."""
     states = MAY_QUEUE_AGAIN if wanted.urls or wanted.statuses or wanted.blocked else WITHOUT_ANSWER
     values: list[object] = [after, json.dumps(states)]
@@ -102,10 +110,10 @@ def question(wanted: Selection, hosts: Sequence[int], after: int) -> tuple[str, 
     return NEXT.format("".join(f"AND {term} " for term in terms)), [*values, AT_ONCE]
 
 
-def lost(found: Sequence[Sequence[Any]], held: Held) -> list[int]:
-    """Return the rows in *found* (row, digests of missing payloads) that miss a payload which is not *held*."""
+def missing_payloads(found: Sequence[Sequence[Any]], stored: StoredElsewhere) -> list[int]:
+    """Return the rows in *found* (row, digests of missing payloads) with a payload that is not *stored* elsewhere."""
     wanted = {int(row): set(json.loads(digests)) for row, digests in found}
-    there = set(held(set[str]().union(*wanted.values())))
+    there = set(stored(set[str]().union(*wanted.values())))
     return [row for row, digests in wanted.items() if not digests <= there]
 
 
@@ -125,8 +133,86 @@ def queue_seeds_again(db: Connection, seeds: Sequence[str], due: float) -> None:
     db.executemany(QUEUE_SEED_AGAIN, [(due, seed) for seed in seeds])
 
 
-ALL = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
-BE_A_SEED = """
+MOST_HELD = 20_000  # URLs of one pattern
+
+_PATTERNS = """
+SELECT note, count(*), min(url), coalesce((SELECT sum(links) FROM refusal_counts WHERE rule = note), 0)
+FROM urls INDEXED BY urls_held WHERE state = 'held' GROUP BY note ORDER BY 2 DESC, note
+"""
+_COUNT_HELD = "SELECT count(*) FROM urls INDEXED BY urls_held WHERE state = 'held' AND note = ?"
+_NEXT_HELD = "SELECT id FROM urls INDEXED BY urls_held WHERE state = 'held' AND note = ? ORDER BY url LIMIT ?"
+_RELEASE = """
+UPDATE urls SET state = 'waiting', due = 0, tries = 0, failure = '', note = '', settled = NULL, requeued = requeued + 1
+WHERE id IN (SELECT value FROM json_each(?)) AND state = 'held'
+"""
+_ALLOW = """
+INSERT INTO pattern_tallies (pattern, visits, fruitful, streak, released) VALUES (?, 0, 0, 0, ?)
+ON CONFLICT (pattern) DO UPDATE SET released = max(released, barren - listed) + excluded.released
+"""  # of barren pages beyond those that lists answer for, so many may come
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPattern:
+    """One held pattern of URLs, with its counts."""
+
+    pattern: str  # http://example.org/calendar/N/N
+    rule: str  # trap-budget: 1100
+    urls: int
+    example: str
+    beyond: int = 0  # more links, which were counted but not kept
+
+
+def held_patterns(db: sqlite3.Connection) -> list[HeldPattern]:
+    """Return the held patterns, those with most URLs first."""
+    return [
+        HeldPattern(*_note_parts(note), urls, example, beyond) for note, urls, example, beyond in db.execute(_PATTERNS)
+    ]
+
+
+def retry_command(held: HeldPattern | None = None) -> str:
+    """Return the command that queues the URLs of *held*, or of all patterns; DIR is the directory."""
+    if held is None or not (held.pattern.isprintable() and " " not in held.pattern):
+        return "archiver retry DIR --held"
+    return f"archiver retry DIR --held {quote(held.pattern)}"
+
+
+def held_note(rule: str, pattern: str) -> str:
+    """Return the note of a URL of *pattern* that *rule* holds."""
+    return f"{rule}: {pattern}"
+
+
+def _note_parts(text: str) -> tuple[str, str]:
+    """Return the pattern and the rule of a note."""
+    rule, colon, rest = text.partition(": http")
+    return (f"http{rest}", rule) if colon else ("", text)
+
+
+def chosen_patterns(held: Sequence[HeldPattern], wanted: Sequence[str]) -> list[HeldPattern]:
+    """Return those of *held* that *wanted* names: by a pattern, a part of it with `*`, a rule, or a URL."""
+    return [each for each in held if not wanted or any(_names_pattern(text, each) for text in wanted)]
+
+
+def _names_pattern(text: str, held: HeldPattern) -> bool:
+    known = {held.pattern, held.rule, held.rule.partition(":")[0], held.example}
+    return text in known or ("*" in text and fnmatchcase(held.pattern, text))
+
+
+def count_held(db: Connection, notes: Sequence[str]) -> dict[str, int]:
+    """Return the number of URLs that each of *notes* holds already."""
+    return {text: int(db.row(_COUNT_HELD, (text,))[0]) for text in dict.fromkeys(notes)}
+
+
+def release_held(db: Connection, held: HeldPattern, allowed: int) -> int:
+    """Queue the next URLs of *held*. Return their number. *allowed*: the additional barren pages, or 0."""
+    if allowed:
+        db.execute(_ALLOW, (held.pattern, allowed))
+    rows = [int(row[0]) for row in db.rows(_NEXT_HELD, (held_note(held.rule, held.pattern), AT_ONCE))]
+    db.execute(_RELEASE, (f"[{','.join(map(str, rows))}]",))
+    return len(rows)
+
+
+SEEDS = "SELECT urls.url FROM seeds CROSS JOIN urls ON urls.id = seeds.url ORDER BY position"
+QUEUE_SEED = """
 INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, due)
 VALUES (?, (SELECT id FROM hosts WHERE key = ?), 'L', '', 0, 0, 1, ?)
 ON CONFLICT (url) DO UPDATE SET hop = 'L', path = '', depth = 0, off_scope_hops = 0, priority = 1, via = NULL
@@ -134,8 +220,8 @@ WHERE state = 'waiting' AND priority >= 0
       AND (hop, path, depth, off_scope_hops, priority, via) IS NOT ('L', '', 0, 0, 1, NULL)
 """  # unchanged rows are not written, so a resume syncs nothing
 HEAD_ITSELF = "UPDATE urls SET seed = id WHERE url = ? AND path = '' AND seed IS NOT id"
-COUNT = "SELECT count(url) FROM seeds"
-STAND = "INSERT OR IGNORE INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?)"
+COUNT_SEEDS = "SELECT count(url) FROM seeds"
+INSERT_SEED = "INSERT OR IGNORE INTO seeds (url, position) VALUES ((SELECT id FROM urls WHERE url = ?), ?)"
 
 
 def add_seeds(db: Connection, seeds: Sequence[str], due: float) -> int:
@@ -144,9 +230,9 @@ def add_seeds(db: Connection, seeds: Sequence[str], due: float) -> int:
         queue_seeds_again(db, seeds, due)
     keys = sorted({url.origin(seed) for seed in seeds})
     db.executemany("INSERT OR IGNORE INTO hosts (key) VALUES (?)", [(key,) for key in keys])
-    db.executemany(BE_A_SEED, [(seed, url.origin(seed), due) for seed in seeds])
+    db.executemany(QUEUE_SEED, [(seed, url.origin(seed), due) for seed in seeds])
     db.executemany(HEAD_ITSELF, [(seed,) for seed in seeds])
-    (before,) = db.row(COUNT)
-    db.executemany(STAND, [(seed, before + number) for number, seed in enumerate(seeds)])
-    (after,) = db.row(COUNT)
+    (before,) = db.row(COUNT_SEEDS)
+    db.executemany(INSERT_SEED, [(seed, before + number) for number, seed in enumerate(seeds)])
+    (after,) = db.row(COUNT_SEEDS)
     return int(after - before)

@@ -13,12 +13,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from archiver import url
-from archiver.frontier import enqueue, held
-from archiver.frontier import robots as robots_rows
+from archiver.frontier import hosts, retry, url_queue
 from archiver.frontier.database import Connection
-from archiver.frontier.enqueue import Found, RecentLinks
 from archiver.frontier.port import Settled
-from archiver.model import LIFE, Claim, Event, FileState, Hop, NewUrl, PatternTally, Refusal, Settlement, State
+from archiver.frontier.url_queue import Found, RecentLinks
+from archiver.model import (
+    LIFE,
+    Claim,
+    Event,
+    FileState,
+    Hop,
+    NewUrl,
+    PatternTally,
+    Refusal,
+    Resource,
+    Settlement,
+    State,
+)
 from archiver.policy import scope
 from archiver.policy.scope import is_guess
 
@@ -102,14 +113,14 @@ def settle(
 ) -> tuple[Settled, list[NewUrl]]:
     """Write the batch. Return its changes, and the links that *recent* may remember after the commit."""
     settlements = _with_room(db, settlements)
-    added, idle = enqueue.add_links(db, _news(settlements, recent))
+    added, idle = url_queue.add_links(db, _news(settlements, recent))
     db.executemany(UPSERT_FILE, [_file(file) for file in files])
     db.many(INSERT_CAPTURE, list(_captures(db, settlements)))
     rows = [_row(each) for each in settlements]
     for some in [rows] if len({row[0] for row in rows}) == len(rows) else [[row] for row in rows]:
         db.many(UPDATE_URL, some)  # several settlements of one URL are written one by one
     given_up = (each.claim.id for each in settlements if each.event is Event.FORBID and is_guess(each.claim.path))
-    added.update(enqueue.named_meanwhile(db, given_up))
+    added.update(url_queue.named_meanwhile(db, given_up))
     db.executemany(
         "UPDATE hosts SET not_before = max(not_before, ?) WHERE id = ?",
         [(each.not_before, each.claim.host) for each in settlements if each.not_before],
@@ -123,9 +134,9 @@ def settle(
     _name_loops(db, settlements)
     resolved: set[int] = set()
     moved: dict[str, str] = {}
-    for each, robots in robots_rows.in_order(settlements):
-        hosts, new = robots_rows.answer(db, each, robots, moved)
-        resolved |= hosts
+    for each, robots in hosts.robots_in_order(settlements):
+        concerned, new = hosts.store_robots(db, each, robots, moved)
+        resolved |= concerned
         added.update(new)
     return Settled(frozenset(added), sum(added.values()), frozenset(resolved)), idle
 
@@ -154,13 +165,13 @@ def _with_room(db: Connection, settlements: Sequence[Settlement]) -> Sequence[Se
     notes = [new.held for each in settlements for new in each.found if new.held]
     if not notes:
         return settlements
-    counts = Counter(held.counted(db, notes))
+    counts = Counter(retry.count_held(db, notes))
     bounded: list[Settlement] = []
     for each in settlements:
         found: list[NewUrl] = []
         refused = list(each.refused)
         for new in each.found:
-            if new.held and counts[new.held] >= held.MOST:
+            if new.held and counts[new.held] >= retry.MOST_HELD:
                 refused.append(Refusal(new.url, new.held))
                 continue
             counts[new.held] += bool(new.held)
@@ -177,7 +188,7 @@ def _news(settlements: Iterable[Settlement], recent: RecentLinks) -> Iterator[Fo
     """Yield the links that may change something."""
     for each in settlements:
         found: Iterable[NewUrl] = each.found
-        if each.robots is not None:  # a redirect leads to the rules then: see robots.py
+        if each.robots is not None:  # a redirect leads to the rules then: see hosts.py
             found = [new for new in found if new.hop is not Hop.REDIRECT]
         yield from recent.select_new(found, each.claim.id)
 
@@ -270,20 +281,38 @@ WHERE url = ? AND via IS NULL
 """
 
 
+INSERT_RESOURCE = """
+INSERT OR IGNORE INTO resources (uri, timestamp, mime, digest, warc, offset, length)
+SELECT ?, ?, ?, ?, id, ?, ? FROM warcs WHERE name = ?
+"""
+
+
+def add_resources(db: Connection, resources: Sequence[Resource]) -> None:
+    """Add a row for each of *resources*."""
+    if resources:
+        db.executemany(
+            INSERT_RESOURCE,
+            [
+                (each.uri, each.timestamp, each.mime, each.digest, each.span.offset, each.span.length, each.warc)
+                for each in resources
+            ],
+        )
+
+
 def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
     """Add rows for the URLs of *visits* and for the URLs that led to them."""
     named = [(each, each.via) for each in visits if each.via is not None]
     keys = {url.origin(each.url) for each in visits} | {url.origin(via) for _, via in named}
-    hosts = enqueue.hosts_of(db, keys)
-    rows = [_visit_row(each, hosts[url.origin(each.url)]) for each in visits]
+    host_of = url_queue.hosts_of(db, keys)
+    rows = [_visit_row(each, host_of[url.origin(each.url)]) for each in visits]
     db.executemany(PLACE + OR_SAY_MORE, rows)
     db.executemany(QUEUE_AGAIN, [(each.url,) for each in visits if each.tries == 0])
-    leaders = [_leader(each, via, hosts[url.origin(via)]) for each, via in named]
+    leaders = [_leader(each, via, host_of[url.origin(via)]) for each, via in named]
     db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
     db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])
     for each in visits:
         if each.url == url.origin(each.url) + "/robots.txt":
-            robots_rows.ask(db, (hosts[url.origin(each.url)],))
+            hosts.ask_robots(db, (host_of[url.origin(each.url)],))
 
 
 def _visit_row(each: Claim, host: int) -> tuple[str | int, ...]:

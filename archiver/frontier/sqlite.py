@@ -17,10 +17,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import aiosqlite
 
 from archiver.errors import ArchiveError
-from archiver.frontier import captures, database, enqueue, held, hosts, outcomes, retry, robots, settle, url_queue
+from archiver.frontier import captures, database, hosts, outcomes, retry, settle, url_queue
 from archiver.frontier.database import Connection, connect, run_in_thread
-from archiver.frontier.enqueue import RecentLinks
-from archiver.frontier.held import HeldPattern
 from archiver.frontier.port import (
     NO_THROTTLES,
     Counts,
@@ -33,8 +31,9 @@ from archiver.frontier.port import (
     Settled,
     UrlWindow,
 )
-from archiver.frontier.retry import Held
+from archiver.frontier.retry import HeldPattern, StoredElsewhere
 from archiver.frontier.settle import Portion
+from archiver.frontier.url_queue import RecentLinks
 from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Settlement
 from archiver.policy.limits import NO_QUOTA, Allowance, ThrottleState
 from archiver.policy.retry import HostBackoff
@@ -95,14 +94,14 @@ class SqliteFrontier:
 
     async def seeds(self) -> list[str]:
         """Return all seeds in the order given."""
-        return [str(row[0]) for row in await self._rows(retry.ALL)]
+        return [str(row[0]) for row in await self._rows(retry.SEEDS)]
 
     async def queue_again(self, wanted: Selection) -> int:
         """Queue the settled URLs that *wanted* selects again, with no tries, and return how many."""
         keys = await self._rows("SELECT id, key FROM hosts") if wanted.hosts else []
         hosts = retry.named_hosts(((int(row[0]), str(row[1])) for row in keys), wanted.hosts)
         after = count = 0
-        while rows := [int(row[0]) for row in await self._rows(*retry.question(wanted, hosts, after))]:
+        while rows := [int(row[0]) for row in await self._rows(*retry.selection_query(wanted, hosts, after))]:
             after = rows[-1]
             count += await self._write(self._rewrite, retry.queue_again, rows)
         return count
@@ -110,16 +109,16 @@ class SqliteFrontier:
     async def release(self, pattern: HeldPattern, allowed: int) -> int:
         """Queue the URLs of a held pattern and return how many. *allowed* more of them may show nothing new."""
         count = 0
-        while released := await self._write(self._rewrite, held.release, pattern, 0 if count else allowed):
+        while released := await self._write(self._rewrite, retry.release_held, pattern, 0 if count else allowed):
             count += released
         return count
 
-    async def queue_again_without_payload(self, kept: Held) -> int:
-        """Queue URLs again whose payload is lost, and not *kept* elsewhere; return how many."""
+    async def queue_again_without_payload(self, stored: StoredElsewhere) -> int:
+        """Queue URLs again whose payload is lost, and not *stored* elsewhere; return how many."""
         count = after = 0
         while found := await self._rows(retry.WITHOUT_PAYLOAD, (after, retry.AT_ONCE)):
             after = int(found[-1][0])
-            count += await self._write(self._rewrite, retry.queue_again, retry.lost(found, kept))
+            count += await self._write(self._rewrite, retry.queue_again, retry.missing_payloads(found, stored))
         return count
 
     async def written_by_others(self) -> bool:
@@ -160,7 +159,7 @@ class SqliteFrontier:
     async def held_back(self, allowance: Allowance) -> str:
         """Return a text that says which limit of the *allowance* stops how many hosts and URLs, or ""."""
         rows = await self._rows(url_queue.REACHED, allowance.bounds)
-        return " and ".join(url_queue.words(allowance, *row) for row in rows)
+        return " and ".join(url_queue.describe_reached(allowance, *row) for row in rows)
 
     async def host(self, host: int) -> HostRow:
         """Return one host."""
@@ -168,7 +167,7 @@ class SqliteFrontier:
 
     async def hosts(self, hosts: Collection[int]) -> list[HostRow]:
         """Return *hosts*, in this order."""
-        return await self._read(url_queue.hosts, hosts)
+        return await self._read(url_queue.host_rows, hosts)
 
     async def has_answered(self, host: int) -> bool:
         """Return True if *host* has answered in this run or an earlier one."""
@@ -224,7 +223,7 @@ class SqliteFrontier:
         """Add the links of *portion* and return the number of new URLs by host."""
         with db.transaction():
             self._forget_if_written(db)
-            added, idle = enqueue.add_links(db, self._recent.select_new(*portion))
+            added, idle = url_queue.add_links(db, self._recent.select_new(*portion))
         self._recent.remember(idle)
         return added
 
@@ -246,7 +245,7 @@ class SqliteFrontier:
             self._forget_if_written(db)
             hosts.save_throttles(db, throttles)
             settled, idle = settle.settle(db, settlements, files, self._recent)
-            captures.add_resources(db, resources)
+            settle.add_resources(db, resources)
         self._recent.remember(idle)
         return settled
 
@@ -297,15 +296,15 @@ class SqliteFrontier:
 
     async def unknown(self, addresses: Collection[str]) -> set[str]:
         """Return those of *addresses* that have no row."""
-        return await self._read(enqueue.unknown, addresses)
+        return await self._read(url_queue.unknown, addresses)
 
     async def enqueue_earlier(self, recalled: Sequence[EarlierFind]) -> int:
         """Queue URLs of an earlier crawl and return how many were new."""
-        return await self._write(self._rewrite, enqueue.enqueue_earlier, recalled)
+        return await self._write(self._rewrite, url_queue.enqueue_earlier, recalled)
 
     async def inherit_throttles(self, inherited: Sequence[InheritedThrottle]) -> None:
         """Use the throttles of an earlier crawl for hosts that have no row yet."""
-        await self._write(enqueue.inherit_throttles, inherited)
+        await self._write(hosts.inherit_throttles, inherited)
 
     async def counts(self) -> Counts:
         """Return the counts of the whole crawl."""
@@ -370,10 +369,10 @@ def _in_transaction(
         return act(db, *values, **named)
 
 
-def _queue_robots(db: Connection, hosts: Collection[int]) -> tuple[list[HostRow], int]:
-    before = url_queue.waiting(db, hosts)
-    robots.ask(db, hosts)
-    return url_queue.hosts(db, hosts), url_queue.waiting(db, hosts) - before
+def _queue_robots(db: Connection, wanted: Collection[int]) -> tuple[list[HostRow], int]:
+    before = url_queue.count_waiting(db, wanted)
+    hosts.ask_robots(db, wanted)
+    return url_queue.host_rows(db, wanted), url_queue.count_waiting(db, wanted) - before
 
 
 @contextmanager

@@ -1,20 +1,259 @@
-"""Read the URL queue: due hosts, and windows of their next URLs.
+"""The URL queue and the seen-set: add links as rows, each URL once, and read the URLs that are due.
+
+One query finds the known URLs, which are most of them. Only new URLs, and waiting URLs with a shorter path, are
+written. A speculative path counts as the longest: if something else names the URL later, it gets that path, and is
+queued again if it was excluded as speculative.
+
+`RecentLinks` caches links that would change nothing, which are most links of a page. Per URL we cache a committed link.
+The row is at least that near and early, so a link that is no better changes nothing. Seeds, recovery and other
+processes change rows in other ways; then the cache is cleared.
 
 Indexes answer each query, so its time depends on the size of the result and not of the queue. For hosts that have used
-up their quota, only robots.txt and its redirects are due.
+up their quota, only robots.txt and its redirects are due. Everything here runs in the caller's transaction, or only
+reads.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from archiver import humanize
+from archiver import humanize, url
+from archiver.errors import Failure
 from archiver.frontier.database import Connection
-from archiver.frontier.port import HostRow, HostWindow, UrlWindow
-from archiver.model import Claim, Hop, Robots
+from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
+from archiver.model import Claim, Hop, NewUrl, Robots, State
 from archiver.policy.limits import Allowance, ThrottleState
 from archiver.policy.retry import HostBackoff
+from archiver.policy.scope import is_guess
+
+MOST = 20_000  # links of a generation …
+SIZE = 2 << 20  # … and characters in them; there are two generations
+
+Found = tuple[NewUrl, int]  # a URL, and the row of the document that names it
+
+
+class RecentLinks:
+    """A bounded cache of two generations. Links not looked up during a generation are forgotten with it."""
+
+    def __init__(self, most: int = MOST, size: int = SIZE) -> None:
+        self._most = most
+        self._size = size
+        self._young: dict[str, NewUrl] = {}
+        self._old: dict[str, NewUrl] = {}
+        self._weight = 0  # of the young ones
+
+    def select_new(self, links: Iterable[NewUrl], via: int) -> list[Found]:
+        """Return those of *links*, named by the document in row *via*, that may change something."""
+        known = self._young.get
+        found: list[Found] = []
+        for new in links:
+            if known(new.url) is new:  # most links end here
+                continue
+            if not self._idle(new):
+                found.append((new, via))
+        return found
+
+    def _idle(self, new: NewUrl) -> bool:
+        before = self._young.get(new.url)
+        if before is None:
+            before = self._old.get(new.url)
+            if before is None or (new != before and not no_better(new, before)):
+                return False
+            self._keep(before)
+            return True
+        return no_better(new, before)
+
+    def remember(self, links: Iterable[NewUrl]) -> None:
+        """Add committed *links*; their rows are at least as near and as early."""
+        for new in links:
+            self._keep(new)
+
+    def drop(self, address: str) -> None:
+        """Forget *address*: its row is held or has a later priority now, and the next link may change that."""
+        self._young.pop(address, None)
+        self._old.pop(address, None)
+
+    def forget(self) -> None:
+        """Forget all links, because rows may have changed."""
+        self._young, self._old, self._weight = {}, {}, 0
+
+    def _keep(self, new: NewUrl) -> None:
+        self._weight += len(new.url) + len(new.path)
+        if self._weight > self._size or len(self._young) >= self._most:
+            self._young, self._old, self._weight = {}, self._young, len(new.url) + len(new.path)
+        self._young[new.url] = new
+
+
+def distance(new: NewUrl) -> tuple[bool, int, int]:
+    """Return the distance of *new* as a sort key; a speculative path is the longest."""
+    return is_guess(new.path), new.depth, new.off_scope_hops
+
+
+def no_better(new: NewUrl, other: NewUrl) -> bool:
+    """Return True if *new* is neither nearer nor earlier than *other*."""
+    return new.priority >= other.priority and distance(new) >= distance(other)
+
+
+KNOWN = """
+SELECT urls.url, urls.id, depth, off_scope_hops, priority, urls.path, state, host
+FROM json_each(?) AS given JOIN urls ON urls.url = given.value
+"""
+INSERT = """
+INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed, state, failure, note)
+VALUES {rows}
+"""  # OR ROLLBACK, here and in settle.py: then SQLite need not be able to take back a single row
+LEAD_NEARER = """
+UPDATE urls SET hop = ?, path = ?, depth = ?, off_scope_hops = ?, via = ?, seed = ?
+WHERE id = ? AND (state = 'waiting' OR hop = 'X')
+"""
+REVIVE = """
+UPDATE urls SET state = 'waiting', status = 0, failure = '', note = '', due = 0, tries = 0, settled = NULL
+WHERE id = ? AND state IN ('excluded', 'held')
+"""
+NAMED_MEANWHILE = """
+SELECT id, host FROM urls WHERE id IN (SELECT value FROM json_each(?)) AND state = 'excluded' AND hop NOT IN ('X', 'R')
+"""
+HURRY = "UPDATE urls SET priority = ? WHERE id = ? AND state = 'waiting'"
+
+
+def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], list[NewUrl]]:
+    """Add *links*. Return the number of new URLs by host, and one link per URL that may be cached after the commit."""
+    found: dict[str, Found] = {}
+    for each in links:
+        address = each[0].url
+        known = found.get(address)
+        found[address] = each if known is None else _best(known, each)
+    if not found:
+        return Counter(), []
+    nearer: list[tuple[Found, int]] = []
+    sooner: list[tuple[int, int]] = []
+    revived: list[tuple[int, int]] = []
+    idle: list[NewUrl] = []
+    for address, row, depth, off_scope_hops, priority, path, state, host in db.rows(
+        KNOWN, (json.dumps(sorted(found)),)
+    ):
+        new, via = found.pop(address)
+        waits = state == State.WAITING
+        was_guess = state == State.EXCLUDED and is_guess(path) and not is_guess(new.path)
+        if was_guess or (state == State.HELD and not new.held):  # a better link names it now
+            revived.append((row, host))
+            waits = True
+        if is_nearer := distance(new) < (is_guess(path), depth, off_scope_hops):
+            nearer.append(((new, via), row))
+        if is_sooner := new.priority < priority:
+            sooner.append((new.priority, row))
+        if waits or (state != State.HELD and not (is_nearer or is_sooner)):  # the next link may release what is held
+            idle.append(new)
+    seeds = _seeds(db, {via for _, via in found.values()} | {via for (_, via), _ in nearer})
+    db.executemany(REVIVE, [(row,) for row, _ in revived])
+    db.executemany(
+        LEAD_NEARER,
+        [(new.hop.value, new.path, new.depth, new.off_scope_hops, via, seeds[via], row) for (new, via), row in nearer],
+    )
+    db.executemany(HURRY, sooner)
+    places = _insert(db, found.values(), seeds)
+    idle.extend(new for new, _ in found.values() if not new.held)
+    return Counter((*places, *(host for _, host in revived))), idle
+
+
+def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | None]) -> list[int]:
+    """Add a row for each of *links*; return the hosts of the waiting ones, once for each URL."""
+    origins = [url.origin(new.url) for new, _ in links]
+    hosts = hosts_of(db, set(origins))
+    places = [hosts[origin] for origin in origins]
+    db.many(
+        INSERT,
+        [
+            (
+                new.url,
+                host,
+                new.hop.value,
+                new.path,
+                new.depth,
+                new.off_scope_hops,
+                new.priority,
+                via,
+                seeds[via],
+                *_life(new),
+            )
+            for (new, via), host in zip(links, places, strict=True)
+        ],
+    )
+    return [host for (new, _), host in zip(links, places, strict=True) if not new.held]
+
+
+def _life(new: NewUrl) -> tuple[str, str, str]:
+    """Return state, failure and note of a new URL."""
+    return (State.HELD.value, Failure.TRAP.value, new.held) if new.held else (State.WAITING.value, "", "")
+
+
+def _best(one: Found, other: Found) -> Found:
+    """Return the nearer of two links to a URL, with the earlier priority; held only if both are."""
+    near = other if distance(other[0]) < distance(one[0]) else one
+    sooner = min(one[0].priority, other[0].priority)
+    held = near[0].held if one[0].held and other[0].held else ""
+    new = near[0]
+    return near if (new.priority, new.held) == (sooner, held) else (new._replace(priority=sooner, held=held), near[1])
+
+
+def named_meanwhile(db: Connection, rows: Iterable[int]) -> Counter[int]:
+    """Queue those of *rows* again that were excluded as speculative, but have another path by now.
+
+    Return how many, by host.
+    """
+    given = json.dumps(list(rows))
+    found = db.rows(NAMED_MEANWHILE, (given,)) if given != "[]" else []
+    db.executemany(REVIVE, [(row,) for row, _ in found])
+    return Counter(int(host) for _, host in found)
+
+
+def _seeds(db: Connection, rows: Collection[int]) -> dict[int, int | None]:
+    """Return the seed of each row."""
+    wanted = json.dumps(list(rows))
+    found = db.rows("SELECT id, seed FROM urls WHERE id IN (SELECT value FROM json_each(?))", (wanted,))
+    return {int(row[0]): row[1] for row in found}
+
+
+def hosts_of(db: Connection, keys: Collection[str]) -> dict[str, int]:
+    """Return the row of each host. Hosts without a row get one."""
+    wanted = json.dumps(sorted(keys))
+    db.execute("INSERT OR IGNORE INTO hosts (key) SELECT value FROM json_each(?)", (wanted,))
+    found = db.rows("SELECT key, id FROM hosts WHERE key IN (SELECT value FROM json_each(?))", (wanted,))
+    return {str(row[0]): int(row[1]) for row in found}
+
+
+KNOWN_EARLIER = "SELECT urls.url FROM json_each(?) AS given JOIN urls ON urls.url = given.value"
+TAKE = """
+INSERT OR IGNORE INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed)
+VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT id FROM urls WHERE url = ?), (SELECT id FROM urls WHERE url = ?))
+"""
+
+
+def unknown(db: Connection, addresses: Collection[str]) -> set[str]:
+    """Return those of *addresses* that have no row."""
+    known = {str(row[0]) for row in db.rows(KNOWN_EARLIER, (json.dumps(sorted(addresses)),))}
+    return set(addresses) - known
+
+
+def enqueue_earlier(db: Connection, recalled: Sequence[EarlierFind]) -> int:
+    """Add waiting rows for the URLs that have none; return how many."""
+    hosts = hosts_of(db, {url.origin(each.new.url) for each in recalled})
+    count = 0
+    for new, via, seed in recalled:
+        values = (
+            new.url,
+            hosts[url.origin(new.url)],
+            new.hop.value,
+            new.path,
+            new.depth,
+            new.off_scope_hops,
+            new.priority,
+        )
+        count += db.execute(TAKE, (*values, via, seed)).rowcount
+    return count
+
 
 # If the host may be asked, any URL counts, otherwise only robots.txt and its redirects. Given: bounds, now, now.
 HAS_DUE = """
@@ -30,8 +269,8 @@ WHERE waiting > 0 AND (visited >= bounds.urls OR received >= bounds.size) GROUP 
 """  # given: bounds
 
 
-def words(allowance: Allowance, by_urls: int, hosts: int, waiting: int) -> str:
-    """One row of the answer for a person."""
+def describe_reached(allowance: Allowance, by_urls: int, hosts: int, waiting: int) -> str:
+    """Return a row of `REACHED` in words."""
     limit = f"--max-urls-per-host {allowance.urls}" if by_urls else f"--max-bytes-per-host {allowance.size}"
     urls = humanize.count(waiting, "URL waits", "URLs wait")
     return f"{limit} is reached by {humanize.count(hosts, 'host')}, for which {urls}"
@@ -84,7 +323,7 @@ def due_hosts(db: Connection, now: float, most: int, leased: Collection[int], al
     return found
 
 
-def hosts(db: Connection, wanted: Iterable[int]) -> list[HostRow]:
+def host_rows(db: Connection, wanted: Iterable[int]) -> list[HostRow]:
     """Return the hosts *wanted* that are in the database, in this order."""
     order = list(wanted)
     found = {row[0]: _host(row) for row in db.rows(SOME, (json.dumps(order),))}
@@ -96,7 +335,7 @@ def windows(db: Connection, wanted: Sequence[HostWindow], now: float) -> list[Ur
     return [_window(db, each, now) for each in wanted]
 
 
-def waiting(db: Connection, hosts: Iterable[int]) -> int:
+def count_waiting(db: Connection, hosts: Iterable[int]) -> int:
     """Return the number of URLs that wait on *hosts*."""
     some = "SELECT coalesce(sum(waiting), 0) FROM hosts WHERE id IN (SELECT value FROM json_each(?))"
     return int(db.row(some, (json.dumps(list(hosts)),))[0])

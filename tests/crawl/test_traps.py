@@ -10,7 +10,7 @@ import pytest
 from archiver.cli.retry import retry_held
 from archiver.config.option_types import Rate
 from archiver.crawl import build
-from archiver.frontier.held import HeldPattern, held_patterns
+from archiver.frontier.retry import HeldPattern, held_patterns
 from archiver.model import ExitCode
 from archiver.tools.verify.collection import verify as verified
 from fixtures import endless_sites, site_of_traps, trap_lookalikes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archiver.errors import ArchiveError
-from archiver.frontier.earlier import EarlierDatabase
+from archiver.frontier.captures import EarlierDatabase
 from archiver.frontier.port import EarlierFind
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Hop, NewUrl

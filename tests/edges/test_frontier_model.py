@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from archiver import url
-from archiver.frontier import held
-from archiver.frontier.held import HeldPattern, held_patterns
+from archiver.frontier import retry
+from archiver.frontier.retry import HeldPattern, held_patterns
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import LIFE, Capture, Claim, Event, FileState, Hop, NewUrl, Settlement, Span, State
 from fixtures.queued_urls import waiting
@@ -116,7 +116,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 depth,
                 off_scope_hops,
                 priority,
-                held=held.note(RULE, pattern_of(name)) if holds else "",
+                held=retry.held_note(RULE, pattern_of(name)) if holds else "",
             )
             for name, depth, off_scope_hops, priority, holds in found
         )
@@ -136,7 +136,7 @@ class FrontierMachine(RuleBasedStateMachine):
             due = self.now + 2
             until = self.now + not_before if not_before else 0.0
             settlement = Settlement(claim, event, 200, due=due, not_before=until, found=links, capture=capture)
-            batch.append(settlement._replace(priority=row.priority + 5, note=held.note(RULE, pattern_of(name))))
+            batch.append(settlement._replace(priority=row.priority + 5, note=retry.held_note(RULE, pattern_of(name))))
         if not batch:
             return
         size = 10 * len(self.captures)

@@ -17,8 +17,7 @@ from enum import StrEnum
 from archiver import url
 from archiver.collection.earlier_crawls import GONE, EarlierCrawls, is_cut, is_there
 from archiver.errors import ArchiveError
-from archiver.frontier.captures import CaptureRow, is_known, newest
-from archiver.frontier.earlier import EarlierUrl
+from archiver.frontier.captures import CaptureRow, EarlierUrl, is_known, newest
 from archiver.humanize import second
 from archiver.model import State
 from archiver.policy.scope import is_guess

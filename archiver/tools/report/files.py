@@ -25,7 +25,7 @@ from archiver.collection.earlier_crawls import open_earlier_crawls
 from archiver.collection.layout import Layout
 from archiver.collection.records import links_at, record_at
 from archiver.errors import ROBOTS_PRECLUDED, ArchiveError, Failure
-from archiver.frontier import figures, held, totals
+from archiver.frontier import figures, retry, totals
 from archiver.frontier.figures import SeedFigures
 from archiver.humanize import iso, printable
 from archiver.model import Hop
@@ -175,7 +175,7 @@ def _broken(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
 
 
 def _held(db: sqlite3.Connection, _found: Summary) -> Iterator[Row]:
-    for each in held.held_patterns(db):
+    for each in retry.held_patterns(db):
         yield each.pattern, each.rule, each.urls, each.beyond, each.example
 
 

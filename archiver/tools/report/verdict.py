@@ -15,9 +15,9 @@ from typing import Any
 
 from archiver import humanize
 from archiver.frontier import outcomes
-from archiver.frontier.held import HeldPattern, command_for, held_patterns
 from archiver.frontier.hosts import UNMARKED
 from archiver.frontier.outcomes import Examples, OutcomeGroup, RefusingHost, RunRow
+from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
 from archiver.frontier.totals import SeedAccount
 from archiver.humanize import printable
 from archiver.model import OUTSIDE
@@ -298,10 +298,10 @@ def _held(patterns: tuple[HeldPattern, ...]) -> Iterator[Finding]:
         behind = humanize.count(each.urls, "URL is", "URLs are")
         words = f"{behind} held{more}: {_short(each.pattern)} looks endless ({printable(each.rule)})"
         words += f", such as {_short(each.example)}"
-        yield Finding("held", words, f"{command_for(each)} && archiver resume DIR", "fetch them", trouble=True)
+        yield Finding("held", words, f"{retry_command(each)} && archiver resume DIR", "fetch them", trouble=True)
     if len(patterns) > MAX_HELD:
         left = f"and {humanize.count(len(patterns) - MAX_HELD, 'more pattern')}"
-        yield Finding("held", left, f"{command_for()} && archiver resume DIR", "fetch all", trouble=True)
+        yield Finding("held", left, f"{retry_command()} && archiver resume DIR", "fetch all", trouble=True)
 
 
 def _failed(seed: SeedAccount) -> bool:
@@ -372,7 +372,7 @@ def as_json(verdict: Verdict) -> dict[str, Any]:
         "forbidden_by_robots": verdict.forbidden,
         "speculative_skipped": verdict.left_out.count,
         "waiting": verdict.waiting,
-        "held": [{**asdict(each), "command": command_for(each)} for each in verdict.held[:MOST_HELD]],
+        "held": [{**asdict(each), "command": retry_command(each)} for each in verdict.held[:MOST_HELD]],
         "trouble": verdict.trouble,
         "findings": [
             {key: value for key, value in asdict(each).items() if key != "meaning"} for each in verdict.findings
