@@ -22,7 +22,7 @@ from archiver.errors import ArchiveError
 from archiver.extract.exchange import MAX_DOCUMENT, UNREAD, is_page, is_robots, read_links, with_page
 from archiver.frontier.dedup import Payloads
 from archiver.frontier.port import Frontier
-from archiver.frontier.retry import Held
+from archiver.frontier.retry import StoredElsewhere
 from archiver.model import Claim, Exchange, FileState, Hop, Links, Profile, Settlement
 from archiver.policy import scope
 from archiver.storage import OPEN, is_bare, open_file
@@ -35,7 +35,7 @@ REMEMBERED = 1 << 16  # responses whose places we remember, some ten megabytes
 log = logging.getLogger(__name__)
 
 
-def held_before(layout: Layout) -> Held:
+def held_before(layout: Layout) -> StoredElsewhere:
     """Return a function that selects, from given digests, those of payloads that earlier crawls of *layout* hold."""
     known: set[str] = set()
 
