@@ -16,7 +16,7 @@ from fixtures.powercut import NAME, Ground, Recording, State, states_of
 from fixtures.simulated_disk import Disk, Loss, Tree
 from fixtures.strace import Operation, Sync, SyncFolder, Write, without
 
-EACH = 4 if os.environ.get("ARCHIVER_LONG") else 2  # states of each kind of step
+EACH = 4 if os.environ.get("ARCHIVER_LONG") else 1  # states of each kind of step
 DATABASE = f"{NAME}/crawl.db"
 
 pytestmark = [

@@ -11,7 +11,7 @@ import pytest
 from fixtures.torture import Plan, Torture, served
 
 KILLS = 250 if os.environ.get("ARCHIVER_LONG") else 5  # of each of the two crawls
-URLS = 500
+URLS = 500 if os.environ.get("ARCHIVER_LONG") else 300
 SEED = int(os.environ.get("ARCHIVER_TORTURE_SEED", "1"))
 
 pytestmark = [
@@ -27,8 +27,8 @@ def test_many_kills(tmp_path: Path) -> None:
         figures = torture.run(print)  # seen where the test fails
     print(figures.table())
     assert figures.kills >= 2 * (KILLS - 1)  # the one that is to fall into the end may come too late
-    assert figures.revisits > 300
+    assert figures.revisits > URLS * 0.6
     assert figures.rebuilt
-    assert figures.urls >= 750
+    assert figures.urls >= URLS * 1.5
     assert figures.files > 5
     assert figures.requests == figures.urls + figures.repeated

@@ -1,5 +1,7 @@
 """Whole sites, crawled without a network: real ones are fetched whole, and traps end by themselves."""
 
+from functools import cache, partial
+
 import pytest
 
 from archiver.config.scope_settings import TrapSettings
@@ -8,6 +10,7 @@ from fixtures import endless_sites, trap_lookalikes
 from fixtures.simulated_crawl import Simulation
 
 MOST = 1500  # requests that a trap may cost
+PARTS = cache(partial(trap_lookalikes.family, "parts", trap_lookalikes.parts(150)))
 
 
 @pytest.mark.parametrize("name", trap_lookalikes.FAMILIES)
@@ -26,7 +29,7 @@ def test_a_trap_ends_by_itself(name: str) -> None:
 
 @pytest.mark.parametrize("name", endless_sites.TRAPS)
 def test_a_trap_beside_a_real_site_costs_none_of_its_pages(name: str) -> None:
-    family = trap_lookalikes.family("parts", trap_lookalikes.parts(150))
+    family = PARTS()
     simulation = Simulation(endless_sites.beside(family.site, name), TrapSettings(trap_budget=200)).run(MOST)
     assert family.real <= set(simulation.asked)
     assert len(simulation.asked) - len(family.real) < 500  # a budget of 200, and what is seen before it counts
