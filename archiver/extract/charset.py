@@ -18,15 +18,7 @@ import webencodings
 
 _OPEN = "\ufffe"  # Python's mark for an undefined byte
 _PATCHES = {"koi8-u": {0xAE: "\u045e", 0xBE: "\u040e"}, "windows-1255": {0xCA: "\u05ba"}}
-_OURS_OF_JIS = {
-    "\u301c": "\uff5e",
-    "\u2016": "\u2225",
-    "\u2212": "\uff0d",
-    "\xa2": "\uffe0",
-    "\xa3": "\uffe1",
-    "\xac": "\uffe2",
-}
-_FROM_JIS = str.maketrans(_OURS_OF_JIS)
+_FROM_JIS = str.maketrans("\u301c\u2016\u2212\xa2\xa3\xac", "\uff5e\u2225\uff0d\uffe0\uffe1\uffec")
 # The parts of index jis0208 that each encoding writes: Shift_JIS skips the duplicates.
 _WRITTEN_PARTS = {"euc-jp": ((0, 8836),), "shift_jis": ((0, 8272), (10716, 11104))}
 _TO_JAPANESE = str.maketrans({"\xa5": "\\", "\u203e": "~", "\u2212": "\uff0d"})  # as the standard encodes them
@@ -227,24 +219,16 @@ _BEGIN_MARKS = frozenset(mark[:1] for mark, _ in _MARKS)
 _PRESCAN = 1024  # bytes that the HTML standard searches for a meta element before parsing
 _LONG_PRESCAN = 1 << 16  # bytes we search for a later one, which makes a browser start over
 _PIECE = 1 << 16
-_S = rb"[\t\n\f\r ]"
+_S = r"[\t\n\f\r ]"
 _TAG = re.compile(rb"(<!--)|<(meta)(?=[\t\n\f\r /])|</?[a-z][^\t\n\f\r >]*+|(<[!/?])", re.IGNORECASE)
-_NAME = re.compile(rb"[\t\n\f\r /]*+([^\t\n\f\r />][^\t\n\f\r />=]*+)" + _S + rb"*+(=?)" + _S + rb"*+")
+_NAME = re.compile(rf"[\t\n\f\r /]*+([^\t\n\f\r />][^\t\n\f\r />=]*+){_S}*+(=?){_S}*+".encode())
 _VALUE = re.compile(rb"\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+)(?=[\t\n\f\r >])|(?=>)")
 _IN_CONTENT = re.compile(
-    rb"charset" + _S + rb"*+=" + _S + rb"*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*+))",
-    re.IGNORECASE,
+    rf"charset{_S}*+={_S}*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*+))".encode(), re.IGNORECASE
 )
 _AT_ONCE = re.compile(  # a plain meta element after the usual start of a page
-    _S
-    + rb"*+(?:<!doctype[^<>]*+>"
-    + _S
-    + rb"*+)?+(?:<html(?:"
-    + _S
-    + rb"++[a-z:-]++=\"[^\"<>]*+\")*+>"
-    + _S
-    + rb"*+)?+"
-    rb"(?:<head>" + _S + rb"*+)?+<meta" + _S + rb"++charset=\"([a-z0-9-]++)\"" + _S + rb"*+/?+>",
+    rf"{_S}*+(?:<!doctype[^<>]*+>{_S}*+)?+(?:<html(?:{_S}++[a-z:-]++=\"[^\"<>]*+\")*+>{_S}*+)?+"
+    rf"(?:<head>{_S}*+)?+<meta{_S}++charset=\"([a-z0-9-]++)\"{_S}*+/?+>".encode(),
     re.IGNORECASE,
 )
 _XML_DECLARATION = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(?:\"([^\"<>]*)\"|'([^'<>]*)')")

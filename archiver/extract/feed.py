@@ -48,14 +48,7 @@ _ATTRIBUTES: dict[tuple[str, str], Hop | None] = {
     ("generator", "uri"): L,
 }
 _NAMES = frozenset(("about", "base", "rel", "type", "scheme", "term", "domain", "version", "role"))
-_TEXTS: dict[str, Hop | None] = {
-    "link": L,
-    "uri": L,
-    "icon": E,
-    "logo": E,
-    "cloud": None,
-    "generatoragent": None,
-}
+_TEXTS: dict[str, Hop | None] = {"link": L, "uri": L, "icon": E, "logo": E, "cloud": None, "generatoragent": None}
 _ADDRESSES = frozenset(("comments", "commentrss", "url"))  # may also be the number of comments
 _FOR_PROGRAMS = re.compile(
     r"edit|edit-media|hub|pingback|replies#post|service|service\.(?:edit|post|resume|upload|categories|subscribe)"

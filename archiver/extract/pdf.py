@@ -16,23 +16,16 @@ from archiver.model import Hop, Links
 MOST_BYTES = 64 << 20
 MOST_UNPACKED = 64 << 20  # bytes decompressed of all object streams
 _ONE_STREAM = 8 << 20  # bytes decompressed of one; most hold a hundred objects
-_S = rb"[\x00\t\n\f\r ]"
-_TEXT = rb"\(([^()\\]*+(?:(?:\\[\s\S]|\([^()\\]*+\))[^()\\]*+)*+)\)"  # balanced parentheses, one level deep
+_S = r"[\x00\t\n\f\r ]"
+_TEXT = r"\(([^()\\]*+(?:(?:\\[\s\S]|\([^()\\]*+\))[^()\\]*+)*+)\)"  # balanced parentheses, one level deep
 _ACTION = re.compile(
-    rb"/(?P<key>URI|Base)"
-    + _S
-    + rb"*+(?:"
-    + _TEXT
-    + rb"|<(?P<hex>[0-9a-fA-F\x00\t\n\f\r ]*+)>|(?P<object>\d{1,10})"
-    + _S
-    + rb"++\d{1,5}"
-    + _S
-    + rb"++R)"
+    rf"/(?P<key>URI|Base){_S}*+"
+    rf"(?:{_TEXT}|<(?P<hex>[0-9a-fA-F\x00\t\n\f\r ]*+)>|(?P<object>\d{{1,10}}){_S}++\d{{1,5}}{_S}++R)".encode()
 )
-_STRING_OBJECT = re.compile(rb"(?<!\d)(?P<object>\d{1,10})" + _S + rb"++\d{1,5}" + _S + rb"++obj" + _S + rb"*+" + _TEXT)
+_STRING_OBJECT = re.compile(rf"(?<!\d)(?P<object>\d{{1,10}}){_S}++\d{{1,5}}{_S}++obj{_S}*+{_TEXT}".encode())
 _STREAM = re.compile(rb"stream\r?\n")
-_OBJECTS = re.compile(rb"/Type" + _S + rb"*+/ObjStm")
-_ENCRYPTED = re.compile(rb"/Encrypt" + _S + rb"*+(?:\d{1,10}" + _S + rb"++\d{1,5}" + _S + rb"++R|<<)")
+_OBJECTS = re.compile(rf"/Type{_S}*+/ObjStm".encode())
+_ENCRYPTED = re.compile(rf"/Encrypt{_S}*+(?:\d{{1,10}}{_S}++\d{{1,5}}{_S}++R|<<)".encode())
 _CHUNK = 1 << 14
 _HEADER = 400  # bytes before a stream that contain its dictionary
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|(\r\n|[\r\n])|([\s\S]))")

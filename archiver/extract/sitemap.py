@@ -31,13 +31,8 @@ _NEVER = r"<>&\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff"
 _CHARS = rf"[^{_NEVER}]*+"
 _TEXT = rf"{_CHARS}(?:&(?:amp|lt|gt|quot|apos);{_CHARS})*+"
 _CHILD = "|".join(rf"{name}>{_TEXT}</{name}" for name in ("loc", "lastmod", "changefreq", "priority"))
-_ENTITIES = (
-    ("&lt;", "<"),
-    ("&gt;", ">"),
-    ("&quot;", '"'),
-    ("&apos;", "'"),
-    ("&amp;", "&"),
-)  # &amp; last, so that it makes no new reference
+# &amp; is last, so that it makes no new reference
+_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&"))
 _ADDRESS = re.compile(r"<loc>([^<]*+)")
 _LAST = re.compile(r"<lastmod>([^<]{0,60})")
 _DATE = re.compile(  # W3C date and time format

@@ -5,7 +5,7 @@ Names are in lower case, without namespaces except for `xlink:href`.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from archiver.extract import css
@@ -219,13 +219,10 @@ _ANYWHERE: dict[str, _Meaning] = {
 }
 
 
-def _anchor(tag: str, name: str) -> "_More":
-    def more(elements: Elements, attributes: Attributes) -> None:
-        href = attributes.get(name)
-        if href and inline.is_script_url(href):
-            elements.add_script_links(f"{tag}/@{name}", inline.script_url(href))
-
-    return more
+def _anchor(tag: str, name: str, elements: Elements, attributes: Attributes) -> None:
+    href = attributes.get(name)
+    if href and inline.is_script_url(href):
+        elements.add_script_links(f"{tag}/@{name}", inline.script_url(href))
 
 
 def _image(elements: Elements, attributes: Attributes) -> None:
@@ -235,17 +232,14 @@ def _image(elements: Elements, attributes: Attributes) -> None:
             elements.found.add(attributes[name], Hop.REQUISITE, f"img/@{name}")
 
 
-def _other_image(tag: str) -> "_More":
-    def more(elements: Elements, attributes: Attributes) -> None:
-        elements.candidates(attributes.get("srcset"), f"{tag}/@srcset")
-
-    return more
+def _other_image(tag: str, elements: Elements, attributes: Attributes) -> None:
+    elements.candidates(attributes.get("srcset"), f"{tag}/@srcset")
 
 
 def _iframe(elements: Elements, attributes: Attributes) -> None:
     if attributes.get("srcdoc"):
         elements.framed.append(attributes["srcdoc"])
-    _anchor("iframe", "src")(elements, attributes)
+    _anchor("iframe", "src", elements, attributes)
 
 
 def _base(elements: Elements, attributes: Attributes) -> None:
@@ -308,17 +302,13 @@ def _form(elements: Elements, attributes: Attributes) -> None:
         elements.found.add(attributes.get("action"), Hop.LINK, "form/@action")
 
 
-def _button(elements: Elements, attributes: Attributes) -> None:
-    _submit(elements, "button", attributes)
-
-
 def _input(elements: Elements, attributes: Attributes) -> None:
     if attributes.get("type", "image").strip().lower() == "image":
         elements.found.add(attributes.get("src"), Hop.REQUISITE, "input/@src")
-    _submit(elements, "input", attributes)
+    _submit("input", elements, attributes)
 
 
-def _submit(elements: Elements, tag: str, attributes: Attributes) -> None:
+def _submit(tag: str, elements: Elements, attributes: Attributes) -> None:
     method = attributes.get("formmethod", "post" if elements.form_posts else "get").strip().lower()
     if method not in _NO_URL_METHODS:
         elements.found.add(attributes.get("formaction"), Hop.LINK, f"{tag}/@formaction")
@@ -338,50 +328,45 @@ def _option(elements: Elements, attributes: Attributes) -> None:
         elements.found.add(value, Hop.SPECULATIVE, "option/@value")
 
 
-def _animation(tag: str) -> "_More":
-    """Return the step for an SVG animation that changes a reference."""
-
-    def more(elements: Elements, attributes: Attributes) -> None:
-        target = attributes.get("attributename") or attributes.get("attributeName") or ""
-        if target.strip().lower() in ("href", "xlink:href"):
-            for name in ("from", "to", "values"):
-                for reference in attributes.get(name, "").split(";", 1000):
-                    elements.found.add(reference.strip(), Hop.REQUISITE, f"{tag}/@{name}")
-
-    return more
+def _animation(tag: str, elements: Elements, attributes: Attributes) -> None:
+    """Process an SVG animation that changes a reference."""
+    target = attributes.get("attributename") or attributes.get("attributeName") or ""
+    if target.strip().lower() in ("href", "xlink:href"):
+        for name in ("from", "to", "values"):
+            for reference in attributes.get(name, "").split(";", 1000):
+                elements.found.add(reference.strip(), Hop.REQUISITE, f"{tag}/@{name}")
 
 
-def _plugin(tag: str, read: Callable[[Attributes], attribute_values.PluginUrls]) -> "_More":
-    def more(elements: Elements, attributes: Attributes) -> None:
-        for reference, hop, name in read(attributes):
-            elements.found.add(reference, hop, f"{tag}/@{name}")
-
-    return more
+def _plugin(
+    tag: str, read: Callable[[Attributes], attribute_values.PluginUrls], elements: Elements, attributes: Attributes
+) -> None:
+    for reference, hop, name in read(attributes):
+        elements.found.add(reference, hop, f"{tag}/@{name}")
 
 
 _More = Callable[[Elements, Attributes], None]
 _MORE: dict[str, _More] = {
-    "a": _anchor("a", "href"),
-    "amp-img": _other_image("amp-img"),
-    "animate": _animation("animate"),
-    "applet": _plugin("applet", attribute_values.applet_urls),
-    "area": _anchor("area", "href"),
+    "a": partial(_anchor, "a", "href"),
+    "amp-img": partial(_other_image, "amp-img"),
+    "animate": partial(_animation, "animate"),
+    "applet": partial(_plugin, "applet", attribute_values.applet_urls),
+    "area": partial(_anchor, "area", "href"),
     "base": _base,
-    "button": _button,
-    "embed": _plugin("embed", attribute_values.embed_urls),
+    "button": partial(_submit, "button"),
+    "embed": partial(_plugin, "embed", attribute_values.embed_urls),
     "form": _form,
-    "frame": _anchor("frame", "src"),
+    "frame": partial(_anchor, "frame", "src"),
     "iframe": _iframe,
     "img": _image,
     "input": _input,
     "link": _link,
     "meta": _meta,
-    "object": _plugin("object", attribute_values.object_urls),
-    "param": _plugin("param", attribute_values.param_urls),
+    "object": partial(_plugin, "object", attribute_values.object_urls),
+    "param": partial(_plugin, "param", attribute_values.param_urls),
     "option": _option,
     "select": _select,
-    "set": _animation("set"),
-    "source": _other_image("source"),
+    "set": partial(_animation, "set"),
+    "source": partial(_other_image, "source"),
 }
 
 

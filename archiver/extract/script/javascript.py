@@ -42,7 +42,7 @@ _FROM_ROOT = re.compile(r".(?:/|https?://)[\w~]")
 # Names and folders in programs that look for files on a disk, not on a site.
 _NOT_SERVED = re.compile(
     r"/(?:node_modules|bower_components|Users|usr)/|/(?:package|package-lock|tsconfig|bower|composer)\.json\Z"
-    r"|/index\.[mc]?js\Z",
+    r"|/index\.[mc]?js\Z"
 )
 
 _ESCAPE = re.compile(r"\\(?:([/'\"`.-])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,5})\})")
@@ -140,13 +140,7 @@ class _Use(Enum):
     URL = auto()  # new URL("…", import.meta.url)
 
 
-_CONTEXTS = {
-    _Use.WORD: STRING,
-    _Use.ASSIGNED: STRING,
-    _Use.MODULE: IMPORT,
-    _Use.SCRIPTS: IMPORT,
-    _Use.URL: FILE_URL,
-}
+_CONTEXTS = {_Use.WORD: STRING, _Use.ASSIGNED: STRING, _Use.MODULE: IMPORT, _Use.SCRIPTS: IMPORT, _Use.URL: FILE_URL}
 
 
 _MAY_BE_PAGES = frozenset((_Use.WORD, _Use.ASSIGNED, _Use.KEY))
