@@ -8,7 +8,7 @@ tests compare the documents and the database with both.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 
 class ExitCode(IntEnum):
@@ -285,6 +285,25 @@ class Capture(NamedTuple):
     metadata: Span
     truncated: Truncation | None = None
     revisit: Profile | None = None  # if the record is a revisit, whose payload is stored elsewhere
+
+    @classmethod
+    def of(cls, url: str, exchange: Exchange, digests: Digests, warc: str, spans: tuple[Span, Span, Span]) -> Self:
+        """Return the capture of *url* whose response, request and metadata are stored at *spans* in *warc*."""
+        framing = exchange.framing
+        return cls(
+            url=url,
+            timestamp=exchange.started,
+            status=framing.status,
+            mime=framing.media_type,
+            payload_digest=digests.payload,
+            payload_length=digests.payload_length,
+            received=exchange.response.length,
+            warc=warc,
+            response=spans[0],
+            request=spans[1],
+            metadata=spans[2],
+            truncated=exchange.truncated,
+        )
 
 
 class Resource(NamedTuple):

@@ -182,21 +182,8 @@ class Archive:
             file.append(headers.request, (exchange.request,), len(exchange.request)),
             NOWHERE if fields else file.append(headers.metadata, (notes,), len(notes)),
         )
-        return Capture(
-            url=claim.url,
-            timestamp=exchange.started,
-            status=exchange.framing.status,
-            mime=exchange.framing.media_type,
-            payload_digest=digests.payload,
-            payload_length=digests.payload_length,
-            received=exchange.response.length,
-            warc=file.name,
-            response=spans[0],
-            request=spans[1],
-            metadata=spans[2],
-            truncated=exchange.truncated,
-            revisit=None if revisit is None else revisit.profile,
-        )
+        capture = Capture.of(claim.url, exchange, digests, file.name, spans)
+        return capture if revisit is None else capture._replace(revisit=revisit.profile)
 
     def _block(self, visit: PendingVisit) -> tuple[Iterable[bytes], int, Digests]:
         """Return the stored part of the response, its length and its digests."""

@@ -15,12 +15,13 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from archiver.clock import Clock
 from archiver.collection.crawl_log import CrawlLog, LogLine
 from archiver.collection.index import Index
-from archiver.collection.writer import PendingVisit, WriteResult
+from archiver.collection.writer import Archive, PendingVisit
+from archiver.crawl.dedup import DedupWriter
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.crawl.recrawl import adjusted
 from archiver.crawl.visit import CurrentRules, Visited, conclude, conclude_failure, conclude_unasked
@@ -122,19 +123,6 @@ class Journal:
             self._log.abandon()
 
 
-class VisitStore(Protocol):
-    """Stores visits: an `Archive`, or a `DedupWriter` that stores each payload once."""
-
-    def append(self, deposits: Sequence[PendingVisit]) -> WriteResult:
-        """Store each of *deposits* whole; when this returns, all of them are on disk."""
-
-    def close(self) -> tuple[FileState, ...]:
-        """Give every file its final name."""
-
-    def abandon(self) -> None:
-        """Leave the open file as it is."""
-
-
 class BatchWriter:
     """Writes one batch after the other; the next comes when the database knows the one before.
 
@@ -143,7 +131,7 @@ class BatchWriter:
 
     def __init__(
         self,
-        archive: VisitStore,
+        archive: Archive | DedupWriter,
         journal: Journal,
         rules: CurrentRules,
         clock: Clock,
@@ -280,40 +268,29 @@ def _log_line(each: Settlement) -> LogLine:
     words = [*each.annotations]
     if each.event is Event.RETRY:
         words.append("retry")
+    forbidden = capture is None and each.event is Event.FORBID and each.failure == Failure.ROBOTS
     if capture is not None:
+        status = capture.status
         if capture.revisit:
             words.append(DUPLICATE[capture.revisit])
-        return LogLine(
-            logged=each.settled,
-            status=capture.status,
-            size=0 if capture.revisit is Profile.NOT_MODIFIED else capture.payload_length,
-            url=claim.url,
-            path=claim.path,
-            via=claim.via,
-            mime=capture.mime,
-            started=capture.timestamp / 1e6,
-            duration=each.duration,
-            digest=capture.payload_digest,
-            annotations=words,
-            source=claim.seed,
-        )
-    forbidden = each.event is Event.FORBID and each.failure == Failure.ROBOTS
-    if claim.tries and each.asked and not forbidden:
-        words.insert(0, f"{claim.tries + 1}t")
-    code = ROBOTS_PRECLUDED if forbidden else Failure(each.failure).heritrix_code
-    if each.note and not forbidden:
-        words.append(f"err={each.note}")
+    else:
+        if claim.tries and each.asked and not forbidden:
+            words.insert(0, f"{claim.tries + 1}t")
+        status = ROBOTS_PRECLUDED if forbidden else Failure(each.failure).heritrix_code
+        if each.note and not forbidden:
+            words.append(f"err={each.note}")
+    size = None if capture is None else 0 if capture.revisit is Profile.NOT_MODIFIED else capture.payload_length
     return LogLine(
         logged=each.settled,
-        status=code,
-        size=None,
+        status=status,
+        size=size,
         url=claim.url,
         path=claim.path,
         via=claim.via,
-        mime="",
-        started=None,
-        duration=0.0,
-        digest="",
+        mime="" if capture is None else capture.mime,
+        started=None if capture is None else capture.timestamp / 1e6,
+        duration=0.0 if capture is None else each.duration,
+        digest="" if capture is None else capture.payload_digest,
         annotations=words,
         source=claim.seed,
     )

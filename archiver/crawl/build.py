@@ -141,16 +141,15 @@ def _recollection(
     memory: EarlierCrawls | None,
     frontier: Frontier,
     rules: CurrentRules,
-) -> tuple[EarlierLookups, UndiscoveredUrls | None]:
+) -> tuple[EarlierLookups | None, UndiscoveredUrls | None]:
     """Return the look-ups in earlier crawls of the collection, in a thread that *stack* ends."""
     if memory is None:
-        return EarlierLookups(), None
+        return None, None
     thread = ThreadPoolExecutor(1, "earlier")
     stack.callback(thread.shutdown, cancel_futures=True)
     conditional = settings.conditional and not given_by_hand(settings.header)
-    return EarlierLookups(memory, thread) if conditional else EarlierLookups(), UndiscoveredUrls(
-        memory, frontier, rules, thread
-    )
+    lookups = EarlierLookups(memory, thread) if conditional else None
+    return lookups, UndiscoveredUrls(memory, frontier, rules, thread)
 
 
 def _fetcher(stack: AsyncExitStack, layout: Layout, by_host: SettingsByHost, guard: AddressGuard) -> Fetcher:

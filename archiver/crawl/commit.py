@@ -55,16 +55,11 @@ class Committer:
         self._shares = FairShares(schedule)
         self._waiting: tuple[Waiting, Waiting] = (deque(), deque())  # for room, in order: small visits, large ones
         self._bytes = 0
-        self._visits = 0
+        self.pending = 0  # visits that are not committed yet
         self._large_ones = 0
         self._closing = False
         self._cutting = False  # the slow writer reads no more documents
         self._quick_done = False  # so it hands nothing more to the slow writer
-
-    @property
-    def pending(self) -> int:
-        """Visits that are not committed yet."""
-        return self._visits
 
     async def put(self, visited: Visited) -> bool:
         """Take a visit, as soon as there is room for it; return False if it comes too late to be read."""
@@ -147,13 +142,13 @@ class Committer:
     def _take_room(self, size: int, large: int) -> None:
         self._bytes += size
         self._large_ones += large
-        self._visits += 1
+        self.pending += 1
 
     def _give_room(self, size: int, large: int, visits: int) -> None:
         """Give room back, and wake only those who fit in: thousands may be waiting."""
         self._bytes -= size
         self._large_ones -= large
-        self._visits -= visits
+        self.pending -= visits
         for kind, waiting in enumerate(self._waiting):
             while waiting and (waiting[0][1].done() or self._fits(waiting[0][0], kind)):
                 next_size, room = waiting.popleft()
@@ -164,7 +159,7 @@ class Committer:
     def _fits(self, size: int, large: int) -> bool:
         return (
             self._bytes + size <= max(ROOM, size)
-            and self._visits < ROOM_VISITS
+            and self.pending < ROOM_VISITS
             and self._large_ones + large <= ROOM_LARGE
         )
 

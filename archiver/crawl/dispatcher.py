@@ -173,10 +173,6 @@ class Dispatcher:
         for host_id in leased:
             self._schedule.refresh(host_id)
 
-    def pick(self, now: float, newcomers: float = NEVER) -> Claim | None:
-        """Return the next URL to visit, None if there is none now; see `Schedule.pick`."""
-        return self._schedule.pick(now, newcomers)
-
     def refusal(self, claim: Claim) -> Visited | None:
         """Return the visit that *claim* becomes without a request: robots.txt forbids it, or it may be in a trap."""
         host, rules = self._schedule.host(claim.host), self._rules

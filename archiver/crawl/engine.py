@@ -47,7 +47,7 @@ class Parts:
     health: HostHealth
     blocked: BlockedHosts
     changes: OutsideChanges
-    earlier: EarlierLookups
+    earlier: EarlierLookups | None
     undiscovered: UndiscoveredUrls | None = None
 
 
@@ -145,7 +145,7 @@ class Crawl:
 
     def _hand_out(self, group: asyncio.TaskGroup, now: float) -> None:
         while not self._stop and self._earliest() <= now:
-            claim = self._dispatcher.pick(now, self._requests.newcomers())
+            claim = self._schedule.pick(now, self._requests.newcomers())
             if claim is None:
                 return
             refused = self._dispatcher.refusal(claim)

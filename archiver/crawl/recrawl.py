@@ -187,16 +187,16 @@ def _is_newer(address: str, date: float, memory: EarlierCrawls) -> bool:
 
 
 class EarlierLookups:
-    """Looks up stored versions in *memory*, in *thread*; without them it finds none."""
+    """Looks up stored versions in *memory*, in *thread*."""
 
-    def __init__(self, memory: EarlierCrawls | None = None, thread: Executor | None = None) -> None:
+    def __init__(self, memory: EarlierCrawls, thread: Executor) -> None:
         self._memory = memory
         self._thread = thread
         self._doubted: set[str] = set()  # URLs to fetch without conditions the next time
 
     async def version(self, claim: Claim) -> StoredVersion | None:
         """Return the stored version for a conditional request; None if there is none, or for a robots.txt."""
-        if self._memory is None or is_robots(claim):
+        if is_robots(claim):
             return None
         if claim.url in self._doubted:
             self._doubted.discard(claim.url)

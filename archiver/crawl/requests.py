@@ -76,7 +76,7 @@ class Requests:
     """Makes requests, *most* of them at once, and counts them."""
 
     def __init__(
-        self, fetcher: Fetcher, schedule: Schedule, earlier: EarlierLookups, clock: Clock, most: RequestLimits
+        self, fetcher: Fetcher, schedule: Schedule, earlier: EarlierLookups | None, clock: Clock, most: RequestLimits
     ) -> None:
         self._fetcher = fetcher
         self._schedule = schedule
@@ -89,11 +89,6 @@ class Requests:
         self._slow = 0
         self._looked = 0.0
         self.stopped = False  # no request starts any more
-
-    @property
-    def slow(self) -> int:
-        """The number of requests that do not count because they are slow."""
-        return self._slow
 
     def full(self, visits: int) -> bool:
         """Return True if no more may be handed out while so many *visits* are not committed."""
@@ -179,13 +174,13 @@ class Requests:
         if self.stopped or not await self._may_approach(claim):
             return None
         gate = partial(self._gate, task, here)
-        stored = await self._earlier.version(claim)
+        stored = await self._earlier.version(claim) if self._earlier is not None else None
         conditions = stored.conditions if stored is not None else b""
         exchange = await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim), conditions=conditions)
         if not here.slow:
             self._schedule.host(claim.host).proven = True
         unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
-        if unmodified is not None and unmodified.contradicted(exchange.framing):
+        if self._earlier is not None and unmodified is not None and unmodified.contradicted(exchange.framing):
             return Visited(claim, self._earlier.doubted(claim, exchange))
         return Visited(claim, exchange, unmodified=unmodified)
 

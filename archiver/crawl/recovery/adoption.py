@@ -228,17 +228,5 @@ def _claim(found: ScannedVisit) -> Claim:
     notes, address = found.notes, found.capture.url
     if notes is None:
         return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
-    priority = scope.priority(notes.path, notes.depth)
-    return Claim(
-        0,
-        address,
-        0,
-        notes.hop,
-        notes.path,
-        notes.depth,
-        notes.off_scope_hops,
-        notes.tries,
-        notes.via,
-        notes.seed,
-        priority,
-    )
+    priority, hops = scope.priority(notes.path, notes.depth), notes.off_scope_hops
+    return Claim(0, address, 0, notes.hop, notes.path, notes.depth, hops, notes.tries, notes.via, notes.seed, priority)

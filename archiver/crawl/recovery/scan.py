@@ -239,11 +239,12 @@ def _found(
     if notes is not None:
         framing = replace(framing, faults=notes.faults)
     truncated = response.first("WARC-Truncated") if profile is not Profile.IDENTICAL else None
+    digests = _digests(response, block, framing, notes)
     exchange = Exchange(
         request=question[1],
         response=block,
         framing=framing,
-        digests=_digests(response, block, framing, notes),
+        digests=digests,
         peer=Peer(response.first("WARC-IP-Address")),
         started=parse_date(response.first("WARC-Date") or ""),
         duration=notes.duration if notes is not None else 0.0,
@@ -252,35 +253,16 @@ def _found(
         surplus=notes.surplus if notes is not None else b"",
         notes=notes.remarks if notes is not None else (),
     )
-    capture = _capture(name, exchange, response, question[0], metadata)
-    if profile is not None:
-        received = notes.received if notes is not None else None
-        capture = capture._replace(revisit=profile, received=capture.received if received is None else received)
-    end = max(span.offset + span.length for span in (capture.response, capture.request, capture.metadata))
-    return ScannedVisit(exchange, notes, capture, response.offset, end)
-
-
-def _capture(
-    name: str, exchange: Exchange, response: Record, request: Record | None, metadata: Record | None
-) -> Capture:
-    digests = exchange.digests or Digests("", "", 0)
     address = target_of(response)
     if not address:
         raise ValueError("it has no WARC-Target-URI")
-    return Capture(
-        url=address,
-        timestamp=exchange.started,
-        status=exchange.framing.status,
-        mime=exchange.framing.media_type,
-        payload_digest=digests.payload,
-        payload_length=digests.payload_length,
-        received=exchange.response.length,
-        warc=name,
-        response=_span(response),
-        request=_span(request),
-        metadata=_span(metadata),
-        truncated=exchange.truncated,
-    )
+    spans = _span(response), _span(question[0]), _span(metadata)
+    capture = Capture.of(address, exchange, digests, name, spans)
+    if profile is not None:
+        received = notes.received if notes is not None else None
+        capture = capture._replace(revisit=profile, received=capture.received if received is None else received)
+    end = max(span.offset + span.length for span in spans)
+    return ScannedVisit(exchange, notes, capture, response.offset, end)
 
 
 def _span(record: Record | None) -> Span:
