@@ -1,6 +1,6 @@
 """After a power cut in a crawl or a recovery nothing is lost or duplicated, whichever unsynced changes survive.
 
-The tests take one step of each kind, and two random states before or after it (four with ARCHIVER_LONG).
+The tests take one step of each kind, and a random state before or after it (four with ARCHIVER_LONG).
 `fixtures/powercut.py` holds the requirements. Run as a program, it tries all states.
 """
 
