@@ -110,7 +110,9 @@ def _draft(path: Path, source: ArchiveFile, report: Callable[[str], None]) -> It
             else:
                 if source.size > _LONG:
                     report(f"{path} has no index; reading all of it to make one")
-                _make_index(source, draft.indexes)
+                index = Index(draft.indexes)
+                add_file(index, source.path)
+                index.finish()
             yield draft
         except ArchiveError as error:
             if name not in str(error):
@@ -147,12 +149,6 @@ def _by_name(package: ReceivedPackage) -> dict[str, PackedFile]:
     """Return the WARC files of *package* by the names that an index may use."""
     short = {PurePosixPath(each.name).name: each for each in package.warcs}
     return short | {each.name.partition("/")[2]: each for each in package.warcs}
-
-
-def _make_index(source: ArchiveFile, folder: Path) -> None:
-    index = Index(folder)
-    add_file(index, source.path)
-    index.finish()
 
 
 @contextmanager

@@ -93,16 +93,6 @@ def _inflate(engine: Any, piece: bytes) -> None:
 
 
 CHUNK = 64 << 10
-
-
-def read_arc(file: BinaryIO, name: str, findings: Findings) -> int:
-    """Read all records of an ARC *file* and return their number. Add damage to *findings*."""
-    result = arc.check(file)
-    for sentence, offset in result.faults:
-        findings.add(VerifyFinding(name, "arc-broken", sentence, offset))
-    return result.records
-
-
 STEP = 1 << 20  # bytes of blocks between two progress reports
 
 _CUT = frozenset({"gzip-cut", "header-cut", "block-cut", "record-cut"})
@@ -199,7 +189,10 @@ class _Reading:
         if self.records == 0 and self._pending is not None and self._pending.word == "arc":
             self._findings.add(VerifyFinding(self._name, "arc", "an ARC file, the predecessor of WARC"))
             file.seek(0)
-            self.records = read_arc(file, self._name, self._findings)
+            result = arc.check(file)
+            for sentence, offset in result.faults:
+                self._findings.add(VerifyFinding(self._name, "arc-broken", sentence, offset))
+            self.records = result.records
             return
         if self.records == 0 and self._pending is None and self._job.start == 0:
             self._findings.add(VerifyFinding(self._name, "no-record", "the file has no records"))

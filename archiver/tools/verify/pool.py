@@ -92,7 +92,7 @@ def _one_by_one(jobs: Sequence[ReadJob], sizes: Sequence[int], progress: Progres
     done = 0
     for number, job in enumerate(jobs):
         outcome = check_file(job, lambda at, done=done, number=number: progress(done + at, number))  # type: ignore[misc]
-        yield ReadFile(((job.inventory, outcome),), _sum(job.path, _ignore) if job.summed else "")
+        yield ReadFile(((job.inventory, outcome),), _sum(job.path, lambda _: None) if job.summed else "")
         done += sizes[number]
         progress(done, number + 1)
 
@@ -203,7 +203,3 @@ def _stop_if_asked(_: int) -> None:
     """Stop if the parent no longer needs the result."""
     if _offsets[-1]:
         raise _Stopped
-
-
-def _ignore(_: int) -> None:
-    """Ignore progress."""

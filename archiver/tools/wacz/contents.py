@@ -62,18 +62,13 @@ def with_milliseconds(lines: Iterable[bytes], folder: Path, names: Collection[st
         of_key = iter(group)
         held = list(islice(of_key, MAX_CAPTURES + 1))
         if 1 < len(held) <= MAX_CAPTURES:
-            held = sorted(_with_milliseconds(line, folder, names) if _is_stored(line) else line for line in held)
+            held = sorted(line if _REVISIT.search(line) else _with_milliseconds(line, folder, names) for line in held)
         yield from held
         yield from of_key
 
 
 def _key(line: bytes) -> bytes:
     return line[: line.find(b" ")]
-
-
-def _is_stored(line: bytes) -> bool:
-    """Return whether *line* is not a revisit."""
-    return _REVISIT.search(line) is None
 
 
 def _with_milliseconds(line: bytes, folder: Path, names: Collection[str]) -> bytes:
