@@ -38,7 +38,7 @@ RANK = {name: rank for rank, names in enumerate(FLOORS) for name in names.split(
 PURE = {"errors", "url", "model", "humanize", "http", "warc", "policy", "extract"}
 IMPURE = {
     Path("warc/writer.py"),
-    Path("warc/zipnum.py"),
+    Path("warc/cdx.py"),
     Path("extract/exchange.py"),
 }  # files in pure packages that write or log
 

@@ -47,7 +47,7 @@ def rebuild(directory: Path) -> ExitCode:
 
 def _settings(directory: Path) -> tuple[Settings, str]:
     """Return the settings of crawl.toml and ""; without one, those in the newest WARC file and a text for it."""
-    from archiver.crawl.recovery.recover import own_files, settings_text  # noqa: PLC0415 - as above
+    from archiver.crawl.recovery.recover import own_files, settings_text  # noqa: PLC0415 - slow to import
 
     layout = Layout(directory)
     if layout.settings.exists():

@@ -17,11 +17,11 @@ from archiver.collection.layout import Layout
 from archiver.collection.records import ARCHIVE_ENDINGS
 from archiver.errors import ConfigError
 from archiver.storage import open_file, replace_file
-from archiver.warc import zipnum
+from archiver.warc import cdx
 from archiver.warc.cdx import parse_line
 from archiver.warc.cdxj import LONGEST_LINE
 
-_SUFFIXES = frozenset((".cdxj", ".cdx")) | zipnum.SUFFIXES
+_SUFFIXES = frozenset((".cdxj", ".cdx")) | cdx.ZIPNUM_SUFFIXES
 _GZIP = b"\x1f\x8b"
 _PROBED_LINES = 20  # one of the first lines must be an entry; some files begin with a header
 
@@ -71,8 +71,8 @@ def index_files(folder: Path) -> list[Path]:
 
 def _check(index: Path) -> None:
     """Refuse *index* if it is not an index; an empty file is accepted."""
-    if index.suffix in zipnum.SUFFIXES:
-        if not zipnum.is_keys(index):
+    if index.suffix in cdx.ZIPNUM_SUFFIXES:
+        if not cdx.is_zipnum(index):
             raise ConfigError(
                 f"{index} is not a ZipNum index, whose lines are `key timestamp` and the place of a block"
             )

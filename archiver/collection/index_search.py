@@ -18,7 +18,7 @@ from typing import BinaryIO
 from archiver.collection.dedup_sources import index_files
 from archiver.errors import ArchiveError
 from archiver.storage import storage
-from archiver.warc import cdx, zipnum
+from archiver.warc import cdx
 from archiver.warc.cdxj import LONGEST_LINE
 
 _CDXJ = ".cdxj"
@@ -179,7 +179,7 @@ def _open_all(folder: Path, stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
 
 def open_source(path: Path, file: BinaryIO) -> "Source":
     """Return the searchable lines of *file*, the index of any kind at *path*."""
-    if path.suffix in zipnum.SUFFIXES:
+    if path.suffix in cdx.ZIPNUM_SUFFIXES:
         return _ZipNumIndex(path, file)
     return SortedFile(path, file if path.suffix == _CDXJ else _with_keys(path, file))
 
@@ -211,9 +211,9 @@ class _ZipNumIndex:
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path
-        self._keys = SortedFile(path, file, zipnum.first_key)
+        self._keys = SortedFile(path, file, cdx.first_key)
         with storage(path):
-            self._cluster = zipnum.Cluster(path)
+            self._cluster = cdx.Cluster(path)
 
     def since(self, start: bytes) -> Iterator[bytes]:
         """Yield every line from *start* on; the first may be in the block that begins before it."""

@@ -206,9 +206,9 @@ async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress",
     The new database is put in place in one step, when it is complete. *text* is as in `open_crawl`.
     """
     from archiver.collection import reindex  # noqa: PLC0415 - a crawl needs neither
-    from archiver.crawl.recovery.adoption import held_before  # noqa: PLC0415 - as above
-    from archiver.crawl.recovery.quarantine import replace_database  # noqa: PLC0415 - as above
-    from archiver.crawl.recovery.recover import Rebuild  # noqa: PLC0415 - as above
+    from archiver.crawl.recovery.adoption import held_before  # noqa: PLC0415 - a crawl does not need it
+    from archiver.crawl.recovery.quarantine import replace_database  # noqa: PLC0415 - a crawl does not need it
+    from archiver.crawl.recovery.recover import Rebuild  # noqa: PLC0415 - a crawl does not need it
 
     layout = safe_paths.make_folders(directory)
     with Lock(layout.lock):

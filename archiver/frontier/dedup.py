@@ -20,7 +20,7 @@ from archiver.errors import ArchiveError
 from archiver.frontier import database
 from archiver.frontier.database import CHECKED_SIZE, connect_readonly
 from archiver.storage import bare, sync_data
-from archiver.warc import zipnum
+from archiver.warc import cdx
 from archiver.warc.cdx import parse_line
 from archiver.warc.cdxj import LONGEST_LINE, IndexEntry, is_revisit
 
@@ -216,8 +216,8 @@ def _places(number: int, index: Path) -> Iterator[tuple[str, int, int]]:
 
 def _lines(index: Path) -> Iterator[tuple[int, bytes]]:
     """Every line, and its place."""
-    if index.suffix in zipnum.SUFFIXES:
-        yield from zipnum.every_line(index)
+    if index.suffix in cdx.ZIPNUM_SUFFIXES:
+        yield from cdx.zipnum_lines(index)
         return
     with index.open("rb") as file:
         offset = 0
@@ -233,8 +233,8 @@ def _digest(entry: IndexEntry) -> str:
 def _line(index: Path, place: int) -> IndexEntry | None:
     """Return the entry that is at *place* of *index* now."""
     try:
-        if index.suffix in zipnum.SUFFIXES:
-            return parse_line(zipnum.line_at(index, place))
+        if index.suffix in cdx.ZIPNUM_SUFFIXES:
+            return parse_line(cdx.zipnum_line_at(index, place))
         with index.open("rb") as file:
             file.seek(place)
             return parse_line(file.readline(LONGEST_LINE))

@@ -199,7 +199,7 @@ class Scope:
         self._prefixes = tuple(dict.fromkeys((*self._prefixes, *map(folder, seeds))))
         self._pages.update(seeds)
 
-    def _about(self, given: str, as_it_is: bool) -> UrlFacts:  # noqa: FBT001  see below
+    def _about(self, given: str, as_it_is: bool) -> UrlFacts:  # noqa: FBT001  a key of the memory
         if self._by_host_alone or len(given) > LONGEST_REMEMBERED:
             return self._worked_out(given, as_it_is)
         return self._remembered(given, as_it_is)
@@ -218,10 +218,10 @@ class Scope:
         rule = self._refused(address) if self._refuses else ""
         included, slow = self._included(address) if self._include else (False, "")
         home = included or self._is_home(address)
-        inside = home if self._whole_sites else included or self._belongs(address, home)
+        inside = home if self._whole_sites else included or self._belongs(address, home=home)
         return UrlFacts(address, rule, inside, home, slow)
 
-    def _belongs(self, address: str, home: bool) -> bool:  # noqa: FBT001  see above
+    def _belongs(self, address: str, *, home: bool) -> bool:
         if self._surts and url.form(address).startswith(self._surts):
             return True
         match self._settings.scope:

@@ -15,7 +15,7 @@ from archiver.collection.index_search import IndexLines
 from archiver.collection.lookup import Holdings
 from archiver.errors import ArchiveError
 from archiver.frontier.dedup import ExternalIndex, gather
-from archiver.warc import cdx, zipnum
+from archiver.warc import cdx
 from archiver.warc.cdxj import REVISIT, IndexEntry
 
 DIGEST = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
@@ -70,12 +70,12 @@ def test_blocks_are_found(
     zipped(folder, known, size, form, end)
     with index_search.open_index_files(folder) as index:
         assert list(index.since(start.encode())) == [line + b"\n" for line in known if line + b"\n" >= start.encode()]
-    (path,) = (path for path in folder.iterdir() if path.suffix in zipnum.SUFFIXES)
-    places = dict(zipnum.every_line(path))
+    (path,) = (path for path in folder.iterdir() if path.suffix in cdx.ZIPNUM_SUFFIXES)
+    places = dict(cdx.zipnum_lines(path))
     assert list(places.values()) == [line + b"\n" for line in known]
     for place, line in islice(places.items(), 3):
-        assert zipnum.line_at(path, place) == line
-        assert zipnum.line_at(path, place + 1) == b""
+        assert cdx.zipnum_line_at(path, place) == line
+        assert cdx.zipnum_line_at(path, place + 1) == b""
 
 
 def test_only_the_blocks_that_are_asked_for_are_read(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_false_keys_are_told_in_one_line(tmp_path: Path, keys: str, said: str) -
 
 def test_a_block_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zipped(tmp_path, [b"a 1 " + b"x" * 1000] * 100, 100, "bare")
-    monkeypatch.setattr(zipnum, "_UNPACKED", 50_000)
+    monkeypatch.setattr(cdx, "_UNPACKED", 50_000)
     with index_search.open_index_files(tmp_path) as index, pytest.raises(ArchiveError, match="too large"):
         list(index.since(b""))
 

@@ -261,11 +261,11 @@ def _serve(custom: dict[str, Any], config: Path, port: int, ended: list[int], st
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of TLS made before; nothing here speaks TLS
         monkey.patch_all()  # pywb talks to itself over a socket, and would wait for itself for ever
-    from gevent.event import Event  # noqa: PLC0415 - as above
-    from gevent.pywsgi import WSGIServer  # noqa: PLC0415 - as above
-    from pywb.utils.geventserver import RequestURIWSGIHandler  # noqa: PLC0415 - as above
+    from gevent.event import Event  # noqa: PLC0415 - of the extra `replay`
+    from gevent.pywsgi import WSGIServer  # noqa: PLC0415 - of the extra `replay`
+    from pywb.utils.geventserver import RequestURIWSGIHandler  # noqa: PLC0415 - of the extra `replay`
 
-    from archiver.tools.replay.rewriter import application  # noqa: PLC0415 - as above
+    from archiver.tools.replay.rewriter import application  # noqa: PLC0415 - of the extra `replay`
 
     app = application(config, custom)
     inner = app.warcserver_server.server

@@ -40,7 +40,7 @@ class Signer:
     def __call__(self, digest: str, created: str) -> Mapping[str, str]:
         """Return the signed data for a package whose datapackage.json has this *digest*."""
         from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - it is an extra
-        from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - as above
+        from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - it is an extra
 
         r, s = utils.decode_dss_signature(self._key.sign(digest.encode(), ec.ECDSA(hashes.SHA256())))
         public = self._key.public_key().public_bytes(
@@ -65,8 +65,8 @@ def _new_key() -> Any:
 def _load_key(path: Path) -> Any:
     """Return the key in *path*. A new key is stored there, readable only by its owner."""
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - it is an extra
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - as above
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - it is an extra
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - it is an extra
 
     if not path.exists():
         return _create_key(path)
@@ -179,7 +179,7 @@ def _bytes(signed: Mapping[Any, Any], name: str) -> bytes:
 
 def _anonymous(signed: Mapping[Any, Any]) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - it is an extra
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - it is an extra
 
     data = _bytes(signed, "publicKey")
     try:
@@ -190,7 +190,7 @@ def _anonymous(signed: Mapping[Any, Any]) -> Any:
 
 def _of_domain(signed: Mapping[Any, Any]) -> Any:
     from cryptography import x509  # noqa: PLC0415 - it is an extra
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - as above
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - it is an extra
 
     data = _text(signed, "domainCert").encode("utf-8", "replace")
     try:
@@ -202,8 +202,8 @@ def _of_domain(signed: Mapping[Any, Any]) -> Any:
 def _verify(key: Any, signature: bytes, message: str) -> None:
     """Raise unless *key* made *signature*; its two numbers may be concatenated or in DER."""
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - it is an extra
-    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
-    from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - as above
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - it is an extra
+    from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415 - it is an extra
 
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise _Bad("its key is not an elliptic-curve key")
