@@ -1,4 +1,7 @@
-"""The command line: one module per command, and what the commands share. No logic of the crawl is here."""
+"""The command line: one module per command, and what the commands share. No logic of the crawl is here.
+
+A command imports what is slow to import in its functions, so that its help and its usage errors come at once.
+"""
 
 import sys
 from typing import NoReturn
@@ -9,9 +12,9 @@ __all__ = ["main"]
 def main() -> NoReturn:
     """Run the command `archiver`. Importing it takes a tenth of a second, in which Ctrl+C must work too."""
     try:
-        from archiver.cli import entry  # noqa: PLC0415 - Ctrl+C must work during the import
+        from archiver.cli import entry
     except KeyboardInterrupt:
-        from archiver.model import ExitCode  # noqa: PLC0415 - Ctrl+C must work during the import
+        from archiver.model import ExitCode
 
         if sys.stderr is not None:  # it may be closed
             sys.stderr.write("archiver: interrupted\n")

@@ -3,7 +3,6 @@
 crawl.toml is read and replaced while the database is locked, so two changes cannot overwrite each other.
 """
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,15 +24,14 @@ from archiver.cli.terminal import result
 from archiver.collection.layout import Layout
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
-from archiver.crawl.dispatcher import GRACE
-from archiver.crawl.rules import put_settings
 from archiver.errors import ConfigError
-from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 
 
 def add(directory: Path, urls: Sequence[str], seeds: Sequence[str]) -> ExitCode:
     """Add *urls*, and the URLs in the lists *seeds*, to the crawl in *directory*."""
+    import asyncio
+
     if not urls and not seeds:
         raise ConfigError(
             "no URL: give one or more, or --seeds FILE; for example: archiver add DIR https://example.org/"
@@ -54,6 +52,10 @@ async def _add(directory: Path, given: SeedList, *, running: bool) -> tuple[int,
 
     Writes crawl.toml first: a crash before the database is written cannot lose a seed.
     """
+    from archiver.crawl.dispatcher import GRACE
+    from archiver.crawl.rules import put_settings
+    from archiver.frontier.sqlite import SqliteFrontier
+
     layout = Layout(directory)
     async with await SqliteFrontier.open(layout.database) as frontier:
         async with frontier.exclusive_transaction():

@@ -5,42 +5,19 @@ from typing import Any
 
 import click
 
-from archiver.cli.directory import check_free, default_directory, make_directory
 from archiver.cli.options import (
+    crawl_options,
     define_command,
     given_settings,
     output_option,
     seed_lists_option,
-    setting_options,
     verbosity,
-    verbosity_options,
 )
-from archiver.cli.recrawl import recrawl
-from archiver.cli.start import (
-    CrawlRequest,
-    ExistingCrawl,
-    check_disk_space,
-    new_settings,
-    run_and_report,
-    with_absolute_paths,
-)
-from archiver.config import toml
-from archiver.model import ExitCode
-
-
-def crawl(request: CrawlRequest) -> ExitCode:
-    """Start a crawl."""
-    settings = new_settings(request, {})
-    directory = request.output or default_directory(settings.seeds[0])
-    settings = with_absolute_paths(settings, directory)
-    check_free(directory)
-    check_disk_space(directory, settings)
-    make_directory(directory)
-    new = ExistingCrawl(resume=False, text=toml.render(settings))
-    return run_and_report(directory, settings, request.verbosity, new)
 
 
 def _run(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
+    from archiver.cli.start import CrawlRequest, crawl, recrawl
+
     request = CrawlRequest(urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest))
     return crawl(request) if since is None else recrawl(since, request)
 
@@ -69,8 +46,7 @@ COMMAND = define_command(
             metavar="FILE",
             help="Read settings from a file such as crawl.toml. Options override it.",
         ),
-        *setting_options(),
-        *verbosity_options(),
+        *crawl_options(),
     ],
     ("archiver crawl https://example.org/", "archive one host into collections/example.org"),
     ("archiver crawl --scope prefix https://example.org/blog/ -o blog", "archive one part of a site into ./blog"),

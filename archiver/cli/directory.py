@@ -12,16 +12,11 @@ from typing import Any
 
 from archiver import url
 from archiver.collection import safe_paths
-from archiver.collection.dedup_sources import strangers
-from archiver.collection.earlier_crawls import files_of
-from archiver.collection.imports import imported_names
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock, holder
-from archiver.collection.records import ARCHIVE_ENDINGS, maybe_ours
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
-from archiver.frontier import totals
 from archiver.humanize import printable
 from archiver.policy.limits import NO_QUOTA, Allowance
 from archiver.storage import DRAFT, OPEN, open_file, storage, sync_folder
@@ -87,6 +82,8 @@ def check_resumable(directory: Path) -> None:
             f"{layout.settings} is missing; restore it, or rebuild it from the WARC files: "
             f"archiver rebuild {quote(str(directory))}"
         )
+    from archiver.frontier import totals
+
     there = layout.database.exists()
     if not (there and totals.has_started(directory)) and _has_files(layout):
         raise ArchiveError(
@@ -98,6 +95,10 @@ def check_resumable(directory: Path) -> None:
 
 def _has_files(layout: Layout) -> bool:
     """Return whether there are WARC files that are not of an earlier crawl and were not imported."""
+    from archiver.collection.earlier_crawls import files_of
+    from archiver.collection.imports import imported_names
+    from archiver.collection.records import maybe_ours
+
     others = files_of(layout) | imported_names(layout)
     return any(path.name.removesuffix(OPEN) not in others for path in maybe_ours(layout))
 
@@ -106,7 +107,7 @@ def finish_switch_over(directory: Path) -> None:
     """Finish setting the previous crawl aside, if a recrawl was killed while it did that."""
     safe_paths.check_files(directory)
     if Layout(directory).earlier.is_dir():
-        from archiver.crawl import recrawl  # noqa: PLC0415 - slow to import, and few collections need it
+        from archiver.crawl import recrawl
 
         recrawl.finish_switch_over(directory)
 
@@ -148,6 +149,8 @@ def _similar(directory: Path) -> str:
 
 def _hint(file: Path) -> str:
     """Return a hint for a *file* that was given in place of a collection."""
+    from archiver.collection.records import ARCHIVE_ENDINGS
+
     if not file.name.lower().endswith(ARCHIVE_ENDINGS):
         return ""
     return f"; to import it into a collection: archiver import {quote(str(file))}"
@@ -157,6 +160,8 @@ def check_dedup_sources(directory: Path, settings: Settings, given: Mapping[str,
     """Refuse other archives named in crawl.toml, unless this user has named them for this collection."""
     if "dedup_from" in given:
         return
+    from archiver.collection.dedup_sources import strangers
+
     if unknown := strangers(Layout(directory), settings.dedup.dedup_from):
         shown = printable(" ".join(f"--dedup-from {quote(path)}" for path in unknown), 1000)
         raise ConfigError(
@@ -218,6 +223,8 @@ def settings_text(path: Path) -> str:
 
 def check_changeable(directory: Path) -> Settings:
     """Return the settings of the crawl in *directory*. Refuse a directory without a crawl that `add` can change."""
+    from archiver.frontier import totals
+
     check_is_directory(directory)
     layout = Layout(directory)
     if not holds_crawl(directory):

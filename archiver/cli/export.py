@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -15,9 +15,9 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import volume
 from archiver.model import ExitCode
-from archiver.tools.export.plan import plan_export
-from archiver.tools.export.rewrite_links import ExportedSite
-from archiver.tools.export.write import ExportCounts, ExportFolder, finish, is_unfinished, write_export
+
+if TYPE_CHECKING:
+    from archiver.tools.export.write import ExportCounts
 
 MAX_PROBLEMS_SHOWN = 20
 MAX_SEEDS = 1000
@@ -37,6 +37,10 @@ class ExportOptions:
 
 def export(directory: Path, options: ExportOptions) -> ExitCode:
     """Export the archive *directory* and print the path of its start page."""
+    from archiver.tools.export.plan import plan_export
+    from archiver.tools.export.rewrite_links import ExportedSite
+    from archiver.tools.export.write import ExportFolder, finish, write_export
+
     at = date_range(options.at, "--at") if options.at is not None else None
     _check_free(options.to)
     with open_holdings(directory) as holdings, ProgressLine() as progress:
@@ -68,6 +72,8 @@ def export(directory: Path, options: ExportOptions) -> ExitCode:
 
 
 def _check_free(folder: Path) -> None:
+    from archiver.tools.export.write import is_unfinished
+
     if folder.is_dir() and (is_unfinished(folder) or not any(folder.iterdir())):
         return
     if folder.exists() and not folder.is_dir():
@@ -83,7 +89,7 @@ def _seeds(directory: Path) -> list[str]:
         return [seed.url for seed in totals.seeds(db)[:MAX_SEEDS]]
 
 
-def _print_counts(counts: ExportCounts) -> None:
+def _print_counts(counts: "ExportCounts") -> None:
     for problem in counts.problems[:MAX_PROBLEMS_SHOWN]:
         say(f"archiver: {problem}")
     if len(counts.problems) > MAX_PROBLEMS_SHOWN:

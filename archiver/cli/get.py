@@ -18,7 +18,6 @@ from archiver.cli.options import define_command, directory_argument, output_opti
 from archiver.cli.terminal import complain, say, try_write
 from archiver.collection.dates import date_range
 from archiver.collection.lookup import Holdings
-from archiver.collection.payload import read_answer
 from archiver.config.seeds import seed
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import printable
@@ -69,7 +68,7 @@ def get(directory: Path, query: GetQuery) -> ExitCode:
 def open_holdings(path: Path) -> AbstractContextManager[Holdings]:
     """Open the collection, WACZ package or WARC file at *path*."""
     if path.is_file():
-        from archiver.tools.ingest.packages import open_view  # noqa: PLC0415 - most users read a directory
+        from archiver.tools.ingest.packages import open_view
 
         return open_view(path, lambda text: say(f"archiver: {text}"))
     check_is_directory(path)
@@ -101,6 +100,8 @@ def _missing(holdings: Holdings, address: str) -> str:
 
 
 def _pieces(holdings: Holdings, entry: IndexEntry, part: Part, stack: ExitStack, notes: list[str]) -> Iterator[bytes]:
+    from archiver.collection.payload import read_answer
+
     if part == "record":
         yield from _whole_record(stack.enter_context(holdings.record(entry)))
         return

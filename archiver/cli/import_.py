@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,7 +16,9 @@ from archiver.collection import safe_paths
 from archiver.errors import ConfigError
 from archiver.humanize import printable
 from archiver.model import ExitCode
-from archiver.tools.ingest import names, run, sources
+
+if TYPE_CHECKING:
+    from archiver.tools.ingest.run import ImportedSource
 
 FAULTS_SHOWN = 20  # verify prints all
 MAX_PATH = 1000  # characters of a path
@@ -23,6 +26,8 @@ MAX_PATH = 1000  # characters of a path
 
 def import_archives(files: Sequence[Path], output: Path | None, *, strict: bool, convert: bool) -> ExitCode:
     """Import *files* and print the result for each."""
+    from archiver.tools.ingest import names, run, sources
+
     directory = output or COLLECTIONS / names.collection_name(files[0])
     _check_collection(directory)
     found = sources.find_archives(files)
@@ -53,7 +58,7 @@ def _check_collection(directory: Path) -> None:
         raise ConfigError(f"{directory} is not empty and not a collection; choose another one with -o")
 
 
-def _line(each: run.ImportedSource) -> str:
+def _line(each: "ImportedSource") -> str:
     label = printable(each.label, MAX_PATH)
     if each.known:
         return f"{label}: already imported as {printable(each.name, MAX_PATH)}"

@@ -5,15 +5,16 @@ from pathlib import Path
 from archiver.cli.directory import check_has_archive, check_idle, check_is_directory
 from archiver.cli.options import define_command, directory_argument
 from archiver.cli.terminal import result, say
-from archiver.collection.index_search import besides_cdxj
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.collection.reindex import rebuild
 from archiver.model import ExitCode
 
 
 def index(directory: Path) -> ExitCode:
     """Rebuild the index of *directory*."""
+    from archiver.collection.index_search import besides_cdxj
+    from archiver.collection.reindex import rebuild
+
     check_is_directory(directory)
     check_has_archive(directory)
     check_idle(directory)

@@ -71,11 +71,6 @@ def _default(entry: Field[Any]) -> str:
     return f" [default: {written}]" if written != "" else ""
 
 
-def setting_options() -> list[click.Parameter]:
-    """Return an option for every setting."""
-    return [SettingOption(TITLES[name], entry) for name, entry in every_setting()]
-
-
 def given_settings(values: dict[str, Any]) -> dict[str, Any]:
     """Return those of the options' *values* that were given, even if the value is None (`--max-depth none`)."""
     source = click.get_current_context().get_parameter_source
@@ -170,9 +165,10 @@ def last_status_option() -> click.Option:
     return click.Option(["--status", "statuses"], multiple=True, metavar="N", help=text)
 
 
-def verbosity_options() -> list[click.Parameter]:
-    """Return the options for more or less output during a crawl."""
+def crawl_options() -> list[click.Parameter]:
+    """Return the options of a command that runs a crawl: one for every setting, and for more or less output."""
     return [
+        *(SettingOption(TITLES[name], entry) for name, entry in every_setting()),
         click.Option(
             ["-v", "--verbose"], count=True, help="Print a line for each URL, and each host; twice: debug lines too."
         ),

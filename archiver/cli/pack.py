@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,13 +16,13 @@ from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
 from archiver.config.option_types import SIZE
 from archiver.config.settings import Settings, has_secrets, with_values
-from archiver.crawl.reader_process import ReaderProcess
 from archiver.errors import ConfigError
 from archiver.humanize import printable, second, volume
 from archiver.model import ExitCode
-from archiver.tools.wacz.contents import PackContents, read_contents
-from archiver.tools.wacz.pack import PackOptions, PackProgress, PackResult, foreign_part, pack, refuse_existing
-from archiver.tools.wacz.signature import Signer
+
+if TYPE_CHECKING:
+    from archiver.tools.wacz.contents import PackContents
+    from archiver.tools.wacz.pack import PackProgress, PackResult
 
 SUFFIX = ".wacz"
 MAX_NAME = 200  # characters of a name
@@ -45,6 +45,11 @@ class PackArguments:
 
 def pack_collection(directory: Path, arguments: PackArguments) -> ExitCode:
     """Pack the collection in *directory* and print the names of the files."""
+    from archiver.crawl.reader_process import ReaderProcess
+    from archiver.tools.wacz.contents import read_contents
+    from archiver.tools.wacz.pack import PackOptions, foreign_part, pack, refuse_existing
+    from archiver.tools.wacz.signature import Signer
+
     check_is_directory(directory)
     output = _output(directory, arguments.output)
     split = _split(arguments.split)
@@ -103,18 +108,18 @@ def _split(given: str | None) -> int | None:
     return size
 
 
-def _description(output: Path, made: Sequence[PackResult]) -> list[Path]:
+def _description(output: Path, made: Sequence["PackResult"]) -> list[Path]:
     return [output.with_suffix(".json")] if len(made) > 1 else []
 
 
-def _progress_text(progress: PackProgress) -> str:
+def _progress_text(progress: "PackProgress") -> str:
     if progress.listing:
         return f"packing: index and page lists, after file {progress.file} of {progress.files}"
     share = progress.done / progress.total if progress.total else 1.0
     return f"packing: {share:.0%} of {volume(progress.total)}, file {progress.file} of {progress.files}"
 
 
-def _print_summary(directory: Path, contents: PackContents, made: Sequence[PackResult], split: int | None) -> None:
+def _print_summary(directory: Path, contents: "PackContents", made: Sequence["PackResult"], split: int | None) -> None:
     """Print what was packed, and what the user should know about it."""
     for name, why in contents.left_out:
         say(f"{directory / 'archive' / printable(name, MAX_NAME)}: left out: {why}")
@@ -147,7 +152,7 @@ def _warn_about_secrets(directory: Path) -> None:
         say("the request records hold secret headers; share the package only with people who may see them")
 
 
-def _warn_about_other_archives(directory: Path, contents: PackContents) -> None:
+def _warn_about_other_archives(directory: Path, contents: "PackContents") -> None:
     """Warn about payloads that the package cannot show because other archives hold them (`--dedup-from`)."""
     if not any(warc.revisits for warc in contents.warcs):
         return

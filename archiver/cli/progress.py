@@ -137,8 +137,8 @@ class LivePanel:
     period = PANEL_PERIOD
 
     def __init__(self, stream: TextIO, console: "Console | None" = None) -> None:
-        from rich.console import Console  # noqa: PLC0415 - slow to import; only a terminal needs it
-        from rich.live import Live  # noqa: PLC0415
+        from rich.console import Console
+        from rich.live import Live
 
         self._live = Live(
             console=console or Console(file=stream, highlight=False, markup=False),
@@ -163,9 +163,9 @@ class LivePanel:
 
 def panel(snapshot: Snapshot) -> "Group":
     """Return the content of the panel: the crawl in one line, and a row for each active host."""
-    from rich.console import Group  # noqa: PLC0415 - slow to import; only a terminal needs it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415 - plain text: nothing in a name is markup
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text  # plain text: nothing in a name is markup
 
     hosts = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     hosts.add_column("host", no_wrap=True, overflow="ellipsis")

@@ -1,6 +1,5 @@
 """`archiver rebuild`: rebuild crawl.db from the WARC files, and crawl.toml if it is missing."""
 
-import asyncio
 from pathlib import Path
 from shlex import quote
 
@@ -16,12 +15,14 @@ from archiver.model import ExitCode
 
 def rebuild(directory: Path) -> ExitCode:
     """Rebuild the database of *directory*."""
+    import asyncio
+
     check_is_directory(directory)
     layout = Layout(directory)
     check_has_archive(directory)
     check_idle(directory)
     finish_switch_over(directory)
-    from archiver.crawl.build import rebuilt  # noqa: PLC0415 - slow to import; bad input is refused without it
+    from archiver.crawl.build import rebuilt
 
     settings, text = _settings(directory)
     with ProgressLine() as progress:
@@ -47,7 +48,7 @@ def rebuild(directory: Path) -> ExitCode:
 
 def _settings(directory: Path) -> tuple[Settings, str]:
     """Return the settings of crawl.toml and ""; without one, those in the newest WARC file and a text for it."""
-    from archiver.crawl.recovery.recover import own_files, settings_text  # noqa: PLC0415 - slow to import
+    from archiver.crawl.recovery.recover import own_files, settings_text
 
     layout = Layout(directory)
     if layout.settings.exists():

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,9 +22,9 @@ from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
 from archiver.model import ExitCode
-from archiver.tools.ingest.packages import open_offsets
-from archiver.tools.replay import server
-from archiver.tools.replay.server import ReplaySource, Served
+
+if TYPE_CHECKING:
+    from archiver.tools.replay.server import ReplaySource, Served
 
 SEEDS_SHOWN = 20
 MAX_PATH = 1000  # characters of a path
@@ -35,6 +36,8 @@ def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode
 
     An archive is a collection in a directory, a WACZ package, or a WARC file.
     """
+    from archiver.tools.replay import server
+
     directories = [path for path in paths if not path.is_file()]
     for directory in directories:
         check_is_directory(directory)
@@ -47,7 +50,7 @@ def serve(paths: Sequence[Path], port: int, *, opened: bool = False) -> ExitCode
         sources += [server.FolderSource(other, originals_only=True) for other in referred]
         seeds = start_urls(paths)
 
-        def started(served: Served) -> None:
+        def started(served: "Served") -> None:
             result("\n".join(served.page(printable(seed, len(seed))) for seed in seeds) or served.root)
             say(f"archiver: serving {' and '.join(map(str, paths))} at {served.root}; press Ctrl+C to stop")
             for other in referred:
@@ -65,8 +68,11 @@ def _exit_cleanly_on_hangup() -> None:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
-def _source(path: Path, stack: ExitStack) -> ReplaySource:
+def _source(path: Path, stack: ExitStack) -> "ReplaySource":
     """Return the archive at *path* for replay; it can be used while *stack* is open."""
+    from archiver.tools.ingest.packages import open_offsets
+    from archiver.tools.replay import server
+
     if not path.is_file():
         return server.FolderSource(path)
     found = stack.enter_context(open_offsets(path, lambda text: say(f"archiver: {text}")))

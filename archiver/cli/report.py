@@ -16,12 +16,14 @@ from archiver.errors import ConfigError
 from archiver.frontier import totals
 from archiver.model import ExitCode
 from archiver.storage import replace_file
-from archiver.tools.report import files, html, verdict
+from archiver.tools.report import verdict
 from archiver.tools.report.report import Summary, read_summary, report_lines
 
 
 def report(directory: Path, form: str, output: Path | None) -> ExitCode:
     """Write the results of the crawl in *directory* to stdout or to the file *output*."""
+    from archiver.tools.report import files, html
+
     check_is_directory(directory)
     holder = lock.holder(directory)
     with totals.open_totals(directory) as db:

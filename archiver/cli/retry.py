@@ -3,11 +3,11 @@
 A stopped crawl is locked meanwhile. A running one looks every second whether another process has changed its database.
 """
 
-import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,10 +22,12 @@ from archiver.config.settings import Settings
 from archiver.errors import ConfigError, Failure
 from archiver.frontier import totals, url_lookup
 from archiver.frontier.port import Selection
-from archiver.frontier.retry import HeldPattern, chosen_patterns, held_patterns
-from archiver.frontier.sqlite import SqliteFrontier
+from archiver.frontier.retry import chosen_patterns, held_patterns
 from archiver.humanize import printable
 from archiver.model import ExitCode, State
+
+if TYPE_CHECKING:
+    from archiver.frontier.sqlite import SqliteFrontier
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def retry(directory: Path, request: RetryRequest) -> ExitCode:
     _check_hosts(directory, request.hosts)
     selection = Selection(urls, request.hosts, statuses, request.failures, request.blocked)
     with crawl_lock(directory) as running:
-        count = asyncio.run(_queue_again(directory, selection))
+        count = _change(directory, lambda frontier: frontier.queue_again(selection))
     result(f"{humanize.count(count, 'URL')} queued again{resume_hint(count, running=running)}")
     return ExitCode.DONE
 
@@ -62,12 +64,16 @@ def retry_held(directory: Path, wanted: Sequence[str]) -> ExitCode:
         spellings = [text if "*" in text or "://" not in text else _canonical_or_same(text) for text in wanted]
         chosen = chosen_patterns(patterns, (*wanted, *spellings))
         single = [] if chosen else [text for text in spellings if _is_held(db, text)]
+
+    async def release(frontier: "SqliteFrontier") -> int:
+        count = await frontier.queue_again(Selection(tuple(single))) if single else 0
+        return count + sum([await frontier.release(each, settings.traps.trap_budget) for each in chosen])
+
     if wanted and not (chosen or single):
         known = "; held are " + ", ".join(each.pattern for each in patterns[:5]) if patterns else "; nothing is held"
         raise ConfigError(f"--held: no held URL or pattern is named {printable(wanted[0])}{printable(known, 1000)}")
     with crawl_lock(directory) as running:
-        count = asyncio.run(_queue_again(directory, Selection(tuple(single)))) if single else 0
-        count += asyncio.run(_release(directory, chosen, settings.traps.trap_budget))
+        count = _change(directory, release)
     result(f"{humanize.count(count, 'URL')} released{resume_hint(count, running=running)}")
     return ExitCode.DONE
 
@@ -84,14 +90,17 @@ def _is_held(db: sqlite3.Connection, address: str) -> bool:
     return row is not None and row.state is State.HELD
 
 
-async def _release(directory: Path, chosen: Sequence[HeldPattern], budget: int) -> int:
-    async with await SqliteFrontier.open(Layout(directory).database) as frontier:
-        return sum([await frontier.release(each, budget) for each in chosen])
+def _change(directory: Path, change: Callable[["SqliteFrontier"], Coroutine[Any, Any, int]]) -> int:
+    """Return the result of *change* on the database of the crawl."""
+    import asyncio
 
+    from archiver.frontier.sqlite import SqliteFrontier
 
-async def _queue_again(directory: Path, selection: Selection) -> int:
-    async with await SqliteFrontier.open(Layout(directory).database) as frontier:
-        return await frontier.queue_again(selection)
+    async def opened() -> int:
+        async with await SqliteFrontier.open(Layout(directory).database) as frontier:
+            return await change(frontier)
+
+    return asyncio.run(opened())
 
 
 def _known(directory: Path, urls: Sequence[str], settings: Settings) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ def _is_ignored(number: signal.Signals) -> bool:
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
-        import uvloop  # noqa: PLC0415 - not on every system
+        import uvloop  # not on every system
     except ImportError:
         return None
     os.environ.setdefault("UV_THREADPOOL_SIZE", UV_THREADS)
@@ -201,7 +201,7 @@ def raise_open_files_limit(concurrency: int) -> int | None:
     """Raise the limit of open files as far as allowed and return it; None if there is no limit."""
     if sys.platform == "win32":
         return None
-    import resource  # noqa: PLC0415 - not on Windows
+    import resource  # not on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

@@ -1,6 +1,6 @@
-"""The steps that `crawl`, `resume` and `recrawl` share: check the settings, run the crawl, report on it.
+"""Start, continue or repeat a crawl: check the settings, run the crawl, report on it.
 
-Everything is checked before anything is written.
+Everything is checked before anything is written. `archiver.crawl.recrawl` says how the previous crawl is set aside.
 """
 
 import asyncio
@@ -16,7 +16,17 @@ from typing import Any
 
 from archiver import url
 from archiver.cli import runner
-from archiver.cli.directory import read_settings
+from archiver.cli.directory import (
+    check_dedup_sources,
+    check_free,
+    check_is_directory,
+    check_resumable,
+    default_directory,
+    finish_switch_over,
+    make_directory,
+    read_settings,
+    settings_text,
+)
 from archiver.cli.options import combine_seed_settings, read_seeds
 from archiver.cli.progress import display_for
 from archiver.cli.runner import RunResult, run_crawl
@@ -24,6 +34,7 @@ from archiver.cli.terminal import colours, complain, log_to_stderr, say, show, w
 from archiver.collection.dedup_sources import indexes_of
 from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
+from archiver.config import toml
 from archiver.config.seeds import unknown
 from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
@@ -70,6 +81,64 @@ class ExistingCrawl:
     read: str = ""  # crawl.toml when the settings were read from it; "": it was not read
 
 
+def crawl(request: CrawlRequest) -> ExitCode:
+    """Start a crawl."""
+    settings = new_settings(request, {})
+    directory = request.output or default_directory(settings.seeds[0])
+    settings = with_absolute_paths(settings, directory)
+    check_free(directory)
+    check_disk_space(directory, settings)
+    make_directory(directory)
+    new = ExistingCrawl(resume=False, text=toml.render(settings))
+    return run_and_report(directory, settings, request.verbosity, new)
+
+
+def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
+    """Continue the crawl in *directory*; the settings *given* override those of its crawl.toml."""
+    finish_switch_over(directory)
+    check_resumable(directory)
+    layout = Layout(directory)
+    read = settings_text(layout.settings)
+    settings = with_values(Settings(), {**toml.parse(read, str(layout.settings)), **given})
+    if not settings.seeds:
+        raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
+    check_seed_settings(settings, f"{layout.settings}: ")
+    check_dedup_sources(directory, settings, given)
+    settings = with_absolute_paths(settings, directory)
+    check_disk_space(directory, settings)
+    text = toml.render(settings) if given else ""
+    existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read)
+    return run_and_report(directory, settings, verbosity, existing)
+
+
+def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
+    """Crawl the site in *directory* again, with its settings and seeds for all that *request* does not set."""
+    if request.output is not None and request.output.resolve() != directory.resolve():
+        raise ConfigError(
+            f"-o {request.output}: a crawl since {directory} is written to that directory, so that both replay "
+            "together; leave out -o"
+        )
+    check_is_directory(directory)
+    finish_switch_over(directory)
+    check_resumable(directory)
+    layout = Layout(directory)
+    read = settings_text(layout.settings)
+    before = toml.parse(read, str(layout.settings))
+    settings = new_settings(request, before)
+    check_dedup_sources(directory, settings, request.given)
+    settings = with_absolute_paths(settings, directory)
+    check_disk_space(directory, settings)
+    from archiver.crawl.recrawl import set_aside
+
+    left = asyncio.run(set_aside(directory, with_values(Settings(), before), toml.render(settings), read))
+    if left is not None and left.waiting and request.verbosity > SILENT:
+        complain(
+            f"the previous crawl ends with {left.waiting} URLs still queued; its database is kept in "
+            f"{layout.earlier / left.stamp}"
+        )
+    return run_and_report(directory, settings, request.verbosity, ExistingCrawl(resume=False))
+
+
 def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
     """Return the settings of a new crawl: those of *request*, and those of *before* for all that it does not set."""
     values = {**before, **(read_settings(request.config) if request.config else {}), **request.given}
@@ -105,7 +174,7 @@ def check_disk_space(directory: Path, settings: Settings) -> None:
 
 def run_and_report(directory: Path, settings: Settings, verbosity: int, existing: ExistingCrawl) -> ExitCode:
     """Run the crawl in *directory* until it ends, write its reports, and print how it ended."""
-    from archiver.crawl.build import open_crawl  # noqa: PLC0415 - slow to import; bad input is refused without it
+    from archiver.crawl.build import open_crawl
 
     if verbosity > 0:
         log_to_stderr(debug=verbosity > 1)
@@ -199,7 +268,7 @@ def _closing_lines(directory: Path, code: ExitCode, visits: int, found: Summary)
 
 def _write_metadata_warc(directory: Path, settings: Settings) -> None:
     """Store settings, log and reports in a WARC file."""
-    from archiver.crawl.metadata_warc import stored  # noqa: PLC0415 - as for `open_crawl`
+    from archiver.crawl.metadata_warc import stored
 
     try:
         asyncio.run(stored(directory, settings))

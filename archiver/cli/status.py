@@ -13,7 +13,6 @@ from archiver.cli.directory import check_is_directory, host_allowance
 from archiver.cli.options import define_command, directory_argument, json_option
 from archiver.cli.terminal import WIDTH, colours, result
 from archiver.collection import lock
-from archiver.collection.earlier_crawls import rounds, stamp_of
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Holder
 from archiver.frontier import totals
@@ -50,6 +49,8 @@ class CrawlStatus:
 
 def status(directory: Path, *, as_json: bool) -> ExitCode:
     """Print the progress of the crawl in *directory*."""
+    from archiver.collection.earlier_crawls import rounds, stamp_of
+
     check_is_directory(directory)
     now = time.time()
     holder = lock.holder(directory)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,20 +12,24 @@ from archiver.cli.options import define_command, json_option
 from archiver.cli.terminal import ProgressLine, result
 from archiver.humanize import printable, volume
 from archiver.model import ExitCode
-from archiver.tools.ingest.packages import verify_package
-from archiver.tools.verify import collection
-from archiver.tools.verify.findings import Severity, VerifyFinding, VerifyProgress, VerifyReport, merge_reports
+
+if TYPE_CHECKING:
+    from archiver.tools.verify.findings import VerifyFinding, VerifyProgress, VerifyReport
 
 MAX_TEXT = 1000  # characters of a part of a finding
 
 
 def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
     """Check the collections and files *paths* and print every finding."""
+    from archiver.tools.ingest.packages import verify_package
+    from archiver.tools.verify import collection
+    from archiver.tools.verify.findings import merge_reports
+
     packages = [path for path in dict.fromkeys(paths) if path.name.lower().endswith(".wacz") and path.is_file()]
     others = [path for path in paths if path not in packages]
     with ProgressLine() as meter:
 
-        def tell(progress: VerifyProgress) -> None:
+        def tell(progress: "VerifyProgress") -> None:
             meter.show(_progress_text(progress))
 
         reports = [collection.verify(others, tell)] if others else []
@@ -34,14 +39,16 @@ def verify(paths: Sequence[Path], *, as_json: bool) -> ExitCode:
     return ExitCode.DONE if report.ok else ExitCode.FAULTS
 
 
-def _progress_text(progress: VerifyProgress) -> str:
+def _progress_text(progress: "VerifyProgress") -> str:
     share = progress.bytes_done / progress.bytes_total if progress.bytes_total else 1.0
     return (
         f"reading: {share:.0%} of {volume(progress.bytes_total)}, file {progress.files_done} of {progress.files_total}"
     )
 
 
-def _lines(report: VerifyReport) -> Iterator[str]:
+def _lines(report: "VerifyReport") -> Iterator[str]:
+    from archiver.tools.verify.findings import Severity
+
     for finding in report.findings:
         yield finding_line(finding)
     kept = len(report.findings)
@@ -54,7 +61,7 @@ def _lines(report: VerifyReport) -> Iterator[str]:
     yield f"{humanize.count(len(report.files), 'file')}, {humanize.count(records, 'record')}, {size}: {numbers}"
 
 
-def finding_line(finding: VerifyFinding) -> str:
+def finding_line(finding: "VerifyFinding") -> str:
     """Return a finding as one line of text."""
     where = printable(finding.file, MAX_TEXT) + ("" if finding.offset is None else f":{finding.offset}")
     about = f" [{printable(finding.url, MAX_TEXT)}]" if finding.url else ""

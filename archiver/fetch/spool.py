@@ -4,7 +4,6 @@ A thread hashes and writes large messages as they arrive. Small ones are left to
 name, so a crash leaves nothing behind. Disk errors name the folder.
 """
 
-import asyncio
 import errno
 import os
 import tempfile
@@ -201,7 +200,9 @@ class Spool:
         """Write the buffered pieces to disk; return the seconds of CPU time this took."""
         pieces, self._pieces, self._held = self._pieces, [], 0
         self._writing = self._writer.submit(self._write, pieces, framing)
-        return await asyncio.wrap_future(self._writing)
+        from asyncio import wrap_future  # noqa: PLC0415 - slow to import; commands that only read do not need it
+
+        return await wrap_future(self._writing)
 
     async def finish(self, framing: Framing) -> None:
         """Write what is left, at the end of the message."""

@@ -19,12 +19,13 @@ from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from shlex import quote
-from typing import Any, Concatenate, ParamSpec, TypeVar
-
-import aiosqlite
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from archiver import storage
 from archiver.errors import ArchiveError, ConfigError
+
+if TYPE_CHECKING:
+    import aiosqlite
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -166,13 +167,15 @@ class Connection(BoundedConnection):
             raise
 
 
-def connect(path: Path) -> aiosqlite.Connection:
+def connect(path: Path) -> "aiosqlite.Connection":
     """Return a connection to the database at *path*, an async context manager."""
+    import aiosqlite  # noqa: PLC0415 - slow to import; commands that only read do not need it
+
     return aiosqlite.connect(path, isolation_level=None, factory=Connection)
 
 
 async def run_in_thread(
-    db: aiosqlite.Connection, act: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs
+    db: "aiosqlite.Connection", act: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs
 ) -> T:
     """Call *act* with the sqlite3 connection in the thread of *db*. aiosqlite has no public way to do that."""
     result: T = await db._execute(act, db._conn, *arguments, **named)  # type: ignore[no-untyped-call]  # noqa: SLF001
@@ -191,7 +194,7 @@ def connect_readonly(path: Path, *, at_rest: bool = False, parameters: str = "")
     )
 
 
-async def prepare(db: aiosqlite.Connection) -> None:
+async def prepare(db: "aiosqlite.Connection") -> None:
     """Configure the connection *db* and create the tables if the database is empty."""
     for pragma in (
         "journal_mode = WAL",
@@ -206,7 +209,7 @@ async def prepare(db: aiosqlite.Connection) -> None:
         await db.executescript(schema_script())
 
 
-async def check_integrity(path: Path, db: aiosqlite.Connection) -> None:
+async def check_integrity(path: Path, db: "aiosqlite.Connection") -> None:
     """Raise `ArchiveError` if the database is damaged. In a large one SQLite itself finds damage, when it reads it."""
     if await _pragma(db, "page_count") * await _pragma(db, "page_size") <= CHECKED_SIZE:
         result = await _pragma(db, "quick_check(1)")
@@ -214,7 +217,7 @@ async def check_integrity(path: Path, db: aiosqlite.Connection) -> None:
             raise ArchiveError(f"{path}: {describe_damage(str(result), path)}")
 
 
-async def _pragma(db: aiosqlite.Connection, name: str) -> Any:
+async def _pragma(db: "aiosqlite.Connection", name: str) -> Any:
     ((value,),) = await db.execute_fetchall(f"PRAGMA {name}")
     return value
 

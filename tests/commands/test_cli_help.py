@@ -68,3 +68,17 @@ def test_help_imports_no_command(tmp_path: Path) -> None:
     ours = {name.removeprefix("archiver.") for name in loaded if name.startswith("archiver.")}
     assert {name.removeprefix("cli.") for name in ours if name.startswith("cli.")} == {"entry", "options", "terminal"}
     assert not {name for name in ours if name.startswith(("crawl", "frontier", "collection", "tools", "fetch"))}
+
+
+@pytest.mark.parametrize("command", sorted(entry.COMMANDS))
+def test_help_of_a_command_imports_nothing_slow(tmp_path: Path, command: str) -> None:
+    seen = f"import sys, archiver.cli.entry as e; e.run(['{command}', '--help']); print(*sorted(sys.modules))"
+    ran = subprocess.run(
+        [sys.executable, "-c", seen], cwd=tmp_path, capture_output=True, text=True, env=environment(), check=True
+    )
+    loaded = set(ran.stdout.splitlines()[-1].split())
+    assert f"archiver.cli.{entry.MODULES.get(command, command)}" in loaded
+    assert not loaded & {
+        *("aiohttp", "aiosqlite", "asyncio", "brotli", "lxml", "multiprocessing", "pywb", "regex", "rich", "ssl"),
+        *("surt", "uvloop", "warcio", "archiver.cli.start", "archiver.crawl", "archiver.extract"),
+    }

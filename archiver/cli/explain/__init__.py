@@ -21,7 +21,6 @@ import click
 from archiver import url
 from archiver.cli.directory import check_is_directory, holds_crawl, read_settings
 from archiver.cli.explain import text as explain_text
-from archiver.cli.explain.rules import LearnedState, RuleJudge
 from archiver.cli.explain.text import Explanation
 from archiver.cli.options import define_command, directory_argument, json_option
 from archiver.cli.terminal import result, say
@@ -33,7 +32,6 @@ from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals, url_lookup
 from archiver.model import ExitCode, Link, Links, State
-from archiver.policy.traps import MOST_PATTERNS
 from archiver.policy.url_forms import Respelling
 from archiver.storage import is_bare
 from archiver.warc.members import DamagedRecord
@@ -69,6 +67,9 @@ def explain(directory: Path, url: str, *, as_json: bool) -> ExitCode:
 
 def explanation(db: sqlite3.Connection, address: str, settings: Settings, now: float, *, running: bool) -> Explanation:
     """Return what the crawl behind *db* knows about *address*, which has the spelling of the crawl."""
+    from archiver.cli.explain.rules import LearnedState, RuleJudge
+    from archiver.policy.traps import MOST_PATTERNS
+
     moved = url_lookup.moved(db) if settings.scope.redirects == "seeds" else ()
     judge = RuleJudge(settings, LearnedState(moved, url_lookup.learned(db, MOST_PATTERNS)), now)
     host = url_lookup.host(db, url.origin(address))

@@ -22,7 +22,6 @@ from archiver.frontier.totals import SeedAccount, Totals
 from archiver.humanize import duration, iso, printable, volume
 from archiver.storage import open_file
 from archiver.tools.report import plots, verdict
-from archiver.tools.report.changes import format_counts
 from archiver.tools.report.plots import TimeSeries
 from archiver.tools.report.verdict import NO_VERDICT, PLAIN, FindingStyle, Verdict
 
@@ -93,6 +92,8 @@ def summary_facts(summary: Summary) -> Iterator[str]:
             f"{run.rate:.1f}/s, {volume(run.received)}",
         )
     if summary.changes is not None:
+        from archiver.tools.report.changes import format_counts  # noqa: PLC0415 - slow to import
+
         yield _row("changes", f"{format_counts(summary.changes)}; listed in reports/changes.tsv")
 
 
