@@ -20,6 +20,7 @@ LINE_EVERY = 10.0  # seconds; six lines a minute do not flood a log
 PANEL_PERIOD = 0.25  # seconds between two snapshots
 LINES_PERIOD = 0.5  # seconds between two snapshots, to notice a change of state
 HOST_WIDTH = 48
+SEPARATOR = " · "
 
 
 class Display(Protocol):
@@ -104,23 +105,28 @@ class ProgressLines:
 
 def line(snapshot: Snapshot) -> str:
     """Return the state of the crawl in one line."""
-    parts = [
+    return SEPARATOR.join([*_figures(snapshot), *_waiting_for(snapshot)])
+
+
+def _figures(snapshot: Snapshot) -> list[str]:
+    return [
         f"{snapshot.state} {duration(snapshot.elapsed)}",
         f"{snapshot.done} done",
-        f"{snapshot.waiting} waiting",
+        f"{snapshot.waiting} queued",
         f"{snapshot.failed} failed",
         f"{snapshot.unwritten} to write" if snapshot.state == "writing" else f"{snapshot.active} active",
         f"{snapshot.rate:.1f}/s",
         volume(snapshot.received),
     ]
-    if snapshot.waiting_for:
-        parts.append(f"waiting for {printable(snapshot.waiting_for, 100)}")
-    return " · ".join(parts)
+
+
+def _waiting_for(snapshot: Snapshot) -> list[str]:
+    return [f"waiting for {printable(snapshot.waiting_for, 100)}"] if snapshot.waiting_for else []
 
 
 def host_line(host: HostLine) -> str:
     """Return a host in one line: its counts, and what it waits for."""
-    return f"{printable(host.key, HOST_WIDTH)}: {host.done} done, {host.waiting} waiting, {host_state(host)}"
+    return f"{printable(host.key, HOST_WIDTH)}: {host.done} done, {host.waiting} queued, {host_state(host)}"
 
 
 def host_state(host: HostLine) -> str:
@@ -152,7 +158,7 @@ class LivePanel:
         if not self._started:
             self._live.start()
             self._started = True
-        self._live.update(panel(snapshot), refresh=True)
+        self._live.update(panel(snapshot, self._live.console.width), refresh=True)
 
     def close(self, snapshot: Snapshot) -> None:
         """Remove the panel; the summary follows."""
@@ -161,18 +167,32 @@ class LivePanel:
             self._live.stop()
 
 
-def panel(snapshot: Snapshot) -> "Group":
-    """Return the content of the panel: the crawl in one line, and a row for each active host."""
+def panel(snapshot: Snapshot, width: int) -> "Group":
+    """Return the panel for *width* columns: the crawl in a line, or two if it is long, and a row for each active host.
+
+    Long names and reasons are cut to fit, but never a number.
+    """
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text  # plain text: nothing in a name is markup
 
+    figures = [""]
+    for part in _figures(snapshot):
+        joined = f"{figures[-1]}{SEPARATOR}{part}".removeprefix(SEPARATOR)
+        figures[-1:] = [joined] if len(joined) <= width else [figures[-1], part]
+    head = [Text(text, "bold", no_wrap=True, overflow="ellipsis") for text in (*figures, *_waiting_for(snapshot))]
+    done, queued = (max((len(f"{n}") for n in all_), default=0) for all_ in _counts(snapshot))
+    left = max(0, width - max(done, 4) - max(queued, 6) - 8)  # 8: two spaces after each column
     hosts = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    hosts.add_column("host", no_wrap=True, overflow="ellipsis")
+    hosts.add_column("host", no_wrap=True, overflow="ellipsis", max_width=left // 2)
     hosts.add_column("done", justify="right", no_wrap=True)
-    hosts.add_column("waiting", justify="right", no_wrap=True)
-    hosts.add_column("now", no_wrap=True)
+    hosts.add_column("queued", justify="right", no_wrap=True)
+    hosts.add_column("now", no_wrap=True, overflow="ellipsis", max_width=left - left // 2)
     for host in snapshot.hosts:
         words = Text(host_state(host), style="" if host.active else "dim")
         hosts.add_row(Text(printable(host.key, HOST_WIDTH)), f"{host.done}", f"{host.waiting}", words)
-    return Group(Text(line(snapshot), style="bold"), *([hosts] if snapshot.hosts else []))
+    return Group(*head, *([hosts] if snapshot.hosts else []))
+
+
+def _counts(snapshot: Snapshot) -> tuple[list[int], list[int]]:
+    return [host.done for host in snapshot.hosts], [host.waiting for host in snapshot.hosts]

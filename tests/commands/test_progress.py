@@ -27,9 +27,9 @@ HOSTILE = "https://x/\x1b[2J\r\n[bold]\u202e"
 
 
 def test_line() -> None:
-    assert line(NOW) == "crawling 12.3 s · 7 done · 4 waiting · 1 failed · 1 active · 3.2/s · 123.5 kB"
+    assert line(NOW) == "crawling 12.3 s · 7 done · 4 queued · 1 failed · 1 active · 3.2/s · 123.5 kB"
     writing = line(replace(NOW, state="writing", active=0, unwritten=12))
-    assert writing == "writing 12.3 s · 7 done · 4 waiting · 1 failed · 12 to write · 3.2/s · 123.5 kB"
+    assert writing == "writing 12.3 s · 7 done · 4 queued · 1 failed · 12 to write · 3.2/s · 123.5 kB"
     assert line(replace(NOW, waiting_for="robots.txt of http://x")).endswith(" · waiting for robots.txt of http://x")
 
 
@@ -68,8 +68,8 @@ def test_a_line_when_the_state_changes() -> None:
     face.show(replace(NOW, elapsed=0.2))
     face.show(replace(NOW, elapsed=0.3))
     assert stream.getvalue().splitlines() == [
-        "crawling 0.2 s · 7 done · 4 waiting · 1 failed · 1 active · 3.2/s · 123.5 kB",
-        "  https://example.org: 7 done, 4 waiting, 1 active, rate in 0.2 s",
+        "crawling 0.2 s · 7 done · 4 queued · 1 failed · 1 active · 3.2/s · 123.5 kB",
+        "  https://example.org: 7 done, 4 queued, 1 active, rate in 0.2 s",
     ]
 
 
@@ -98,7 +98,7 @@ def test_nothing_hostile_reaches_the_screen() -> None:
     face = ProgressLines(stream, hosts=True)
     face.show(replace(hostile, elapsed=60))
     screen = io.StringIO()
-    Console(file=screen, force_terminal=True, width=200).print(panel(hostile))
+    Console(file=screen, force_terminal=True, width=200).print(panel(hostile, 200))
     for shown in (stream.getvalue(), screen.getvalue()):
         assert "\x1b[2J" not in shown
         assert "\r" not in shown
@@ -167,3 +167,17 @@ def test_it_is_shown_while_the_crawl_runs() -> None:
 
     asyncio.run(crawl())
     assert face.closed
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_panel_fits_and_cuts_no_number(width: int) -> None:
+    host = replace(HOST, key=f"https://{'a' * 60}.example.org", done=54321, waiting=123456, slowed="slowed down (429)")
+    busy = replace(
+        NOW, elapsed=3723, done=654321, waiting=1234567, received=1 << 40, hosts=(host,), waiting_for="x" * 90
+    )
+    screen = io.StringIO()
+    Console(file=screen, width=width).print(panel(busy, width))
+    shown = screen.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    assert all(number in shown for number in ("54321", "123456", "654321 done", "1234567 queued", "3.2/s"))
+    assert len(shown.splitlines()) == 5
