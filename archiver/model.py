@@ -352,6 +352,22 @@ class Sign(NamedTuple):
     grade: Grade
 
 
+class Cookie(NamedTuple):
+    """One stored cookie, by RFC 6265bis §5.7."""
+
+    domain: str  # host name without a leading dot
+    path: str
+    name: str
+    value: str
+    host_only: bool  # sent to *domain* alone, not to its subdomains
+    secure: bool = False
+    http_only: bool = False
+    same_site: str = ""  # a word of `policy.cookies.SameSite`
+    created: float = 0.0
+    expires: float = float("inf")  # with the session, which is the whole crawl; in the past: deleted
+    private: bool = False  # the user's own: only for verified connections
+
+
 class Settlement(NamedTuple):
     """All changes that one visit makes to the frontier, committed in one transaction."""
 
@@ -372,6 +388,7 @@ class Settlement(NamedTuple):
     asked: bool = True  # a request was sent or attempted
     annotations: tuple[str, ...] = ()
     tallies: tuple[PatternTally, ...] = ()  # of the patterns of its URL, including this visit
+    cookies: tuple[Cookie, ...] = ()  # that the response set, changed or deleted
     sign: Sign | None = None  # that the response is a challenge or block page
 
     @property

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from archiver import url
-from archiver.config.option_types import COUNT, HEADER, MEDIA_TYPE, RATE, SECONDS, SIZE, TEXT, OptionType
+from archiver.config.option_types import COOKIES, COUNT, HEADER, MEDIA_TYPE, RATE, SECONDS, SIZE, TEXT, OptionType
 from archiver.errors import ConfigError
 
 MATCH = "match"
@@ -24,6 +24,7 @@ KEYS: dict[str, OptionType] = {
     "host-concurrency": COUNT,
     "user-agent": TEXT,
     "header": HEADER,
+    "cookies": COOKIES,
     "timeout": SECONDS,
     "max-response-size": SIZE,
     "max-unstated-size": SIZE,

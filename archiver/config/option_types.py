@@ -304,6 +304,7 @@ def choice(*words: str) -> OptionType:
     return OptionType("|".join(words), "one of " + ", ".join(words), _choice(words))
 
 
+COOKIES = choice("keep", "off")
 REACH = choice("host", "domain", "prefix", "page", "any")  # scope of a seed
 
 MAX_SIMPLE_URL = 2000  # characters; a pattern with one repetition takes some milliseconds at worst

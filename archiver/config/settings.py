@@ -16,6 +16,7 @@ from archiver.config.host_rules import HOST_RULE, HostRule, decisive
 from archiver.config.option_types import (
     ARCHIVE,
     BOOLEAN,
+    COOKIES,
     COUNT,
     HEADER,
     LABEL,
@@ -112,6 +113,11 @@ class FetchSettings:
         "Send this header with each request. Headers that may be secret (Cookie, Authorization, X-Api-Key) go "
         "only to seed hosts.",
         many=True,
+    )
+    cookies: str = setting(
+        "keep",
+        COOKIES,
+        "Keep the cookies that sites set and send them back, as a browser does (keep), or ignore them (off).",
     )
     insecure_secrets: tuple[str, ...] = setting(
         (),

@@ -24,7 +24,8 @@ from archiver.collection.writer import Archive, PendingVisit
 from archiver.crawl.dedup import DedupWriter
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.crawl.recrawl import adjusted
-from archiver.crawl.visit import CurrentRules, Visited, conclude, conclude_failure, conclude_unasked
+from archiver.crawl.rules import CurrentRules
+from archiver.crawl.visit import Visited, conclude, conclude_failure, conclude_unasked
 from archiver.errors import ROBOTS_PRECLUDED, Failure
 from archiver.extract.exchange import LargeDocumentError, read_links, with_coding_fault
 from archiver.humanize import volume
@@ -218,7 +219,7 @@ class BatchWriter:
             deposit = PendingVisit(claim, exchange, links)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
-            settlement = conclude(terms, claim, exchange, links, now)
+            settlement = conclude(terms, claim, exchange, links, now)._replace(cookies=visited.cookies)
             memory = self._rules.memory
             return settlement if memory is None else adjusted(settlement, links, memory), deposit
         if visited.error is not None:

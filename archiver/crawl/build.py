@@ -32,7 +32,9 @@ from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
+from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import (
+    CurrentRules,
     GroupsOfHosts,
     identity_of,
     learned_terms,
@@ -43,7 +45,6 @@ from archiver.crawl.rules import (
     terms_of,
     with_seeds,
 )
-from archiver.crawl.visit import CurrentRules
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
@@ -96,9 +97,8 @@ async def open_crawl(
         journal = Journal(index, CrawlLog(layout.log), clock)
         stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
         rules = CurrentRules(terms, memory)
-        writers = _writers(
-            layout, settings, journal, rules, clock, await asyncio.to_thread(_others, layout, settings.dedup)
-        )
+        others = await asyncio.to_thread(_others, layout, settings.dedup)
+        writers = _writers(layout, settings, journal, rules, clock, others)
         for writer in writers:
             stack.callback(writer.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
@@ -113,8 +113,9 @@ async def open_crawl(
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
         earlier, undiscovered = _recollection(stack, settings.fetch, memory, frontier, rules)
         committer = Committer(frontier, schedule, writers, clock)
+        requests = Requests(fetcher, schedule, earlier, terms.session, clock, RequestLimits.of(settings.limits))
         parts = Parts(
-            frontier, schedule, dispatcher, fetcher, committer, room, health, blocked, changes, earlier, undiscovered
+            frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes, undiscovered
         )
         yield Crawl(parts, settings.limits, clock)
         await close_files(layout, frontier, writers, journal)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from archiver.config.settings import PolitenessSettings
 from archiver.crawl.host_health import BlockedHosts, HostHealth
-from archiver.crawl.rules import GroupsOfHosts
-from archiver.crawl.visit import ROBOTS_EXCLUDED, CurrentRules, Visited, refusal
+from archiver.crawl.rules import CurrentRules, GroupsOfHosts
+from archiver.crawl.visit import ROBOTS_EXCLUDED, Visited, refusal
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import is_robots
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
@@ -195,6 +195,9 @@ class Dispatcher:
             self._schedule.lease(row.id, row.key, row.not_before, state=row.throttle, limits=limits)
             self._health.recall(row)
             self._blocked.recall(row)
+        session = self._rules.terms.session
+        if domains := {domain for row in rows for domain in session.domains(row.key)}:
+            session.restore(await self._frontier.cookies(sorted(domains)))
         if rows and self._robots.asks:
             for row in await self._fresh(rows, now):
                 await self._read_robots(row)

@@ -17,9 +17,9 @@ from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher, OutsideChanges
 from archiver.crawl.host_health import BlockedHosts, HostHealth
-from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
+from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import LOOK_EVERY as SLOW_LOOK
-from archiver.crawl.requests import RequestLimits, Requests
+from archiver.crawl.requests import Requests
 from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, concluded
 from archiver.crawl.visit import Visited
 from archiver.errors import ArchiveError, Failure
@@ -42,12 +42,12 @@ class Parts:
     schedule: Schedule
     dispatcher: Dispatcher
     fetcher: Fetcher
+    requests: Requests
     committer: Committer
     disk_space: DiskSpace
     health: HostHealth
     blocked: BlockedHosts
     changes: OutsideChanges
-    earlier: EarlierLookups | None
     undiscovered: UndiscoveredUrls | None = None
 
 
@@ -66,7 +66,7 @@ class Crawl:
         self._changes = parts.changes
         self._undiscovered = parts.undiscovered
         self._limits = limits
-        self._requests = Requests(parts.fetcher, parts.schedule, parts.earlier, clock, RequestLimits.of(limits))
+        self._requests = parts.requests
         self._clock = clock
         self._began = clock.now()
         self._counts = CrawlCounts(self._began)

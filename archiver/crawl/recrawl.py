@@ -28,8 +28,8 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.config.settings import Settings
-from archiver.crawl.rules import learned_terms, put_settings
-from archiver.crawl.visit import OTHER_VERSION, CurrentRules, judged
+from archiver.crawl.rules import CurrentRules, learned_terms, put_settings
+from archiver.crawl.visit import OTHER_VERSION, judged
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import is_robots
 from archiver.extract.sitemap import modified

@@ -16,6 +16,7 @@ from functools import partial
 from archiver.clock import Clock
 from archiver.config.settings import LimitSettings
 from archiver.crawl.recrawl import EarlierLookups
+from archiver.crawl.session import Session
 from archiver.crawl.visit import Visited
 from archiver.errors import Failure, FetchError, ShortageError
 from archiver.extract.exchange import PAGES, is_robots
@@ -76,11 +77,18 @@ class Requests:
     """Makes requests, *most* of them at once, and counts them."""
 
     def __init__(
-        self, fetcher: Fetcher, schedule: Schedule, earlier: EarlierLookups | None, clock: Clock, most: RequestLimits
+        self,
+        fetcher: Fetcher,
+        schedule: Schedule,
+        earlier: EarlierLookups | None,
+        session: Session,
+        clock: Clock,
+        most: RequestLimits,
     ) -> None:
         self._fetcher = fetcher
         self._schedule = schedule
         self._earlier = earlier
+        self._session = session
         self._clock = clock
         self._most = most.quick  # fewer if this machine cannot handle so many …
         self._lowered = float("-inf")  # … as was seen then
@@ -173,16 +181,17 @@ class Requests:
     async def _made(self, claim: Claim, task: Task, here: ActiveRequest) -> Visited | None:
         if self.stopped or not await self._may_approach(claim):
             return None
-        gate = partial(self._gate, task, here)
+        gate = partial(self._gate, task, here, claim)
         stored = await self._earlier.version(claim) if self._earlier is not None else None
         conditions = stored.conditions if stored is not None else b""
         exchange = await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim), conditions=conditions)
         if not here.slow:
             self._schedule.host(claim.host).proven = True
+        cookies = self._session.received(claim, exchange)
         unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
         if self._earlier is not None and unmodified is not None and unmodified.contradicted(exchange.framing):
-            return Visited(claim, self._earlier.doubted(claim, exchange))
-        return Visited(claim, exchange, unmodified=unmodified)
+            return Visited(claim, self._earlier.doubted(claim, exchange), cookies=cookies)
+        return Visited(claim, exchange, unmodified=unmodified, cookies=cookies)
 
     async def _may_approach(self, claim: Claim) -> bool:
         """Return False if hosts that share its address, which we look up now, must go first."""
@@ -192,7 +201,7 @@ class Requests:
         found = self._schedule.locate(host.id, await self._fetcher.locate(claim.url))
         return not found or host.next(now := self._clock.now()) <= now
 
-    async def _gate(self, task: Task, here: ActiveRequest, *, verified: bool) -> bytes:  # noqa: ARG002
+    async def _gate(self, task: Task, here: ActiveRequest, claim: Claim, *, verified: bool) -> bytes:
         """Wait until the host may be asked. Called at the very moment when the bytes of a request are to go out."""
         here.unsent, here.at_gate = True, True  # again, if a kept connection had died
         host = self._schedule.host(here.host)
@@ -201,7 +210,7 @@ class Requests:
             due = self._schedule.admit(here.host, now, self._fetcher.progress(task).address)
             if due <= now:
                 here.unsent, here.at_gate, here.since = False, False, now
-                return b""
+                return self._session.lines(claim, now, verified=verified)
             if host.not_before > now:
                 break
             await asyncio.sleep(due - now)

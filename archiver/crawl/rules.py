@@ -6,11 +6,13 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archiver import __version__, url
+from archiver.collection.earlier_crawls import EarlierCrawls
 from archiver.collection.layout import Layout
 from archiver.collection.writer import WarcIdentity
 from archiver.config.option_types import Rate
@@ -25,6 +27,7 @@ from archiver.config.settings import (
     without_secrets,
 )
 from archiver.config.toml import parse, toml_value
+from archiver.crawl.session import Session
 from archiver.crawl.visit import RobotsSettings, VisitRules
 from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.private_networks import spelled_address
@@ -39,6 +42,9 @@ from archiver.policy.seed_scopes import Scopes, scope_of
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
 from archiver.policy.traps import MOST_PATTERNS, Traps
 from archiver.storage import open_file, replace_file, storage
+
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
 
 
 def identity_of(settings: Settings) -> WarcIdentity:
@@ -95,7 +101,13 @@ def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRul
     traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith((MARK, PROBED))))
     probes = Probes(known) if settings.scope.probe == "on" else None
     return VisitRules(
-        scope_for(settings), settings.fetch.retries, traps, rules, SpeculativeBudget(settings.scope, known), probes
+        scope_for(settings),
+        settings.fetch.retries,
+        traps,
+        rules,
+        SpeculativeBudget(settings.scope, known),
+        probes,
+        session=Session(SettingsByHost(settings), public_suffix),
     )
 
 
@@ -116,10 +128,20 @@ async def learned_terms(settings: Settings, frontier: Frontier) -> VisitRules:
 @cache
 def registered_domains() -> Callable[[str], str]:
     """Return a function from host name to registered domain. It uses the list in tldextract, never the network."""
-    import tldextract  # noqa: PLC0415 - takes a fifth of a second, and only domain scopes need it
-
-    extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+    extract = _extract()
     return lambda host: extract(host).top_domain_under_public_suffix or host
+
+
+@cache
+def _extract() -> "TLDExtract":
+    import tldextract  # noqa: PLC0415 - takes a fifth of a second, and few crawls need it
+
+    return tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+
+
+def public_suffix(host: str) -> str:
+    """Return the public suffix of *host*: by the list in tldextract, or else its last label (the list's rule `*`)."""
+    return _extract()(host).suffix or host.rpartition(".")[2]
 
 
 @cache
@@ -225,3 +247,11 @@ def slower(one: Rate, other: Rate) -> Rate:
     """Return the rate with fewer starts a second; 0 means no limit."""
     rates = [rate for rate in (one, other) if rate.starts]
     return min(rates, key=lambda rate: rate.starts / rate.interval, default=one)
+
+
+@dataclass(slots=True)
+class CurrentRules:
+    """The rules that are valid now, which are replaced while the crawl runs, and what earlier crawls have archived."""
+
+    terms: VisitRules
+    memory: EarlierCrawls | None = None

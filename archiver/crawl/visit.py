@@ -12,6 +12,7 @@ from threading import Lock
 
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
+from archiver.crawl.session import Session
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
 from archiver.extract.references import NOFOLLOW
@@ -19,6 +20,7 @@ from archiver.http.body import unread_reason
 from archiver.model import (
     OUTSIDE,
     Claim,
+    Cookie,
     Event,
     Exchange,
     Framing,
@@ -68,6 +70,7 @@ class Visited:
     event: Event = Event.FORBID  # or HOLD, or DELAY, if a rule prevented the request
     priority: int = 0  # the new priority of a delayed URL
     unmodified: StoredVersion | None = None  # the stored version, which the exchange says is still the newest
+    cookies: tuple[Cookie, ...] = ()  # that the answer set
     links: Links | None = None  # in the answer, if it has been read
 
 
@@ -90,6 +93,7 @@ class VisitRules:
     guesses: SpeculativeBudget | None = None
     probes: Probes | None = None
     verdicts: ScopeCache = field(default_factory=ScopeCache)
+    session: Session = field(default_factory=Session)
     lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
 
     def learn(self, tallies: Iterable[PatternTally]) -> None:
@@ -97,14 +101,6 @@ class VisitRules:
         if self.traps is not None:
             with self.lock:
                 self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
-
-
-@dataclass(slots=True)
-class CurrentRules:
-    """The rules that are valid now, which are replaced while the crawl runs, and what earlier crawls have archived."""
-
-    terms: VisitRules
-    memory: EarlierCrawls | None = None
 
 
 def conclude(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from archiver.model import Capture, Claim, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
+from archiver.model import Capture, Claim, Cookie, FileState, NewUrl, PatternTally, Resource, Robots, Settlement
 from archiver.policy.limits import NO_QUOTA, UNTAUGHT, Allowance, ThrottleState
 from archiver.policy.retry import NO_BACKOFF, HostBackoff
 
@@ -130,6 +130,12 @@ class Frontier(Protocol):
 
     async def written_by_others(self) -> bool:
         """Return True if another process has written since the last call. The first call returns False."""
+
+    async def cookies(self, domains: Sequence[str]) -> list[Cookie]:
+        """Return the cookies of *domains* (host names)."""
+
+    async def save_cookies(self, cookies: Sequence[Cookie]) -> None:
+        """Write *cookies* that the user brought."""
 
     async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
         """Return those of *hosts* whose robots.txt is not known and not queued."""

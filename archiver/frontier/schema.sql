@@ -167,6 +167,21 @@ CREATE TABLE pattern_tallies (                         -- results of each patter
     released INTEGER NOT NULL DEFAULT 0                -- further barren visits that a person allows
 ) STRICT;
 
+CREATE TABLE cookies (                                 -- cookies by RFC 6265bis: see policy/cookies.py
+    domain    TEXT    NOT NULL,                        -- host name without a leading dot
+    path      TEXT    NOT NULL,
+    name      TEXT    NOT NULL,
+    host_only INTEGER NOT NULL,                        -- 1: sent to this host, not to its subdomains
+    value     TEXT    NOT NULL,                        -- latin-1 characters, one for each byte
+    secure    INTEGER NOT NULL,
+    http_only INTEGER NOT NULL,
+    same_site TEXT    NOT NULL,                        -- a word of model.SameSite
+    created   REAL    NOT NULL,                        -- seconds since the epoch
+    expires   REAL,                                    -- NULL: with the session, which is the whole crawl
+    private   INTEGER NOT NULL,                        -- 1: the user's own, only for verified connections
+    PRIMARY KEY (domain, path, name, host_only)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE runs (                                    -- the runs of this crawl: start, end and reason
     id        INTEGER PRIMARY KEY,
     started   REAL    NOT NULL,

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from archiver import url
-from archiver.frontier import hosts, retry, url_queue
+from archiver.frontier import cookies, hosts, retry, url_queue
 from archiver.frontier.database import Connection
 from archiver.frontier.port import Settled
 from archiver.frontier.url_queue import Found, RecentLinks
@@ -130,6 +130,7 @@ def settle(
         recent.drop(address)
     idle = [new for new in idle if new.url not in later]
     save_tallies(db, settlements)
+    cookies.save(db, (cookie for each in settlements for cookie in each.cookies))
     _refuse(db, settlements)
     _name_loops(db, settlements)
     resolved: set[int] = set()

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import aiosqlite
 
 from archiver.errors import ArchiveError
-from archiver.frontier import captures, database, hosts, outcomes, retry, settle, url_queue
+from archiver.frontier import captures, cookies, database, hosts, outcomes, retry, settle, url_queue
 from archiver.frontier.database import Connection, connect, run_in_thread
 from archiver.frontier.port import (
     NO_THROTTLES,
@@ -34,7 +34,7 @@ from archiver.frontier.port import (
 from archiver.frontier.retry import HeldPattern, StoredElsewhere
 from archiver.frontier.settle import Portion
 from archiver.frontier.url_queue import RecentLinks
-from archiver.model import Capture, Claim, FileState, PatternTally, Resource, Settlement
+from archiver.model import Capture, Claim, Cookie, FileState, PatternTally, Resource, Settlement
 from archiver.policy.limits import NO_QUOTA, Allowance, ThrottleState
 from archiver.policy.retry import HostBackoff
 from archiver.storage import bare, regular
@@ -128,6 +128,14 @@ class SqliteFrontier:
                 (version,) = await cursor.fetchone() or (0,)
         before, self._version = self._version, int(version)
         return before not in {-1, self._version}
+
+    async def cookies(self, domains: Sequence[str]) -> list[Cookie]:
+        """Return the cookies of *domains*."""
+        return await self._read(cookies.of_domains, domains)
+
+    async def save_cookies(self, new: Sequence[Cookie]) -> None:
+        """Write cookies that the user brought."""
+        await self._write(cookies.save, new)
 
     async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
         """Return those of *hosts* whose robots.txt is not known and not queued."""

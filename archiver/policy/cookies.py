@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from archiver import url
+from archiver.model import Cookie
 
 MAX_PAIR = 4096  # bytes of name and value together (RFC 6265bis §5.6)
 MAX_ATTRIBUTE = 1024  # bytes of the value of one attribute; longer ones are ignored
@@ -39,31 +40,6 @@ class SameSite(StrEnum):
     NONE = "None"
     LAX = "Lax"
     STRICT = "Strict"
-
-
-class Cookie(NamedTuple):
-    """One stored cookie. *expires* is infinite for a cookie of the session, and in the past for a deleted one."""
-
-    domain: str  # host name without a leading dot
-    path: str
-    name: str
-    value: str
-    host_only: bool  # sent to *domain* alone, not to its subdomains
-    secure: bool = False
-    http_only: bool = False
-    same_site: SameSite = SameSite.DEFAULT
-    created: float = 0.0
-    expires: float = math.inf
-
-    @property
-    def key(self) -> tuple[str, str, bool]:
-        """The identity of the cookie within its domain."""
-        return self.path, self.name, self.host_only
-
-    @property
-    def size(self) -> int:
-        """Bytes of name and value."""
-        return len(self.name) + len(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,15 +185,23 @@ class CookieJar:
         self._suffix = suffix
         self._domains: OrderedDict[str, dict[tuple[str, str, bool], Cookie]] = OrderedDict()
 
+    @property
+    def any(self) -> bool:
+        """True if it holds any cookie."""
+        return bool(self._domains)
+
     def restore(self, cookies: Iterable[Cookie]) -> None:
         """Take in stored cookies, unless the jar has newer ones with the same key."""
         for cookie in cookies:
-            self._of(cookie.domain).setdefault(cookie.key, cookie)
+            self._of(cookie.domain).setdefault(_key(cookie), cookie)
 
-    def store(self, address: str, fields: Iterable[str], now: float, party: Party = ALONE) -> tuple[Cookie, ...]:
+    def store(
+        self, address: str, fields: Iterable[str], now: float, party: Party = ALONE, *, verified: bool = True
+    ) -> tuple[Cookie, ...]:
         """Keep the cookies that the response for URL *address* sets with *fields*.
 
-        Return what changed, for the frontier: new cookies, and with a time of expiry in the past those that are gone.
+        A cookie that replaces a private one is private too, and an unverified answer replaces none. Return what
+        changed, for the frontier: new cookies, and with a time of expiry in the past those that are gone.
         """
         changes: dict[tuple[str, str, str, bool], Cookie] = {}
         for number, field in enumerate(fields):
@@ -227,18 +211,21 @@ class CookieJar:
             cookie = None if given is None else self._accepted(given, address, now, party)
             if cookie is None:
                 continue
-            for changed in self._put(cookie, now):
-                changes[changed.domain, *changed.key] = changed
+            for changed in self._put(cookie, now, verified=verified):
+                changes[changed.domain, *_key(changed)] = changed
         return tuple(changes.values())
 
-    def header(self, address: str, now: float, party: Party = ALONE) -> str:
-        """Return the value of the Cookie field for a request of URL *address*; "" if it sends none (§5.8.3)."""
+    def header(self, address: str, now: float, party: Party = ALONE, *, verified: bool = True) -> str:
+        """Return the value of the Cookie field for a request of URL *address*; "" if it sends none (§5.8.3).
+
+        *verified*: the certificate of the connection is valid, or there is none.
+        """
         if not self._domains:
             return ""
         host = url.host(address)
         path = ""
         chosen: list[Cookie] = []
-        for domain in _domains_of(host):
+        for domain in domains_of(host):
             known = self._domains.get(domain)
             if known is None:
                 continue
@@ -250,6 +237,7 @@ class CookieJar:
                 if (domain == host or not cookie.host_only)
                 and cookie.expires > now
                 and (secure or not cookie.secure)
+                and (verified or not cookie.private)
                 and path_matches(path, cookie.path)
                 and _is_sent(cookie, party)
             )
@@ -311,25 +299,28 @@ class CookieJar:
         """True if *cookie*, from an insecure response, would stand in the way of a secure one (§5.7, step 15)."""
         return any(
             known.secure and known.name == cookie.name and path_matches(cookie.path, known.path)
-            for domain in _domains_of(host)
+            for domain in domains_of(host)
             for known in self._domains.get(domain, {}).values()
         )
 
-    def _put(self, cookie: Cookie, now: float) -> Iterator[Cookie]:
+    def _put(self, cookie: Cookie, now: float, *, verified: bool) -> Iterator[Cookie]:
         known = self._of(cookie.domain)
-        old = known.pop(cookie.key, None)
+        old = known.get(_key(cookie))
+        if old is not None and old.private and not verified:
+            return  # nobody but its site may replace what the user brought
+        known.pop(_key(cookie), None)
         if cookie.expires <= now:
             if old is not None:
                 yield cookie
             return
         if old is not None:
-            cookie = cookie._replace(created=old.created)
-        known[cookie.key] = cookie
+            cookie = cookie._replace(created=old.created, private=old.private)
+        known[_key(cookie)] = cookie
         if old != cookie:
             yield cookie
-        while len(known) > DOMAIN_COOKIES or sum(each.size for each in known.values()) > DOMAIN_BYTES:
+        while len(known) > DOMAIN_COOKIES or sum(_size(each) for each in known.values()) > DOMAIN_BYTES:
             oldest = min(known.values(), key=lambda each: (each.expires > now, each.secure, each.created))
-            del known[oldest.key]
+            del known[_key(oldest)]
             yield oldest._replace(value="", expires=-math.inf)
 
     def _of(self, domain: str) -> dict[tuple[str, str, bool], Cookie]:
@@ -342,15 +333,24 @@ class CookieJar:
 
 
 def _is_sent(cookie: Cookie, party: Party) -> bool:
-    if party.same_site or cookie.same_site is SameSite.NONE:
+    if party.same_site or cookie.same_site == SameSite.NONE:
         return True
-    return party.navigation and cookie.same_site is not SameSite.STRICT
+    return party.navigation and cookie.same_site != SameSite.STRICT
 
 
-def _domains_of(host: str) -> Iterator[str]:
+def domains_of(host: str) -> Iterator[str]:
     """Yield *host* and each domain above it, whose cookies it may get."""
     yield host
     if not is_address(host):
         while "." in host:
             host = host.partition(".")[2]
             yield host
+
+
+def _key(cookie: Cookie) -> tuple[str, str, bool]:
+    """Return the identity of *cookie* within its domain."""
+    return cookie.path, cookie.name, cookie.host_only
+
+
+def _size(cookie: Cookie) -> int:
+    return len(cookie.name) + len(cookie.value)

@@ -12,7 +12,6 @@ from archiver.policy.cookies import (
     DOMAIN_BYTES,
     DOMAIN_COOKIES,
     LONGEST_LIFE,
-    Cookie,
     CookieJar,
     Party,
     cookie_date,
@@ -374,7 +373,3 @@ def test_any_field_can_be_parsed(field: str) -> None:
 )
 def test_paths_match_by_whole_segments(path: str, cookie_path: str, matches: bool) -> None:  # noqa: FBT001
     assert path_matches(path, cookie_path) is matches
-
-
-def test_a_cookie_has_a_size() -> None:
-    assert Cookie("a", "/", "name", "value", host_only=True).size == 9

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from archiver import url
 from archiver.collection.earlier_crawls import MOST_ASKED, rounds, stored_links
 from archiver.collection.layout import Layout
 from archiver.collection.payload import hold_block, stored_answer
@@ -156,6 +157,8 @@ class VisitAdoption:
         visits = [unit for unit in batch if isinstance(unit, ScannedVisit)]
         resources = [unit.resource for unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
         claims = await self._frontier.record_visits([_claim(found) for found in visits]) if visits else []
+        domains = {name for claim in claims for name in self._terms.session.domains(url.origin(claim.url))}
+        self._terms.session.restore(await self._frontier.cookies(sorted(domains)))
         for found in visits:
             self._originals.remember(found)
         settlements = [
@@ -175,7 +178,8 @@ class VisitAdoption:
         now = exchange.started / 1e6 + exchange.duration
         try:
             links = self._links(then, found, exchange, folder, spool)
-            return conclude(self._terms, then, exchange, links, now)._replace(capture=found.capture)
+            cookies = self._terms.session.received(then, exchange)
+            return conclude(self._terms, then, exchange, links, now)._replace(capture=found.capture, cookies=cookies)
         finally:
             if exchange is not found.exchange:
                 exchange.response.close()

@@ -1,0 +1,50 @@
+"""The session of a crawl, as a browser has one: which cookies a request sends, and which ones an answer sets."""
+
+from collections.abc import Callable
+
+from archiver import url
+from archiver.config.settings import FetchSettings, Settings, SettingsByHost
+from archiver.extract.exchange import is_page
+from archiver.fetch.wire import UNVERIFIED
+from archiver.model import Claim, Cookie, Exchange
+from archiver.policy.cookies import CookieJar, domains_of
+
+KEEP = "keep"
+
+
+class Session:
+    """The cookies of a crawl with *settings*. *suffix* returns the public suffix of a host name."""
+
+    def __init__(self, settings: SettingsByHost | None = None, suffix: Callable[[str], str] = str) -> None:
+        self._jar = CookieJar(suffix)
+        self._settings = settings or SettingsByHost(Settings())
+
+    def restore(self, cookies: list[Cookie]) -> None:
+        """Take in what the frontier holds about hosts that were leased."""
+        self._jar.restore(cookies)
+
+    def domains(self, origin: str) -> list[str]:
+        """Return the domains whose cookies a request to *origin* may send; none if its cookies are not kept."""
+        return list(domains_of(url.host(f"{origin}/"))) if _keeps(self._settings.of(origin).fetch) else []
+
+    def lines(self, claim: Claim, now: float, *, verified: bool) -> bytes:
+        """Return the Cookie line of a request for *claim*; b"" if it sends none."""
+        if not self._jar.any or not _keeps(self._settings.of(url.origin(claim.url)).fetch):
+            return b""
+        party = self._jar.party(claim.url, claim.via, navigation=is_page(claim))
+        value = self._jar.header(claim.url, now, party, verified=verified)
+        return b"Cookie: %b\r\n" % value.encode("latin-1") if value else b""
+
+    def received(self, claim: Claim, exchange: Exchange) -> tuple[Cookie, ...]:
+        """Keep the cookies that *exchange* sets; return what changed, for the frontier."""
+        fields = exchange.framing.all("set-cookie")
+        if not fields or not _keeps(self._settings.of(url.origin(claim.url)).fetch):
+            return ()
+        party = self._jar.party(claim.url, claim.via, navigation=is_page(claim))
+        now = exchange.started / 1e6 + exchange.duration
+        return self._jar.store(claim.url, fields, now, party, verified=UNVERIFIED not in exchange.notes)
+
+
+def _keeps(settings: FetchSettings) -> bool:
+    """Return True if cookies are kept; a Cookie header of the user replaces them."""
+    return settings.cookies == KEEP and not any(line.lower().startswith("cookie:") for line in settings.header)

@@ -1,0 +1,86 @@
+"""Cookies in the frontier: those that visits set, committed with the visit, and those that the user brought."""
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from archiver.frontier.database import Connection
+from archiver.model import Cookie
+
+UPSERT = """
+INSERT INTO cookies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET value = excluded.value, secure = excluded.secure, http_only = excluded.http_only,
+    same_site = excluded.same_site, expires = excluded.expires, private = excluded.private
+"""
+DELETE = "DELETE FROM cookies WHERE domain = ? AND path = ? AND name = ? AND host_only = ?"
+OF_DOMAINS = "SELECT * FROM cookies WHERE domain IN (SELECT value FROM json_each(?))"
+MATCHING = """
+SELECT * FROM cookies
+WHERE :domain = '' OR domain = :domain OR substr(domain, -length(:domain) - 1) = '.' || :domain
+ORDER BY domain, path, name, host_only
+"""
+CLEAR = """
+DELETE FROM cookies
+WHERE :domain = '' OR domain = :domain OR substr(domain, -length(:domain) - 1) = '.' || :domain
+"""
+
+
+def save(db: Connection, cookies: Iterable[Cookie]) -> None:
+    """Write *cookies*; those without time left are deleted."""
+    for cookie in cookies:
+        if cookie.expires <= cookie.created:
+            db.execute(DELETE, (cookie.domain, cookie.path, cookie.name, int(cookie.host_only)))
+        else:
+            db.execute(UPSERT, _row(cookie))
+
+
+def of_domains(db: Connection, domains: Sequence[str]) -> list[Cookie]:
+    """Return the cookies of *domains* (host names)."""
+    return [cookie_of(row) for row in db.rows(OF_DOMAINS, (json.dumps(domains),))]
+
+
+def matching(db: Connection, domain: str = "") -> list[Cookie]:
+    """Return all cookies of *domain* and its subdomains, or of all domains, in the order of their names."""
+    return [cookie_of(row) for row in db.rows(MATCHING, {"domain": domain})]
+
+
+def clear(db: Connection, domain: str = "") -> int:
+    """Delete the cookies of *domain* and its subdomains, or of all domains; return how many."""
+    number = len(matching(db, domain))
+    db.execute(CLEAR, {"domain": domain})
+    return number
+
+
+def _row(cookie: Cookie) -> tuple[object, ...]:
+    return (
+        cookie.domain,
+        cookie.path,
+        cookie.name,
+        int(cookie.host_only),
+        cookie.value,
+        int(cookie.secure),
+        int(cookie.http_only),
+        cookie.same_site,
+        cookie.created,
+        None if math.isinf(cookie.expires) else cookie.expires,
+        int(cookie.private),
+    )
+
+
+def cookie_of(row: sqlite3.Row) -> Cookie:
+    """Return the cookie in *row*, which has all columns in the order of the schema."""
+    domain, path, name, host_only, value, secure, http_only, same_site, created, expires, private = row
+    return Cookie(
+        domain,
+        path,
+        name,
+        value,
+        bool(host_only),
+        bool(secure),
+        bool(http_only),
+        same_site,
+        created,
+        math.inf if expires is None else expires,
+        bool(private),
+    )
