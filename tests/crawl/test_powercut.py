@@ -33,7 +33,7 @@ def kind(operation: Operation) -> str:
 
 
 def sample(operations: Sequence[Operation], start: int, seed: int) -> dict[str, list[State]]:
-    """Return some states around one step of each kind from *start* on."""
+    """Return some states around one step of each kind from *start* on, and at least one of each loss that occurs."""
     random = Random(seed)
     by_kind: dict[str, list[int]] = {}
     for place in range(start, len(operations)):
@@ -44,11 +44,15 @@ def sample(operations: Sequence[Operation], start: int, seed: int) -> dict[str, 
     found: dict[int, list[State]] = {}
     for state in states_of(operations, around, seed):
         found.setdefault(state.point, []).append(state)
-    return {
-        name: random.sample(states, min(EACH, len(states)))
-        for name, place in chosen.items()
-        if (states := [*found.get(place, ()), *found.get(place + 1, ())])
-    }
+    near = {name: [*found.get(place, ()), *found.get(place + 1, ())] for name, place in chosen.items()}
+    sampled = {name: random.sample(states, min(EACH, len(states))) for name, states in near.items() if states}
+    losses = {state.loss for states in sampled.values() for state in states}
+    for name, states in near.items():
+        for state in states:
+            if state.loss not in losses:
+                losses.add(state.loss)
+                sampled[name].append(state)
+    return sampled
 
 
 def failures(crawled: Ground, states: dict[str, list[State]]) -> Iterator[str]:
