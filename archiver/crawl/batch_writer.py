@@ -209,7 +209,7 @@ class BatchWriter:
 
     def _judge(self, visited: Visited, now: float) -> tuple[Settlement, PendingVisit | None]:
         """Return the settlement of *visited*, and what is to be stored of it."""
-        terms, claim, exchange = self._rules.terms, visited.claim, visited.exchange
+        rules, claim, exchange = self._rules.visit_rules, visited.claim, visited.exchange
         if exchange is not None:
             links = visited.links if visited.links is not None else self._links(visited, exchange)
             if not self._slow and len(links.links) > MANY:
@@ -219,11 +219,11 @@ class BatchWriter:
             deposit = PendingVisit(claim, exchange, links)
             if (stored := visited.unmodified) is not None:
                 deposit = deposit._replace(revisit=stored.original, links_of=(stored.file.name, stored.offset))
-            settlement = conclude(terms, claim, exchange, links, now)._replace(cookies=visited.cookies)
+            settlement = conclude(rules, claim, exchange, links, now)._replace(cookies=visited.cookies)
             memory = self._rules.memory
             return settlement if memory is None else adjusted(settlement, links, memory), deposit
         if visited.error is not None:
-            return conclude_failure(terms, visited, now), None
+            return conclude_failure(rules, visited, now), None
         return conclude_unasked(visited, now), None
 
     def _links(self, visited: Visited, exchange: Exchange) -> Links:

@@ -37,12 +37,12 @@ from archiver.crawl.rules import (
     CurrentRules,
     GroupsOfHosts,
     identity_of,
-    learned_terms,
+    learned_rules,
     next_serial,
     owners,
     put_settings,
     scope_for,
-    terms_of,
+    visit_rules_of,
     with_seeds,
 )
 from archiver.fetch.client import Fetcher
@@ -84,19 +84,19 @@ async def open_crawl(
             put_settings(layout, text, read)
         frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
         known = await _agreed(layout, frontier, text, read) if resume else []
-        terms = await learned_terms(settings, frontier)
+        visit_rules = await learned_rules(settings, frontier)
         index = Index(layout.indexes)
         if resume:
             from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
-            await catch_up(layout, frontier, terms, index, clock.now())
+            await catch_up(layout, frontier, visit_rules, index, clock.now())
         memory = await _memory(stack, layout, frontier, clock.now())
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
         fetcher = _fetcher(stack, layout, by_host, guard)
         journal = Journal(index, CrawlLog(layout.log), clock)
         stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
-        rules = CurrentRules(terms, memory)
+        rules = CurrentRules(visit_rules, memory)
         others = await asyncio.to_thread(_others, layout, settings.dedup)
         writers = _writers(layout, settings, journal, rules, clock, others)
         for writer in writers:
@@ -113,7 +113,7 @@ async def open_crawl(
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
         earlier, undiscovered = _recollection(stack, settings.fetch, memory, frontier, rules)
         committer = Committer(frontier, schedule, writers, clock)
-        requests = Requests(fetcher, schedule, earlier, terms.session, clock, RequestLimits.of(settings.limits))
+        requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
         parts = Parts(
             frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes, undiscovered
         )
@@ -195,8 +195,8 @@ def _renewal(
         for add_seeds in hosts:
             add_seeds(newest)
         scope = await asyncio.to_thread(lambda: scope_for(with_seeds(settings, further, layout)))
-        scope.add_moved_seeds(rules.terms.scope.moved_seeds)
-        rules.terms = replace(rules.terms, scope=scope)
+        scope.add_moved_seeds(rules.visit_rules.scope.moved_seeds)
+        rules.visit_rules = replace(rules.visit_rules, scope=scope)
 
     return renew
 
@@ -219,7 +219,7 @@ async def rebuilt(directory: Path, settings: Settings, report: "ReportProgress",
         draft = layout.database.with_name(f"{layout.database.name}{DRAFT}")
         async with await SqliteFrontier.open(draft) as frontier:
             await frontier.add_seeds(settings.seeds)
-            result = await Rebuild(layout, frontier, terms_of(settings), report).run()
+            result = await Rebuild(layout, frontier, visit_rules_of(settings), report).run()
             if not settings.dedup.dedup_from and (
                 lost := await frontier.queue_again_without_payload(held_before(layout))
             ):

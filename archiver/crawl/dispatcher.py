@@ -161,7 +161,7 @@ class Dispatcher:
     async def reread(self) -> None:
         """Read what another process has written: any leased host may have other URLs, or need its robots.txt again."""
         self._look = True
-        self._rules.terms.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
+        self._rules.visit_rules.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
         leased = tuple(self._schedule.leased())
         to_ask = await self._frontier.robots_to_ask(leased) if self._robots.asks else ()
         for host_id in to_ask:
@@ -176,7 +176,7 @@ class Dispatcher:
     def refusal(self, claim: Claim) -> Visited | None:
         """Return the visit that *claim* becomes without a request: robots.txt forbids it, or it may be in a trap."""
         host, rules = self._schedule.host(claim.host), self._rules
-        return self._robots.refusal(host, claim) or refusal(rules.terms, claim, rules.memory)
+        return self._robots.refusal(host, claim) or refusal(rules.visit_rules, claim, rules.memory)
 
     def observed(self, visited: Visited | None) -> Visited | None:
         """With --robots observe, add a note to *visited* if robots.txt would have forbidden it."""
@@ -195,7 +195,7 @@ class Dispatcher:
             self._schedule.lease(row.id, row.key, row.not_before, state=row.throttle, limits=limits)
             self._health.recall(row)
             self._blocked.recall(row)
-        session = self._rules.terms.session
+        session = self._rules.visit_rules.session
         if domains := {domain for row in rows for domain in session.domains(row.key)}:
             session.restore(await self._frontier.cookies(sorted(domains)))
         if rows and self._robots.asks:

@@ -28,7 +28,7 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.config.settings import Settings
-from archiver.crawl.rules import CurrentRules, learned_terms, put_settings
+from archiver.crawl.rules import CurrentRules, learned_rules, put_settings
 from archiver.crawl.visit import OTHER_VERSION, judged
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import is_robots
@@ -143,9 +143,9 @@ async def set_aside(directory: Path, settings: Settings, text: str, read: str) -
             put_settings(layout, text)
             return None
         async with await SqliteFrontier.open(layout.database) as frontier:
-            terms = await learned_terms(settings, frontier)
+            rules = await learned_rules(settings, frontier)
             index = Index(layout.indexes)
-            await catch_up(layout, frontier, terms, index, Clock().now())
+            await catch_up(layout, frontier, rules, index, Clock().now())
             if any(layout.indexes.glob("run-*.cdxj")):
                 await asyncio.to_thread(index.finish)
                 await frontier.mark_indexed()
@@ -238,7 +238,7 @@ class UndiscoveredUrls:
         taken = []
         for each in wanted:
             link, parent = _as_found(each)
-            verdict = judged(self._rules.terms, link, parent, now)
+            verdict = judged(self._rules.visit_rules, link, parent, now)
             if not isinstance(verdict, Refusal):
                 taken.append(EarlierFind(verdict, each.via, each.seed))
         return taken

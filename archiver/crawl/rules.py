@@ -91,10 +91,10 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
 log = logging.getLogger(__name__)
 
 
-def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRules:
+def visit_rules_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRules:
     """Return the rules for the visits of this crawl; *known*: what URL patterns have brought so far."""
     politeness = settings.politeness
-    rules = RobotsSettings(
+    robots = RobotsSettings(
         patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
         nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
     )
@@ -104,7 +104,7 @@ def terms_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRul
         scope_for(settings),
         settings.fetch.retries,
         traps,
-        rules,
+        robots,
         SpeculativeBudget(settings.scope, known),
         probes,
         session=Session(SettingsByHost(settings), public_suffix),
@@ -117,12 +117,12 @@ def scope_for(settings: Settings) -> Scope | Scopes:
     return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
 
 
-async def learned_terms(settings: Settings, frontier: Frontier) -> VisitRules:
+async def learned_rules(settings: Settings, frontier: Frontier) -> VisitRules:
     """Return the rules for visits, with what earlier runs of the crawl have learned about its sites."""
-    terms = terms_of(settings, await frontier.pattern_tallies(MOST_PATTERNS))
+    rules = visit_rules_of(settings, await frontier.pattern_tallies(MOST_PATTERNS))
     if settings.scope.redirects == "seeds":
-        terms.scope.add_moved_seeds(await frontier.seed_redirects())
-    return terms
+        rules.scope.add_moved_seeds(await frontier.seed_redirects())
+    return rules
 
 
 @cache
@@ -253,5 +253,5 @@ def slower(one: Rate, other: Rate) -> Rate:
 class CurrentRules:
     """The rules that are valid now, which are replaced while the crawl runs, and what earlier crawls have archived."""
 
-    terms: VisitRules
+    visit_rules: VisitRules
     memory: EarlierCrawls | None = None

@@ -89,7 +89,7 @@ class VisitRules:
     scope: Scope | Scopes
     retries: int
     traps: Traps | None = None
-    rules: RobotsSettings = RobotsSettings()
+    robots: RobotsSettings = RobotsSettings()
     guesses: SpeculativeBudget | None = None
     probes: Probes | None = None
     verdicts: ScopeCache = field(default_factory=ScopeCache)
@@ -103,21 +103,21 @@ class VisitRules:
                 self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
 
 
-def conclude(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
+def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
     """Return the settlement of an answered visit; its capture is added later."""
-    result = _outcome(terms, claim, exchange, now)
+    result = _outcome(rules, claim, exchange, now)
     notes = [result.note, unread_reason(exchange.notes), links.note if UNREAD in links.note else ""]
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
-    tallies = _brought(terms, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links
-    found, refused = _verdicts(terms, claim, links, now)
+    tallies = _brought(rules, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links
+    found, refused = _verdicts(rules, claim, links, now)
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
-        notes.append(_redirect_note(terms.scope, claim, links.links[0], found[0] if found else refused[0]))
+        notes.append(_redirect_note(rules.scope, claim, links.links[0], found[0] if found else refused[0]))
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
-    tallies += _guessed(terms, claim, result.event, there=_is_there(claim, exchange), page=links.page)
-    if terms.probes is not None and result.event is Event.CAPTURE:
-        unnamed, learned = _unnamed(terms, terms.probes, claim, exchange.framing, links)
+    tallies += _guessed(rules, claim, result.event, there=_is_there(claim, exchange), page=links.page)
+    if rules.probes is not None and result.event is Event.CAPTURE:
+        unnamed, learned = _unnamed(rules, rules.probes, claim, exchange.framing, links)
         named = set(map(_ADDRESS, found)) if unnamed else set()
         found += (new for new in unnamed if new.url not in named and new.url != claim.url)
         tallies += learned
@@ -153,22 +153,22 @@ def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
     return block_pages.sign_of(framing.status, framing.fields, body, pages)
 
 
-def _outcome(terms: VisitRules, claim: Claim, exchange: Exchange, now: float) -> retry.RetryDecision:
+def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) -> retry.RetryDecision:
     if is_robots(claim):
-        return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, terms.rules.patience, now)
-    if OTHER_VERSION in exchange.notes and claim.tries < max(terms.retries, 1):
+        return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, rules.robots.patience, now)
+    if OTHER_VERSION in exchange.notes and claim.tries < max(rules.retries, 1):
         return retry.RetryDecision(Event.RETRY, "not modified, but of another version", now + retry.pause(claim.tries))
-    return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, terms.retries, now)
+    return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, rules.retries, now)
 
 
-def _verdicts(terms: VisitRules, claim: Claim, links: Links, now: float) -> tuple[list[NewUrl], list[Refusal]]:
+def _verdicts(rules: VisitRules, claim: Claim, links: Links, now: float) -> tuple[list[NewUrl], list[Refusal]]:
     """Return which of *links* are taken and which are refused; skip guesses that the document names for certain."""
-    nofollow = _nofollow(terms.rules.nofollow.lower(), links) if terms.rules.nofollow else None
+    nofollow = _nofollow(rules.robots.nofollow.lower(), links) if rules.robots.nofollow else None
     guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
-    pages, parts = terms.verdicts.at(claim, terms.scope.moved_seeds, _year(now))
+    pages, parts = rules.verdicts.at(claim, rules.scope.moved_seeds, _year(now))
     others: dict[str, NewUrl] = {}
-    traps = terms.traps
+    traps = rules.traps
     at_once = nofollow is None and (traps is None or (traps.calm and not traps.is_poor(claim.url)))
     found: list[NewUrl] = []
     refused: list[Refusal] = []
@@ -184,7 +184,7 @@ def _verdicts(terms: VisitRules, claim: Claim, links: Links, now: float) -> tupl
         if nofollow is not None and (rule := nofollow(link)):
             refused.append(Refusal(address, rule))
             continue
-        verdict = _again(terms, new, hop, claim, now) if new is not None else judged(terms, link, claim, now)
+        verdict = _again(rules, new, hop, claim, now) if new is not None else judged(rules, link, claim, now)
         if isinstance(verdict, Refusal):
             refused.append(verdict)
             continue
@@ -196,11 +196,11 @@ def _verdicts(terms: VisitRules, claim: Claim, links: Links, now: float) -> tupl
     return found, refused
 
 
-def _again(terms: VisitRules, new: NewUrl, hop: Hop, claim: Claim, now: float) -> NewUrl:
+def _again(rules: VisitRules, new: NewUrl, hop: Hop, claim: Claim, now: float) -> NewUrl:
     """Return the verdict on a link that was taken elsewhere in the same way, as *new*."""
-    if terms.traps is None:
+    if rules.traps is None:
         return new
-    return _placed(new, terms.traps.judge(new.url, hop, claim.url, _year(now)))
+    return _placed(new, rules.traps.judge(new.url, hop, claim.url, _year(now)))
 
 
 def _placed(new: NewUrl, standing: Suspicion) -> NewUrl:
@@ -228,25 +228,25 @@ def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
     return rule
 
 
-def judged(terms: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
+def judged(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:
     """Return the new URL that *link*, found in the document of *claim*, becomes, or the rule that refuses it."""
     if port := url.blocked_port(link.url):
         return Refusal(link.url, f"blocked-port: {port}")
-    verdict = terms.scope.judge(link, claim)
+    verdict = rules.scope.judge(link, claim)
     if isinstance(verdict, Refusal):
         return verdict
     if (
         link.hop is Hop.SPECULATIVE
-        and terms.guesses is not None
-        and (rule := terms.guesses.refusal(verdict.url, claim.url))
+        and rules.guesses is not None
+        and (rule := rules.guesses.refusal(verdict.url, claim.url))
     ):
         return Refusal(verdict.url, rule)
-    if terms.traps is None:
+    if rules.traps is None:
         return verdict
     hop = link.hop if link.hop is not Hop.REDIRECT or is_page(claim) else Hop.REQUISITE
     if hop is Hop.SPECULATIVE and url.may_be_page(verdict.url):
         hop = Hop.LINK
-    return _placed(verdict, terms.traps.judge(verdict.url, hop, claim.url, _year(now)))
+    return _placed(verdict, rules.traps.judge(verdict.url, hop, claim.url, _year(now)))
 
 
 def _is_there(claim: Claim, exchange: Exchange) -> bool:
@@ -256,58 +256,58 @@ def _is_there(claim: Claim, exchange: Exchange) -> bool:
 
 
 def _guessed(
-    terms: VisitRules, claim: Claim, event: Event, *, there: bool, page: bytes | None = None
+    rules: VisitRules, claim: Claim, event: Event, *, there: bool, page: bytes | None = None
 ) -> tuple[PatternTally, ...]:
     """Return the counts of guesses on this host to remember, if *claim* was a guess and this answer is final."""
-    if terms.guesses is None or event is Event.RETRY or not is_guess(claim.path) or is_unnamed(claim.url):
+    if rules.guesses is None or event is Event.RETRY or not is_guess(claim.path) or is_unnamed(claim.url):
         return ()
-    with terms.lock:
-        return (terms.guesses.saw(claim.url, claim.via or "", there=there, page=page),)
+    with rules.lock:
+        return (rules.guesses.saw(claim.url, claim.via or "", there=there, page=page),)
 
 
 def _unnamed(
-    terms: VisitRules, probes: Probes, claim: Claim, framing: Framing, links: Links
+    rules: VisitRules, probes: Probes, claim: Claim, framing: Framing, links: Links
 ) -> tuple[list[NewUrl], tuple[PatternTally, ...]]:
     """Return URLs to try that no link names (such as a sitemap), and what to remember about the host.
 
     A page that exists shows that its host belongs to the site; the host of a missing seed may still have a sitemap.
     """
     if is_robots(claim):
-        with terms.lock:
+        with rules.lock:
             return [], probes.named(claim, links)
     is_there = 200 <= framing.status < 300 or (framing.status in NOT_THERE and not claim.path)
-    if not is_there or not is_page(claim) or not terms.scope.contains(claim.url):
+    if not is_there or not is_page(claim) or not rules.scope.contains(claim.url):
         return [], ()
-    with terms.lock:
+    with rules.lock:
         wanted, learned = probes.after(claim.url, links, html=framing.status < 300 and framing.media_type in PAGES)
-    taken = (terms.scope.unnamed(each, claim, shown=each.endswith(ICON)) for each in wanted)
+    taken = (rules.scope.unnamed(each, claim, shown=each.endswith(ICON)) for each in wanted)
     return [new for new in taken if new is not None], learned
 
 
-def _brought(terms: VisitRules, claim: Claim, exchange: Exchange, links: Links) -> tuple[PatternTally, ...]:
+def _brought(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links) -> tuple[PatternTally, ...]:
     """Return the counts to remember for the URL pattern of *claim*, or for the page that needs it."""
-    if terms.traps is not None and links.page is not None:
+    if rules.traps is not None and links.page is not None:
         home = f"{url.origin(claim.url)}/"
         leads = [address for address, hop, _ in links.links if hop is _LINK and address.startswith(home)]
         markup = exchange.framing.media_type in PAGES
-        with terms.lock:
-            return terms.traps.saw(PageEvidence(claim.url, links.page, leads, claim.via or "", markup=markup))
-    if terms.traps is None or claim.hop is not _REQUISITE or not claim.via or not terms.traps.is_poor(claim.via):
+        with rules.lock:
+            return rules.traps.saw(PageEvidence(claim.url, links.page, leads, claim.via or "", markup=markup))
+    if rules.traps is None or claim.hop is not _REQUISITE or not claim.via or not rules.traps.is_poor(claim.via):
         return ()
     start, size = exchange.framing.head_length, exchange.response.length
     content = hash((size - start, exchange.response.head(start + PART)[start:])) if _is_there(claim, exchange) else 0
-    with terms.lock:
-        return terms.traps.saw_part(claim.via, content)
+    with rules.lock:
+        return rules.traps.saw_part(claim.via, content)
 
 
-def refusal(terms: VisitRules, claim: Claim, memory: EarlierCrawls | None = None) -> Visited | None:
+def refusal(rules: VisitRules, claim: Claim, memory: EarlierCrawls | None = None) -> Visited | None:
     """Return a visit without a request if the budget of *claim* is used up by now, or its pattern goes later."""
-    guesses = terms.guesses if claim.hop is Hop.SPECULATIVE else None
+    guesses = rules.guesses if claim.hop is Hop.SPECULATIVE else None
     if guesses is not None and (rule := guesses.refusal(claim.url, claim.via or "")):
         return Visited(claim, forbidden=rule, failure=Failure.TRAP)
-    if terms.traps is None or not claim.path or not is_page(claim):
+    if rules.traps is None or not claim.path or not is_page(claim):
         return None
-    standing = terms.traps.waits(claim.url, claim.via or "")
+    standing = rules.traps.waits(claim.url, claim.via or "")
     if standing.rule:
         if memory is not None and memory.has(claim.url):
             return None
@@ -319,15 +319,15 @@ def refusal(terms: VisitRules, claim: Claim, memory: EarlierCrawls | None = None
     return None
 
 
-def conclude_failure(terms: VisitRules, visited: Visited, now: float) -> Settlement:
+def conclude_failure(rules: VisitRules, visited: Visited, now: float) -> Settlement:
     """Return the settlement of a visit that got no answer."""
     claim, error = visited.claim, visited.error
     if error is None:
         raise ValueError(f"the visit of {claim.url} did not fail")
     guess = is_guess(claim.path)
-    retries = 0 if visited.final else min(terms.retries, GUESS_RETRIES) if guess else terms.retries
+    retries = 0 if visited.final else min(rules.retries, GUESS_RETRIES) if guess else rules.retries
     if is_robots(claim) and not visited.final:
-        limits = retries, terms.rules.patience
+        limits = retries, rules.robots.patience
         result = retry.after_no_rules(error.failure, error.reason, claim.tries, limits, now)
     else:
         result = retry.after_failure(error.failure, error.reason, claim.tries, retries, now)
@@ -338,7 +338,7 @@ def conclude_failure(terms: VisitRules, visited: Visited, now: float) -> Settlem
         event=Event.FORBID if nothing else result.event,
         failure=error.failure.value,
         note=f"speculative, and no answer came ({result.note})" if nothing else result.note,
-        tallies=_guessed(terms, claim, result.event, there=False),
+        tallies=_guessed(rules, claim, result.event, there=False),
         due=result.due,
         robots=Robots(0, f"{error.failure.value}: {error.reason}".encode()) if gone else None,
         settled=now,

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 ORIGIN = "http://site.test"
 SEEDS = tuple(f"{ORIGIN}/{number}" for number in range(6))
-TERMS = VisitRules(Scope(ScopeSettings(), SEEDS, str), retries=3)
+RULES = VisitRules(Scope(ScopeSettings(), SEEDS, str), retries=3)
 NOW = 1_800_000_000.0
 LONG = bool(os.environ.get("ARCHIVER_LONG"))
 STARTED = 1_800_000_000_000_000
@@ -111,7 +111,7 @@ async def _begun(directory: Path) -> Cut:
         ends.append(receipt.files[-1].size)
         name = receipt.files[-1].name
         if number < COMMITTED:
-            settlement = conclude(TERMS, claims[seed], exchange, links, NOW)
+            settlement = conclude(RULES, claims[seed], exchange, links, NOW)
             await frontier.settle((settlement,), receipt.files)
     archive.abandon()
     await frontier.close()
@@ -140,7 +140,7 @@ def _with_frontier(layout: Layout, work: Callable[[SqliteFrontier], Awaitable[T]
 
 def _recover(layout: Layout) -> tuple[Recovered, dict[str, Claim]]:
     """Recover; what it came to, and who waits then."""
-    return _with_frontier(layout, lambda frontier: Recovery(layout, frontier, TERMS).run())
+    return _with_frontier(layout, lambda frontier: Recovery(layout, frontier, RULES).run())
 
 
 def _rebuild(layout: Layout) -> tuple[RebuildResult, dict[str, Claim]]:
@@ -148,7 +148,7 @@ def _rebuild(layout: Layout) -> tuple[RebuildResult, dict[str, Claim]]:
 
     async def work(frontier: SqliteFrontier) -> RebuildResult:
         await frontier.add_seeds(SEEDS)
-        return await Rebuild(layout, frontier, TERMS).run()
+        return await Rebuild(layout, frontier, RULES).run()
 
     return _with_frontier(layout, work)
 
@@ -411,8 +411,8 @@ def test_a_visit_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (found.notes.path, found.notes.tries, found.notes.via, found.notes.seed) == ("LR", 2, claim.via, claim.seed)
     assert (found.exchange.request, b"".join(found.exchange.response.pieces())) == (exchange.request, raw)
     assert (found.exchange.interim, found.exchange.surplus) == (exchange.interim, exchange.surplus)
-    assert conclude(TERMS, claim, found.exchange, found.notes.links, NOW) == conclude(
-        TERMS, claim, exchange, links, NOW
+    assert conclude(RULES, claim, found.exchange, found.notes.links, NOW) == conclude(
+        RULES, claim, exchange, links, NOW
     )
 
 

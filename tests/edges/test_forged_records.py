@@ -36,7 +36,7 @@ from fixtures.queued_urls import waiting
 
 SEED = "http://site.test/"
 VICTIM = "http://bank.test/"
-TERMS = VisitRules(Scope(ScopeSettings(), (SEED,), str), retries=3)
+RULES = VisitRules(Scope(ScopeSettings(), (SEED,), str), retries=3)
 STARTED = 1_800_000_000_000_000
 CHANCE = random.Random(14)
 VISITS = 4
@@ -138,7 +138,7 @@ def _recover(layout: Layout) -> int:
     async def run() -> int:
         frontier = await SqliteFrontier.open(layout.database)
         try:
-            return (await Recovery(layout, frontier, TERMS).run()).adopted
+            return (await Recovery(layout, frontier, RULES).run()).adopted
         finally:
             await frontier.close()
 
@@ -152,7 +152,7 @@ def _rebuild(layout: Layout) -> int:
         frontier = await SqliteFrontier.open(layout.database)
         try:
             await frontier.add_seeds((SEED,))
-            return (await Rebuild(layout, frontier, TERMS).run()).visits
+            return (await Rebuild(layout, frontier, RULES).run()).visits
         finally:
             await frontier.close()
 

@@ -41,7 +41,7 @@ SETTINGS = (
 RAW = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 
 
-def _terms(chosen: ScopeSettings) -> VisitRules:
+def _rules(chosen: ScopeSettings) -> VisitRules:
     traps = Traps(TrapSettings(barren_pages=1, pattern_budget=2))
     return VisitRules(
         scope_of(chosen, SEEDS, str), 3, traps, RobotsSettings(nofollow="archiver"), SpeculativeBudget(chosen)
@@ -51,7 +51,7 @@ def _terms(chosen: ScopeSettings) -> VisitRules:
 @settings(max_examples=40)
 @given(st.sampled_from(SETTINGS), PAGES)
 def test_a_memory_changes_no_verdict(chosen: ScopeSettings, pages: list[tuple[str, str, int, list[Link]]]) -> None:
-    remembers, forgets = _terms(chosen), _terms(chosen)
+    remembers, forgets = _rules(chosen), _rules(chosen)
     exchange = Exchange(b"", MemoryBlock(RAW), read_stored(RAW), None, Peer("127.0.0.1"), 1, 0.5)
     for number, (address, path, depth, links) in enumerate(pages):
         claim = Claim(number, address, 1, Hop(path[-1:] or "L"), path, depth, 0, 0, via=pages[0][0], seed=SEEDS[1])

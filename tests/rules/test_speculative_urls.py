@@ -16,7 +16,7 @@ HOME, CDN = "http://site.test", "http://cdn.test"
 NOW = 1_800_000_000.0
 
 
-def terms(**settings: object) -> VisitRules:
+def rules(**settings: object) -> VisitRules:
     chosen = ScopeSettings(**settings)  # type: ignore[arg-type]
     return VisitRules(Scope(chosen, (f"{HOME}/",), str), retries=3, guesses=SpeculativeBudget(chosen))
 
@@ -130,7 +130,7 @@ def test_one_page_under_many_names_is_none() -> None:
 )
 def test_where_guesses_lead(address: str, context: str, parent: str, setting: str, rule: str) -> None:
     at = claim(f"{parent}/app.js", off_scope_hops=int(parent == CDN))
-    verdict = terms(speculative=setting).scope.judge(Link(address, Hop.SPECULATIVE, context), at)
+    verdict = rules(speculative=setting).scope.judge(Link(address, Hop.SPECULATIVE, context), at)
     assert (verdict.rule if isinstance(verdict, Refusal) else "") == rule
 
 
@@ -156,12 +156,12 @@ def test_a_guessed_page_is_a_page_to_the_scope(address: str, settings: dict[str,
 
 def test_source_maps_are_asked_for_on_wish() -> None:
     link = Link(f"{HOME}/a.js.map", Hop.SPECULATIVE, "script/sourcemap")
-    assert not isinstance(terms(source_maps=True).scope.judge(link, claim()), Refusal)
+    assert not isinstance(rules(source_maps=True).scope.judge(link, claim()), Refusal)
 
 
 def test_a_guess_that_moves_stays_on_the_site() -> None:
     def moved(target: str, path: str) -> object:
-        return terms().scope.judge(Link(target, Hop.REDIRECT), claim(path=path))
+        return rules().scope.judge(Link(target, Hop.REDIRECT), claim(path=path))
 
     assert moved(f"{CDN}/a.png", "EX") == Refusal(f"{CDN}/a.png", "speculative: site")
     assert moved(f"{CDN}/a.png", "EXR") == Refusal(f"{CDN}/a.png", "speculative: site")
@@ -178,7 +178,7 @@ def test_no_guess_at_what_something_else_names() -> None:
     links = [Link(f"{HOME}/{n}.png", Hop.SPECULATIVE, "script/string") for n in range(5)]
     named = Link(f"{HOME}/0.png", Hop.REQUISITE, "img/@src")
     found = Links((*links, named, Link(f"{CDN}/x.png", Hop.SPECULATIVE, "script/string")))
-    settlement = conclude(terms(), claim(), answer("200 OK", "text/javascript"), found, NOW)
+    settlement = conclude(rules(), claim(), answer("200 OK", "text/javascript"), found, NOW)
     assert [(new.url, new.hop) for new in settlement.found] == [
         *((f"{HOME}/{n}.png", Hop.SPECULATIVE) for n in (1, 2, 3, 4)),
         (f"{HOME}/0.png", Hop.REQUISITE),
@@ -202,7 +202,7 @@ def test_no_guess_at_what_something_else_names() -> None:
     ],
 )
 def test_what_is_counted(target: str, path: str, exchange: Exchange, counted: tuple[int, int] | None) -> None:
-    settlement = conclude(terms(), claim(HOME + target, path), exchange, Links(), NOW)
+    settlement = conclude(rules(), claim(HOME + target, path), exchange, Links(), NOW)
     tallies = [(tally.visits, tally.fruitful) for tally in settlement.tallies]
     assert tallies == ([counted] if counted else [])
 
@@ -218,7 +218,7 @@ def test_a_page_in_the_place_of_a_file_is_not_followed() -> None:
 
 def test_no_answer_to_a_guess_is_no_fault_of_the_site() -> None:
     error = FetchError(Failure.TIMEOUT, "nothing came")
-    for_guesses = terms()
+    for_guesses = rules()
     first = conclude_failure(for_guesses, Visited(claim(path="EX"), error=error), NOW)
     assert (first.event, first.tallies) == (Event.RETRY, ())
     last = conclude_failure(for_guesses, Visited(claim(path="EX", tries=1), error=error), NOW)
@@ -229,7 +229,7 @@ def test_no_answer_to_a_guess_is_no_fault_of_the_site() -> None:
 
 
 def test_guesses_that_wait_are_held_back_when_the_budget_is_used_up() -> None:
-    used_up = terms(speculative_per_host=1)
+    used_up = rules(speculative_per_host=1)
     assert refusal(used_up, claim(path="EX")) is None
     conclude(used_up, claim(path="EX"), answer("404 Not Found", "text/html"), Links(), NOW)
     refused = refusal(used_up, claim(path="EX"))

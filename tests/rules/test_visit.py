@@ -27,7 +27,7 @@ from archiver.policy.url_forms import likeness
 
 NOW = 1_800_000_000.0
 HOME = "http://site.test"
-TERMS = VisitRules(Scope(ScopeSettings(), (f"{HOME}/",), str), retries=3)
+RULES = VisitRules(Scope(ScopeSettings(), (f"{HOME}/",), str), retries=3)
 
 
 def _claim(target: str = "/", path: str = "", tries: int = 0) -> Claim:
@@ -139,7 +139,7 @@ def test_a_bomb_is_not_unpacked() -> None:
 
 def test_an_answer_is_the_last_word() -> None:
     links = Links((Link(f"{HOME}/next", Hop.LINK), Link("http://other.test/", Hop.LINK), Link(f"{HOME}/", Hop.LINK)))
-    settled = conclude(TERMS, _claim(), _answer(PAGE), links, NOW)
+    settled = conclude(RULES, _claim(), _answer(PAGE), links, NOW)
     assert (settled.event, settled.status, settled.note) == (Event.CAPTURE, 200, "")
     assert [new.url for new in settled.found] == [f"{HOME}/next"]
     assert [refusal.url for refusal in settled.refused] == ["http://other.test/"]
@@ -155,13 +155,13 @@ def test_an_answer_is_the_last_word() -> None:
 )
 def test_a_redirect_says_where_it_leads(location: str, note: str) -> None:
     exchange = _answer(b"", b"Location: %b\r\n" % location.encode(), b"302 Found")
-    assert conclude(TERMS, _claim(), exchange, read_links(_claim(), exchange), NOW).note == note
+    assert conclude(RULES, _claim(), exchange, read_links(_claim(), exchange), NOW).note == note
 
 
 def test_a_chain_of_redirects_that_is_too_long_says_so() -> None:
     claim = _claim(path="R" * 10)
     exchange = _answer(b"", b"Location: /next\r\n", b"302 Found")
-    settled = conclude(TERMS, claim, exchange, read_links(claim, exchange), NOW)
+    settled = conclude(RULES, claim, exchange, read_links(claim, exchange), NOW)
     assert settled.note == "redirects to http://site.test/next, not followed (max-redirects: 10)"
     assert settled.found == ()
 
@@ -169,7 +169,7 @@ def test_a_chain_of_redirects_that_is_too_long_says_so() -> None:
 @pytest.mark.parametrize(("tries", "event"), [(0, Event.RETRY), (2, Event.RETRY), (3, Event.CAPTURE)])
 def test_an_overloaded_server(tries: int, event: Event) -> None:
     exchange = _answer(b"", b"Retry-After: 120\r\n", b"503 Later")
-    settled = conclude(TERMS, _claim(tries=tries), exchange, Links(), NOW)
+    settled = conclude(RULES, _claim(tries=tries), exchange, Links(), NOW)
     assert (settled.event, settled.not_before) == (event, NOW + 120)
     assert settled.annotations == ((f"{tries + 1}t",) if tries else ())
 
@@ -177,12 +177,12 @@ def test_an_overloaded_server(tries: int, event: Event) -> None:
 def test_a_cut_answer_is_annotated_as_heritrix_does() -> None:
     for truncated, word in ((Truncation.LENGTH, "lenTrunc"), (Truncation.DISCONNECT, "midFetchTrunc")):
         exchange = _exchange(b"HTTP/1.1 200 OK\r\n\r\nhalf", truncated)
-        assert word in conclude(TERMS, _claim(), exchange, Links(), NOW).annotations
+        assert word in conclude(RULES, _claim(), exchange, Links(), NOW).annotations
 
 
 def _robots(exchange: Exchange) -> Robots | None:
     claim = _claim("/robots.txt", "P")
-    return conclude(TERMS, claim, exchange, read_links(claim, exchange), NOW).robots
+    return conclude(RULES, claim, exchange, read_links(claim, exchange), NOW).robots
 
 
 def test_the_answer_for_robots_txt() -> None:
@@ -195,19 +195,19 @@ def test_the_answer_for_robots_txt() -> None:
 
 def test_a_failure_is_tried_again_and_then_a_row() -> None:
     error = FetchError(Failure.CONNECT, "Connection refused")
-    again = conclude_failure(TERMS, Visited(_claim(), error=error), NOW)
+    again = conclude_failure(RULES, Visited(_claim(), error=error), NOW)
     assert (again.event, again.due > NOW, again.failure) == (Event.RETRY, True, "connect")
-    last = conclude_failure(TERMS, Visited(_claim(tries=3), error=error), NOW)
+    last = conclude_failure(RULES, Visited(_claim(tries=3), error=error), NOW)
     assert (last.event, last.note, last.robots) == (Event.GIVE_UP, "connect: Connection refused", None)
-    final = conclude_failure(TERMS, Visited(_claim(), error=error, final=True), NOW)
+    final = conclude_failure(RULES, Visited(_claim(), error=error, final=True), NOW)
     assert final.event is Event.GIVE_UP
-    rules = conclude_failure(TERMS, Visited(_claim("/robots.txt", "P", 3), error=error), NOW)
-    assert rules.robots == Robots(0, b"connect: Connection refused")
+    given_up = conclude_failure(RULES, Visited(_claim("/robots.txt", "P", 3), error=error), NOW)
+    assert given_up.robots == Robots(0, b"connect: Connection refused")
 
 
 def test_a_visit_that_did_not_fail_has_no_failure() -> None:
     with pytest.raises(ValueError, match="did not fail"):
-        conclude_failure(TERMS, Visited(_claim()), NOW)
+        conclude_failure(RULES, Visited(_claim()), NOW)
 
 
 def test_what_robots_txt_forbids() -> None:
@@ -217,7 +217,7 @@ def test_what_robots_txt_forbids() -> None:
 
 def test_a_page_whose_links_were_not_read_is_settled_and_named() -> None:
     links = Links(note="the links were not read: it took more than 4 s")
-    settled = conclude(TERMS, _claim(), _answer(b"<a href=x>"), links, NOW)
+    settled = conclude(RULES, _claim(), _answer(b"<a href=x>"), links, NOW)
     assert settled.event is Event.CAPTURE
     assert settled.note == links.note
     assert settled.annotations == ("linksNotRead",)
@@ -230,17 +230,17 @@ def test_what_becomes_suspicious_is_delayed_once_for_each_level(barren: int, pri
     page = f"{HOME}/lost/99"
     names = likeness(page)
     known = [PatternTally(name, barren, 0, barren, barren) for name in (names.pattern, names.family)]
-    terms = replace(TERMS, traps=Traps(TrapSettings(), known))
+    rules = replace(RULES, traps=Traps(TrapSettings(), known))
     hop = Hop.SPECULATIVE if priority == PRIORITY_GUESS else Hop.LINK
     claim = Claim(7, page, 1, hop, hop.value, 2, 0, 0, via=f"{HOME}/", priority=priority)
-    late = refusal(terms, claim)
+    late = refusal(rules, claim)
     assert late is not None
     assert late.event is Event.DELAY
     assert late.priority > PRIORITY_GUESS
-    assert refusal(terms, replace(claim, priority=late.priority)) is None
-    level = terms.traps.waits(page, "").level if terms.traps is not None else 0
+    assert refusal(rules, replace(claim, priority=late.priority)) is None
+    level = rules.traps.waits(page, "").level if rules.traps is not None else 0
     assert late.priority % LATER == priority
     assert late.priority // LATER == level > 0
-    found = judged(terms, Link(page, hop, "script"), _claim(), NOW)
+    found = judged(rules, Link(page, hop, "script"), _claim(), NOW)
     assert isinstance(found, NewUrl)
     assert (found.priority // LATER, found.priority % LATER >= PRIORITY_GUESS) == (level, hop is Hop.SPECULATIVE)

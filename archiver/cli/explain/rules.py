@@ -11,7 +11,7 @@ from archiver import url
 from archiver.cli.explain.text import RuleDecision, RuleVerdict
 from archiver.config.scope_settings import ScopeSettings
 from archiver.config.settings import Settings, SettingsByHost
-from archiver.crawl.rules import registered_domains, terms_of
+from archiver.crawl.rules import registered_domains, visit_rules_of
 from archiver.crawl.visit import judged, refusal
 from archiver.errors import Failure, FetchError
 from archiver.fetch.private_networks import AddressGuard, normalized_host
@@ -45,8 +45,8 @@ class RuleJudge:
         self._by_host = SettingsByHost(settings)
         self._moved = learned.moved
         self._now = now
-        self._terms = terms_of(settings, learned.tallies)
-        self._terms.scope.add_moved_seeds(learned.moved)
+        self._visit_rules = visit_rules_of(settings, learned.tallies)
+        self._visit_rules.scope.add_moved_seeds(learned.moved)
         self._plain_scope = self._narrowed(include=(), scope_surt=())
         self._listed_scope = self._narrowed(include=(), scope_surt=settings.scope.scope_surt)
         self._guard = AddressGuard(settings.fetch.allow_private, settings.seeds)
@@ -67,7 +67,7 @@ class RuleJudge:
             return taken
         claim = Claim(row.id, row.url, 0, row.hop, row.path, row.depth, row.off_scope_hops, row.tries)
         inside = self._private(row.url)
-        coming = refusal(self._terms, claim)
+        coming = refusal(self._visit_rules, claim)
         if coming is not None and coming.event is Event.HOLD:
             return replace(taken, detail=f"but it will be held by {coming.forbidden}")
         refused = coming.forbidden if coming is not None and coming.event is Event.FORBID else ""
@@ -121,7 +121,7 @@ class RuleJudge:
 
     def _home_rule(self, address: str, depth: int) -> str:
         """Return the rule that puts *address*, *depth* links from a seed, in scope; "" if it is out of scope."""
-        scope, everywhere = self._settings.scope, self._terms.scope
+        scope, everywhere = self._settings.scope, self._visit_rules.scope
         own = everywhere.own_rule(address, depth) if isinstance(everywhere, Scopes) else ""
         if own and scope.max_depth is not None and depth > scope.max_depth:
             return own
@@ -166,7 +166,7 @@ class RuleJudge:
         link, seeds = Link(address, hop), self._settings.seeds
         near = sorted(seeds[:MAX_PARENTS], key=lambda seed: url.origin(seed) != url.origin(address))
         parents = (Claim(0, seed, 0, Hop.LINK, "", 0, 0, 0, seed=seed) for seed in near)
-        verdicts = [judged(self._terms, link, parent, self._now) for parent in parents]
+        verdicts = [judged(self._visit_rules, link, parent, self._now) for parent in parents]
         return next((verdict for verdict in verdicts if isinstance(verdict, NewUrl)), verdicts[0])
 
     def _robots(self) -> str:

@@ -120,11 +120,11 @@ def _behind(pieces: Iterator[bytes], skip: int) -> Iterator[bytes]:
 class VisitAdoption:
     """Settles the visits that are found in files."""
 
-    def __init__(self, frontier: Frontier, terms: VisitRules, payloads: Sequence[Payloads]) -> None:
+    def __init__(self, frontier: Frontier, rules: VisitRules, payloads: Sequence[Payloads]) -> None:
         self.adopted = 0
         self._originals = Originals(payloads)
         self._frontier = frontier
-        self._terms = terms
+        self._rules = rules
         self._read = ReaderProcess(near=0)  # a document may have ended the last process
 
     async def read(self, path: Path, name: str, offset: int, spool: Path, *, lenient: bool = False) -> None:
@@ -157,8 +157,8 @@ class VisitAdoption:
         visits = [unit for unit in batch if isinstance(unit, ScannedVisit)]
         resources = [unit.resource for unit in batch if isinstance(unit, LoneRecord) and unit.resource is not None]
         claims = await self._frontier.record_visits([_claim(found) for found in visits]) if visits else []
-        domains = {name for claim in claims for name in self._terms.session.domains(url.origin(claim.url))}
-        self._terms.session.restore(await self._frontier.cookies(sorted(domains)))
+        domains = {name for claim in claims for name in self._rules.session.domains(url.origin(claim.url))}
+        self._rules.session.restore(await self._frontier.cookies(sorted(domains)))
         for found in visits:
             self._originals.remember(found)
         settlements = [
@@ -178,8 +178,8 @@ class VisitAdoption:
         now = exchange.started / 1e6 + exchange.duration
         try:
             links = self._links(then, found, exchange, folder, spool)
-            cookies = self._terms.session.received(then, exchange)
-            return conclude(self._terms, then, exchange, links, now)._replace(capture=found.capture, cookies=cookies)
+            cookies = self._rules.session.received(then, exchange)
+            return conclude(self._rules, then, exchange, links, now)._replace(capture=found.capture, cookies=cookies)
         finally:
             if exchange is not found.exchange:
                 exchange.response.close()

@@ -98,10 +98,10 @@ class Recovered:
 class Recovery:
     """Makes files and database agree again; after a clean end there is nothing to do."""
 
-    def __init__(self, layout: Layout, frontier: Frontier, terms: VisitRules) -> None:
+    def __init__(self, layout: Layout, frontier: Frontier, rules: VisitRules) -> None:
         self._layout = layout
         self._frontier = frontier
-        self._adoption = VisitAdoption(frontier, terms, (Payloads(layout.database), *payloads_before(layout)))
+        self._adoption = VisitAdoption(frontier, rules, (Payloads(layout.database), *payloads_before(layout)))
         self._cut: list[str] = []
         self._damaged: list[str] = []
 
@@ -231,9 +231,9 @@ def ours(path: Path) -> bool:
     return False
 
 
-async def catch_up(layout: Layout, frontier: Frontier, terms: VisitRules, index: Index, now: float) -> None:
+async def catch_up(layout: Layout, frontier: Frontier, rules: VisitRules, index: Index, now: float) -> None:
     """Recover what the last run left on disk, adjust the waits in *frontier* to our clock, and complete *index*."""
-    recovered = await Recovery(layout, frontier, terms).run()
+    recovered = await Recovery(layout, frontier, rules).run()
     if ahead := await frontier.correct_waits(now, LONGEST_PARK):
         log.warning("the clock is %s behind the latest answer; waits are moved accordingly", duration(ahead))
     if recovered.adopted:
@@ -278,16 +278,16 @@ class Rebuild:
     """Fills a new frontier from the WARC files of a collection."""
 
     def __init__(
-        self, layout: Layout, frontier: Frontier, terms: VisitRules, report: ReportProgress = lambda *_: None
+        self, layout: Layout, frontier: Frontier, rules: VisitRules, report: ReportProgress = lambda *_: None
     ) -> None:
         self._layout = layout
         self._frontier = frontier
-        self._terms = terms
+        self._rules = rules
         self._report = report
 
     async def run(self) -> RebuildResult:
         """Read every file. Afterwards each has its final name, and the frontier knows it as closed."""
-        adoption = VisitAdoption(self._frontier, self._terms, payloads_before(self._layout))
+        adoption = VisitAdoption(self._frontier, self._rules, payloads_before(self._layout))
         cut, foreign = [], []
         paths = own_files(self._layout)
         for number, path in enumerate(paths):
