@@ -7,7 +7,7 @@ its first byte is sent. Raises `FetchError` only if no byte of a response came. 
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from archiver import url
 from archiver.config.settings import SettingsByHost
@@ -19,6 +19,7 @@ from archiver.fetch.private_networks import AddressGuard
 from archiver.fetch.request import RequestMaker
 from archiver.fetch.spool import Spool, SpoolFolder
 from archiver.fetch.wire import UNVERIFIED
+from archiver.http.form_post import FormPost
 from archiver.model import Exchange
 
 NOWHERE = (".example", ".invalid", ".localhost", ".test")  # names that no public name server knows (RFC 6761)
@@ -31,6 +32,14 @@ class Gate(Protocol):
 
     async def __call__(self, *, verified: bool) -> bytes:
         """Return header lines that depend on this moment. *verified*: no certificate of the connection is invalid."""
+
+
+class AskedFor(NamedTuple):
+    """The parts of one request that its caller chooses."""
+
+    needed: bool
+    conditions: bytes
+    form: FormPost | None
 
 
 class Fetcher:
@@ -62,27 +71,28 @@ class Fetcher:
         """Return how far the exchange of *task* has come."""
         return self._progress.get(task, NOTHING_YET)
 
-    async def fetch(self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"") -> Exchange:
+    async def fetch(
+        self, address: str, gate: Gate, *, needed: bool = False, conditions: bytes = b"", form: FormPost | None = None
+    ) -> Exchange:
         """Fetch canonical URL *address* as soon as *gate* permits.
 
-        *needed*: read the body whatever media types are wanted. *conditions*: additional header lines.
+        *needed*: read the body whatever media types are wanted. *conditions*: additional header lines. *form*: POST it,
+        once: on a new connection, because one that was used before may die without an answer.
         """
         task = asyncio.current_task()
         progress = self._progress[task] = Progress()
         try:
-            return await self._fetch(address, gate, progress, needed=needed, conditions=conditions)
+            return await self._fetch(address, gate, progress, AskedFor(needed, conditions, form))
         finally:
             del self._progress[task]
 
-    async def _fetch(
-        self, address: str, gate: Gate, progress: Progress, *, needed: bool, conditions: bytes
-    ) -> Exchange:
+    async def _fetch(self, address: str, gate: Gate, progress: Progress, asked: "AskedFor") -> Exchange:
         origin = url.origin(address)
         plan = self._requests.plan(origin)
-        bounds = plan.needed if needed else plan.bounds
+        bounds = plan.needed if asked.needed else plan.bounds
         first = True
         while True:
-            wire = await self._pool.connect(origin, fresh=not first)
+            wire = await self._pool.connect(origin, fresh=not first or asked.form is not None)
             reusable = False
             progress.address = wire.peer.ip or ""
             try:
@@ -91,7 +101,7 @@ class Fetcher:
                 if first and wire.stale:
                     first = False  # the connection died while we waited
                     continue
-                request = self._requests.request(address, plan, lines + conditions, verified=verified)
+                request = self._requests.request(address, plan, lines + asked.conditions, asked.form, verified=verified)
                 spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
                 attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress))
                 exchange = await attempt.run()

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 
 from archiver import __version__, url
 from archiver.config.settings import SECRET, FetchSettings, SettingsByHost
+from archiver.errors import Failure, FetchError
 from archiver.fetch.exchange import Bounds
 from archiver.fetch.private_networks import AddressGuard, normalized_host
 from archiver.http import WantedTypes
+from archiver.http.form_post import FormPost
 
 MAX_WARNED = 1000  # origins that are warned about
 
@@ -74,10 +76,13 @@ class RequestMaker:
             plan = self._plans[settings] = HostPlan.of(settings)
         return plan
 
-    def request(self, address: str, plan: HostPlan, further: bytes, *, verified: bool) -> bytes:
+    def request(
+        self, address: str, plan: HostPlan, further: bytes, form: FormPost | None = None, *, verified: bool
+    ) -> bytes:
         """Return the request for URL *address*, whose host has *plan*, with *further* header lines.
 
-        *verified*: no certificate of the connection is invalid.
+        With *form* it is a POST. *verified*: no certificate of the connection is invalid. Raises `FetchError` if the
+        form must not be sent over an unverified connection.
         """
         origin = url.origin(address)
         fields = plan.fields_for_strangers
@@ -86,12 +91,16 @@ class RequestMaker:
                 fields = plan.fields
             elif fields != plan.fields:
                 self._warn_withheld(origin)
+        if form is not None and not self._guard.may_send_secrets(origin, verified=verified):
+            raise FetchError(Failure.TLS, _unsafe(origin))
         host = origin[origin.index("//") + 2 :]
-        return b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
+        return b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n%b" % (
+            b"GET" if form is None else b"POST",
             address[len(origin) :].encode(),
             host.encode(),
             fields,
-            further,
+            further if form is None else further + _form_fields(form),
+            b"" if form is None else form.body,
         )
 
     def _warn_withheld(self, origin: str) -> None:
@@ -104,3 +113,19 @@ class RequestMaker:
             origin,
             normalized_host(url.host(f"{origin}/")),
         )
+
+
+def _form_fields(form: FormPost) -> bytes:
+    """Return the header lines of a POST. Many sites compare Origin and Referer with their own names (CSRF)."""
+    lines = (
+        f"Origin: {url.origin(form.page)}",
+        f"Referer: {form.page}",
+        f"Content-Type: {form.content_type}",
+        f"Content-Length: {len(form.body)}",
+    )
+    return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def _unsafe(origin: str) -> str:
+    host = normalized_host(url.host(f"{origin}/"))
+    return f"the certificate does not verify, so the form is not sent; --insecure-secrets {host} sends it"
