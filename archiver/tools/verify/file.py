@@ -11,6 +11,7 @@ undetected, such as another distance inside a run of one byte.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from os import fstat
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,7 +27,7 @@ from archiver.warc import arc, writer
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record, scan
 from archiver.warc.records import says_all
-from archiver.warc.warcinfo import ForgedRecords, read_warcinfo
+from archiver.warc.warcinfo import ForgedRecords, written_by_archiver
 
 HEADER = writer.HEADER
 TRAILER = 8  # CRC and length
@@ -151,14 +152,13 @@ def current_path(path: Path) -> Path:
     return final if not path.exists() and final.exists() else path
 
 
-def _is_from_archiver(file: BinaryIO) -> bool:
-    """Return whether this program wrote *file*, by its warcinfo record and its gzip headers.
+def _has_own_gzip_headers(file: BinaryIO) -> bool:
+    """Return True if the gzip headers of *file* are those that this program writes; other compressors write others.
 
-    One of the first two headers is enough, because a byte of the other may have changed. Other compressors write other
-    headers.
+    One of the first two is enough, because a byte of the other may have changed.
     """
-    info = read_warcinfo(file)
-    return info is not None and info.by_archiver and any(begins_as_written(file, place) for place in (0, info.length))
+    offsets = [item.offset for item in islice(scan(file), 2)]
+    return any(begins_as_written(file, offset) for offset in offsets)
 
 
 class _Reading:
@@ -184,7 +184,7 @@ class _Reading:
 
     def run(self, file: BinaryIO, again: BinaryIO) -> None:
         """Read *file*; *again* is the same file, opened a second time."""
-        self._ours = _is_from_archiver(again)
+        self._ours = written_by_archiver(again) and _has_own_gzip_headers(again)
         self._scan(file, again, ForgedRecords(again))
         if self.records == 0 and self._pending is not None and self._pending.word == "arc":
             self._findings.add(VerifyFinding(self._name, "arc", "an ARC file, the predecessor of WARC"))
