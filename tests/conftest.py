@@ -15,8 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from fixtures import command
-from fixtures import suites as others
+from fixtures import command, suites
 from fixtures.forks import Forks
 
 EXAMPLES = 200 if os.environ.get("ARCHIVER_LONG") else 50  # of a property, where its test does not say how many
@@ -45,8 +44,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests that need the cases of other projects if these are missing."""
-    if item.get_closest_marker("suites") and others.folder() is None:
-        pytest.skip(others.why_not())
+    if item.get_closest_marker("suites") and suites.folder() is None:
+        pytest.skip(suites.why_not())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,9 +74,9 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(name="suites", scope="session")
 def suites_folder() -> Path:
     """Return the folder with the cases of other projects, or skip the test."""
-    folder = others.folder()
+    folder = suites.folder()
     if folder is None:
-        pytest.skip(others.why_not())
+        pytest.skip(suites.why_not())
     return folder
 
 

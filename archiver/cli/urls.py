@@ -14,8 +14,7 @@ from typing import Any
 import click
 
 from archiver.cli.directory import check_is_directory, host_allowance
-from archiver.cli.explain import text as explain_text
-from archiver.cli.explain.text import REFUSED
+from archiver.cli.explain.text import REFUSED, state_reason, tries_json
 from archiver.cli.options import (
     EACH_LINE,
     define_command,
@@ -105,7 +104,7 @@ def _line(one: UrlRow | RefusedLink, reason: Callable[[UrlRow | RefusedLink], st
 def _reason(one: UrlRow | RefusedLink, *, now: float, allowance: Allowance) -> str:
     if isinstance(one, RefusedLink):
         return f"{REFUSED}: {one.rule}" + (f", linked from {one.via}" if one.via else "")
-    reason = explain_text.why(one, now, allowance)
+    reason = state_reason(one, now, allowance)
     return f"{one.state.value}: {reason}" if reason else one.state.value
 
 
@@ -117,7 +116,7 @@ def _json(one: UrlRow | RefusedLink, reason: str) -> str:
         fields = {
             "url": one.url,
             "state": one.state.value,
-            **explain_text.tries_json(one),
+            **tries_json(one),
             "due": iso(one.due),
             "via": one.via,
             "hops": one.path,

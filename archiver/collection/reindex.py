@@ -246,16 +246,16 @@ def _answering(seen: _RecordInFile, other: _RecordInFile) -> _RecordInFile:
 
 def _placed(seen: Iterable[_RecordInFile], size: int) -> Iterator[IndexedRecord]:
     """Yield the listed records with their lengths; one that shares a gzip member gets the length of the member."""
-    held: IndexedRecord | None = None
+    pending: IndexedRecord | None = None
     for each in seen:
-        if held is not None and each.offset != held.offset:
-            yield held._replace(length=each.offset - held.offset)
-            held = None
+        if pending is not None and each.offset != pending.offset:
+            yield pending._replace(length=each.offset - pending.offset)
+            pending = None
         if each.listed is None or each.inner:
             continue
         if each.listed.length:
             yield each.listed
         else:
-            held = each.listed
-    if held is not None:
-        yield held._replace(length=size - held.offset)
+            pending = each.listed
+    if pending is not None:
+        yield pending._replace(length=size - pending.offset)

@@ -85,12 +85,12 @@ class Dispatcher:
             for host in hosts
         }
         windows = dict(zip(wanted, await self._frontier.windows(list(wanted.values()), now), strict=True))
-        held = [
-            host.id for host in hosts if self._is_held(host, windows[host.id]) and not wanted[host.id].prerequisites
+        stopped = [
+            host.id for host in hosts if self._is_stopped(host, windows[host.id]) and not wanted[host.id].prerequisites
         ]
-        if held:
-            others = await self._frontier.windows([replace(wanted[host], prerequisites=True) for host in held], now)
-            windows.update(zip(held, others, strict=True))
+        if stopped:
+            only_robots = [replace(wanted[host], prerequisites=True) for host in stopped]
+            windows.update(zip(stopped, await self._frontier.windows(only_robots, now), strict=True))
         for host in hosts:
             window = windows[host.id]
             claims = self._permitted(host, window, wanted[host.id].most, under_way[host.id])
@@ -98,7 +98,7 @@ class Dispatcher:
             if host.over_quota:  # it has sent enough meanwhile
                 self._schedule.clear(host.id)
 
-    def _is_held(self, host: LeasedHost, window: UrlWindow) -> bool:
+    def _is_stopped(self, host: LeasedHost, window: UrlWindow) -> bool:
         """Return True if *host* has reached its quota, or is paused because it refuses us."""
         host.received = max(window.received, host.received)
         host.quota_reached = bool(self._quota.reached(window.visited, host.received))

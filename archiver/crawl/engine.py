@@ -18,8 +18,7 @@ from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher, OutsideChanges
 from archiver.crawl.host_health import BlockedHosts, HostHealth
 from archiver.crawl.recrawl import UndiscoveredUrls
-from archiver.crawl.requests import LOOK_EVERY as SLOW_LOOK
-from archiver.crawl.requests import Requests
+from archiver.crawl.requests import WATCH_EVERY, Requests
 from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, concluded
 from archiver.crawl.visit import Visited
 from archiver.errors import ArchiveError, Failure
@@ -300,7 +299,7 @@ class Crawl:
         while True:
             if self._requests.look(self._clock.now()):
                 self._news.set()
-            await asyncio.sleep(SLOW_LOOK)
+            await asyncio.sleep(WATCH_EVERY)
 
     def _time_limit(self) -> float:
         return self._began + self._limits.max_time if self._limits.max_time else NEVER

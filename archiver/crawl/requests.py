@@ -29,7 +29,7 @@ from archiver.storage import allowed
 NOT_MODIFIED = 304  # only in answer to a request with conditions
 ERRORS = 400  # the first status that says nothing about how long an answer needs
 RELIEF = 1.0  # seconds without a request to a host after this machine ran out of files or sockets
-LOOK_EVERY = 0.25  # seconds between two looks at which requests are slow
+WATCH_EVERY = 0.25  # seconds between two looks at which requests are slow
 SLOW_AFTER = 1.0  # seconds in which a request counts whatever comes …
 QUICK = 16 << 10  # … and in each further one if so many bytes a second come
 FILES_SHARE = 4  # at most such a part of the files that may be open is for slow requests …
@@ -111,7 +111,7 @@ class Requests:
 
     def look(self, now: float) -> bool:
         """Find the requests that are slow; return True if that makes room for others."""
-        if now < self._looked + LOOK_EVERY:
+        if now < self._looked + WATCH_EVERY:
             return False
         self._looked, before = now, self._slow
         for task, each in self._under_way.items():

@@ -13,7 +13,7 @@ from functools import cache
 from archiver.extract import css, sitemap
 from archiver.extract.document import Document, Kind, kind_of, unwarned
 from archiver.extract.html import reader
-from archiver.extract.script import document as script_document
+from archiver.extract.script.document import read_data, read_index, read_script
 from archiver.model import Links
 
 __all__ = ["Document", "is_page", "links", "readable"]
@@ -21,8 +21,8 @@ __all__ = ["Document", "is_page", "links", "readable"]
 _READERS: dict[Kind, Callable[[Document], Links]] = {
     Kind.HTML: reader.read_html,
     Kind.CSS: css.read_css,
-    Kind.SCRIPT: script_document.read_script,
-    Kind.JSON: script_document.read_data,
+    Kind.SCRIPT: read_script,
+    Kind.JSON: read_data,
     Kind.TEXT: sitemap.read_text,
 }
 _RARE = frozenset((Kind.XML, Kind.SITEMAP, Kind.PLAYLIST, Kind.MANIFEST, Kind.JSON_FEED, Kind.PDF, Kind.INDEX))
@@ -40,7 +40,7 @@ def _rare_readers() -> dict[Kind, Callable[[Document], Links]]:
         Kind.MANIFEST: feed.read_manifest,
         Kind.JSON_FEED: feed.read_feed,
         Kind.PDF: pdf.read_pdf,
-        Kind.INDEX: script_document.read_index,
+        Kind.INDEX: read_index,
     }
 
 

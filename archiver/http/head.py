@@ -242,23 +242,23 @@ def read_stored(data: bytes) -> Framing:
 
 def read_beginning(pieces: Iterator[bytes]) -> tuple[bytes, Framing]:
     """Read *pieces* of a stored response up to the end of its head; return these bytes and the parsed head."""
-    held = bytearray()
+    buffer = bytearray()
     start = looked = 0
     for piece in pieces:
-        held += piece
-        start = leading_blank(held, start)
-        if head_end(held, max(start, looked)) >= 0 or not may_be_head(held, start) or len(held) >= LONGEST_HEAD:
+        buffer += piece
+        start = leading_blank(buffer, start)
+        if head_end(buffer, max(start, looked)) >= 0 or not may_be_head(buffer, start) or len(buffer) >= LONGEST_HEAD:
             break
-        looked = max(0, len(held) - 2)  # the end may start here
-    begin = bytes(held)
+        looked = max(0, len(buffer) - 2)  # the end may start here
+    begin = bytes(buffer)
     return begin, read_stored(begin[:LONGEST_HEAD])
 
 
 def beginning(pieces: Iterator[bytes], most: int) -> bytes:
     """Return the first of *pieces* joined, at least *most* bytes if there are that many; the rest stays in *pieces*."""
-    held = bytearray()
+    buffer = bytearray()
     for piece in pieces:
-        held += piece
-        if len(held) >= most:
+        buffer += piece
+        if len(buffer) >= most:
             break
-    return bytes(held)
+    return bytes(buffer)

@@ -190,22 +190,22 @@ def next_record(file: BinaryIO, offset: int, *, compressed: bool, before: int | 
     pattern = _MEMBER if compressed else _PLAIN_BEGIN
     keep = _PROBE if compressed else len(b"\nWARC/1")
     base = file.seek(offset)
-    held = b""
+    buffer = b""
     while True:
         data = file.read(CHUNK)
-        held += data
-        for found in pattern.finditer(held):
-            if data and found.start() > len(held) - keep:
+        buffer += data
+        for found in pattern.finditer(buffer):
+            if data and found.start() > len(buffer) - keep:
                 break  # decide when more bytes are there
             if not compressed:
                 return base + found.start() + 1
-            if _begins_record(held[found.start() : found.start() + _PROBE]):
+            if _begins_record(buffer[found.start() : found.start() + _PROBE]):
                 return base + found.start()
         if not data or (before is not None and base >= before):
             return None
-        dropped = max(len(held) - keep, 0)
+        dropped = max(len(buffer) - keep, 0)
         base += dropped
-        held = held[dropped:]
+        buffer = buffer[dropped:]
 
 
 def _begins_record(data: bytes) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from archiver.cli.entry import run as carried_out
+from archiver.cli import entry
 from archiver.model import ExitCode
 from fixtures.site_of_rules import Crawled, crawled_site
 
@@ -14,7 +14,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """What `archiver ARGUMENTS` prints; carried out in this process, for its speed."""
 
     def run_it(*arguments: str) -> str:
-        assert carried_out(arguments) == ExitCode.DONE
+        assert entry.run(arguments) == ExitCode.DONE
         out, err = capsys.readouterr()
         assert err == ""
         return out

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli import directory as place
-from archiver.collection import lock as collection_lock
-from archiver.collection.lock import Holder, Lock
+from archiver.cli.directory import check_idle, default_directory
+from archiver.collection.lock import Holder, Lock, holder
 from archiver.errors import ConfigError
 from archiver.model import ExitCode
 from fixtures import handmade_crawls
@@ -55,24 +54,24 @@ def test_as_json(crawl: Path) -> None:
 
 
 def test_who_works_in_it(crawl: Path) -> None:
-    assert collection_lock.holder(crawl) is None
+    assert holder(crawl) is None
     lock = Lock(crawl / "crawl.lock")
     try:
-        assert collection_lock.holder(crawl) == Holder(os.getpid(), socket.gethostname())
+        assert holder(crawl) == Holder(os.getpid(), socket.gethostname())
         ran = archiver("status", "crawl", "--json", cwd=crawl.parent)
         assert json.loads(ran.stdout)["state"] == "running"
         assert json.loads(ran.stdout)["running"] == {"pid": os.getpid(), "host": socket.gethostname()}
         assert f"running (process {os.getpid()} on " in archiver("status", "crawl", cwd=crawl.parent).stdout
         with pytest.raises(ConfigError, match=f"process {os.getpid()} on .*; stop that first"):
-            place.check_idle(crawl)
+            check_idle(crawl)
     finally:
         lock.release()
-    assert collection_lock.holder(crawl) is None
+    assert holder(crawl) is None
 
 
 def test_a_lock_left_by_a_crash_is_free(crawl: Path) -> None:
     (crawl / "crawl.lock").write_text(json.dumps({"pid": 1, "host": "gone"}))
-    assert collection_lock.holder(crawl) is None
+    assert holder(crawl) is None
 
 
 def test_a_reader_that_has_seen_enough(crawl: Path) -> None:
@@ -94,4 +93,4 @@ def test_a_reader_that_has_seen_enough(crawl: Path) -> None:
     ],
 )
 def test_where_a_crawl_goes(seed: str, directory: str) -> None:
-    assert place.default_directory(seed) == Path(directory)
+    assert default_directory(seed) == Path(directory)

@@ -13,9 +13,9 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from archiver import url
-from archiver.cli import explain as explaining
-from archiver.cli.entry import run as carried_out
-from archiver.cli.explain import text as explain_text
+from archiver.cli import entry
+from archiver.cli.explain import find_in_crawl
+from archiver.cli.explain.text import explanation_json, explanation_lines
 from archiver.config import toml
 from archiver.frontier import totals
 from archiver.frontier.database import schema_script
@@ -60,7 +60,7 @@ def target(directory: Path, file: str, offset: int) -> str:
 def whole(crawled: Crawled, address: str) -> dict[str, Any]:
     """What is told of *address*, after everything was checked that has to be right of any URL of a crawl."""
     found = crawled.explained(address)
-    told, text = explain_text.as_json(found), "\n".join(explain_text.lines(found))
+    told, text = explanation_json(found), "\n".join(explanation_lines(found))
     assert json.loads(json.dumps(told)) == told
     rule = told["refused"]["rule"] if told["refused"] else told["rule"]
     assert rule in text
@@ -70,7 +70,7 @@ def whole(crawled: Crawled, address: str) -> dict[str, Any]:
     assert steps[0] in crawled.settings.seeds or steps[0].endswith("/robots.txt")
     assert all(step in text for step in steps)
     state, answered = told["state"], told["status"] != 0
-    rules = explain_text.as_json(crawled.explained(url.join(address, "/robots.txt") or ""))
+    rules = explanation_json(crawled.explained(url.join(address, "/robots.txt") or ""))
     unasked = state == rules["state"] == "failed" and rules["url"] != address  # nobody was there to say what is allowed
     assert (told["tries"] > 0) is (state in {"archived", "failed"} and not unasked) or state == "waiting"
     assert bool(told["captures"]) is answered
@@ -102,7 +102,7 @@ def test_every_url_names_its_rule_as_the_settings_have_it(crawled: Crawled) -> N
             assert (told["refused"]["rule"], decision) == (rule, "refused"), address
         else:
             assert (told["decision"], told["rule"]) == (decision, rule), address
-        text = "\n".join(explain_text.lines(found))
+        text = "\n".join(explanation_lines(found))
         assert rule in text, address
         assert all(line.isprintable() for line in text.splitlines()), address
 
@@ -120,7 +120,7 @@ def test_where_the_link_stands(crawled: Crawled, said: Said) -> None:
 
 
 def test_path_tries_and_captures(crawled: Crawled) -> None:
-    told = explain_text.as_json(crawled.explained(f"{crawled.home}/c"))
+    told = explanation_json(crawled.explained(f"{crawled.home}/c"))
     assert [(step["url"].removeprefix(crawled.home), step["hop"]) for step in told["path"]] == [
         ("/", ""),
         ("/a", "L"),
@@ -134,15 +134,15 @@ def test_path_tries_and_captures(crawled: Crawled) -> None:
         warc.seek(capture["offset"])
         assert warc.read(2) == b"\x1f\x8b"  # a member begins there
     assert capture["digest"].startswith("sha256:")
-    dead = explain_text.as_json(crawled.explained(f"{crawled.home}/dead"))
+    dead = explanation_json(crawled.explained(f"{crawled.home}/dead"))
     assert (dead["tries"], dead["failure"], dead["captures"]) == (1, "disconnect", [])
 
 
 def test_the_line_of_robots_txt(crawled: Crawled) -> None:
-    told = explain_text.as_json(crawled.explained(f"{crawled.home}/private/x"))
+    told = explanation_json(crawled.explained(f"{crawled.home}/private/x"))
     assert "/private" in told["detail"]
     assert f"{crawled.home}/robots.txt" in told["detail"]
-    never = explain_text.as_json(crawled.explained(f"{crawled.home}/private/never-seen"))
+    never = explanation_json(crawled.explained(f"{crawled.home}/private/never-seen"))
     assert (never["state"], never["decision"], never["rule"]) == ("unknown", "would be refused", "robots: obey")
     assert "/private" in never["detail"]
 
@@ -155,7 +155,7 @@ def test_urls_never_seen_are_judged_as_the_crawl_would(crawled: Crawled) -> None
         (f"{crawled.foreign}/other", "would be refused", "scope: host"),
         ("https://example.org/", "would be refused", "scope: host"),
     ):
-        told = explain_text.as_json(crawled.explained(address))
+        told = explanation_json(crawled.explained(address))
         assert (told["known"], told["state"]) == (False, "unknown")
         assert (told["decision"], told["rule"]) == (decision, rule), address
     assert "image" in crawled.explained(f"{crawled.foreign}/other").verdict.detail
@@ -166,8 +166,8 @@ def test_a_refusal_that_is_not_in_the_sample(crawled: Crawled) -> None:
     with closing(sqlite3.connect(crawled.directory / "crawl.db")) as db, db:
         db.execute("UPDATE refusal_counts SET links = 5000 WHERE rule = 'max-depth: 3'")
     found = crawled.explained(f"{crawled.home}/somewhere/deep")
-    assert explain_text.as_json(found)["refused_on_host"] == {"max-depth: 3": 5000}
-    assert "5000 links to this host were refused by max-depth: 3" in "\n".join(explain_text.lines(found))
+    assert explanation_json(found)["refused_on_host"] == {"max-depth: 3": 5000}
+    assert "5000 links to this host were refused by max-depth: 3" in "\n".join(explanation_lines(found))
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_refusal_that_is_not_in_the_sample(crawled: Crawled) -> None:
 def test_any_spelling_of_a_url(crawled: Crawled, spelling: str, path: str) -> None:
     port = crawled.home.rpartition(":")[2]
     with totals.open_totals(crawled.directory) as db:
-        assert explaining.find_in_crawl(db, spelling.format(port=port), crawled.settings) == f"{crawled.home}{path}"
+        assert find_in_crawl(db, spelling.format(port=port), crawled.settings) == f"{crawled.home}{path}"
 
 
 def test_the_other_scheme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,19 +192,19 @@ def test_the_other_scheme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     handmade_crawls.finished(tmp_path, time.time())
     (tmp_path / "crawl.toml").write_text(toml.render(settings("https://a.example/")))
     explain = ["explain", str(tmp_path), "--json"]
-    assert carried_out([*explain, "a.example#top"]) == ExitCode.DONE
+    assert entry.run([*explain, "a.example#top"]) == ExitCode.DONE
     out, err = capsys.readouterr()
     assert json.loads(out)["url"] == "https://a.example/"
     assert err == "archiver: a.example#top has no scheme; taken as https://a.example/\n"
-    assert carried_out([*explain, "http://a.example/"]) == ExitCode.DONE
+    assert entry.run([*explain, "http://a.example/"]) == ExitCode.DONE
     out, err = capsys.readouterr()
     assert json.loads(out)["state"] == "unknown"
     assert err == "archiver: http://a.example/ is not in the crawl, but https://a.example/ is\n"
-    assert carried_out(["retry", str(tmp_path), "http://a.example/"]) == ExitCode.USAGE
+    assert entry.run(["retry", str(tmp_path), "http://a.example/"]) == ExitCode.USAGE
     out, err = capsys.readouterr()
     assert "it has https://a.example/" in err
     assert err.count("\n") == 1
-    assert carried_out(["retry", str(tmp_path), "a.example/#top"]) == ExitCode.DONE
+    assert entry.run(["retry", str(tmp_path), "a.example/#top"]) == ExitCode.DONE
     assert capsys.readouterr().out.startswith("1 URL queued again")
 
 
@@ -221,7 +221,7 @@ def test_what_the_crawl_has_learned_and_where_it_may_not_go(crawled: Crawled) ->
         (f"{crawled.apart}/own/new", "would be taken", f"seed-setting[0]: {crawled.apart}/own/ scope=prefix", ""),
         (f"{crawled.apart}/tag/", "would be refused", f"seed-setting[0]: {crawled.apart}/own/ exclude=/tag/", ""),
     ):
-        told = explain_text.as_json(crawled.explained(address))
+        told = explanation_json(crawled.explained(address))
         assert (told["known"], told["decision"], told["rule"]) == (False, decision, rule), address
         assert detail in told["detail"]
 
@@ -241,9 +241,7 @@ def test_what_waits(tmp_path: Path) -> None:
     assert waiting == {server.url("/", FOREIGN), *(server.url(f"/{number}") for number in range(4))}
     parked = told[server.url("/", FOREIGN)]
     assert any("its host asked us to wait, until" in reason for reason in parked["waits_for"])
-    assert (
-        parked["due"] == parked["host"]["not_before"] > explain_text.as_json(crawled.explained(server.url()))["settled"]
-    )
+    assert parked["due"] == parked["host"]["not_before"] > explanation_json(crawled.explained(server.url()))["settled"]
     assert (parked["tries"], parked["status"]) == (1, 429)
     last = told[server.url("/3")]
     assert last["waits_for"] == [
@@ -257,7 +255,7 @@ def test_what_waits(tmp_path: Path) -> None:
             columns = "(pattern, visits, fruitful, streak, barren)"
             db.execute("DELETE FROM pattern_tallies WHERE pattern = ?", (name,))
             db.execute(f"INSERT INTO pattern_tallies {columns} VALUES (?, 1200, 1, 1190, 1199)", (name,))
-    held = explain_text.as_json(crawled.explained(server.url("/3")))
+    held = explanation_json(crawled.explained(server.url("/3")))
     assert (held["decision"], held["rule"]) == ("taken", "scope: host")
     assert held["detail"] == f"but it will be held by trap-budget: 1100: {server.url('/N')}"
 
@@ -292,7 +290,7 @@ def test_what_cannot_be_answered_is_said_in_one_line(
     crawled: Crawled, arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = (crawled.directory / "crawl.toml").read_bytes()
-    assert carried_out([text.format(crawl=crawled.directory) for text in arguments]) == ExitCode.USAGE
+    assert entry.run([text.format(crawl=crawled.directory) for text in arguments]) == ExitCode.USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert words in err

@@ -17,10 +17,10 @@ from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.model import ExitCode
 from archiver.tools.ingest.names import collection_name, file_name, safe
-from archiver.tools.verify.collection import verify as verified
+from archiver.tools.verify.collection import verify
 from archiver.tools.wacz.contents import read_contents
+from archiver.warc import writer
 from archiver.warc.cdxj import lookup_key
-from archiver.warc.writer import member as own_member
 from fixtures.forks import Forks
 from fixtures.handmade_warc import Collection, member, record
 from fixtures.steps import IMPORTING
@@ -110,7 +110,7 @@ def test_files_packages_folders_and_collections(here: Path, capsys: pytest.Captu
         "e.warc.gz": sha256(warc(5)),
     }
     assert [entry["url"] for entry in index(Path("all"))] == [f"http://example.org/{number}" for number in range(1, 6)]
-    assert verified([Path("all")]).ok
+    assert verify([Path("all")]).ok
     told = {each.name: each for each in imported_files(Layout(Path("all")))}
     assert told["data.warc.gz"].source == str(here / "folder" / "d.wacz")
     assert told["data.warc.gz"].member == "archive/data.warc.gz"
@@ -148,19 +148,19 @@ def test_into_the_collection_of_a_crawl(here: Path) -> None:
     """Its index and its frontier stay as they are; the new file is no fault to verify."""
     collection = Collection(here / "c", surt=lookup_key)
     (here / "a.warc.gz").write_bytes(warc(7))
-    before = verified([collection.folder]).counts
+    before = verify([collection.folder]).counts
     assert bring("a.warc.gz", "-o", "c") == ExitCode.DONE
     assert set(collection.lines) <= set(collection.index.read_text().splitlines(keepends=True))
     assert len(index(collection.folder)) == len(collection.lines) + 1
-    report = verified([collection.folder])
+    report = verify([collection.folder])
     assert report.ok
     assert "warc-unknown" not in report.counts
     assert set(before) <= set(report.counts)
     path = here / "c" / "archive" / "a.warc.gz"
     path.write_bytes(path.read_bytes()[:-1])
-    assert "file-changed" in verified([collection.folder]).counts
+    assert "file-changed" in verify([collection.folder]).counts
     path.unlink()
-    assert "import-missing" in verified([collection.folder]).counts
+    assert "import-missing" in verify([collection.folder]).counts
 
 
 def test_a_lost_index_is_made_of_all_files(here: Path) -> None:
@@ -446,11 +446,11 @@ def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks
     shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
     ran = forks.run("import", "p.wacz", "a.warc.gz", "-o", "c", cwd=tmp_path, step=step)
     assert (ran.code, ran.passed) == (-signal.SIGKILL, step), ran.said
-    whole = {sha256(warc(1)), sha256(warc(2, 3, wrap=own_member)), sha256(warc(4))}
+    whole = {sha256(warc(1)), sha256(warc(2, 3, wrap=writer.member)), sha256(warc(4))}
     named = {name: digest for name, digest in archived(tmp_path / "c").items() if not name.endswith(".tmp")}
     assert set(named.values()) <= whole
     assert [entry["url"][-1] for entry in index(tmp_path / "c")] in (["1"], ["1", "2", "3", "4"])
-    report = verified([tmp_path / "c"])
+    report = verify([tmp_path / "c"])
     assert report.ok, report.findings
     packed, left = read_contents(tmp_path / "c").warcs, unlisted(tmp_path / "c") & named.keys()
     assert {each.path.name for each in packed} == named.keys() - left
@@ -464,4 +464,4 @@ def test_killed_at_each_step_and_called_again(tmp_path: Path, begun: Path, forks
     assert len(imported_files(Layout(tmp_path / "c"))) == 3
     assert [path.read_bytes() for path in (tmp_path / "c" / "imports" / "originals").iterdir()] == [SHARED]
     assert not list((tmp_path / "c" / "indexes").glob("run-*"))
-    assert verified([tmp_path / "c"]).ok
+    assert verify([tmp_path / "c"]).ok

@@ -14,7 +14,7 @@ from archiver.errors import ConfigError
 from archiver.http import Dechunker, read_stored
 from archiver.tools.ingest.run import import_archives
 from archiver.tools.ingest.sources import find_archives
-from archiver.tools.verify.collection import verify as verified
+from archiver.tools.verify.collection import verify
 from archiver.warc.reader import Record
 from fixtures.expected_index import theirs, untidy
 from fixtures.pywb_server import archiver_replay
@@ -138,4 +138,4 @@ def test_what_is_called_invalid_is_told_or_refused(suites: Path, tmp_path: Path)
         if str(each.get("label", "")).startswith("invalid"):
             with suppress(ConfigError):
                 outcome = import_archives(find_archives([path]), tmp_path / str(number), strict=False)
-                assert outcome.faulty == (not verified([path]).ok)
+                assert outcome.faulty == (not verify([path]).ok)

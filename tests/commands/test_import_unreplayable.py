@@ -27,7 +27,7 @@ from archiver.collection.imports import imported_files
 from archiver.collection.layout import Layout
 from archiver.model import ExitCode
 from archiver.tools.ingest.streams import ZstdStream
-from archiver.tools.verify.collection import verify as verified
+from archiver.tools.verify.collection import verify
 from archiver.tools.wacz.signature import SignatureStatus, Signer, check_signature
 from archiver.warc import arc
 from archiver.warc.members import DamagedRecord
@@ -100,12 +100,12 @@ def test_records_get_a_place_of_their_own_and_stay_as_they_are(here: Path, capsy
         assert len((here / "c" / "indexes" / "index.cdxj").read_text().splitlines()) == 2
         assert bring(name) == ExitCode.DONE
         assert f"{name}: already imported as {made}" in capsys.readouterr().out
-        assert verified([here / "c"]).ok
+        assert verify([here / "c"]).ok
     assert len(imported_files(Layout(here / "c"))) == 1
     (here / "c" / "imports" / "originals" / "packed.warc.zst").write_bytes(b"x")
-    assert "file-changed" in verified([here / "c"]).counts
+    assert "file-changed" in verify([here / "c"]).counts
     (here / "c" / "imports" / "originals" / "packed.warc.zst").unlink()
-    assert "import-missing" in verified([here / "c"]).counts
+    assert "import-missing" in verify([here / "c"]).counts
 
 
 def test_without_it_they_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,7 +216,7 @@ def test_an_arc(here: Path, name: str, capsys: pytest.CaptureFixture[str]) -> No
     ]
     assert {each[3].first("WARC-Date") for each in found} == {"2001-02-03T04:05:06Z"}
     assert found[5][3].first("Content-Type") == "application/octet-stream"
-    assert verified([here / "c"]).ok
+    assert verify([here / "c"]).ok
     before = path.read_bytes()
     shutil.rmtree("c")
     assert bring(name) == ExitCode.DONE

@@ -13,8 +13,8 @@ from lxml import etree
 from archiver.config.settings import Settings, with_values
 from archiver.config.toml import render
 from archiver.frontier import figures
-from archiver.frontier import totals as account
 from archiver.frontier.figures import TimeSlices
+from archiver.frontier.totals import Totals, open_totals
 from archiver.humanize import volume
 from archiver.tools.report import files, html, plots
 from archiver.tools.report.report import CrawlReport, FinishedRun, ReportTable, read_summary, report_lines
@@ -47,7 +47,7 @@ def empty(directory: Path) -> Iterator[sqlite3.Connection]:
 
 
 def report(directory: Path, ending: str = "", run: FinishedRun | None = None) -> CrawlReport:
-    with account.open_totals(directory) as db:
+    with open_totals(directory) as db:
         return files.read_report(directory, db, read_summary(db, ending, run), NOW)
 
 
@@ -76,7 +76,7 @@ def test_text_json_and_page_agree(tmp_path: Path) -> None:
     told = report(tmp_path, "nothing is left", FinishedRun(elapsed=90.0, visits=3, received=2400))
     root, text = parsed(told), "\n".join(report_lines(told))
     data = json.loads(files.as_json(told))
-    totals = account.Totals(**{**data["totals"], "first": 0.0, "last": 0.0})
+    totals = Totals(**{**data["totals"], "first": 0.0, "last": 0.0})
     cards = {words(card.find("span")): words(card.find("b")) for card in root.iterfind(".//ul[@class='cards']/li")}
     for state in ("failed", "excluded", "waiting"):
         assert cards[state] == str(getattr(totals, state))
@@ -143,7 +143,7 @@ def test_what_is_told_of_the_odd_ones(tmp_path: Path) -> None:
 def test_heritrix_reports(tmp_path: Path) -> None:
     """Column for column: names, order, and the space at the end of a line of hosts."""
     handmade_crawls.finished(tmp_path, NOW)
-    with account.open_totals(tmp_path) as db:
+    with open_totals(tmp_path) as db:
         files.write_reports(tmp_path, db, read_summary(db), NOW)
     told = {path.name: path.read_text() for path in (tmp_path / "reports").glob("*-report.txt")}
     assert told["hosts-report.txt"].splitlines()[:3] == [
@@ -180,7 +180,7 @@ def test_a_host_has_one_name(tmp_path: Path) -> None:
         db.executemany(
             "INSERT INTO hosts (key, waiting, archived) VALUES (?, ?, 2)", ((key, len(key) % 7) for key in keys)
         )
-    with account.open_totals(tmp_path) as opened:
+    with open_totals(tmp_path) as opened:
         found = {host.key: host.archived for host in figures.named_hosts(opened)}
     assert found == {"a2.example": 6, "[::1]": 4}
 
@@ -262,7 +262,7 @@ def test_what_is_long_is_cut(tmp_path: Path) -> None:
     [(0, 1, 1), (95, 1, 96), (96, 2, 49), (3600, 60, 61), (1_814_400, 21_600, 85), (400_000_000, 4_838_400, 84)],
 )
 def test_a_life_in_slices(seconds: int, step: int, slices: int) -> None:
-    span = TimeSlices.of(account.Totals(captures=1, first=NOW, last=NOW + seconds))
+    span = TimeSlices.of(Totals(captures=1, first=NOW, last=NOW + seconds))
     assert (span.step, span.slices) == (step, slices)
     assert span.begins <= NOW < span.begins + step
     assert span.begins + step * slices > NOW + seconds
@@ -304,7 +304,7 @@ def test_beside_a_crawl_that_runs(tmp_path: Path) -> None:
     writer = sqlite3.connect(tmp_path / "crawl.db", timeout=1)
     writer.execute("UPDATE urls SET state = 'archived' WHERE id = 10")
     writer.commit()
-    with account.open_totals(tmp_path) as db:
+    with open_totals(tmp_path) as db:
         assert files.read_report(tmp_path, db, read_summary(db), NOW).summary.totals.archived == 4
         writer.execute("UPDATE urls SET state = 'waiting' WHERE id = 10")
         writer.commit()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli.entry import run as carried_out
+from archiver.cli import entry
 from archiver.config import toml
 from archiver.model import ExitCode
 from fixtures import handmade_crawls
@@ -92,7 +92,7 @@ def test_a_long_list_takes_no_memory_and_begins_at_once(tmp_path: Path, monkeypa
     monkeypatch.setattr(sys, "stdout", heard)
     tracemalloc.start()
     try:
-        assert carried_out(["urls", str(tmp_path), "--state", "waiting", "--why"]) == ExitCode.DONE
+        assert entry.run(["urls", str(tmp_path), "--state", "waiting", "--why"]) == ExitCode.DONE
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from archiver.cli import add, retry, verify
-from archiver.cli import directory as place
+from archiver.cli.directory import read_settings
 from archiver.config import toml
 from archiver.config.settings import Settings, with_values
 from archiver.crawl import build
 from archiver.crawl.stats import CrawlEnding
 from archiver.errors import ConfigError
-from archiver.frontier import retry as frontier_retry
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import ExitCode
 from fixtures.archives import rows, states
@@ -54,7 +53,7 @@ def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> CrawlEn
 
 def resumed(directory: Path) -> CrawlEnding:
     """Go on with the settings of crawl.toml."""
-    values = place.read_settings(directory / "crawl.toml")
+    values = read_settings(directory / "crawl.toml")
     return crawl(directory, with_values(Settings(), values), resume=True)
 
 
@@ -135,7 +134,7 @@ def test_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_many_in_short_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frontier_retry, "AT_ONCE", 7)
+    monkeypatch.setattr("archiver.frontier.retry.AT_ONCE", 7)
     with RawServer({"/": ok(page("Home", [f"/{number}" for number in range(40)]))}) as server:
         crawl(tmp_path, settings(server.url()))
         retried(tmp_path, status=("404",))
@@ -236,7 +235,7 @@ def test_a_running_crawl_takes_up_further_seeds_and_its_scope_grows(tmp_path: Pa
 
     with RawServer(routes, hosts=("127.0.0.1", FOREIGN)) as server:
         asyncio.run(act(server))
-        assert place.read_settings(tmp_path / "crawl.toml")["seeds"] == (server.url(), server.url("/", FOREIGN))
+        assert read_settings(tmp_path / "crawl.toml")["seeds"] == (server.url(), server.url("/", FOREIGN))
         assert states(tmp_path)[server.url("/behind", FOREIGN)] == "archived"
     sound(tmp_path)
 
@@ -278,7 +277,7 @@ def test_no_change_of_the_settings_is_lost(tmp_path: Path) -> None:
     with RawServer({"/": Answer((gate, NOT_FOUND, End.CLOSE))}) as server:
         wanted = settings(server.url(), retries=0)
         asyncio.run(act(wanted))
-    seeds = place.read_settings(tmp_path / "crawl.toml")["seeds"]
+    seeds = read_settings(tmp_path / "crawl.toml")["seeds"]
     assert sorted(seeds[1:]) == sorted(f"http://127.0.0.1:9/{number}" for number in range(12))
     known = {str(url) for (url,) in rows(tmp_path, "SELECT urls.url FROM seeds JOIN urls ON urls.id = seeds.url")}
     assert known == set(seeds)
@@ -297,7 +296,7 @@ def test_a_crawl_does_not_begin_with_settings_that_have_changed_since(tmp_path: 
 
         with pytest.raises(ConfigError, match="has just been changed by someone else"):
             asyncio.run(begin())
-        assert place.read_settings(tmp_path / "crawl.toml")["seeds"] == (server.url(), server.url("/new"))
+        assert read_settings(tmp_path / "crawl.toml")["seeds"] == (server.url(), server.url("/new"))
 
 
 def test_what_is_due_again_survives_a_lost_database(tmp_path: Path) -> None:

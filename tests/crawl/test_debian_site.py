@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cdxj_indexer.main import CDXJIndexer
-from fastwarc.warc import ArchiveIterator as FastIterator
+from fastwarc.warc import ArchiveIterator
 from warcio.checker import Checker
 
 from archiver.model import ExitCode
@@ -117,7 +117,7 @@ def _others_read_every_record(site: Site) -> None:
     read = 0
     for path in paths:
         with path.open("rb") as file:
-            for record in FastIterator(file, parse_http=False):
+            for record in ArchiveIterator(file, parse_http=False):
                 assert record.verify_block_digest()
                 read += not path.name.endswith("-meta.warc.gz")
     assert read == 3 * len(site.stored) + len(paths) - 1

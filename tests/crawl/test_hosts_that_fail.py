@@ -13,8 +13,7 @@ from archiver.config.option_types import Rate
 from archiver.crawl.build import open_crawl
 from archiver.crawl.engine import Crawl
 from archiver.crawl.stats import CrawlEnding
-from archiver.frontier.totals import hosts
-from archiver.frontier.totals import open_totals as opened_account
+from archiver.frontier.totals import hosts, open_totals
 from archiver.model import ExitCode
 from archiver.policy.retry import HOST_FAILURES, BackoffPolicy, NetworkState
 from fixtures.archives import captured, rows, states
@@ -195,6 +194,6 @@ def test_an_overloaded_host_is_slowed_down_and_that_is_kept(tmp_path: Path) -> N
     rate = float(f"{text}")
     assert 0 < rate < 50
     assert why == "503"
-    with opened_account(tmp_path) as db:
+    with open_totals(tmp_path) as db:
         (host,) = hosts(db, 0.0)
     assert host.slowed == f"slowed down to {rate:.2g}/s: 503"

@@ -12,7 +12,7 @@ from archiver.collection import reindex
 from archiver.collection.index import INDEX
 from archiver.crawl.build import rebuilt
 from archiver.model import ExitCode
-from archiver.tools.verify.collection import verify as verified
+from archiver.tools.verify.collection import verify
 from fixtures.archives import rows, warcs
 from fixtures.badserver import BAD, routes
 from fixtures.crawl_in_process import crawl, settings
@@ -91,7 +91,7 @@ def test_a_database_made_again_knows_only_the_crawl(crawled: Path) -> None:
     assert done.foreign == ()
     assert rows(crawled, "SELECT timestamp, offset FROM captures ORDER BY 1") == before
     assert index(crawled) == lines
-    report = verified([crawled])
+    report = verify([crawled])
     assert report.ok
     assert "warc-unknown" not in report.counts
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.cli import add
-from archiver.cli import directory as place
-from archiver.cli.entry import run as carried_out
+from archiver.cli import add, entry
+from archiver.cli.directory import read_settings
 from archiver.config import toml
 from archiver.config.seeds import read_seed
 from archiver.config.settings import Settings, with_values
@@ -48,7 +47,7 @@ def crawl(directory: Path, wanted: Settings, *, resume: bool = False) -> None:
 
 def own(directory: Path) -> list[str]:
     """The settings of seeds, as crawl.toml has them."""
-    return [str(one) for one in place.read_settings(directory / "crawl.toml")["seed_setting"]]
+    return [str(one) for one in read_settings(directory / "crawl.toml")["seed_setting"]]
 
 
 def refused(directory: Path) -> dict[str, str]:
@@ -76,7 +75,7 @@ def test_a_list_with_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         }
         assert own(directory) == lines
         for path, rule in (("/news/2", f"seed-setting[1]: {news} scope=prefix"), ("/blog/", "seeds")):
-            assert carried_out(["explain", str(directory), server.url(path), "--json"]) == ExitCode.DONE
+            assert entry.run(["explain", str(directory), server.url(path), "--json"]) == ExitCode.DONE
             told = json.loads(capsys.readouterr().out)
             assert (told["decision"], told["rule"]) == ("taken", rule)
     before = (directory / "crawl.toml").read_bytes()
@@ -128,13 +127,13 @@ def test_seeds_with_settings_for_a_crawl_that_has_stopped(tmp_path: Path, capsys
     with RawServer(site()) as server:
         blog, news = server.url("/blog/"), server.url("/news/")
         crawl(tmp_path / "c", settings(blog, seed_setting=(read_seed(f"{blog} scope=page")[1],)))
-        assert carried_out(["add", str(tmp_path / "c"), f"{blog} scope=prefix", f"{news} scope=page"]) == ExitCode.DONE
+        assert entry.run(["add", str(tmp_path / "c"), f"{blog} scope=prefix", f"{news} scope=page"]) == ExitCode.DONE
         said = capsys.readouterr().out
         assert "1 seed added; 1 known already, 1 of them with new settings from the next archiver resume on" in said
         assert own(tmp_path / "c") == [f"{blog} scope=prefix", f"{news} scope=page"]
-        assert carried_out(["add", str(tmp_path / "c"), f"{news} scope=page"]) == ExitCode.DONE
+        assert entry.run(["add", str(tmp_path / "c"), f"{news} scope=page"]) == ExitCode.DONE
         assert capsys.readouterr().out == "0 seeds added; 1 known already\n"
-        crawl(tmp_path / "c", with_values(Settings(), place.read_settings(tmp_path / "c/crawl.toml")), resume=True)
+        crawl(tmp_path / "c", with_values(Settings(), read_settings(tmp_path / "c/crawl.toml")), resume=True)
         assert states(tmp_path / "c")[server.url("/blog/4")] == "archived"
         assert server.url("/news/2") not in states(tmp_path / "c")
 
@@ -167,7 +166,7 @@ def test_a_seed_that_has_moved_has_its_settings_in_a_later_run_too(tmp_path: Pat
 def test_a_bad_line_is_named(tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "seeds.txt").write_text(text.format(seed="http://127.0.0.1:9/"))
     arguments = ["crawl", "--seeds", str(tmp_path / "seeds.txt"), "-o", str(tmp_path / "c")]
-    assert carried_out(arguments) == ExitCode.USAGE
+    assert entry.run(arguments) == ExitCode.USAGE
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1
@@ -177,11 +176,11 @@ def test_a_bad_line_is_named(tmp_path: Path, text: str, words: str, capsys: pyte
 def test_settings_for_no_seed_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seed, other = "http://127.0.0.1:9/", "http://127.0.0.1:9/other"
     arguments = ["crawl", seed, "--seed-setting", f"{other} scope=page", "-o", str(tmp_path / "c")]
-    assert carried_out(arguments) == ExitCode.USAGE
+    assert entry.run(arguments) == ExitCode.USAGE
     assert f"seed-setting: {other} is not a seed of this crawl" in capsys.readouterr().err
     wanted = with_values(Settings(), {"seeds": (seed,), "seed_setting": (read_seed(f"{other} scope=page")[1],)})
     (tmp_path / "crawl.toml").write_text(toml.render(wanted))
-    assert carried_out(["resume", str(tmp_path)]) == ExitCode.USAGE
+    assert entry.run(["resume", str(tmp_path)]) == ExitCode.USAGE
     assert f"{tmp_path}/crawl.toml: seed-setting: {other} is not a seed" in capsys.readouterr().err
-    assert carried_out(["crawl", seed, "--config", str(tmp_path / "crawl.toml"), "-o", str(tmp_path / "c")])
+    assert entry.run(["crawl", seed, "--config", str(tmp_path / "crawl.toml"), "-o", str(tmp_path / "c")])
     assert "is not a seed of this crawl" in capsys.readouterr().err

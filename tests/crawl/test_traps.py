@@ -12,7 +12,7 @@ from archiver.config.option_types import Rate
 from archiver.crawl import build
 from archiver.frontier.retry import HeldPattern, held_patterns
 from archiver.model import ExitCode
-from archiver.tools.verify.collection import verify as verified
+from archiver.tools.verify.collection import verify
 from fixtures import endless_sites, site_of_traps, trap_lookalikes
 from fixtures.archives import rows
 from fixtures.crawl_in_process import crawl, settings
@@ -189,4 +189,4 @@ def test_a_lost_database_brings_held_urls_back(tmp_path: Path) -> None:
         assert crawl(tmp_path, server.url(), trap_budget=20, resume=True).code is ExitCode.DONE
         assert len(server.log) == asked
     assert {url for url, _ in rows(tmp_path, HELD)} == {url for url, _ in before}
-    assert not verified([tmp_path]).findings
+    assert not verify([tmp_path]).findings

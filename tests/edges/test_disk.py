@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from archiver import storage as disk
 from archiver.collection.crawl_log import CrawlLog, LogLine
 from archiver.collection.disk_space import LAST_RESERVE, DiskSpace
 from archiver.collection.layout import Layout
 from archiver.errors import ArchiveError, ShortageError
 from archiver.fetch.spool import SPARE, FileBlock, SpoolFolder, spool_pieces
-from archiver.storage import replace_file, storage
+from archiver.storage import amount, free, replace_file, storage, words
 from fixtures.mounts import mounted
 
 LINE = LogLine(0.0, 200, 5, "http://a/", "", None, "text/plain", None, 0.0, "", ())
@@ -33,7 +32,7 @@ LINE = LogLine(0.0, 200, 5, "http://a/", "", None, "text/plain", None, 0.0, "", 
 )
 def test_words(tmp_path: Path, number: int, wanted: int, said: str) -> None:
     error = OSError(number, os.strerror(number))
-    assert re.fullmatch(said, disk.words(error, tmp_path / "not/there", wanted))
+    assert re.fullmatch(said, words(error, tmp_path / "not/there", wanted))
 
 
 def test_the_limit_of_a_file_is_named(tmp_path: Path) -> None:
@@ -59,7 +58,7 @@ def test_the_limit_of_a_file_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_amounts(count: int, said: str) -> None:
-    assert disk.amount(count) == said
+    assert amount(count) == said
 
 
 def test_a_disk_without_room_for_a_name(tmp_path: Path) -> None:
@@ -78,13 +77,13 @@ def test_what_was_to_be_replaced_stays_and_a_draft_takes_no_room(tmp_path: Path)
         replace_file(path, lambda file: file.writelines([b"old"]))
         with pytest.raises(ArchiveError) as raised:
             replace_file(path, lambda file: file.writelines([bytes(1000)] * 100), lambda: 100_000)
-        free = disk.free(path)
+        left = free(path)
         assert list(path.parent.iterdir()) == [path]
         assert path.read_bytes() == b"old"
-    assert free == 61440
+    assert left == 61440
     assert str(raised.value) == (
-        f"{path}: the disk is full: 100000 bytes more were to be written, {free} bytes are free; "
-        f"at least {100_000 - free} bytes are missing"
+        f"{path}: the disk is full: 100000 bytes more were to be written, {left} bytes are free; "
+        f"at least {100_000 - left} bytes are missing"
     )
 
 
@@ -97,7 +96,7 @@ def test_the_spool(tmp_path: Path) -> None:
         with pytest.raises(ArchiveError, match=rf"{tmp_path}/d: a response cannot be spooled: the disk is full: "):
             spool_pieces(tmp_path / "d", [bytes(50_000)] * 2)
         block.close()
-        assert disk.free(tmp_path / "d") == 65536
+        assert free(tmp_path / "d") == 65536
     with pytest.raises(ArchiveError, match=r"d/gone: a response cannot be spooled: No such file or directory"):
         spool_pieces(tmp_path / "d/gone", [])
 
@@ -139,28 +138,28 @@ def test_room(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "d")
     with mounted(layout.directory, "1m"):
         layout.make()
-        free = disk.free(layout.directory)
+        left = free(layout.directory)
         spool = SpoolFolder(layout.spool)
         spool.hold(2)
         assert DiskSpace(layout, 0, spool).shortage() == ""
-        assert DiskSpace(layout, free).shortage() == ""
-        assert f"{layout.directory}: {disk.amount(free)} are free" in DiskSpace(layout, free + 7).shortage()
-        assert DiskSpace(layout, free + 7).shortage().endswith(": 7 bytes are missing")
-        assert DiskSpace(layout, free + 7).shortage(LAST_RESERVE) == ""
-        spooling = DiskSpace(layout, free, spool).shortage()
+        assert DiskSpace(layout, left).shortage() == ""
+        assert f"{layout.directory}: {amount(left)} are free" in DiskSpace(layout, left + 7).shortage()
+        assert DiskSpace(layout, left + 7).shortage().endswith(": 7 bytes are missing")
+        assert DiskSpace(layout, left + 7).shortage(LAST_RESERVE) == ""
+        spooling = DiskSpace(layout, left, spool).shortage()
         assert "2 bytes of them for responses in the spool" in spooling
         assert spooling.endswith(": 2 bytes are missing")
         spool.hold(9, "http://a.example/iso")
-        large = DiskSpace(layout, free, spool).shortage()
+        large = DiskSpace(layout, left, spool).shortage()
         assert large.endswith("; the largest response under way is http://a.example/iso, 9 bytes so far")
         with mounted(layout.archive, "8k"):  # the WARCs may lie elsewhere
-            assert DiskSpace(layout, free).shortage().startswith(f"{layout.archive}: 8192 bytes are free")
+            assert DiskSpace(layout, left).shortage().startswith(f"{layout.archive}: 8192 bytes are free")
 
 
 def test_room_where_nothing_is_yet(tmp_path: Path) -> None:
-    free = disk.free(tmp_path / "a/b/c")
-    assert free == pytest.approx(disk.free(tmp_path), rel=0.1)
-    assert DiskSpace(Layout(tmp_path / "a/b"), free * 3).shortage()
+    left = free(tmp_path / "a/b/c")
+    assert left == pytest.approx(free(tmp_path), rel=0.1)
+    assert DiskSpace(Layout(tmp_path / "a/b"), left * 3).shortage()
 
 
 def test_a_line_of_the_log_that_was_cut_off_stays_by_itself(tmp_path: Path) -> None:

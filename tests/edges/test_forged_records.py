@@ -27,7 +27,7 @@ from archiver.http import read_stored
 from archiver.model import Claim, Exchange, Hop, Link, Links, Peer
 from archiver.policy.scope import Scope
 from archiver.storage import OPEN
-from archiver.tools.verify.collection import verify as verified
+from archiver.tools.verify.collection import verify
 from archiver.tools.wacz.contents import read_contents
 from archiver.tools.wacz.pack import PackOptions, pack
 from archiver.warc.records import RecordIds
@@ -196,7 +196,7 @@ def test_an_index_lists_only_the_records_of_the_file_itself(crashed: Layout) -> 
 def test_verify_says_that_such_records_are_not_the_files_own(crashed: Layout) -> None:
     path = _flip(crashed)
     shutil.rmtree(crashed.indexes)
-    report = verified([path], lambda _: None)
+    report = verify([path], lambda _: None)
     assert report.counts["record-foreign"] == 3 * VISITS + 1
     forged = [fault.url for fault in report.findings if fault.code == "record-foreign"]
     assert all(url.startswith(VICTIM) for url in forged[1:])  # the first is the warcinfo record

@@ -20,8 +20,7 @@ import click
 
 from archiver import url
 from archiver.cli.directory import check_is_directory, holds_crawl, read_settings
-from archiver.cli.explain import text as explain_text
-from archiver.cli.explain.text import Explanation
+from archiver.cli.explain.text import Explanation, explanation_json, explanation_lines
 from archiver.cli.options import define_command, directory_argument, json_option
 from archiver.cli.terminal import result, say
 from archiver.collection import lock
@@ -61,7 +60,7 @@ def explain(directory: Path, url: str, *, as_json: bool) -> ExitCode:
             say(f"archiver: {address} is not in the crawl, but {other} is")
         found = explanation(db, address, settings, time.time(), running=running)
         found = replace(found, link_context=_link_context(db, layout, found))
-    result(json.dumps(explain_text.as_json(found), indent=2) if as_json else "\n".join(explain_text.lines(found)))
+    result(json.dumps(explanation_json(found), indent=2) if as_json else "\n".join(explanation_lines(found)))
     return ExitCode.DONE
 
 

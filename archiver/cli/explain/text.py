@@ -92,7 +92,7 @@ class Explanation:
         return max(self.row.due, self.host.not_before if self.host else 0.0, self.now)
 
 
-def lines(found: Explanation) -> Iterator[str]:
+def explanation_lines(found: Explanation) -> Iterator[str]:
     """Yield the lines of the explanation *found*."""
     yield from _rows("url", [printable(found.url, MAX_URL)])
     yield from _rows("state", [printable(_standing(found), MAX_URL)])
@@ -117,7 +117,7 @@ def _standing(found: Explanation) -> str:
         if found.refused is not None:
             return f"refused when the crawl found it; with the current settings it {would}"
         return f"unknown: no page of the crawl links to it, or the link was refused; a link to it {would}"
-    reason = why(row, found.now, found.allowance)
+    reason = state_reason(row, found.now, found.allowance)
     return f"{row.state.value}{': ' if reason else ''}{reason}"
 
 
@@ -127,7 +127,7 @@ def held_back(row: UrlRow, allowance: Allowance) -> str:
     return allowance.reached(row.visited, row.received) if waits else ""
 
 
-def why(row: UrlRow, now: float, allowance: Allowance) -> str:
+def state_reason(row: UrlRow, now: float, allowance: Allowance) -> str:
     """Return the reason for the state of *row* in a few words; of a waiting URL, what it waits for."""
     match row.state:
         case State.ARCHIVED:
@@ -254,7 +254,7 @@ def _obeys(found: Explanation) -> bool:
     return found.settings.politeness.robots == "obey"
 
 
-def as_json(found: Explanation) -> dict[str, Any]:
+def explanation_json(found: Explanation) -> dict[str, Any]:
     """Return *found* as a JSON object."""
     row, host = found.row, found.host
     return {
@@ -267,7 +267,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "detail": found.verdict.detail,
         "refused": {"rule": found.refused.rule, "via": found.refused.via} if found.refused else None,
         "refused_on_host": dict(found.unsampled),
-        "reason": why(row, found.now, found.allowance) if row else "",
+        "reason": state_reason(row, found.now, found.allowance) if row else "",
         "path": _steps(found),
         "path_cut": found.path_cut,
         "link_context": found.link_context,
