@@ -55,7 +55,7 @@ class Event(StrEnum):
     FORBID = "forbid"  # robots.txt forbids it
     HOLD = "hold"  # the budget of its pattern is spent
     DELAY = "delay"  # its pattern became suspicious while it waited, so its priority drops
-    AGAIN = "again"  # a person asked for another try
+    AGAIN = "again"  # a person asked for another try, or a redirect led back with other cookies
 
 
 LIFE: dict[tuple[State, Event], State] = {
@@ -366,6 +366,7 @@ class Cookie(NamedTuple):
     created: float = 0.0
     expires: float = float("inf")  # with the session, which is the whole crawl; in the past: deleted
     private: bool = False  # the user's own: only for verified connections
+    changed: float = 0.0  # when it got its value, or was deleted
 
 
 class Settlement(NamedTuple):
@@ -389,6 +390,7 @@ class Settlement(NamedTuple):
     annotations: tuple[str, ...] = ()
     tallies: tuple[PatternTally, ...] = ()  # of the patterns of its URL, including this visit
     cookies: tuple[Cookie, ...] = ()  # that the response set, changed or deleted
+    redirect: str = ""  # the URL to which the response redirects, if the scope takes it
     sign: Sign | None = None  # that the response is a challenge or block page
 
     @property

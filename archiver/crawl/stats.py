@@ -188,7 +188,7 @@ class CrawlCounts:
         self._counts = replace(
             counts,
             waiting=counts.waiting + settled.added - left,
-            archived=counts.archived + archived,
+            archived=counts.archived + archived - settled.again,
             failed=counts.failed + failed,
             excluded=counts.excluded + excluded,
             held=counts.held + held,

@@ -111,7 +111,9 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(rules, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links
     found, refused = _verdicts(rules, claim, links, now)
+    redirect = ""
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
+        redirect = found[0].url if found else ""
         notes.append(_redirect_note(rules.scope, claim, links.links[0], found[0] if found else refused[0]))
     if claim.url in map(_ADDRESS, found):
         found = [new for new in found if new.url != claim.url]
@@ -137,6 +139,7 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
         duration=exchange.duration,
         annotations=(*_annotations(claim, exchange, links), *_blocked(sign)),
         tallies=tallies,
+        redirect=redirect,
         sign=sign,
     )
 

@@ -9,9 +9,10 @@ from archiver.frontier.database import Connection
 from archiver.model import Cookie
 
 UPSERT = """
-INSERT INTO cookies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO cookies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET value = excluded.value, secure = excluded.secure, http_only = excluded.http_only,
-    same_site = excluded.same_site, expires = excluded.expires, private = excluded.private
+    same_site = excluded.same_site, expires = excluded.expires, private = excluded.private,
+    changed = excluded.changed
 """
 DELETE = "DELETE FROM cookies WHERE domain = ? AND path = ? AND name = ? AND host_only = ?"
 OF_DOMAINS = "SELECT * FROM cookies WHERE domain IN (SELECT value FROM json_each(?))"
@@ -65,12 +66,13 @@ def _row(cookie: Cookie) -> tuple[object, ...]:
         cookie.created,
         None if math.isinf(cookie.expires) else cookie.expires,
         int(cookie.private),
+        cookie.changed,
     )
 
 
 def cookie_of(row: sqlite3.Row) -> Cookie:
     """Return the cookie in *row*, which has all columns in the order of the schema."""
-    domain, path, name, host_only, value, secure, http_only, same_site, created, expires, private = row
+    domain, path, name, host_only, value, secure, http_only, same_site, created, expires, private, changed = row
     return Cookie(
         domain,
         path,
@@ -83,4 +85,5 @@ def cookie_of(row: sqlite3.Row) -> Cookie:
         created,
         math.inf if expires is None else expires,
         bool(private),
+        changed,
     )

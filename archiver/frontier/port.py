@@ -71,6 +71,7 @@ class Settled:
     hosts: frozenset[int]  # that have new URLs
     added: int  # URLs queued: new ones, and each robots.txt queued since the last batch
     resolved: frozenset[int]  # hosts whose robots.txt was fetched, or redirects
+    again: int = 0  # of those added, archived URLs that a redirect led back to with other cookies
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,7 @@ CREATE TABLE cookies (                                 -- cookies by RFC 6265bis
     created   REAL    NOT NULL,                        -- seconds since the epoch
     expires   REAL,                                    -- NULL: with the session, which is the whole crawl
     private   INTEGER NOT NULL,                        -- 1: the user's own, only for verified connections
+    changed   REAL    NOT NULL,                        -- when it got its value
     PRIMARY KEY (domain, path, name, host_only)
 ) STRICT, WITHOUT ROWID;
 

@@ -31,6 +31,7 @@ from archiver.model import (
     State,
 )
 from archiver.policy import scope
+from archiver.policy.cookies import domains_of, is_for
 from archiver.policy.scope import is_guess
 
 UPSERT = """
@@ -64,6 +65,7 @@ def pattern_tallies(rows: Iterable[sqlite3.Row]) -> list[PatternTally]:
 
 REFUSALS_KEPT = 1000  # for each rule and host, so that pages full of foreign links cannot fill the disk
 LONGEST_CHAIN = 250  # redirects followed back to find a loop
+COOKIE_WALL = 2  # times that a URL is asked again because redirects lead back to it with other cookies
 PORTION = 2000  # links of one visit that are added in one transaction: some tenths of a second
 
 Portion = tuple[Sequence[NewUrl], int]  # links, and the row of the document that names them
@@ -104,8 +106,11 @@ WITH RECURSIVE chain (id, via, hop, step) AS (
     SELECT urls.id, urls.via, urls.hop, step + 1 FROM chain JOIN urls ON urls.id = chain.via
     WHERE chain.hop = 'R' AND step < :longest
 )
-SELECT 1 FROM chain JOIN urls AS target ON target.id = chain.id WHERE target.url = :target LIMIT 1
+SELECT target.id, target.host, target.state = 'archived' AND target.priority >= 0, target.tries
+FROM chain JOIN urls AS target ON target.id = chain.id WHERE target.url = :target LIMIT 1
 """
+LAST_ASKED = "SELECT timestamp, status FROM captures WHERE url = ? ORDER BY timestamp DESC LIMIT ?"
+ASK_AGAIN = "UPDATE urls SET state = 'waiting', due = 0, requeued = requeued + 1 WHERE id = ?"  # its tries go on
 
 
 def settle(
@@ -132,14 +137,15 @@ def settle(
     save_tallies(db, settlements)
     cookies.save(db, (cookie for each in settlements for cookie in each.cookies))
     _refuse(db, settlements)
-    _name_loops(db, settlements)
+    again = _close_loops(db, settlements)
+    added.update(again)
     resolved: set[int] = set()
     moved: dict[str, str] = {}
     for each, robots in hosts.robots_in_order(settlements):
         concerned, new = hosts.store_robots(db, each, robots, moved)
         resolved |= concerned
         added.update(new)
-    return Settled(frozenset(added), sum(added.values()), frozenset(resolved)), idle
+    return Settled(frozenset(added), sum(added.values()), frozenset(resolved), len(again)), idle
 
 
 def portions(settlements: Sequence[Settlement]) -> tuple[list[Portion], list[Settlement]]:
@@ -256,13 +262,34 @@ def _refuse(db: Connection, settlements: Iterable[Settlement]) -> None:
     db.many(COUNT_REFUSALS, [(*kind, number, kept[kind]) for kind, number in links.items()])
 
 
-def _name_loops(db: Connection, settlements: Iterable[Settlement]) -> None:
-    redirect = Hop.REDIRECT
+def _close_loops(db: Connection, settlements: Iterable[Settlement]) -> list[int]:
+    """Name redirect loops; but queue a URL again if it gets other cookies now, as the page behind a cookie wall does.
+
+    Return the hosts of the URLs that were queued, once for each URL.
+    """
+    again: list[int] = []
     for each in settlements:
-        for new in [new for new in each.found if new[1] is redirect]:
-            if db.row(LOOP, {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": new.url}):
-                note = f"redirect loop: back to {new.url}"
+        if not each.redirect:
+            continue
+        start = {"start": each.claim.id, "longest": LONGEST_CHAIN, "target": each.redirect}
+        for row, host, may_be_asked, tries in db.rows(LOOP, start):
+            if may_be_asked and each.event is Event.CAPTURE and _gets_other_cookies(db, each, row, tries):
+                db.execute(ASK_AGAIN, (row,))
+                again.append(host)
+            elif row != each.claim.id:
+                note = f"redirect loop: back to {each.redirect}"
                 db.execute("UPDATE urls SET note = ? WHERE id = ?", (note, each.claim.id))
+    return again
+
+
+def _gets_other_cookies(db: Connection, each: Settlement, row: int, tries: int) -> bool:
+    """True if the redirect target of *each*, in *row*, gets other cookies than when it was asked, and may be asked."""
+    asked = db.rows(LAST_ASKED, (row, max(tries, 1)))
+    if not asked or sum(300 <= status < 400 for _, status in asked) > COOKIE_WALL:
+        return False
+    known = cookies.of_domains(db, list(domains_of(url.host(each.redirect))))
+    since = asked[0][0] / 1e6
+    return any(cookie.changed >= since and is_for(cookie, each.redirect) for cookie in (*known, *each.cookies))
 
 
 PLACE = "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -276,6 +303,10 @@ WHERE state = 'waiting' AND via IS NULL AND path <> ''
 QUEUE_AGAIN = """
 UPDATE urls SET state = 'waiting', due = 0, tries = 0, requeued = requeued + 1 WHERE url = ? AND state <> 'waiting'
 """  # a first try of a settled URL: it had been queued again
+ASKED_AGAIN = """
+UPDATE urls SET state = 'waiting', due = 0, requeued = requeued + 1
+WHERE url = ? AND tries = ? AND state = 'archived' AND priority >= 0
+"""  # a further try of one: a redirect led back to it with other cookies
 LEAD = """
 UPDATE urls SET via = (SELECT id FROM urls WHERE url = ?), seed = (SELECT id FROM urls WHERE url = ?)
 WHERE url = ? AND via IS NULL
@@ -308,6 +339,7 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
     rows = [_visit_row(each, host_of[url.origin(each.url)]) for each in visits]
     db.executemany(PLACE + OR_SAY_MORE, rows)
     db.executemany(QUEUE_AGAIN, [(each.url,) for each in visits if each.tries == 0])
+    db.executemany(ASKED_AGAIN, [(each.url, each.tries) for each in visits if each.tries])
     leaders = [_leader(each, via, host_of[url.origin(via)]) for each, via in named]
     db.executemany(f"{PLACE} {IF_UNKNOWN}", leaders)
     db.executemany(LEAD, [(each.via, each.seed, each.url) for each in visits if each.via or each.seed])

@@ -159,6 +159,16 @@ def path_matches(path: str, cookie_path: str) -> bool:
     )
 
 
+def is_for(cookie: Cookie, address: str) -> bool:
+    """True if a browser would send *cookie* with a request of URL *address* that a person makes (§5.8.3)."""
+    host = url.host(address)
+    return (
+        (host == cookie.domain or (not cookie.host_only and domain_matches(host, cookie.domain)))
+        and (not cookie.secure or address.startswith("https:"))
+        and path_matches(url.path(address), cookie.path)
+    )
+
+
 def default_path(path: str) -> str:
     """Return the path of a cookie without a valid Path attribute, set by a response for *path* (§5.1.4)."""
     return path[: path.rindex("/")] or "/"
@@ -292,6 +302,7 @@ class CookieJar:
             given.same_site,
             now,
             given.expires,
+            changed=now,
         )
         return None if not secure and self._hides(cookie, host) else cookie
 
@@ -314,7 +325,8 @@ class CookieJar:
                 yield cookie
             return
         if old is not None:
-            cookie = cookie._replace(created=old.created, private=old.private)
+            changed = old.changed if old.value == cookie.value else now
+            cookie = cookie._replace(created=old.created, private=old.private, changed=changed)
         known[_key(cookie)] = cookie
         if old != cookie:
             yield cookie

@@ -210,7 +210,8 @@ def test_redirect_loops_are_named(path: Path) -> None:
         addresses = [SEED, *(f"{SEED}{n}" for n in range(3))]
         for here, there in zip(addresses, [*addresses[1:], addresses[1]], strict=True):
             new = NewUrl(there, Hop.REDIRECT, "R", 0, 0, 1)
-            await frontier.settle([Settlement(await claim(frontier, here), Event.CAPTURE, 302, found=(new,))], [])
+            visit = Settlement(await claim(frontier, here), Event.CAPTURE, 302, found=(new,), redirect=there)
+            await frontier.settle([visit], [])
 
     on(path, act)
     notes = [row[0] for row in rows(path, "SELECT note FROM urls ORDER BY id")]
@@ -392,7 +393,7 @@ def test_nothing_that_is_done_all_the_time_or_at_the_start_looks_at_every_row(pa
         refused = (Refusal("http://x.example/", "scope: host"),)
         batch = [
             Settlement(robots, Event.CAPTURE, robots=Robots(200, b"")),
-            Settlement(seed, Event.RETRY, not_before=3.0, found=found, refused=refused),
+            Settlement(seed, Event.RETRY, not_before=3.0, found=found, refused=refused, redirect="http://c.example/"),
         ]
         await frontier.settle(batch, [FileState("w", 5, closed=False)], {1: ThrottleState(1.0, 2.0, 3.0, "503")})
         await frontier.record_visits([seed])
