@@ -34,6 +34,7 @@ from archiver.config.option_types import (
     choice,
 )
 from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
+from archiver.config.secrets import SecretSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,16 +318,34 @@ _SECRET_LINE = re.compile(rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:""", re.IGNORE
 
 
 def has_secrets(settings: Settings) -> bool:
-    """Return True if *settings* hold a header that may be a secret."""
-    return any(_is_secret(line) for line in settings.fetch.header)
+    """Return True if requests with *settings* hold something that may be a secret."""
+    rules = (value for rule in settings.politeness.host for key, value in rule.given if key == "header")
+    return any(map(_is_secret, (*settings.fetch.header, *rules))) or bool(secret_sources(settings))
+
+
+def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
+    """Return the sources of all secrets in *settings*: values that are one, or have one as `secret`."""
+    values: list[Any] = []
+    for name, entry in every_setting():
+        value = getattr(getattr(settings, name), entry.name)
+        values += value if entry.metadata["many"] else (value,)
+    values += [value for rule in settings.politeness.host for _, value in rule.given]
+    found = (getattr(value, "secret", value) for value in values)
+    return tuple(dict.fromkeys(each for each in found if isinstance(each, SecretSource)))
 
 
 def without_secrets(settings: Settings) -> Settings:
     """Return *settings* with the names of secret headers, but not their values."""
-    header = tuple(
-        f"{line.partition(':')[0]}: {LEFT_OUT}" if _is_secret(line) else line for line in settings.fetch.header
+    rules = tuple(
+        replace(rule, given=tuple((key, _bare(value) if key == "header" else value) for key, value in rule.given))
+        for rule in settings.politeness.host
     )
-    return replace(settings, fetch=replace(settings.fetch, header=header))
+    fetch = replace(settings.fetch, header=tuple(map(_bare, settings.fetch.header)))
+    return replace(settings, fetch=fetch, politeness=replace(settings.politeness, host=rules))
+
+
+def _bare(header: str) -> str:
+    return f"{header.partition(':')[0]}: {LEFT_OUT}" if _is_secret(header) else header
 
 
 def may_hold_secret(text: str) -> bool:
