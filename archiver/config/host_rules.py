@@ -15,17 +15,39 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from archiver import url
-from archiver.config.option_types import COOKIES, COUNT, HEADER, MEDIA_TYPE, RATE, SECONDS, SIZE, TEXT, OptionType
+from archiver.config.option_types import (
+    BOOLEAN,
+    COOKIES,
+    COUNT,
+    HEADER,
+    LEFT_OUT,
+    MEDIA_TYPE,
+    NOFOLLOW,
+    NUMBER,
+    RATE,
+    ROBOTS,
+    SECONDS,
+    SECONDS_OR_NONE,
+    SIZE,
+    TEXT,
+    OptionType,
+)
 from archiver.errors import ConfigError
 
 MATCH = "match"
 KEYS: dict[str, OptionType] = {
     "rate": RATE,
     "host-concurrency": COUNT,
+    "robots": ROBOTS,
+    "robots-patience": SECONDS_OR_NONE,
+    "crawl-delay-cap": SECONDS_OR_NONE,
+    "nofollow": NOFOLLOW,
     "user-agent": TEXT,
     "header": HEADER,
     "cookies": COOKIES,
     "timeout": SECONDS,
+    "retries": NUMBER,
+    "conditional": BOOLEAN,
     "max-response-size": SIZE,
     "max-unstated-size": SIZE,
     "include-type": MEDIA_TYPE,
@@ -45,7 +67,7 @@ class HostRule:
     given: tuple[tuple[str, Any], ...]
 
     def __str__(self) -> str:
-        words = (f"{key}={shlex.quote(str(KEYS[key].write(value)))}" for key, value in self.given)
+        words = (f"{key}={shlex.quote(_text(KEYS[key].write(value)))}" for key, value in self.given)
         return " ".join((self.match, *words))
 
     def covers(self, origin: str) -> bool:
@@ -102,7 +124,16 @@ def _read(given: Any) -> HostRule:
     pairs = [word.partition("=") for word in words]
     if wrong := next((key for key, sign, _ in pairs if not sign), ""):
         raise ConfigError(f"{_shown(wrong)} is not KEY=VALUE; quote a value that has blanks")
-    return host_rule(match, ((key, value) for key, _, value in pairs))
+    return host_rule(match, ((key, _value(key, value)) for key, _, value in pairs))
+
+
+def _value(key: str, text: str) -> Any:
+    """Return *text* as a TOML value: a truth value has no quotes there, and so it has its own type."""
+    return {"true": True, "false": False}.get(text, text) if KEYS.get(key) is BOOLEAN else text
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _of_table(table: dict[str, Any]) -> HostRule:
@@ -124,6 +155,13 @@ def table_of(rule: HostRule) -> dict[str, Any]:
         written = KEYS[key].write(value)
         table[key] = [*table.get(key, []), written] if key in MANY else written
     return table
+
+
+def without_left_out(text: str) -> str:
+    """Return the rule *text* without the headers whose value was left out as a secret; "" if nothing remains."""
+    match, *words = shlex.split(text)
+    kept = [word for word in words if not (word.startswith("header=") and word.endswith(f": {LEFT_OUT}"))]
+    return shlex.join((match, *kept)) if kept else ""
 
 
 def _shown(given: Any) -> str:

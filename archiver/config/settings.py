@@ -22,10 +22,12 @@ from archiver.config.option_types import (
     LABEL,
     LEFT_OUT,
     MEDIA_TYPE,
+    NOFOLLOW,
     NUMBER,
     PLACE,
     RATE,
     RATE_OR_SAME,
+    ROBOTS,
     SECONDS,
     SECONDS_OR_NONE,
     SIZE,
@@ -48,7 +50,7 @@ class PolitenessSettings:
     host: tuple[HostRule, ...] = setting(
         (),
         HOST_RULE,
-        "Use other settings for hosts that match: rate, host-concurrency, user-agent, header, timeout and more. "
+        "Use other settings for hosts that match: rate, robots, user-agent, header, timeout and more. "
         "For each setting the first match that has it applies.",
         many=True,
     )
@@ -77,7 +79,7 @@ class PolitenessSettings:
     )
     robots: str = setting(
         "obey",
-        choice("obey", "ignore", "observe"),
+        ROBOTS,
         "Obey robots.txt; do not request it (ignore); or crawl everything and log what it forbids (observe, which "
         "still obeys Crawl-delay).",
     )
@@ -92,7 +94,7 @@ class PolitenessSettings:
     )
     nofollow: str = setting(
         "ignore",
-        choice("obey", "ignore"),
+        NOFOLLOW,
         "Obey or ignore nofollow on links to pages: in robots meta elements, X-Robots-Tag headers and the rel of "
         "a link.",
     )
@@ -290,6 +292,11 @@ class SettingsByHost:
         self.common = settings
         self._rules = [(f"host[{n}] {rule.match}", rule) for n, rule in enumerate(settings.politeness.host)]
         self._known: dict[tuple[str, ...], Settings] = {}  # by the names of the rules that apply: few, shared by hosts
+
+    @property
+    def any(self) -> bool:
+        """True if some hosts have settings of their own."""
+        return bool(self._rules)
 
     def of(self, origin: str) -> Settings:
         """Return the settings of the host *origin* (scheme and authority)."""

@@ -18,12 +18,12 @@ from archiver.collection import safe_paths
 from archiver.collection.crawl_log import CrawlLog
 from archiver.collection.dedup_sources import OtherIndex, indexes_of, vouch
 from archiver.collection.disk_space import DiskSpace
-from archiver.collection.earlier_crawls import EarlierCrawls, given_by_hand, open_earlier_crawls, rounds
+from archiver.collection.earlier_crawls import EarlierCrawls, open_earlier_crawls, rounds
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.writer import Archive
-from archiver.config.settings import DedupSettings, FetchSettings, PolitenessSettings, Settings, SettingsByHost
+from archiver.config.settings import DedupSettings, PolitenessSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
@@ -31,7 +31,7 @@ from archiver.crawl.dispatcher import Dispatcher, HostPolicies, OutsideChanges, 
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
-from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls
+from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import (
     CurrentRules,
@@ -48,14 +48,12 @@ from archiver.crawl.rules import (
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.request import user_agent
 from archiver.fetch.spool import SpoolFolder
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.policy.limits import Allowance, GlobalLimits
 from archiver.policy.retry import NetworkState
-from archiver.policy.robots import product_token
 from archiver.policy.schedule import Schedule
 from archiver.storage import DRAFT
 from archiver.warc.records import RecordIds
@@ -102,16 +100,16 @@ async def open_crawl(
         for writer in writers:
             stack.callback(writer.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
-        robots = RobotsCache(settings.politeness, product_token(user_agent(settings.fetch)))
+        robots = RobotsCache(by_host)
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
-        health = HostHealth(frontier, schedule, fetcher, clock, _patience(settings), NetworkState())
+        health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
         groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
         policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
         renew = _renewal(layout, settings, rules, (guard.add_seeds, groups.add_seeds))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
-        earlier, undiscovered = _recollection(stack, settings.fetch, memory, frontier, rules)
+        earlier, undiscovered = _recollection(stack, by_host, memory, frontier, rules)
         committer = Committer(frontier, schedule, writers, clock)
         requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
         parts = Parts(
@@ -138,7 +136,7 @@ def _made(directory: Path, settings: Settings) -> Layout:
 
 def _recollection(
     stack: AsyncExitStack,
-    settings: FetchSettings,
+    settings: SettingsByHost,
     memory: EarlierCrawls | None,
     frontier: Frontier,
     rules: CurrentRules,
@@ -148,8 +146,8 @@ def _recollection(
         return None, None
     thread = ThreadPoolExecutor(1, "earlier")
     stack.callback(thread.shutdown, cancel_futures=True)
-    conditional = settings.conditional and not given_by_hand(settings.header)
-    lookups = EarlierLookups(memory, thread) if conditional else None
+    conditional = settings.any or may_condition(settings.common.fetch)
+    lookups = EarlierLookups(memory, thread, settings) if conditional else None
     return lookups, UndiscoveredUrls(memory, frontier, rules, thread)
 
 
@@ -164,8 +162,9 @@ def _fetcher(stack: AsyncExitStack, layout: Layout, by_host: SettingsByHost, gua
     return fetcher
 
 
-def _patience(settings: Settings) -> FailureLimits:
-    return FailureLimits(settings.fetch.retries, settings.limits.offline_patience, settings.politeness.host_patience)
+def _patience(by_host: SettingsByHost) -> FailureLimits:
+    common = by_host.common
+    return FailureLimits(by_host, common.limits.offline_patience, common.politeness.host_patience)
 
 
 def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:

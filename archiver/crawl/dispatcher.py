@@ -13,17 +13,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from archiver.config.settings import PolitenessSettings
+from archiver.config.settings import SettingsByHost
 from archiver.crawl.host_health import BlockedHosts, HostHealth
 from archiver.crawl.rules import CurrentRules, GroupsOfHosts
 from archiver.crawl.visit import ROBOTS_EXCLUDED, Visited, refusal
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import is_robots
+from archiver.fetch.request import user_agent
 from archiver.frontier.port import Frontier, HostRow, HostWindow, Settled, UrlWindow
 from archiver.model import Claim, Event, Robots, Settlement
 from archiver.policy.leased_host import LeasedHost, RobotsAnswer
 from archiver.policy.limits import Allowance
-from archiver.policy.robots import Rules
+from archiver.policy.robots import Rules, product_token
 from archiver.policy.schedule import Schedule
 from archiver.policy.traps import MOST_PATTERNS
 
@@ -163,7 +164,8 @@ class Dispatcher:
         self._look = True
         self._rules.visit_rules.learn(await self._frontier.pattern_tallies(MOST_PATTERNS))
         leased = tuple(self._schedule.leased())
-        to_ask = await self._frontier.robots_to_ask(leased) if self._robots.asks else ()
+        asking = [host for host in leased if self._robots.asks(self._schedule.host(host).key)]
+        to_ask = await self._frontier.robots_to_ask(asking) if asking else ()
         for host_id in to_ask:
             if (host := self._schedule.find(host_id)) is not None:
                 host.robots = None
@@ -198,9 +200,8 @@ class Dispatcher:
         session = self._rules.visit_rules.session
         if domains := {domain for row in rows for domain in session.domains(row.key)}:
             session.restore(await self._frontier.cookies(sorted(domains)))
-        if rows and self._robots.asks:
-            for row in await self._fresh(rows, now):
-                await self._read_robots(row)
+        for row in await self._fresh([row for row in rows if self._robots.asks(row.key)], now):
+            await self._read_robots(row)
         later = await self._frontier.next_due(now)
         self.next_due = later if room > 0 else min(later, now + CROWDED)
 
@@ -228,7 +229,7 @@ class Dispatcher:
         if answer is None or host is None:
             return
         host.robots = answer
-        if delay := self._robots.delay(answer):
+        if delay := self._robots.delay(host.key, answer):
             host.group.rate_limiter.slow_down(delay)
 
 
@@ -244,12 +245,13 @@ class RobotsCache:
     large file is parsed in another thread, so that the crawl goes on meanwhile.
     """
 
-    def __init__(self, settings: PolitenessSettings, token: str) -> None:
-        self.asks = settings.robots != "ignore"  # True if we fetch robots.txt at all
-        self._obeys = settings.robots == "obey"
-        self._cap = settings.crawl_delay_cap
-        self._token = token
+    def __init__(self, settings: SettingsByHost) -> None:
+        self._settings = settings
         self._began = float("inf")  # this run
+
+    def asks(self, origin: str) -> bool:
+        """Return True if we fetch the robots.txt of the host *origin* at all."""
+        return self._settings.of(origin).politeness.robots != "ignore"
 
     def begin(self, now: float) -> None:
         """Note that the run has begun by *now*."""
@@ -257,7 +259,7 @@ class RobotsCache:
 
     def gated(self, host: LeasedHost) -> bool:
         """Return True if *host* may be asked for nothing but its robots.txt."""
-        return self.asks and host.robots is None
+        return host.robots is None and self.asks(host.key)
 
     def is_stale(self, row: HostRow, now: float) -> bool:
         """Return True if the answer in *row*, of a host that has one, is to be fetched again."""
@@ -276,21 +278,24 @@ class RobotsCache:
         """Parse the robots.txt in *row*, if it has been answered."""
         if row.robots is None:
             return None
+        token = product_token(user_agent(self._settings.of(row.key).fetch))
         if len(row.robots.body) <= SMALL:
-            rules = Rules(row.robots, self._token)
+            rules = Rules(row.robots, token)
         else:
-            rules = await asyncio.to_thread(Rules, row.robots, self._token)
+            rules = await asyncio.to_thread(Rules, row.robots, token)
         return RobotsAnswer(rules, row.asked, _unreachable(row.robots) if rules.unreachable else None)
 
-    def delay(self, answer: RobotsAnswer) -> float:
-        """Return the Crawl-delay to keep, in seconds."""
-        delay = answer.rules.delay
-        return min(delay, self._cap) if self._cap else delay
+    def delay(self, origin: str, answer: RobotsAnswer) -> float:
+        """Return the Crawl-delay of the host *origin*, in seconds: as in *answer*, but not above the cap."""
+        politeness, delay = self._settings.of(origin).politeness, answer.rules.delay
+        if politeness.robots == "ignore":
+            return 0.0
+        return min(delay, politeness.crawl_delay_cap) if politeness.crawl_delay_cap else delay
 
     def refusal(self, host: LeasedHost, claim: Claim) -> Visited | None:
         """Return the visit that *claim* becomes without a request, if robots.txt forbids it or could not be fetched."""
-        rule = _forbids(host, claim) if self._obeys else ""
-        if not rule or host.robots is None:
+        rule = _forbids(host, claim)
+        if not rule or host.robots is None or not self._obeys(host):
             return None
         if host.robots.error is None:
             return Visited(claim, forbidden=f"robots.txt forbids it: {rule}")
@@ -298,10 +303,13 @@ class RobotsCache:
 
     def observed(self, host: LeasedHost, visited: Visited | None) -> Visited | None:
         """Add a note to *visited* if robots.txt would have forbidden it and we only observe that."""
-        if visited is None or visited.exchange is None or self._obeys or not _forbids(host, visited.claim):
+        if visited is None or visited.exchange is None or self._obeys(host) or not _forbids(host, visited.claim):
             return visited
         exchange = visited.exchange
         return replace(visited, exchange=replace(exchange, notes=(*exchange.notes, ROBOTS_EXCLUDED)))
+
+    def _obeys(self, host: LeasedHost) -> bool:
+        return self._settings.of(host.key).politeness.robots == "obey"
 
     def _too_old(self, asked: float, now: float, *, unreachable: bool) -> bool:
         if unreachable and asked < self._began:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from archiver.clock import Clock
+from archiver.config.settings import SettingsByHost
 from archiver.crawl.visit import Visited
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import is_robots
@@ -30,6 +31,8 @@ from archiver.policy.scope import is_guess
 SOON = 60.0  # seconds; a host that may be asked within them can show if the network is up
 REST = 3.0  # seconds that a host rests when its failure is in doubt
 
+NEVER = float("inf")
+
 log = logging.getLogger(__name__)
 
 
@@ -37,7 +40,7 @@ log = logging.getLogger(__name__)
 class FailureLimits:
     """The limits up to which failures are tolerated."""
 
-    retries: int  # of one URL
+    by_host: SettingsByHost  # for the retries of one URL
     offline: float  # seconds of a lost network; 0: no limit
     host: float  # seconds of a host that does not answer while others do; 0: no limit
 
@@ -60,7 +63,7 @@ class HostHealth:
         self._clock = clock
         self._limits = limits
         self.network = network
-        self._backoff = BackoffPolicy(limits.host, stranger=sum(map(pause, range(limits.retries))))
+        self._backoff = BackoffPolicy(limits.host)
         self._last = ""  # failure, in words
         self.given_up = 0  # URLs of hosts that we gave up
 
@@ -127,7 +130,7 @@ class HostHealth:
         down = self.network.down(host.memory.failures) if answered else not (stranded or is_robots(claim))
         if down and await self._backs_off(host, visited, span, known=answered):
             return True
-        return claim.tries >= self._limits.retries and self._is_ours(host, claim, span, known=answered or stranded)
+        return claim.tries >= self._retries(host) and self._is_ours(host, claim, span, known=answered or stranded)
 
     def _is_ours(self, host: LeasedHost, claim: Claim, span: tuple[float, float], *, known: bool) -> bool:
         """Return True if the last failure of *claim* may be the network's fault; its host rests then."""
@@ -137,11 +140,15 @@ class HostHealth:
             host.wait(span[1] + REST)
         return ours
 
+    def _retries(self, host: LeasedHost) -> int:
+        return self._limits.by_host.of(host.key).fetch.retries
+
     async def _backs_off(self, host: LeasedHost, visited: Visited, span: tuple[float, float], *, known: bool) -> bool:
         """Back off from *host*, which is down or never was up, or give it up; return True to excuse *visited*."""
         claim, now, failures = visited.claim, span[1], host.memory.failures
         before = failures.backoff
-        verdict = self._backoff.failed(failures, now, known=known)
+        longest = NEVER if known else sum(map(pause, range(self._retries(host))))
+        verdict = self._backoff.failed(failures, now, longest)
         state = failures.backoff
         if verdict is BackoffVerdict.UP:
             return False

@@ -21,13 +21,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from archiver import url
 from archiver.clock import Clock
 from archiver.collection import safe_paths
-from archiver.collection.earlier_crawls import STAMP, EarlierCrawls, StoredVersion, rounds
+from archiver.collection.earlier_crawls import STAMP, EarlierCrawls, StoredVersion, given_by_hand, rounds
 from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
-from archiver.config.settings import Settings
+from archiver.config.settings import FetchSettings, Settings, SettingsByHost
 from archiver.crawl.rules import CurrentRules, learned_rules, put_settings
 from archiver.crawl.visit import OTHER_VERSION, judged
 from archiver.errors import ArchiveError
@@ -186,17 +187,23 @@ def _is_newer(address: str, date: float, memory: EarlierCrawls) -> bool:
     return taken is None or date > taken.timestamp / 1e6
 
 
+def may_condition(settings: FetchSettings) -> bool:
+    """Return True if requests may be made conditional; the user's own headers may do that already."""
+    return settings.conditional and not given_by_hand(settings.header)
+
+
 class EarlierLookups:
     """Looks up stored versions in *memory*, in *thread*."""
 
-    def __init__(self, memory: EarlierCrawls, thread: Executor) -> None:
+    def __init__(self, memory: EarlierCrawls, thread: Executor, settings: SettingsByHost) -> None:
         self._memory = memory
         self._thread = thread
+        self._settings = settings
         self._doubted: set[str] = set()  # URLs to fetch without conditions the next time
 
     async def version(self, claim: Claim) -> StoredVersion | None:
         """Return the stored version for a conditional request; None if there is none, or for a robots.txt."""
-        if is_robots(claim):
+        if is_robots(claim) or not may_condition(self._settings.of(url.origin(claim.url)).fetch):
             return None
         if claim.url in self._doubted:
             self._doubted.discard(claim.url)

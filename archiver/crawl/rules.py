@@ -28,15 +28,13 @@ from archiver.config.settings import (
 )
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.session import Session
-from archiver.crawl.visit import RobotsSettings, VisitRules
+from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.private_networks import spelled_address
 from archiver.fetch.request import user_agent
 from archiver.frontier.port import Frontier, HostRow
 from archiver.model import PatternTally
 from archiver.policy.limits import GroupLimits
-from archiver.policy.retry import ONCE
-from archiver.policy.robots import product_token
 from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import Scopes, scope_of
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
@@ -93,21 +91,17 @@ log = logging.getLogger(__name__)
 
 def visit_rules_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRules:
     """Return the rules for the visits of this crawl; *known*: what URL patterns have brought so far."""
-    politeness = settings.politeness
-    robots = RobotsSettings(
-        patience=politeness.robots_patience if politeness.robots == "obey" else ONCE,
-        nofollow=product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
-    )
+    by_host = SettingsByHost(settings)
     traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith((MARK, PROBED))))
     probes = Probes(known) if settings.scope.probe == "on" else None
     return VisitRules(
         scope_for(settings),
-        settings.fetch.retries,
+        HostVisitRules.of(settings),
         traps,
-        robots,
         SpeculativeBudget(settings.scope, known),
         probes,
-        session=Session(SettingsByHost(settings), public_suffix),
+        by_host,
+        session=Session(by_host, public_suffix),
     )
 
 

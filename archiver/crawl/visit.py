@@ -4,15 +4,14 @@
 network, no disk of its own, no database; the time is an argument.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
-from threading import Lock
 
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
-from archiver.crawl.session import Session
+from archiver.crawl.visit_rules import VisitRules
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
 from archiver.extract.references import NOFOLLOW
@@ -38,9 +37,9 @@ from archiver.model import (
 )
 from archiver.policy import block_pages, retry, robots
 from archiver.policy.scope import PRIORITY_GUESS, Scope, is_guess, redirects_in_a_row
-from archiver.policy.seed_scopes import ScopeCache, Scopes, remember
-from archiver.policy.speculative import ICON, MARK, Probes, SpeculativeBudget, is_unnamed
-from archiver.policy.traps import FREE, PageEvidence, Suspicion, Traps
+from archiver.policy.seed_scopes import Scopes, remember
+from archiver.policy.speculative import ICON, Probes, is_unnamed
+from archiver.policy.traps import FREE, PageEvidence, Suspicion
 
 OTHER_VERSION = "otherVersion"  # a 304 with another tag than the one in our request
 ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for a URL that robots.txt would have forbidden
@@ -72,35 +71,6 @@ class Visited:
     unmodified: StoredVersion | None = None  # the stored version, which the exchange says is still the newest
     cookies: tuple[Cookie, ...] = ()  # that the answer set
     links: Links | None = None  # in the answer, if it has been read
-
-
-@dataclass(frozen=True, slots=True)
-class RobotsSettings:
-    """The settings for robots.txt and for pages that forbid us to follow their links."""
-
-    patience: float = 300.0  # seconds of errors before we give up; 0: no limit
-    nofollow: str = ""  # our name in such pages; empty: they may not
-
-
-@dataclass(frozen=True, slots=True)
-class VisitRules:
-    """The rules by which visits are judged."""
-
-    scope: Scope | Scopes
-    retries: int
-    traps: Traps | None = None
-    robots: RobotsSettings = RobotsSettings()
-    guesses: SpeculativeBudget | None = None
-    probes: Probes | None = None
-    verdicts: ScopeCache = field(default_factory=ScopeCache)
-    session: Session = field(default_factory=Session)
-    lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
-
-    def learn(self, tallies: Iterable[PatternTally]) -> None:
-        """Take in the budgets that another process has given to URL patterns."""
-        if self.traps is not None:
-            with self.lock:
-                self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
 
 
 def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, now: float) -> Settlement:
@@ -157,16 +127,18 @@ def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
 
 
 def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) -> retry.RetryDecision:
+    own = rules.of_host(claim.url)
     if is_robots(claim):
-        return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, rules.robots.patience, now)
-    if OTHER_VERSION in exchange.notes and claim.tries < max(rules.retries, 1):
+        return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, own.patience, now)
+    if OTHER_VERSION in exchange.notes and claim.tries < max(own.retries, 1):
         return retry.RetryDecision(Event.RETRY, "not modified, but of another version", now + retry.pause(claim.tries))
-    return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, rules.retries, now)
+    return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, own.retries, now)
 
 
 def _verdicts(rules: VisitRules, claim: Claim, links: Links, now: float) -> tuple[list[NewUrl], list[Refusal]]:
     """Return which of *links* are taken and which are refused; skip guesses that the document names for certain."""
-    nofollow = _nofollow(rules.robots.nofollow.lower(), links) if rules.robots.nofollow else None
+    token = rules.of_host(claim.url).nofollow
+    nofollow = _nofollow(token.lower(), links) if token else None
     guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
     pages, parts = rules.verdicts.at(claim, rules.scope.moved_seeds, _year(now))
@@ -328,9 +300,10 @@ def conclude_failure(rules: VisitRules, visited: Visited, now: float) -> Settlem
     if error is None:
         raise ValueError(f"the visit of {claim.url} did not fail")
     guess = is_guess(claim.path)
-    retries = 0 if visited.final else min(rules.retries, GUESS_RETRIES) if guess else rules.retries
+    own = rules.of_host(claim.url)
+    retries = 0 if visited.final else min(own.retries, GUESS_RETRIES) if guess else own.retries
     if is_robots(claim) and not visited.final:
-        limits = retries, rules.robots.patience
+        limits = retries, own.patience
         result = retry.after_no_rules(error.failure, error.reason, claim.tries, limits, now)
     else:
         result = retry.after_failure(error.failure, error.reason, claim.tries, retries, now)

@@ -194,10 +194,9 @@ class BackoffVerdict(Enum):
 class BackoffPolicy:
     """The rules for hosts that fail."""
 
-    def __init__(self, patience: float, *, stranger: float = 0.0, first_pause: float = FIRST_HOST_PAUSE) -> None:
-        """*patience* in seconds, 0: no limit; *stranger*: the same for hosts that never answered, if that is less."""
+    def __init__(self, patience: float, *, first_pause: float = FIRST_HOST_PAUSE) -> None:
+        """*patience* in seconds, 0: no limit."""
         self._patience = patience or NEVER
-        self._stranger = min(stranger, self._patience)
         self._first_pause = first_pause
 
     def recall(self, host: HostFailures, saved: HostBackoff) -> None:
@@ -211,8 +210,8 @@ class BackoffPolicy:
         host.in_a_row, host.backoff = 0, NO_BACKOFF
         return ended
 
-    def failed(self, host: HostFailures, now: float, *, known: bool = True) -> BackoffVerdict:
-        """Record a failure that is not our network's; *known*: the host has answered before."""
+    def failed(self, host: HostFailures, now: float, longest: float = NEVER) -> BackoffVerdict:
+        """Record a failure that is not our network's; *longest*: the patience with this host, if that is less."""
         if host.backing_off and now < host.backoff.until:  # this visit was in flight when the backoff began
             return BackoffVerdict.BACKING_OFF
         if not host.in_a_row:
@@ -221,7 +220,7 @@ class BackoffPolicy:
         if host.in_a_row < HOST_FAILURES:
             return BackoffVerdict.UP
         before = host.backoff
-        left = before.since + (self._patience if known else self._stranger) - now
+        left = before.since + min(self._patience, longest) - now
         pause = min(2 * before.pause, LONGEST_HOST_PAUSE) if before.pause else self._first_pause
         until = now + max(0.0, min(pause, left))  # the last probe comes when the patience ends
         host.backoff = replace(before, pause=pause, until=until)

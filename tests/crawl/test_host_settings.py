@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from archiver.config.host_rules import HOST_RULE
+from archiver.config.option_types import Rate
 from archiver.model import ExitCode
 from fixtures.archives import rows
 from fixtures.crawl_in_process import crawl
+from fixtures.forks import Forks
 from fixtures.log import Log
-from fixtures.rawserver import RawServer, Route
-from fixtures.sites import ok, page
+from fixtures.rawserver import RawServer, Route, keep
+from fixtures.sites import message, ok, page
 
 TRUNCATED = "SELECT urls.url, truncated FROM captures JOIN urls ON urls.id = captures.url"
 HOSTS = ("127.0.0.1", "127.0.0.2")
@@ -41,3 +43,80 @@ def test_a_response_is_cut_by_the_limit_of_its_host(tmp_path: Path) -> None:
         crawl(tmp_path, *seeds, host=rules, robots="ignore", dedup="off")
     received = {(url, truncated) for url, truncated in rows(tmp_path, TRUNCATED)}
     assert received == {(seeds[0], ""), (seeds[1], "length")}
+
+
+def _site() -> dict[str, Route]:
+    text = "User-agent: *\nDisallow: /private\nCrawl-delay: 3600"
+    return {
+        "/robots.txt": ok(text, "text/plain"),
+        "/": ok(page("Front", ["/private", "/two"])),
+        "/private": ok(page("Private")),
+        "/two": ok("<meta name=robots content=nofollow><a href=/three.html>3</a>"),
+        "/three.html": ok(page("Three")),
+    }
+
+
+def test_each_host_is_asked_by_its_own_rules_for_robots(tmp_path: Path) -> None:
+    hosts = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    rules = ("127.0.0.2 robots=ignore", "127.0.0.3 robots=observe nofollow=obey", "* crawl-delay-cap=0.01")
+    with RawServer(_site(), hosts=hosts) as server:
+        seeds = [server.url("/", host) for host in hosts]
+        crawl(tmp_path, *seeds, host=tuple(map(HOST_RULE.parse, rules)), probe="off", rate=Rate(0))
+        seen = {host: {row.target for row in server.log if row.name == host} for host in hosts}
+    every = set(_site())
+    assert seen == {
+        hosts[0]: every - {"/private"},
+        hosts[1]: every - {"/robots.txt"},
+        hosts[2]: every - {"/three.html"},
+    }
+    assert rows(tmp_path, "SELECT url, note FROM urls WHERE note LIKE '%robots.txt%' ORDER BY url") == [
+        (server.url("/private", hosts[0]), "robots.txt forbids it: Disallow: /private"),
+        (server.url("/private", hosts[2]), "robots.txt would have forbidden it"),
+    ]
+
+
+def test_a_rebuild_judges_by_the_rules_of_each_host(tmp_path: Path, forks: Forks) -> None:
+    """Secret headers of a rule are in no record but that of the request, and have to be given again."""
+    with RawServer(_site(), hosts=HOSTS) as server:
+        rule = (
+            "127.0.0.2 nofollow=obey crawl-delay-cap=0.01 robots=observe header='Cookie: id=hunter2' header='X-A: b c'"
+        )
+        given = ("--host", rule, "--host", "127.0.0.2 header='Cookie: x=hunter2'", "--rate", "0", "--robots", "ignore")
+        seeds = [server.url("/", host) for host in HOSTS]
+        done = forks.archiver("crawl", *seeds, "-o", "c", *given, cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+    kept = "SELECT url, state, note FROM urls ORDER BY url"
+    refused = "SELECT url, rule FROM refusals ORDER BY url"
+    before = [rows(tmp_path / "c", sql) for sql in (kept, refused)]
+    assert (server.url("/three.html", HOSTS[1]), "nofollow: meta robots") in before[1]
+    assert "hunter2" in (tmp_path / "c/crawl.toml").read_text()
+    (tmp_path / "c/crawl.toml").unlink()
+    done = forks.archiver("rebuild", "c", cwd=tmp_path)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "secret headers of single hosts are not in the WARC files" in done.stderr
+    settings = (tmp_path / "c/crawl.toml").read_text()
+    assert 'header = ["X-A: b c"]' in settings
+    assert "hunter2" not in settings
+    assert [rows(tmp_path / "c", sql) for sql in (kept, refused)] == before
+
+
+def test_each_host_is_retried_as_often_as_its_rule_says(tmp_path: Path) -> None:
+    broken: Route = keep(message("503 Service Unavailable", b"", retry_after="0"))
+    with RawServer({"/": broken}, hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        rules = (HOST_RULE.parse("127.0.0.2 retries=0"),)
+        crawl(tmp_path, *seeds, host=rules, retries=1, robots="ignore", probe="off")
+        assert [len(requests(server.log, host)) for host in HOSTS] == [2, 1]
+
+
+def test_a_host_is_asked_without_conditions_if_its_rule_says_so(tmp_path: Path, forks: Forks) -> None:
+    site = {"/": ok(page("Front", body="<p>as ever</p>" * 200), etag='"one"')}
+    with RawServer(site, hosts=HOSTS) as server:
+        seeds = [server.url("/", host) for host in HOSTS]
+        given = ("-o", "c", "--host", "127.0.0.2 conditional=false", "--robots", "ignore", "--probe", "off")
+        for arguments in (("crawl", *seeds, *given), ("crawl", "--since", "c")):
+            done = forks.archiver(*arguments, cwd=tmp_path)
+            assert done.returncode == ExitCode.DONE, done.stderr
+        one, two = (requests(server.log, host) for host in HOSTS)
+    assert [b'If-None-Match: "one"' in request for request in one] == [False, True]
+    assert [b"If-None-Match" in request for request in two] == [False, False]

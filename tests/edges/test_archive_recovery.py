@@ -22,7 +22,8 @@ from archiver.collection.writer import Archive, PendingVisit, WarcIdentity
 from archiver.config.scope_settings import ScopeSettings
 from archiver.crawl.recovery.recover import Rebuild, RebuildResult, Recovered, Recovery
 from archiver.crawl.recovery.scan import ScannedVisit, survey
-from archiver.crawl.visit import VisitRules, conclude
+from archiver.crawl.visit import conclude
+from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.errors import ArchiveError
 from archiver.fetch.spool import MemoryBlock
 from archiver.frontier.sqlite import SqliteFrontier
@@ -38,7 +39,7 @@ T = TypeVar("T")
 
 ORIGIN = "http://site.test"
 SEEDS = tuple(f"{ORIGIN}/{number}" for number in range(6))
-RULES = VisitRules(Scope(ScopeSettings(), SEEDS, str), retries=3)
+RULES = VisitRules(Scope(ScopeSettings(), SEEDS, str), HostVisitRules(3))
 NOW = 1_800_000_000.0
 LONG = bool(os.environ.get("ARCHIVER_LONG"))
 STARTED = 1_800_000_000_000_000

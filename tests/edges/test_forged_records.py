@@ -20,7 +20,7 @@ from archiver.config.scope_settings import ScopeSettings
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.crawl.recovery.recover import Rebuild, Recovery
 from archiver.crawl.recovery.scan import ScannedVisit, UnclaimedBytes, survey
-from archiver.crawl.visit import VisitRules
+from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.fetch.spool import MemoryBlock
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.http import read_stored
@@ -36,7 +36,7 @@ from fixtures.queued_urls import waiting
 
 SEED = "http://site.test/"
 VICTIM = "http://bank.test/"
-RULES = VisitRules(Scope(ScopeSettings(), (SEED,), str), retries=3)
+RULES = VisitRules(Scope(ScopeSettings(), (SEED,), str), HostVisitRules(3))
 STARTED = 1_800_000_000_000_000
 CHANCE = random.Random(14)
 VISITS = 4

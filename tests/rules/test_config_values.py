@@ -166,6 +166,7 @@ def test_rate_loses_no_digit(starts: int, interval: float) -> None:
             "https://e.org:8443",
             {"header": "X-A: b c", "user-agent": ""},
         ),
+        ("e.org conditional=false robots=observe", "e.org", {"conditional": False, "robots": "observe"}),
     ],
 )
 def test_settings_for_some_hosts(text: str, match: str, given: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ class Tracker:
     """The policy for hosts that are numbers."""
 
     def __init__(self, patience: float, *, stranger: float = 0.0) -> None:
-        self._policy = BackoffPolicy(patience, stranger=stranger)
+        self._policy, self._stranger = BackoffPolicy(patience), stranger
         self._hosts = defaultdict[int, HostFailures](HostFailures)
 
     def recall(self, host: int, saved: HostBackoff) -> None:
@@ -32,7 +32,7 @@ class Tracker:
         return self._policy.answered(self._hosts[host])
 
     def failed(self, host: int, now: float, *, known: bool = True) -> BackoffVerdict:
-        return self._policy.failed(self._hosts[host], now, known=known)
+        return self._policy.failed(self._hosts[host], now, float("inf") if known else self._stranger)
 
     def state(self, host: int) -> HostBackoff:
         return self._hosts[host].backoff

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from archiver.config.scope_settings import ScopeSettings, TrapSettings
 from archiver.config.seeds import SeedSetting
-from archiver.crawl.visit import RobotsSettings, VisitRules, conclude
+from archiver.crawl.visit import conclude
+from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.fetch.spool import MemoryBlock
 from archiver.http import read_stored
 from archiver.model import Claim, Exchange, Hop, Link, Links, NewUrl, Peer
@@ -44,7 +45,7 @@ RAW = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 def _rules(chosen: ScopeSettings) -> VisitRules:
     traps = Traps(TrapSettings(barren_pages=1, pattern_budget=2))
     return VisitRules(
-        scope_of(chosen, SEEDS, str), 3, traps, RobotsSettings(nofollow="archiver"), SpeculativeBudget(chosen)
+        scope_of(chosen, SEEDS, str), HostVisitRules(3, nofollow="archiver"), traps, SpeculativeBudget(chosen)
     )
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from archiver.config.scope_settings import ScopeSettings
-from archiver.crawl.visit import Visited, VisitRules, conclude, conclude_failure, refusal
+from archiver.crawl.visit import Visited, conclude, conclude_failure, refusal
+from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import read_links
 from archiver.fetch.spool import MemoryBlock
@@ -18,7 +19,7 @@ NOW = 1_800_000_000.0
 
 def rules(**settings: object) -> VisitRules:
     chosen = ScopeSettings(**settings)  # type: ignore[arg-type]
-    return VisitRules(Scope(chosen, (f"{HOME}/",), str), retries=3, guesses=SpeculativeBudget(chosen))
+    return VisitRules(Scope(chosen, (f"{HOME}/",), str), HostVisitRules(3), guesses=SpeculativeBudget(chosen))
 
 
 def claim(address: str = f"{HOME}/app.js", path: str = "E", tries: int = 0, off_scope_hops: int = 0) -> Claim:

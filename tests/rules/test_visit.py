@@ -9,13 +9,13 @@ from archiver.config.scope_settings import ScopeSettings, TrapSettings
 from archiver.crawl.visit import (
     LATER,
     Visited,
-    VisitRules,
     conclude,
     conclude_failure,
     conclude_unasked,
     judged,
     refusal,
 )
+from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import MAX_DOCUMENT, is_robots, payload, read_links
 from archiver.fetch.spool import MemoryBlock
@@ -27,7 +27,7 @@ from archiver.policy.url_forms import likeness
 
 NOW = 1_800_000_000.0
 HOME = "http://site.test"
-RULES = VisitRules(Scope(ScopeSettings(), (f"{HOME}/",), str), retries=3)
+RULES = VisitRules(Scope(ScopeSettings(), (f"{HOME}/",), str), HostVisitRules(3))
 
 
 def _claim(target: str = "/", path: str = "", tries: int = 0) -> Claim:

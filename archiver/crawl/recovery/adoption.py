@@ -18,7 +18,8 @@ from archiver.collection.payload import hold_block, stored_answer
 from archiver.collection.records import links_at, original_at
 from archiver.crawl.reader_process import ReaderProcess
 from archiver.crawl.recovery.scan import LoneRecord, ScannedVisit, UnclaimedBytes, survey
-from archiver.crawl.visit import VisitRules, conclude
+from archiver.crawl.visit import conclude
+from archiver.crawl.visit_rules import VisitRules
 from archiver.errors import ArchiveError
 from archiver.extract.exchange import MAX_DOCUMENT, UNREAD, is_page, is_robots, read_links, with_page
 from archiver.frontier.dedup import Payloads

@@ -29,12 +29,13 @@ from archiver.collection.imports import imported_names
 from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
 from archiver.collection.records import maybe_ours
+from archiver.config.host_rules import without_left_out
 from archiver.config.settings import is_left_out
 from archiver.config.toml import toml_value
 from archiver.crawl.recovery import quarantine
 from archiver.crawl.recovery.adoption import VisitAdoption, payloads_before
 from archiver.crawl.recovery.scan import ScannedVisit, UnclaimedBytes, survey
-from archiver.crawl.visit import VisitRules
+from archiver.crawl.visit_rules import VisitRules
 from archiver.errors import ArchiveError
 from archiver.frontier.dedup import Payloads
 from archiver.frontier.port import FileRow, Frontier
@@ -324,6 +325,10 @@ def settings_text(paths: Iterable[Path]) -> str:
             values["header"] = [header for header in headers if not is_left_out(header)]
             if len(values["header"]) < len(headers):
                 log.warning("secret headers are not in the WARC files; give them again with --header")
+        if rules := values.pop("host", None):
+            values["host"] = [kept for rule in rules if (kept := without_left_out(rule))]
+            if values["host"] != rules:
+                log.warning("secret headers of single hosts are not in the WARC files; add them again to crawl.toml")
         if values and seeds:
             return "".join(f"{key} = {toml_value(value)}\n" for key, value in {"seeds": seeds, **values}.items())
     return ""

@@ -1,0 +1,63 @@
+"""The rules by which visits are judged: of the whole crawl, and of single hosts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from archiver import url
+from archiver.config.settings import Settings, SettingsByHost
+from archiver.crawl.session import Session
+from archiver.fetch.request import user_agent
+from archiver.model import PatternTally
+from archiver.policy.retry import ONCE
+from archiver.policy.robots import product_token
+from archiver.policy.scope import Scope
+from archiver.policy.seed_scopes import ScopeCache, Scopes
+from archiver.policy.speculative import MARK, Probes, SpeculativeBudget
+from archiver.policy.traps import Traps
+
+
+@dataclass(frozen=True, slots=True)
+class HostVisitRules:
+    """The rules for visits to one host: retries, the patience with robots.txt, and links that may not be followed."""
+
+    retries: int
+    patience: float = 300.0  # seconds of errors before we give up robots.txt; 0: no limit
+    nofollow: str = ""  # our name in pages that forbid to follow their links; empty: they may not
+
+    @classmethod
+    def of(cls, settings: Settings) -> "HostVisitRules":
+        """Return the rules for hosts with *settings*."""
+        politeness = settings.politeness
+        return cls(
+            settings.fetch.retries,
+            politeness.robots_patience if politeness.robots == "obey" else ONCE,
+            product_token(user_agent(settings.fetch)) if politeness.nofollow == "obey" else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VisitRules:
+    """The rules by which visits are judged."""
+
+    scope: Scope | Scopes
+    common: HostVisitRules
+    traps: Traps | None = None
+    guesses: SpeculativeBudget | None = None
+    probes: Probes | None = None
+    settings: SettingsByHost | None = None  # for hosts whose rules differ from the common ones
+    verdicts: ScopeCache = field(default_factory=ScopeCache)
+    session: Session = field(default_factory=Session)
+    lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
+
+    def of_host(self, address: str) -> HostVisitRules:
+        """Return the rules for visits to the host of the URL *address*."""
+        if self.settings is None or not self.settings.any:
+            return self.common
+        return HostVisitRules.of(self.settings.of(url.origin(address)))
+
+    def learn(self, tallies: Iterable[PatternTally]) -> None:
+        """Take in the budgets that another process has given to URL patterns."""
+        if self.traps is not None:
+            with self.lock:
+                self.traps.learn(tally for tally in tallies if not tally.pattern.startswith(MARK))
