@@ -17,6 +17,7 @@ from archiver.cli import entry
 from archiver.cli.explain import find_in_crawl
 from archiver.cli.explain.text import explanation_json, explanation_lines
 from archiver.config import toml
+from archiver.config.host_rules import HOST_RULE
 from archiver.frontier import totals
 from archiver.frontier.database import schema_script
 from archiver.model import ExitCode
@@ -266,6 +267,33 @@ def test_the_command(crawled: Crawled, said: Said) -> None:
     words = said("explain", str(crawled.directory), f"{crawled.home}/a")
     labels = [line.split()[0] for line in words.splitlines() if not line.startswith(" ")]
     assert labels == ["url", "state", "rule", "path", "tries", "captures", "host"]
+
+
+def test_the_settings_that_rules_set_for_the_host(tmp_path: Path, said: Said) -> None:
+    """Each with its rule, and without secrets; robots.txt is judged as the crawl does on this host."""
+    texts = (
+        f"{FOREIGN} rate=30/60 header='Cookie: id=hunter2' header='X-A: b' conditional=false",
+        "127.* rate=0 robots=observe",
+    )
+    forbidding = ok("User-agent: *\nDisallow: /x", "text/plain")
+    with RawServer({"/robots.txt": forbidding}, hosts=("127.0.0.1", FOREIGN)) as server:
+        seeds = [server.url("/", host) for host in ("127.0.0.1", FOREIGN)]
+        run(tmp_path, settings(*seeds, host=tuple(map(HOST_RULE.parse, texts)), probe="off"))
+        address = server.url("/x", FOREIGN)
+    told = json.loads(said("explain", str(tmp_path), address, "--json"))
+    first, second = f"host[0] {FOREIGN}", "host[1] 127.*"
+    assert told["host_settings"] == {
+        "rate": {"value": "30/60", "rule": first},
+        "robots": {"value": "observe", "rule": second},
+        "header": {"value": ["Cookie: [left out: a secret]", "X-A: b"], "rule": first},
+        "conditional": {"value": False, "rule": first},
+    }
+    assert (told["decision"], told["host"]["configured"]) == ("would be taken", "rate: 30/60")
+    words = said("explain", str(tmp_path), address)
+    assert f"settings  rate: 30/60 ({first})\n          robots: observe ({second})\n" in words
+    assert f"          conditional: false ({first})\n" in words
+    assert "hunter2" not in words
+    assert json.loads(said("explain", str(tmp_path), seeds[0], "--json"))["host"]["configured"] == "rate: 0 (no limit)"
 
 
 @pytest.mark.parametrize(

@@ -72,15 +72,15 @@ def explanation(db: sqlite3.Connection, address: str, settings: Settings, now: f
     moved = url_lookup.moved(db) if settings.scope.redirects == "seeds" else ()
     judge = RuleJudge(settings, LearnedState(moved, url_lookup.learned(db, MOST_PATTERNS)), now)
     host = url_lookup.host(db, url.origin(address))
-    delay = judge.delay(host) if host is not None and settings.politeness.robots == "obey" else 0.0
+    delay = judge.delay(host) if host is not None and judge.of_host(address).politeness.robots != "ignore" else 0.0
     common = partial(
         Explanation,
         address,
         now,
         running=running,
-        settings=settings,
+        settings=judge.of_host(address),
         host=host,
-        rate_setting=judge.rate_setting(address),
+        host_settings=judge.host_settings(address),
         delay=delay,
     )
     row = url_lookup.known(db, address)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from archiver import url
-from archiver.cli.explain.text import RuleDecision, RuleVerdict
+from archiver.cli.explain.text import HostSetting, RuleDecision, RuleVerdict
 from archiver.config.scope_settings import ScopeSettings
-from archiver.config.settings import Settings, SettingsByHost
+from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of, without_secrets
 from archiver.crawl.rules import registered_domains, visit_rules_of
 from archiver.crawl.visit import judged, refusal
 from archiver.errors import Failure, FetchError
@@ -57,7 +57,7 @@ class RuleJudge:
             return RuleVerdict(RuleDecision.REFUSED, NOT_NAMED, row.note)
         if row.failure == Failure.ROBOTS:
             where = f" ({host.robots_url})" if host is not None and host.robots_url else ""
-            return RuleVerdict(RuleDecision.REFUSED, self._robots(), f"{row.note}{where}")
+            return RuleVerdict(RuleDecision.REFUSED, self._robots(row.url), f"{row.note}{where}")
         if row.state is State.EXCLUDED:
             return RuleVerdict(RuleDecision.REFUSED, row.note or row.failure)
         if row.state is State.HELD:
@@ -87,19 +87,29 @@ class RuleJudge:
             return RuleVerdict(RuleDecision.WOULD_REFUSE, NOT_NAMED, inside)
         if as_link.held:
             return RuleVerdict(RuleDecision.WOULD_HOLD, as_link.held)
-        line = self._line(address, host) if self._settings.politeness.robots == "obey" else ""
+        line = self._line(address, host) if self.of_host(address).politeness.robots == "obey" else ""
         if line:
-            return RuleVerdict(RuleDecision.WOULD_REFUSE, self._robots(), line)
+            return RuleVerdict(RuleDecision.WOULD_REFUSE, self._robots(address), line)
         scope = self._settings.scope
         rule = f"extra-hops: {scope.extra_hops}" if as_link.off_scope_hops else f"scope: {scope.scope}"
         return RuleVerdict(RuleDecision.WOULD_TAKE, self._home_rule(address, 1) or rule)
 
-    def rate_setting(self, address: str) -> str:
-        """Return the setting that limits the rate on the host of *address*."""
-        polite = self._by_host.of(url.origin(address)).politeness
-        rule = self._by_host.rules(url.origin(address)).get("rate", "")
-        limit = f"{polite.rate}" if polite.rate.starts else f"{polite.rate} (no limit)"
-        return f"{rule}: rate = {limit}" if rule else f"rate: {limit}"
+    def of_host(self, address: str) -> Settings:
+        """Return the settings of the host of *address*."""
+        return self._by_host.of(url.origin(address))
+
+    def host_settings(self, address: str) -> tuple[HostSetting, ...]:
+        """Return the settings of the host of *address* that a rule sets, without secrets."""
+        bare, origin = SettingsByHost(without_secrets(self._settings)), url.origin(address)
+        own = bare.of(origin)
+        found = []
+        for part, entry in every_setting():
+            if rule := bare.rules(origin).get(key_of(entry)):
+                write, value = entry.metadata["kind"].write, getattr(getattr(own, part), entry.name)
+                found.append(
+                    HostSetting(key_of(entry), [*map(write, value)] if entry.metadata["many"] else write(value), rule)
+                )
+        return tuple(found)
 
     def delay(self, host: HostState) -> float:
         """Return the Crawl-delay in the robots.txt of *host*, in seconds."""
@@ -110,7 +120,9 @@ class RuleJudge:
         if not row.path:
             return RuleVerdict(RuleDecision.TOOK, "seeds")
         if row.path.startswith(Hop.PREREQUISITE) and not row.path.strip(Hop.PREREQUISITE + Hop.REDIRECT):
-            return RuleVerdict(RuleDecision.TOOK, self._robots(), "it says what archiver may fetch from its host")
+            return RuleVerdict(
+                RuleDecision.TOOK, self._robots(row.url), "it says what archiver may fetch from its host"
+            )
         if is_guess(row.path) and is_unnamed(row.url):
             return RuleVerdict(RuleDecision.TOOK, f"probe: {scope.probe}", "many sites have it without linking to it")
         if is_guess(row.path):
@@ -169,12 +181,12 @@ class RuleJudge:
         verdicts = [judged(self._visit_rules, link, parent, self._now) for parent in parents]
         return next((verdict for verdict in verdicts if isinstance(verdict, NewUrl)), verdicts[0])
 
-    def _robots(self) -> str:
-        return f"robots: {self._settings.politeness.robots}"
+    def _robots(self, address: str) -> str:
+        return f"robots: {self.of_host(address).politeness.robots}"
 
     def _rules(self, host: HostState) -> Rules:
         assert host.answer is not None
-        return Rules(host.answer, product_token(user_agent(self._settings.fetch)))
+        return Rules(host.answer, product_token(user_agent(self.of_host(f"{host.key}/").fetch)))
 
     def _line(self, address: str, host: HostState | None) -> str:
         """Return the line of robots.txt that forbids *address*, with its URL; "" if none does."""

@@ -52,6 +52,20 @@ class RuleVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class HostSetting:
+    """A setting of one host, and the rule that sets it."""
+
+    key: str
+    value: Any  # as in crawl.toml
+    rule: str
+
+    def __str__(self) -> str:
+        values = self.value if isinstance(self.value, list) else [self.value]
+        shown = ", ".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+        return f"{self.key}: {shown} ({self.rule})"
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything known about a URL at one moment. Without `row` it is not in the frontier."""
 
@@ -59,7 +73,7 @@ class Explanation:
     now: float
     verdict: RuleVerdict
     running: bool  # a process is running the crawl
-    settings: Settings
+    settings: Settings  # of its host
     row: UrlRow | None = None
     refused: RefusedLink | None = None  # its entry in the sample of refused links
     unsampled: tuple[tuple[str, int], ...] = ()  # rules that refused more links to its host than the sample holds
@@ -68,7 +82,7 @@ class Explanation:
     link_context: str = ""  # element and attribute of the last link on the path
     captures: tuple[StoredCapture, ...] = ()
     host: HostState | None = None
-    rate_setting: str = ""  # the setting that limits the rate on its host
+    host_settings: tuple[HostSetting, ...] = ()  # that rules set for its host
     delay: float = 0.0  # Crawl-delay
     ahead: int = 0
 
@@ -103,6 +117,7 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
     yield from _rows("captures", list(_captures(found)))
     yield from _rows("due", list(map(printable, _waits(found))))
     yield from _rows("host", [printable(_host(found), MAX_URL)])
+    yield from _rows("settings", [printable(str(each), MAX_URL) for each in found.host_settings])
 
 
 def _rows(label: str, texts: list[str]) -> Iterator[str]:
@@ -240,7 +255,7 @@ def _host(found: Explanation) -> str:
     robots = {"unknown": "not requested yet", "known": "answered", "unreachable": "could not be fetched"}[host.robots]
     if host.answer is not None and host.answer.status:
         robots += f" {host.answer.status}" if host.robots == "known" else f" ({host.answer.status})"
-    parts = [host.key, f"{host.waiting} waiting", f"robots.txt {robots}", found.rate_setting]
+    parts = [host.key, f"{host.waiting} waiting", f"robots.txt {robots}", _rate(found)]
     if found.delay:
         parts.append(f"Crawl-delay {found.delay:g} s")
     if host.slowed:
@@ -248,6 +263,11 @@ def _host(found: Explanation) -> str:
     if host.failing_since:
         parts.append(f"no answer since {iso(host.failing_since)}")
     return ", ".join(parts)
+
+
+def _rate(found: Explanation) -> str:
+    rate = found.settings.politeness.rate
+    return f"rate: {rate}" if rate.starts else f"rate: {rate} (no limit)"
 
 
 def _obeys(found: Explanation) -> bool:
@@ -288,10 +308,11 @@ def explanation_json(found: Explanation) -> dict[str, Any]:
             "failing_since": iso(host.failing_since),
             "robots_status": host.answer.status if host.answer else None,
             "crawl_delay": found.delay,
-            "configured": found.rate_setting,
+            "configured": _rate(found),
         }
         if host
         else None,
+        "host_settings": {each.key: {"value": each.value, "rule": each.rule} for each in found.host_settings},
     }
 
 
