@@ -6,8 +6,8 @@ commits its batches in the order in which it wrote them, so the committed length
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from archiver.clock import Clock
@@ -74,7 +74,7 @@ class Committer:
             return False
         writer.queue.append(visited)
         if writer is self._slow:
-            self._hold_back(visited.claim.host)
+            self._limit_backlog({visited.claim.host})
         writer.arrived.set()
         if len(writer.queue) >= BATCH or not self._schedule.active:
             writer.enough.set()
@@ -196,6 +196,8 @@ class Committer:
         began, states = self._clock.now(), self._schedule.take_unsaved()
         settled = await self._frontier.settle(stored.settlements, stored.files, states, stored.resources)
         self._charge(writer, stored, self._clock.now() - began)
+        if writer is self._slow:
+            self._limit_backlog({visited.claim.host for visited in batch})
         undone = {visited.claim.id for visited in (*(each.visited for each in stored.slow), *stored.left)}
         weights = [_weight(visited) for visited in batch if visited.claim.id not in undone]
         self._give_room(sum(size for size, _ in weights), sum(large for _, large in weights), len(weights))
@@ -215,7 +217,7 @@ class Committer:
                 links += len(visited.links.links) if visited.links is not None else 0
                 self._slow.queue.append(visited if links <= MOST_LINKS else replace(visited, links=None))
                 self._shares.expect(visited.claim.host, seconds)
-                self._hold_back(visited.claim.host)
+            self._limit_backlog({visited.claim.host for visited, _ in stored.slow})
         return []
 
     def _charge(self, writer: BatchWriter, stored: StoredBatch, seconds: float) -> None:
@@ -225,12 +227,17 @@ class Committer:
         for each, number, prepared in zip(stored.settlements, links, stored.seconds, strict=True):
             self._shares.charge(each.claim.host, prepared + seconds * number / total, slow=writer is self._slow)
 
-    def _hold_back(self, host: int) -> None:
-        """Let *host* rest while much of it waits for the slow writer: its answers would take the slots of others."""
-        hosts = [visited.claim.host for visited in self._slow.queue]
-        seconds = hosts.count(host) * self._shares.cost(host)
-        if seconds > BACKLOG:
-            self._schedule.host(host).rest(self._clock.now() + seconds * len(set(hosts)))
+    def _limit_backlog(self, hosts: Collection[int]) -> None:
+        """Let *hosts* rest until less than BACKLOG of their work waits for the slow writer, but no longer.
+
+        Answers that wait take the slots of other hosts. A host that is alone never waits for a writer with nothing to
+        do: its rest is computed again after each batch.
+        """
+        waiting = Counter(visited.claim.host for visited in self._slow.queue)
+        now = self._clock.now()
+        for host in hosts:
+            excess = waiting[host] * self._shares.cost(host) - BACKLOG
+            self._schedule.limit_backlog(host, now + max(excess, 0.0) * len(waiting), now)
 
 
 TURN = 0.25  # seconds of expected work in one batch, and so the time that another host waits

@@ -197,7 +197,7 @@ def _soon(host: LeasedHost, now: float) -> bool:
     if host.active:
         return True
     first = host.next(now) if host.window else host.later
-    return max(first, host.not_before) < now + SOON
+    return max(first, host.earliest) < now + SOON
 
 
 GENTLY = 1.0  # requests a second at most with which the next run begins

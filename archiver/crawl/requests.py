@@ -211,7 +211,7 @@ class Requests:
             if due <= now:
                 here.unsent, here.at_gate, here.since = False, False, now
                 return self._session.lines(claim, now, verified=verified)
-            if host.not_before > now:
+            if host.earliest > now:
                 break
             await asyncio.sleep(due - now)
         raise _Held

@@ -218,10 +218,9 @@ def _line(host: LeasedHost, now: float) -> HostLine:
         why = "refuses us"
     elif host.quota_reached:
         why = "limit reached"
-    elif host.not_before > now:
-        ours = host.not_before <= host.rested
-        why = "asleep, next probe" if host.backing_off else "our own work" if ours else "retry-after"
-        wait = host.not_before - now
+    elif host.earliest > now:
+        why = "asleep, next probe" if host.backing_off else "our own work" if host.rests_for_us else "retry-after"
+        wait = host.earliest - now
     elif not host.window and host.later < float("inf"):
         why, wait = "retry", max(0.0, host.later - now)
     elif (due := host.next(now)) > now:

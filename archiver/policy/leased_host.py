@@ -147,6 +147,7 @@ class LeasedHost:
     proven: bool = False  # its latest answer came quickly
     backing_off: bool = False  # it is down: one request at a time
     rested: float = -NEVER  # until then it waits because our own work is behind, not because it wants to
+    backlog_until: float = -NEVER  # the same, but only while many of its answers wait for the slow writer
     # its quota
     quota_reached: bool = False  # what waits stays in the frontier for this run
     over_quota: bool = False  # it has sent enough bytes since the latest refill began
@@ -157,6 +158,16 @@ class LeasedHost:
     def groups(self) -> tuple[PolitenessGroup, ...]:
         """All groups it belongs to."""
         return (self.group,) if self.address_group is None else (self.group, self.address_group)
+
+    @property
+    def earliest(self) -> float:
+        """When a request may start, if its groups permit."""
+        return max(self.not_before, self.backlog_until)
+
+    @property
+    def rests_for_us(self) -> bool:
+        """True if nothing but our own work makes it wait."""
+        return self.not_before <= max(self.rested, self.backlog_until)
 
     @property
     def idle(self) -> bool:
@@ -234,7 +245,7 @@ class LeasedHost:
             return NEVER
         if not self.window:
             return NEVER if self.needs_refill else self.later
-        return self.not_before
+        return self.earliest
 
     def last_to_open(self, now: float) -> tuple[float, PolitenessGroup]:
         """Return the group that opens last, and when."""

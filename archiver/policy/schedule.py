@@ -177,6 +177,13 @@ class Schedule:
             host.memory.throttle = None
         return states
 
+    def limit_backlog(self, host_id: int, until: float, now: float) -> None:
+        """Let a host rest until then because many of its answers wait for us; an earlier time shortens its rest."""
+        host = self._hosts[host_id]
+        if max(until, host.backlog_until) > now:
+            host.backlog_until = until
+            self._look(host, now)
+
     def received(self, size: int, now: float) -> None:
         """Count *size* bytes; all hosts wait until the bandwidth has had time for them."""
         if self._bandwidth:
@@ -291,7 +298,7 @@ class Schedule:
         """
         host = self._hosts[host_id]
         self.locate(host_id, address)
-        earliest = max(host.not_before, host.next(now), self._open(now))
+        earliest = max(host.earliest, host.next(now), self._open(now))
         if earliest > now:
             return earliest
         self._count(host, now)

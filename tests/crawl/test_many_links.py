@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from archiver.crawl import reader_process
+from archiver.crawl import batch_writer, reader_process
 from archiver.model import ExitCode
 from fixtures.archives import rows, stored
 from fixtures.command import archiver, ended, environment, running, said
@@ -79,6 +79,18 @@ def test_a_document_whose_reading_kills_the_process_is_read_elsewhere_by_the_nex
         assert run("resume", "c") == ExitCode.DONE
         assert [each.url for each in stored(tmp_path / "c") if each.url == server.url()] == [server.url()]
         assert not (tmp_path / "c" / "spool").exists()
+
+
+def test_a_host_that_is_alone_never_waits_for_a_writer_with_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages are expected to take days each; when one is written after all, the next is requested."""
+    monkeypatch.setattr(batch_writer, "MANY", 5)
+    monkeypatch.setattr(batch_writer, "SECONDS_PER_LINK", 1e6)
+    pages = [f"/{number}" for number in range(10)]
+    with RawServer(dict.fromkeys(pages, ok(page("page", pages)))) as server:
+        assert crawl(tmp_path, server.url("/0"), robots="ignore", traps="off", max_time=100.0).code is ExitCode.DONE
+        assert rows(tmp_path, STATES) == [("archived", len(pages))]
 
 
 def test_a_stop_does_not_wait_for_answers_that_are_to_be_read(tmp_path: Path) -> None:

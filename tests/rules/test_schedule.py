@@ -373,6 +373,25 @@ def test_a_parked_host_gets_nothing() -> None:
     assert schedule.pick(60.0)
 
 
+def test_a_backlog_may_end_earlier_than_expected_but_shortens_no_other_wait() -> None:
+    schedule = Schedule(Rate(0), 4)
+    filled(schedule, 1, [claim(number, 1) for number in range(1, 5)])
+    assert schedule.pick(0.0)
+    schedule.limit_backlog(1, 60.0, 0.0)
+    assert schedule.pick(59.9) is None
+    assert schedule.admit(1, 1.0) == schedule.next_pick() == 60.0
+    assert schedule.host(1).rests_for_us
+    schedule.limit_backlog(1, 2.0, 2.0)
+    assert schedule.next_pick() == 2.0
+    assert schedule.pick(2.0)
+    schedule.host(1).wait(30.0)
+    schedule.limit_backlog(1, 20.0, 3.0)
+    schedule.limit_backlog(1, 4.0, 4.0)
+    assert not schedule.host(1).rests_for_us
+    assert schedule.pick(29.9) is None
+    assert schedule.pick(30.0)
+
+
 def test_what_is_due_later_makes_its_host_wanted_then() -> None:
     schedule = Schedule(Rate(0), 1)
     filled(schedule, 1, [], later=5.0)
