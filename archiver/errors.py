@@ -35,6 +35,7 @@ class Failure(StrEnum):
     ROBOTS = "robots"
     TRAP = "trap"
     PRIVATE = "private"
+    PROXY = "proxy"
 
     @property
     def heritrix_code(self) -> int:
@@ -52,6 +53,7 @@ _HERITRIX_CODES = {
     Failure.REFUSED: -7,
     Failure.ROBOTS: -61,
     Failure.TRAP: -5003,  # "blocked due to exceeding an established quota"
+    Failure.PROXY: -2,
     Failure.PRIVATE: -5001,  # "blocked from fetch by user setting": nothing failed, and another setting allows it
 }
 
@@ -63,3 +65,12 @@ class FetchError(Exception):
         super().__init__(reason)
         self.failure = failure
         self.reason = reason
+
+
+class ProxyError(FetchError):
+    """A proxy failed, so no site is to blame. *refused*: it refuses our login, which only the user can correct."""
+
+    def __init__(self, proxy: str, reason: str, *, refused: bool = False) -> None:
+        super().__init__(Failure.PROXY, f"proxy {proxy}: {reason}")
+        self.proxy = proxy
+        self.refused = refused

@@ -58,6 +58,7 @@ OWNERS = {
     "aiohttp": {"fetch"},
     "aiosqlite": {"frontier"},
     "click": {"cli"},
+    "python_socks": {"fetch"},
     "uvloop": {"crawl", "cli"},
     "ada_url": {"url"},
     "surt": {"url"},

@@ -4,6 +4,7 @@ Everything is checked before anything is written. `archiver.crawl.recrawl` says 
 """
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ from archiver.collection.disk_space import DiskSpace
 from archiver.collection.layout import Layout
 from archiver.config import toml
 from archiver.config.seeds import unknown
-from archiver.config.settings import Settings, with_values
+from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
@@ -103,6 +104,7 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     if not settings.seeds:
         raise ConfigError(f'{layout.settings}: no seeds; add, for example, seeds = ["https://example.org/"]')
     check_seed_settings(settings, f"{layout.settings}: ")
+    check_proxies(settings)
     check_dedup_sources(directory, settings, given)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
@@ -148,6 +150,7 @@ def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
     own = combine_seed_settings(kept, given.own)
     settings = with_values(Settings(), {**values, "seeds": given.urls, "seed_setting": own})
     check_seed_settings(settings, "")
+    check_proxies(settings)
     return settings
 
 
@@ -155,6 +158,18 @@ def check_seed_settings(settings: Settings, where: str) -> None:
     """Refuse settings for a URL that is not a seed: they would have no effect, without any warning."""
     if wrong := unknown(settings.seeds, settings.scope.seed_setting):
         raise ConfigError(where + wrong)
+
+
+def check_proxies(settings: Settings) -> None:
+    """Refuse proxies that cannot be used, as their login is not in the environment."""
+    every = (
+        *settings.fetch.proxy,
+        *(value for rule in settings.politeness.host for key, value in rule.given if key == "proxy"),
+    )
+    if every:
+        from archiver.fetch.proxy import ProxyRoutes
+
+        ProxyRoutes(SettingsByHost(settings), os.environ)
 
 
 def with_absolute_paths(settings: Settings, directory: Path) -> Settings:
@@ -231,7 +246,7 @@ def _within_open_files(settings: Settings) -> Settings:
 def _finish(directory: Path, settings: Settings, verbosity: int, outcome: RunResult) -> ExitCode:
     """Write the reports of a run that has ended, and print how it ended."""
     last, ended = outcome.last, outcome.ended
-    if ended.code is ExitCode.STORAGE:
+    if ended.code in (ExitCode.STORAGE, ExitCode.USAGE):
         complain(ended.reason)
     with totals.open_totals(directory) as db:
         found = read_summary(db, ended.reason, FinishedRun(last.elapsed, last.visits, last.received))

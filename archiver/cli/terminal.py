@@ -19,7 +19,8 @@ from archiver.humanize import printable
 WIDTH = 100  # columns if stdout or stderr is not a terminal
 FLUSH_INTERVAL = 0.1  # seconds; results are flushed together
 MAX_MESSAGE = 2000  # characters
-_SECRETS = re.compile(r"(?<=//)[^/?#\"'\s]*@|(?<![\w@])[^/@:\"'\s\\]+:[^/@\"'\s\\]+@")
+_NAMED = r"(?!(?:[^/@:\"'\s]+:)?env:\w+@)"  # the password is in the environment
+_SECRETS = re.compile(rf"(?<=//){_NAMED}[^/?#\"'\s]*@|(?<![\w@]){_NAMED}[^/@:\"'\s\\]+:[^/@\"'\s\\]+@")
 
 
 def say(message: str) -> None:

@@ -32,6 +32,7 @@ from archiver.config.option_types import (
     TEXT,
     OptionType,
 )
+from archiver.config.proxies import PROXY
 from archiver.errors import ConfigError
 
 MATCH = "match"
@@ -45,6 +46,7 @@ KEYS: dict[str, OptionType] = {
     "user-agent": TEXT,
     "header": HEADER,
     "cookies": COOKIES,
+    "proxy": PROXY,
     "timeout": SECONDS,
     "retries": NUMBER,
     "conditional": BOOLEAN,
@@ -53,7 +55,7 @@ KEYS: dict[str, OptionType] = {
     "include-type": MEDIA_TYPE,
     "exclude-type": MEDIA_TYPE,
 }
-MANY = frozenset(("header", "include-type", "exclude-type"))
+MANY = frozenset(("header", "proxy", "include-type", "exclude-type"))
 MAX_SHOWN = 60  # characters of what is wrong in a message, which is one line
 
 _PATTERN = re.compile(r"(?:https?://)?[^\s/=\"']+")

@@ -35,6 +35,7 @@ from archiver.config.option_types import (
     Rate,
     choice,
 )
+from archiver.config.proxies import PROXY
 from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
 from archiver.config.secrets import SecretSource
 
@@ -121,6 +122,13 @@ class FetchSettings:
         "keep",
         COOKIES,
         "Keep the cookies that sites set and send them back, as a browser does (keep), or ignore them (off).",
+    )
+    proxy: tuple[str, ...] = setting(
+        (),
+        PROXY,
+        "Send requests through this proxy: http, socks4 or socks5 (names are looked up here), socks5h (by the proxy). "
+        "Of several, each host keeps one. env: as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say.",
+        many=True,
     )
     insecure_secrets: tuple[str, ...] = setting(
         (),

@@ -114,7 +114,10 @@ class Crawl:
         state: Phase = ending if self._stop else "offline" if offline else "crawling" if busy else "waiting"
         shown = self._counts.snapshot(now, state, len(self._visits), self._schedule.hosts())
         shown = replace(shown, unwritten=unwritten)
-        return replace(shown, waiting_for=f"the network: {self._health.description(now)}") if offline else shown
+        if offline:
+            return replace(shown, waiting_for=f"the network: {self._health.description(now)}")
+        proxies = self._health.proxies
+        return replace(shown, waiting_for=proxies.description) if state == "waiting" and proxies.outages else shown
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -241,7 +244,7 @@ class Crawl:
     def _count(self, visited: Visited) -> None:
         """Count an answer for the limits on URLs, bytes and work."""
         claim, error, exchange = visited.claim, visited.error, visited.exchange
-        if error is not None and error.failure is Failure.PRIVATE:
+        if error is not None and error.failure in (Failure.PRIVATE, Failure.PROXY):
             self._spent -= claim.counts  # we never went there
         if exchange is not None:
             self._dispatcher.received(claim.host, exchange.response.length)
@@ -282,7 +285,9 @@ class Crawl:
             self._end(ExitCode.LIMIT, f"--max-bytes {limits.max_bytes} is reached")
         if now >= self._time_limit():
             self._end(ExitCode.LIMIT, f"--max-time {limits.max_time:g} is reached")
-        if reason := self._health.exhausted(now):
+        if reason := self._health.proxies.refused:
+            self._end(ExitCode.USAGE, reason)
+        elif reason := self._health.exhausted(now):
             self._end(ExitCode.LIMIT, reason)
 
     async def _watch_disk_space(self) -> None:

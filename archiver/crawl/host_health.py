@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from archiver.clock import Clock
 from archiver.config.settings import SettingsByHost
+from archiver.crawl.proxy_health import ProxyHealth
 from archiver.crawl.visit import Visited
-from archiver.errors import Failure, FetchError
+from archiver.errors import Failure, FetchError, ProxyError
 from archiver.extract.exchange import is_robots
 from archiver.fetch.client import Fetcher
 from archiver.frontier.port import Frontier, HostRow
@@ -63,6 +64,7 @@ class HostHealth:
         self._clock = clock
         self._limits = limits
         self.network = network
+        self.proxies = ProxyHealth(fetcher, clock, limits.offline)
         self._backoff = BackoffPolicy(limits.host)
         self._last = ""  # failure, in words
         self.given_up = 0  # URLs of hosts that we gave up
@@ -79,6 +81,8 @@ class HostHealth:
 
     def listen(self) -> None:
         """Note what came over the network since the last look."""
+        if self.proxies.outages:
+            self.proxies.listen()
         self._sign(self._clock.at(self._fetcher.last_activity))
 
     def _sign(self, at: float) -> None:
@@ -90,6 +94,8 @@ class HostHealth:
     def exhausted(self, now: float) -> str:
         """Return why the crawl should end, if it has waited long enough for the network."""
         limit = self._limits.offline
+        if self.proxies.outages and (reason := self.proxies.exhausted(now)):
+            return reason
         if not self.network.lost or not limit or now - self.network.since < limit:
             return ""
         return f"no host answers since {self._moment()} ({self._last}); --offline-patience {limit:g} is over"
@@ -105,6 +111,9 @@ class HostHealth:
         self.listen()
         claim, error, exchange = visited.claim, visited.error, visited.exchange
         host = self._schedule.host(claim.host)
+        if isinstance(error, ProxyError):
+            self.proxies.failed(host, error)
+            return True
         if exchange is not None and self.network.lost and exchange.truncated in CUT:
             exchange.response.close()
             return True
@@ -112,7 +121,7 @@ class HostHealth:
             self.network.answered(host.memory.failures, claim.id)
             await self._end_backoff(host)
             return False
-        if error.failure is Failure.PRIVATE:  # we never went there, so it says nothing about the way
+        if error.failure in (Failure.PRIVATE, Failure.PROXY):  # we never went there, so it says nothing about the way
             return False
         if error.failure not in LINE:  # a failed handshake is an answer
             self._sign(self._clock.now())

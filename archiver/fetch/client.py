@@ -6,19 +6,21 @@ its first byte is sent. Raises `FetchError` only if no byte of a response came. 
 """
 
 import asyncio
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
 from archiver import url
 from archiver.config.settings import SettingsByHost
-from archiver.errors import Failure, FetchError
+from archiver.errors import Failure, FetchError, ProxyError
 from archiver.fetch.connection import ConnectionPool
 from archiver.fetch.dns import Lookups, routed
 from archiver.fetch.exchange import Attempt, Progress, SharedCpu
 from archiver.fetch.private_networks import AddressGuard
-from archiver.fetch.request import RequestMaker
+from archiver.fetch.proxy import AUTHENTICATION_REQUIRED, ProxyRoutes
+from archiver.fetch.request import RequestMaker, absolute_form
 from archiver.fetch.spool import Spool, SpoolFolder
-from archiver.fetch.wire import UNVERIFIED
+from archiver.fetch.wire import UNVERIFIED, Wire
 from archiver.http.form_post import FormPost
 from archiver.model import Exchange
 
@@ -56,7 +58,9 @@ class Fetcher:
     ) -> None:
         self._guard = guard
         self._requests = RequestMaker(settings, guard)
-        self._pool = ConnectionPool(settings.common.fetch.timeout, guard, lookups)
+        lookups = lookups or Lookups()
+        routes = ProxyRoutes(settings, os.environ, lookups.domain_of)
+        self._pool = ConnectionPool(settings.common.fetch.timeout, guard, lookups, routes)
         self._cpu = SharedCpu()
         self._progress: dict[asyncio.Task[Any] | None, Progress] = {}
         self.spool_folder = spool_folder
@@ -102,9 +106,11 @@ class Fetcher:
                     first = False  # the connection died while we waited
                     continue
                 request = self._requests.request(address, plan, lines + asked.conditions, asked.form, verified=verified)
+                if wire.forwarded:
+                    request = absolute_form(request, origin)
                 spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
                 attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress))
-                exchange = await attempt.run()
+                exchange = await self._outcome(attempt, wire)
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
                     self._pool.distrust(origin)
@@ -116,6 +122,29 @@ class Fetcher:
                 reason = str(wire.error) if wire.error else "the server closed the connection without an answer"
                 raise FetchError(Failure.DISCONNECT, reason)
             first = False
+
+    async def _outcome(self, attempt: Attempt, wire: Wire) -> Exchange | None:
+        """Return the result of *attempt*; raise `FetchError` if the proxy that got the request is to blame for it."""
+        proxy = wire.proxy if wire.forwarded else None
+        if proxy is None:
+            return await attempt.run()
+        answering = self._pool.tunnels.answering
+        try:
+            exchange = await attempt.run()
+        except FetchError as error:
+            raise self._pool.tunnels.timed_out(proxy, error.reason) from error
+        if exchange is None and proxy.name not in answering and not wire.reused:
+            raise ProxyError(proxy.name, "it closed the connection without an answer")
+        if exchange is not None and exchange.framing.status == AUTHENTICATION_REQUIRED and proxy.name not in answering:
+            exchange.response.close()  # later ones may come from a site, which must not end the crawl
+            raise ProxyError(proxy.name, f"it refuses the login ({AUTHENTICATION_REQUIRED})", refused=True)
+        if exchange is not None:
+            answering.add(proxy.name)
+        return exchange
+
+    def proxy_answers(self, name: str) -> bool:
+        """Return True if the proxy *name* has answered since it last failed."""
+        return name in self._pool.tunnels.answering
 
     @property
     def last_activity(self) -> float:

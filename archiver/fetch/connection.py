@@ -4,17 +4,21 @@ aiohttp resolves names, connects (happy eyeballs) and does TLS. Its HTTP parser 
 that real servers send, and it can assign a response to the wrong URL. Idle connections wait in our own pool.
 If there is no name to resolve and no TLS, the event loop connects directly.
 
-We hook into aiohttp at four places: `ThreadedResolver._loop` looks names up, `TCPConnector._factory` builds our
-protocol, `connect()` lends it, and `Connection.close()` ends it. `tests/edges/test_aiohttp_seams.py` fails if an
+We hook into aiohttp at five places: `ThreadedResolver._loop` looks names up, `TCPConnector._factory` builds our
+protocol, `connect()` lends it, `Connection.close()` ends it, and `_get_ssl_context` checks certificates through a
+proxy too. `tests/edges/test_aiohttp_seams.py` fails if an
 upgrade of aiohttp changes one of them.
 
-Invariants: the guard has accepted the other end of every connection that is used. Bytes that arrive on a used
+Invariants: the guard has accepted the other end of every connection that is used; behind a proxy that resolves names,
+the name. Connections are kept by origin, which always leads to the same proxy. Bytes that arrive on a used
 connection while no request is open end that connection. (HTTP/1 cannot tell bytes that the server sends just before a
 new request arrives from the response to it.)
 """
 
 import asyncio
+import errno
 import os
+import socket
 import ssl
 import time
 from collections import OrderedDict
@@ -30,9 +34,11 @@ from yarl import URL
 
 from archiver import url
 from archiver.clock import AwakeClock, SharedTimers
+from archiver.config.settings import Settings, SettingsByHost
 from archiver.errors import SHORTAGES, Failure, FetchError, ShortageError
 from archiver.fetch.dns import GuardedResolver, Lookups, RememberingResolver, SharedLookup, remember, unresolved
 from archiver.fetch.private_networks import AddressGuard, spelled_address
+from archiver.fetch.proxy import Proxy, ProxyRoutes, ProxyTunnels
 from archiver.fetch.wire import UNVERIFIED, IdleConnections, Wire, is_cut_off
 from archiver.storage import allowed
 
@@ -53,6 +59,8 @@ class RawProtocol(ResponseHandler):
         self.wire: Wire | None = None
         self.origin = ""
         self.answer: SharedLookup | None = None  # the DNS answer that led here
+        self.proxy: Proxy | None = None  # between us and the site, whose address …
+        self.site: str | None = None  # … is this, if we know it
         self.exchanges = 0
         self.early: list[bytes] = []  # bytes that the server sent before the first request
         self.raw_transport: asyncio.Transport | None = None  # like `transport`, but set until the end
@@ -109,8 +117,16 @@ class Connector(aiohttp.TCPConnector):
 class ConnectionPool:
     """The pool of connections. Certificates are checked, but hosts that fail the check are fetched all the same."""
 
-    def __init__(self, timeout: float, guard: AddressGuard, lookups: Lookups | None = None) -> None:
+    def __init__(
+        self,
+        timeout: float,
+        guard: AddressGuard,
+        lookups: Lookups | None = None,
+        routes: ProxyRoutes | None = None,
+    ) -> None:
         self._guard = guard
+        self._routes = routes or ProxyRoutes(SettingsByHost(Settings()), {})
+        self.tunnels = ProxyTunnels()
         self._patience = timeout
         self._timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_connect=timeout)
         loop = self._loop = asyncio.get_running_loop()
@@ -158,8 +174,14 @@ class ConnectionPool:
             return await self._connect_unverified(origin)
 
     async def locate(self, origin: str) -> str:
-        """Return the first network address of *origin* without connecting; raise `FetchError` if there is none."""
+        """Return the first network address of *origin* without connecting, "" if a proxy looks it up.
+
+        Raises `FetchError` if there is none.
+        """
         host = url.host(f"{origin}/")
+        proxy = self._routes.of(origin)
+        if proxy is not None and proxy.resolves:
+            return ""
         if (address := spelled_address(host)) is not None:
             return str(address)
         whole = URL(origin + "/", encoded=True)
@@ -190,7 +212,7 @@ class ConnectionPool:
     async def _connect_unverified(self, origin: str) -> Wire:
         try:
             return await self._connect_new(origin)
-        except aiohttp.ClientConnectorCertificateError:
+        except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError):
             # An archive stores what the site sends, with or without a valid certificate. A note records the failure.
             remember(self._unverified, origin, None)
             self._requests.pop(origin, None)
@@ -199,11 +221,16 @@ class ConnectionPool:
     async def _connect_new(self, origin: str) -> Wire:
         host = url.host(f"{origin}/")
         self._guard.check(host)  # names are checked when they are resolved
-        notes = (UNVERIFIED,) if origin in self._unverified else ()
+        notes: tuple[str, ...] = (UNVERIFIED,) if origin in self._unverified else ()
+        proxy = self._routes.of(origin)
         is_direct = origin.startswith("http://") and spelled_address(host) is not None
-        protocol, release = await (
-            self._connect_directly(origin, host) if is_direct else self._connect_with_aiohttp(origin)
-        )
+        if proxy is not None:
+            notes = (*notes, f"proxy:{proxy.name}")
+            protocol, release = await self._connect_by_proxy(proxy, origin, host)
+        elif is_direct:
+            protocol, release = await self._connect_directly(origin, host)
+        else:
+            protocol, release = await self._connect_with_aiohttp(origin)
         if protocol.transport is None:
             release()
             raise ConnectionResetError(f"{origin} closed the connection at once")
@@ -223,7 +250,60 @@ class ConnectionPool:
             _, protocol = await self._loop.create_connection(self._new_protocol, host.strip("[]"), int(number or 80))
         return protocol, protocol.close
 
+    async def _connect_by_proxy(self, proxy: Proxy, origin: str, host: str) -> tuple[RawProtocol, Callable[[], None]]:
+        """Connect through *proxy*; for plain HTTP to the proxy itself, if its kind is http."""
+        self._guard.check_name(host)
+        request = self._request_to(origin)
+        name, port = request.url.raw_host or host.strip("[]"), request.url.port or 0
+        spelled = spelled_address(host)
+        site = str(spelled) if spelled is not None else None
+        if proxy.forwards(origin):
+            protocol = await self._reach_proxy(proxy)
+        else:
+            if site is None and not proxy.resolves:
+                family = socket.AF_INET if proxy.address.kind == "socks4" else socket.AF_UNSPEC
+                site = (await self._names.resolve(name, port, family))[0]["host"].partition("%")[0]
+            tunnel = await self.tunnels.open(proxy, site or name.rstrip("."), port, self._patience)
+            context = self._connector._get_ssl_context(request)  # noqa: SLF001  the one for direct connections
+            try:
+                async with asyncio.timeout(self._patience):
+                    _, protocol = await self._loop.create_connection(
+                        self._new_protocol,
+                        sock=tunnel,
+                        ssl=context,
+                        server_hostname=name.rstrip(".") if context else None,
+                    )
+            except BaseException:
+                tunnel.close()
+                raise
+        if spelled is None and not proxy.resolves:
+            protocol.answer = self._resolver.answer(name, port)
+        protocol.proxy, protocol.site = proxy, site
+        return protocol, protocol.close
+
+    async def _reach_proxy(self, proxy: Proxy) -> RawProtocol:
+        place = proxy.address.host.strip("[]"), proxy.address.port
+        try:
+            async with asyncio.timeout(self._patience):
+                _, protocol = await self._loop.create_connection(self._new_protocol, *place)
+        except TimeoutError:
+            raise self.tunnels.failed(proxy, OSError(errno.ETIMEDOUT, "")) from None
+        except OSError as error:
+            raise self.tunnels.failed(proxy, error) from error
+        return protocol
+
     async def _connect_with_aiohttp(self, origin: str) -> tuple[RawProtocol, Callable[[], None]]:
+        request = self._request_to(origin)
+        connection = await self._connector.connect(request, [], self._timeout)
+        protocol = connection.protocol
+        if not isinstance(protocol, RawProtocol):
+            connection.close()
+            raise ConnectionResetError(f"{origin} closed the connection at once")
+        protocol.answer = self._resolver.answer(request.url.raw_host or "", request.url.port or 0)
+        return protocol, connection.close
+
+    def _request_to(self, origin: str) -> ClientRequest:
+        """Return what aiohttp needs to know of *origin*."""
         request = self._requests.get(origin)
         if request is None:
             request = ClientRequest(
@@ -233,13 +313,7 @@ class ConnectionPool:
                 ssl=origin not in self._unverified,
             )
             remember(self._requests, origin, request, MAX_REQUESTS)
-        connection = await self._connector.connect(request, [], self._timeout)
-        protocol = connection.protocol
-        if not isinstance(protocol, RawProtocol):
-            connection.close()
-            raise ConnectionResetError(f"{origin} closed the connection at once")
-        protocol.answer = self._resolver.answer(request.url.raw_host or "", request.url.port or 0)
-        return protocol, connection.close
+        return request
 
 
 _FAILURES: Mapping[type[Exception], Failure] = {

@@ -100,6 +100,12 @@ class Lookups:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._waiting: dict[asyncio.Future[None], tuple[str, bool]] = {}  # in order: (domain, found before)
 
+    def domain_of(self, host: str) -> str:
+        """Return the registered domain of *host*."""
+        if self._domain_of is None:
+            self._domain_of = self._load_domains()
+        return self._domain_of(host)
+
     async def getaddrinfo(self, host: str, port: int, **terms: Any) -> Any:
         """Do the same as `socket.getaddrinfo`."""
         return await self._threads.run(partial(socket.getaddrinfo, host, port, **terms))

@@ -158,12 +158,16 @@ class AllowedHosts:
     def refusal(self, host: str, address: Address) -> str:
         """Return in words why *host* may not be fetched at *address*; "" if it may."""
         word = special(address)
-        if not word or normalized_host(host) in self.names:
+        if not word or self.names_host(host):
             return ""
         inner = [one for one in embedded(address) if special(one)]
         if self._holds(address) or (inner and all(map(self._holds, inner))):
             return ""
         return f"{address} is {word}"
+
+    def names_host(self, host: str) -> bool:
+        """Return True if *host* is allowed by its name."""
+        return normalized_host(host) in self.names
 
     def _holds(self, address: Address) -> bool:
         return any(address in network for network in self.networks if network.version == address.version)
@@ -174,11 +178,18 @@ def is_localhost(host: str) -> bool:
     return normalized_host(host) == "localhost" or normalized_host(host).endswith(".localhost")
 
 
+def is_private_name(host: str) -> bool:
+    """True if the name *host* by its spelling belongs to a private network: one label, or a local top-level domain."""
+    name = normalized_host(host)
+    return name.endswith(PRIVATE_NAMES) or "." not in name
+
+
 def is_inside(addresses: Sequence[Address]) -> bool:
     """True if none of *addresses* is public, and there is one."""
     return bool(addresses) and all(map(special, addresses))
 
 
+PRIVATE_NAMES = (".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".localdomain")
 REMEDY = "use --allow-private {host} to allow it"
 
 
@@ -228,6 +239,14 @@ class AddressGuard:
             return
         if refusal := self._allowed.refusal(host, place):
             raise FetchError(Failure.PRIVATE, f"{at}{refusal}; {REMEDY.format(host=normalized_host(host))}")
+
+    def check_name(self, host: str) -> None:
+        """Raise `FetchError` if *host*, which a proxy would look up, is private by its spelling."""
+        if is_localhost(host):
+            self.check(host, "127.0.0.1")
+        elif spelled_address(host) is None and is_private_name(host) and not self._allowed.names_host(host):
+            name = normalized_host(host)
+            raise FetchError(Failure.PRIVATE, f"{name} is a name of private networks; {REMEDY.format(host=name)}")
 
     def choose(self, host: str, found: "list[ResolveResult]") -> "list[ResolveResult]":
         """Return the entries of *found* that are allowed for *host*; refuse *host* if there is none."""

@@ -42,6 +42,12 @@ def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
     return "".join(line + "\r\n" for line in lines).encode("utf-8")
 
 
+def absolute_form(request: bytes, origin: str) -> bytes:
+    """Return *request* to *origin* as a proxy needs it: with the whole URL in the first line (RFC 9112 §3.2.2)."""
+    method, _, rest = request.partition(b" ")
+    return b"%b %b%b" % (method, origin.encode(), rest)
+
+
 @dataclass(frozen=True, slots=True)
 class HostPlan:
     """How hosts with the same settings are asked, and how far their answers are read."""

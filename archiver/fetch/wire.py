@@ -13,6 +13,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from archiver.model import Peer
@@ -47,8 +48,10 @@ class Wire:
         "answer",
         "awake",
         "error",
+        "forwarded",
         "notes",
         "peer",
+        "proxy",
         "reused",
     )
 
@@ -56,7 +59,11 @@ class Wire:
         self.reused = False
         self.error: BaseException | None = None
         self.notes = notes
+        self.proxy = protocol.proxy
+        self.forwarded = bool(protocol.proxy and protocol.proxy.forwards(protocol.origin))
         self.peer = peer_of(protocol.transport)
+        if protocol.proxy is not None:
+            self.peer = replace(self.peer, ip=protocol.site)
         self.answer = protocol.answer
         self.awake = protocol.pool.awake
         self._pool = protocol.pool
@@ -101,7 +108,10 @@ class Wire:
         return self.closed or (self.reused and (bool(self._pieces) or self._readable()))
 
     def send(self, request: bytes) -> None:
-        """Write *request*; exactly these bytes are sent (or encrypted by TLS)."""
+        """Write *request*; exactly these bytes are sent (or encrypted by TLS), and our login to a proxy."""
+        if self.forwarded and self.proxy is not None and self.proxy.authorization:
+            start = request.index(b"\r\n") + 2
+            request = request[:start] + self.proxy.authorization + request[start:]
         self._transport.write(request)
 
     async def read(self, timeout: float) -> bytes:  # noqa: ASYNC109  our own timer costs a tenth of asyncio.timeout

@@ -120,7 +120,7 @@ def after_failure(failure: Failure, reason: str, tries: int, retries: int, now: 
     note = f"{failure.value}: {reason}"
     if failure is Failure.PRIVATE:  # our own rule; another try cannot change it
         return RetryDecision(Event.FORBID, note)
-    if tries < retries:
+    if tries < retries and failure is not Failure.PROXY:  # no way leads there, and another try cannot change it
         return RetryDecision(Event.RETRY, note, now + pause(tries))
     return RetryDecision(Event.GIVE_UP, note)
 

@@ -139,6 +139,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "SET[,SET]": st.sampled_from(["wikis", "wikis,shops"]),
     "NAME[,NAME]": st.sampled_from(["none", "utm_*,sid", "trackers"]),
     "TYPE": st.sampled_from(["video/*", "application/zip", "image/svg+xml"]),
+    "PROXY": st.sampled_from(["env", "none", "http://proxy.example:3128", "socks5h://ann:env:NAME@[::1]:9050"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
 }
 

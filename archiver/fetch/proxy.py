@@ -1,0 +1,273 @@
+"""Proxies: which one leads to a host, and connections through it.
+
+A proxy is a part of our own network: if it fails, no site is to blame, and `ProxyError` says so. What it reports about
+a site (refused, unreachable, no such name) is the site's failure. Names ending in .onion or .i2p are never looked up
+and never leave without a proxy that resolves them (RFC 7686).
+
+Proxies of the kinds http and socks5h resolve names themselves, so the site's address stays unknown. For socks4 and
+socks5 we look names up, and the guard decides.
+"""
+
+import asyncio
+import os
+import socket
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+
+import python_socks
+from python_socks.async_.asyncio import Proxy as SocksClient
+
+from archiver import url
+from archiver.config.proxies import ENVIRONMENT, NONE, ProxyAddress, proxy_address
+from archiver.config.settings import SettingsByHost
+from archiver.errors import SHORTAGES, ConfigError, Failure, FetchError, ProxyError
+
+HIDDEN = (".onion", ".i2p")  # names that only a proxy resolves
+MAX_HEAD = 16 << 10  # bytes of a proxy's answer to CONNECT
+AUTHENTICATION_REQUIRED = 407
+OWN_TIMEOUT = 86_400.0  # seconds: that of python-socks, which never comes before ours
+_PROTOCOLS = {
+    "socks4": python_socks.ProxyType.SOCKS4,
+    "socks5": python_socks.ProxyType.SOCKS5,
+    "socks5h": python_socks.ProxyType.SOCKS5,
+}
+_LOGIN_REFUSED = ("No acceptable authentication", "authentication failure")  # python-socks says it in words alone
+_SITE_FAILED = {1, 3, 4, 5, 6, 0x5B}  # SOCKS replies that are about the site
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy with its login."""
+
+    address: ProxyAddress
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @property
+    def name(self) -> str:
+        """The URL without the login."""
+        return self.address.name
+
+    @property
+    def resolves(self) -> bool:
+        """True if the proxy looks names up."""
+        return self.address.kind in ("http", "socks5h")
+
+    def forwards(self, origin: str) -> bool:
+        """Return True if requests to *origin* go to the proxy itself: plain HTTP in absolute form."""
+        return self.address.kind == "http" and origin.startswith("http://")
+
+    @property
+    def authorization(self) -> bytes:
+        """The header line with the login for a proxy of the kind http; b"" without a login."""
+        if not self.user:
+            return b""
+        return b"Proxy-Authorization: Basic %b\r\n" % b64encode(f"{self.user}:{self.password}".encode())
+
+
+class ProxyRoutes:
+    """Decides which proxy leads to a host. *domain_of* returns the registered domain of a host name."""
+
+    def __init__(
+        self, settings: SettingsByHost, environment: Mapping[str, str], domain_of: Callable[[str], str] = str
+    ) -> None:
+        self._settings = settings
+        self._domain_of = domain_of
+        given = {settings.common.fetch.proxy}
+        for rule in settings.common.politeness.host:
+            given.add(tuple(value for key, value in rule.given if key == "proxy"))
+        self._pools = {each: _pool(each, environment) for each in given}
+        self._environment: dict[str, Proxy] = {}
+        self._bypasses: Callable[[str], bool] = lambda _: False
+        if any(ENVIRONMENT in each for each in given):
+            self._environment, self._bypasses = _environment_proxies()
+
+    def of(self, origin: str) -> Proxy | None:
+        """Return the proxy for *origin*; raise `FetchError` if it needs one that is not there."""
+        proxy, host = self._chosen(origin), url.host(f"{origin}/").rstrip(".")
+        if host.endswith(HIDDEN) and (proxy is None or not proxy.resolves):
+            kind = host.rpartition(".")[2]
+            raise FetchError(
+                Failure.PROXY,
+                f"only a proxy that resolves names leads to .{kind}; use --host '*.{kind} proxy=socks5h://HOST:PORT'",
+            )
+        return proxy
+
+    def _chosen(self, origin: str) -> Proxy | None:
+        given = self._settings.of(origin).fetch.proxy
+        if not given:
+            return None
+        if given == (ENVIRONMENT,):
+            return self._of_environment(origin)
+        pool = self._pools[given]
+        if len(pool) < 2:
+            return pool[0] if pool else None
+        domain = self._domain_of(url.host(f"{origin}/"))  # hosts that may share limits go the same way, in each run
+        return max(pool, key=lambda proxy: sha256(f"{domain} {proxy.address}".encode()).digest())
+
+    def _of_environment(self, origin: str) -> Proxy | None:
+        scheme, _, authority = origin.partition("://")
+        return None if self._bypasses(authority) else self._environment.get(scheme)
+
+
+def _pool(given: tuple[str, ...], environment: Mapping[str, str]) -> tuple[Proxy, ...]:
+    for word in (NONE, ENVIRONMENT):
+        if word in given and len(given) > 1:
+            raise ConfigError(f"proxy {word}: other proxies are given for the same hosts; give it alone")
+    addresses = [proxy_address(text) for text in given if text not in (NONE, ENVIRONMENT)]
+    return tuple(Proxy(address, *address.login(environment)) for address in addresses)
+
+
+def _environment_proxies() -> tuple[dict[str, Proxy], Callable[[str], bool]]:
+    """Return the proxy of each scheme in the environment, and a function that is true for hosts in NO_PROXY."""
+    import urllib.request  # noqa: PLC0415 - only this setting needs it
+    from urllib.parse import unquote  # noqa: PLC0415
+
+    said = urllib.request.getproxies_environment()
+    bypasses = partial(urllib.request.proxy_bypass_environment, proxies=said)  # type: ignore[attr-defined]
+    found: dict[str, Proxy] = {}
+    for scheme in ("http", "https"):
+        text = said.get(scheme) or said.get("all", "")
+        if text:
+            kind, _, rest = text.rpartition("://")
+            login, _, place = rest.rpartition("@")
+            try:
+                address = proxy_address(f"{kind or 'http'}://{place}")
+            except ConfigError as error:
+                raise ConfigError(f"{scheme.upper()}_PROXY in the environment: {error}") from None
+            user, _, password = map(unquote, login.partition(":"))
+            found[scheme] = Proxy(address, user, password)
+    return found, bypasses
+
+
+class ProxyTunnels:
+    """Opens connections through proxies, and remembers which proxies answer."""
+
+    def __init__(self) -> None:
+        self.answering: set[str] = set()  # names of proxies that have answered since they last failed
+
+    async def open(self, proxy: Proxy, host: str, port: int, seconds: float) -> socket.socket:
+        """Return a socket that *proxy* has connected to *host* within *seconds*; raise `FetchError` if it fails."""
+        dial = _dial_http if proxy.address.kind == "http" else _dial_socks
+        try:
+            async with asyncio.timeout(seconds):
+                connected = await dial(proxy, host, port)
+        except TimeoutError as error:
+            raise self.timed_out(proxy, f"no connection to {host} within {seconds:g} s") from error
+        except ProxyError:
+            self.answering.discard(proxy.name)
+            raise
+        except FetchError:
+            self.answering.add(proxy.name)
+            raise
+        self.answering.add(proxy.name)
+        return connected
+
+    def timed_out(self, proxy: Proxy, reason: str) -> FetchError:
+        """Return the error for a site that did not answer: the proxy is to blame if it has not answered yet either."""
+        if proxy.name in self.answering:
+            return FetchError(Failure.TIMEOUT, f"{reason} through proxy {proxy.name}")
+        return ProxyError(proxy.name, f"{reason}, and nothing else came through this proxy")
+
+    def failed(self, proxy: Proxy, error: OSError) -> ProxyError:
+        """Return the error for a *proxy* that cannot be reached. Raises *error* if this machine is at fault."""
+        self.answering.discard(proxy.name)
+        return _unreachable(proxy, error)
+
+
+def _unreachable(proxy: Proxy, error: OSError) -> ProxyError:
+    if error.errno in SHORTAGES:
+        raise OSError(error.errno, str(error)) from error
+    known = error.errno is not None and error.errno > 0
+    return ProxyError(proxy.name, os.strerror(error.errno or 0) if known else error.strerror or "no connection")
+
+
+async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
+    address = proxy.address
+    client = SocksClient(
+        _PROTOCOLS[address.kind], address.host.strip("[]"), address.port, proxy.user, proxy.password, rdns=True
+    )
+    try:
+        return await client.connect(host, port, timeout=OWN_TIMEOUT)
+    except python_socks.ProxyTimeoutError:
+        raise TimeoutError from None
+    except OSError as error:
+        raise _unreachable(proxy, error) from error
+    except python_socks.ProxyError as error:
+        reason = str(error)
+        if any(words in reason for words in _LOGIN_REFUSED):
+            raise ProxyError(proxy.name, "it refuses the login", refused=True) from error
+        if error.error_code in _SITE_FAILED:
+            raise FetchError(Failure.CONNECT, f"proxy {proxy.name}: {reason}") from error
+        raise ProxyError(proxy.name, reason) from error
+
+
+async def _dial_http(proxy: Proxy, host: str, port: int) -> socket.socket:
+    """Send CONNECT. The answer is read byte by byte at its end: what follows belongs to the site."""
+    try:
+        connected = await _reached(proxy.address)
+    except OSError as error:
+        raise _unreachable(proxy, error) from error
+    place = f"{f'[{host}]' if ':' in host else host}:{port}".encode()
+    try:
+        loop = asyncio.get_running_loop()
+        request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (place, place, proxy.authorization)
+        await loop.sock_sendall(connected, request)
+        _check_answer(proxy, await _head(connected))
+    except OSError as error:
+        connected.close()
+        if isinstance(error, TimeoutError):
+            raise
+        raise _unreachable(proxy, error) from error
+    except BaseException:
+        connected.close()
+        raise
+    return connected
+
+
+async def _reached(address: ProxyAddress) -> socket.socket:
+    """Return a socket connected to the proxy at *address*."""
+    loop, failed = asyncio.get_running_loop(), OSError("no address")
+    for family, kind, protocol, _, place in await loop.getaddrinfo(
+        address.host.strip("[]"), address.port, type=socket.SOCK_STREAM
+    ):
+        connected = socket.socket(family, kind, protocol)
+        try:
+            connected.setblocking(False)
+            await loop.sock_connect(connected, place)
+        except OSError as error:
+            connected.close()
+            failed = error
+        except BaseException:
+            connected.close()
+            raise
+        else:
+            return connected
+    raise failed
+
+
+async def _head(connected: socket.socket) -> bytes:
+    """Return the head of an HTTP answer. Not a byte after it is read."""
+    loop, head = asyncio.get_running_loop(), b""
+    while not head.endswith(b"\r\n\r\n"):
+        least = 4 - next(size for size in (3, 2, 1, 0) if head.endswith(b"\r\n\r\n"[:size]))
+        piece = await loop.sock_recv(connected, least)
+        if not piece or len(head) > MAX_HEAD:
+            break
+        head += piece
+    return head
+
+
+def _check_answer(proxy: Proxy, head: bytes) -> None:
+    """Raise `FetchError` unless *head* says that the proxy has connected us."""
+    words = head.split(b"\r\n", 1)[0].decode("latin-1").split(None, 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit() or not head.endswith(b"\r\n\r\n"):
+        raise ProxyError(proxy.name, "it closed the connection" if not head else "its answer to CONNECT is not HTTP")
+    status, reason = int(words[1]), " ".join(words[1:])[:100]
+    if status in (AUTHENTICATION_REQUIRED, 401):  # tinyproxy 1.11 answers a wrong password with 401
+        raise ProxyError(proxy.name, f"it refuses the login ({reason})", refused=True)
+    if not 200 <= status < 300:
+        raise FetchError(Failure.CONNECT, f"proxy {proxy.name} answers {reason}")

@@ -1,0 +1,279 @@
+"""One request through a proxy: real ones, and ones that misbehave. The server sees the proxy's address alone."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from archiver.errors import Failure, FetchError, ProxyError
+from archiver.fetch.private_networks import AddressGuard
+from archiver.model import Exchange
+from fixtures.fetching import CountingGate, fetching, taken
+from fixtures.proxies import ScriptedProxy, free_port, microsocks, needs_microsocks, needs_tinyproxy, tinyproxy
+from fixtures.rawserver import RawServer, keep, silence
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Odd :  kept\r\n\r\nhi"
+PROXY = "127.0.0.77"  # the address by which proxies leave
+BOTH = pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+
+
+async def fetched(folder: Path, proxy: str, *addresses: str, **settings: object) -> list[tuple[Exchange, bytes]]:
+    async with fetching(folder, proxy=(proxy,), **settings) as fetcher:
+        found = []
+        for address in addresses:
+            exchange = await fetcher.fetch(address, CountingGate())
+            found.append((exchange, taken(exchange)))
+        return found
+
+
+def failure(folder: Path, proxy: str, address: str, **settings: object) -> FetchError:
+    with pytest.raises(FetchError) as caught:
+        asyncio.run(fetched(folder, proxy, address, **settings))
+    return caught.value
+
+
+@BOTH
+@needs_tinyproxy
+def test_through_an_http_proxy(tmp_path: Path, *, tls: bool) -> None:
+    with tinyproxy(tmp_path, PROXY) as port, RawServer(otherwise=keep(ANSWER), tls=tls) as server:
+        proxy = f"http://127.0.0.1:{port}"
+        first, second = server.url("/a?b"), server.url("/c", "localhost")
+        found = asyncio.run(fetched(tmp_path, proxy, first, second))
+    assert [exchange.peer.ip for exchange, _ in found] == ["127.0.0.1", None]
+    for exchange, block in found:
+        assert f"proxy:{proxy}" in exchange.notes
+        assert (exchange.peer.tls is not None) == tls
+        assert exchange.lookup is None
+        if tls:
+            assert block == ANSWER  # byte for byte; plain HTTP is the proxy's own message
+    target = b"/a?b" if tls else first.encode()
+    assert found[0][0].request.startswith(b"GET %b HTTP/1.1\r\nHost: 127.0.0.1:" % target)
+    assert [row.target for row in server.log] == ["/a?b", "/c"]
+    assert {row.client for row in server.log} == {PROXY}
+
+
+@BOTH
+@needs_microsocks
+@pytest.mark.parametrize("kind", ["socks5", "socks5h"])
+def test_through_socks(tmp_path: Path, kind: str, *, tls: bool) -> None:
+    """Names are looked up by whom the kind says, and the address is known to the archive only then."""
+    with microsocks(PROXY) as port, RawServer(otherwise=keep(ANSWER), tls=tls) as server:
+        named = server.url("/a", "localhost")
+        found = asyncio.run(fetched(tmp_path, f"{kind}://127.0.0.1:{port}", named, server.url("/b"), named))
+    assert [block for _, block in found] == [ANSWER] * 3
+    assert [each.peer.ip for each, _ in found] == (["127.0.0.1"] * 3 if kind == "socks5" else [None, "127.0.0.1", None])
+    assert [each.lookup is not None for each, _ in found] == [kind == "socks5", False, False]
+    assert found[0][0].request.startswith(b"GET /a HTTP/1.1\r\n")
+    assert {row.client for row in server.log} == {PROXY}
+    assert len({row.connection for row in server.log}) == 2, "connections through a proxy are not kept"
+
+
+def test_socks4_gets_an_address_of_ours(tmp_path: Path) -> None:
+    with ScriptedProxy((b"\0\x5a\0\0\0\0\0\0", ANSWER)) as proxy:
+        found = asyncio.run(fetched(tmp_path, f"socks4://ann@127.0.0.1:{proxy.port}", "http://localhost:81/x"))
+    assert found[0][1] == ANSWER
+    assert found[0][0].peer.ip == "127.0.0.1"
+    assert proxy.heard[0] == b"\x04\x01\0\x51\x7f\0\0\x01ann\0"
+
+
+@BOTH
+@needs_tinyproxy
+def test_the_login_of_an_http_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, tls: bool) -> None:
+    """It is sent, but it is in no request that the archive keeps."""
+    monkeypatch.setenv("WAY_IN", "ann:hunter2")
+    with (
+        tinyproxy(tmp_path, PROXY, "BasicAuth ann hunter2") as port,
+        RawServer(otherwise=keep(ANSWER), tls=tls) as server,
+    ):
+        url = server.url("/a")
+        [(exchange, block)] = asyncio.run(fetched(tmp_path, f"http://env:WAY_IN@127.0.0.1:{port}", url))
+        assert block.endswith(b"hi")
+        assert b"roxy-" not in exchange.request
+        assert "ann" not in str(exchange.notes)
+        assert b"roxy-Auth" not in server.log[0].request
+        error = failure(tmp_path, f"http://127.0.0.1:{port}", url)
+        assert isinstance(error, ProxyError)
+        assert error.refused
+        assert "it refuses the login" in error.reason
+        if not tls:
+            return  # tinyproxy answers 401 then, as a site could
+        monkeypatch.setenv("WAY_IN", "ann:wrong")
+        error = failure(tmp_path, f"http://env:WAY_IN@127.0.0.1:{port}", url)
+        assert isinstance(error, ProxyError)
+        assert error.refused
+        assert "wrong" not in error.reason
+        assert len(server.log) == 1
+
+
+@needs_microsocks
+def test_the_login_of_a_socks_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", "hunter2")
+    with microsocks(PROXY, "ann", "hunter2") as port, RawServer(otherwise=keep(ANSWER)) as server:
+        [(_, block)] = asyncio.run(fetched(tmp_path, f"socks5h://ann:env:WORD@127.0.0.1:{port}", server.url()))
+        assert block == ANSWER
+        for login in ("", "bob:env:WORD@"):
+            error = failure(tmp_path, f"socks5h://{login}127.0.0.1:{port}", server.url())
+            assert isinstance(error, ProxyError)
+            assert error.refused, error.reason
+
+
+SOCKS_OK = b"\x05\0\0\x01\0\0\0\0\0\0"
+HEAD = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "pieces", "says"),
+    [
+        ("http", (), "closed the connection"),
+        ("http", (b"HTTP/1.1 200 OK\r\n",), "not HTTP"),
+        ("http", (b"garbage\r\n\r\n",), "not HTTP"),
+        ("http", (b"SSH-2.0-x\r\n" * 3000,), "not HTTP"),
+        ("http", (b"x" * 40_000,), "not HTTP"),
+        ("socks5", (), "Connection closed unexpectedly"),
+        ("socks5h", (b"HTTP/1.1 400 Bad Request\r\n\r\n",), "Unexpected SOCKS version"),
+        ("socks5h", (b"\x05\0", b"\x05"), "Connection closed unexpectedly"),
+        ("socks5h", (b"\x05\0", b"\x05\x02\0\x01"), "not allowed"),
+        ("socks5h", (b"\x05\0", b"\x05\x63\0\x01"), "Invalid reply code"),
+        ("socks5h", (b"\x05\0", b"\x05\0\0\x09"), "Invalid address type"),
+        ("socks4", (b"\x07" * 8,), "Unexpected reply version"),
+    ],
+)
+def test_a_broken_proxy_is_to_blame_itself(tmp_path: Path, kind: str, pieces: tuple[bytes, ...], says: str) -> None:
+    with ScriptedProxy(pieces) as proxy:
+        error = failure(tmp_path, f"{kind}://127.0.0.1:{proxy.port}", "https://127.0.0.1:1/")
+    assert isinstance(error, ProxyError)
+    assert error.proxy == f"{kind}://127.0.0.1:{proxy.port}"
+    assert says in error.reason
+    assert not error.refused
+
+
+@pytest.mark.parametrize("kind", ["http", "socks4", "socks5", "socks5h"])
+@BOTH
+def test_a_proxy_that_is_not_there(tmp_path: Path, kind: str, *, tls: bool) -> None:
+    port = free_port()
+    error = failure(tmp_path, f"{kind}://127.0.0.1:{port}", f"http{'s' * tls}://127.0.0.1:1/")
+    assert isinstance(error, ProxyError)
+    assert error.reason == f"proxy {kind}://127.0.0.1:{port}: Connection refused"
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:1/", "https://127.0.0.1:1/"])
+@pytest.mark.parametrize("kind", ["http", "socks5h"])
+def test_a_proxy_that_never_answers(tmp_path: Path, kind: str, address: str) -> None:
+    with ScriptedProxy(hang=True) as proxy:
+        error = failure(tmp_path, f"{kind}://127.0.0.1:{proxy.port}", address, timeout=0.3)
+    assert isinstance(error, ProxyError)
+
+
+@needs_tinyproxy
+def test_a_site_that_does_not_answer_behind_a_good_proxy(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with fetching(tmp_path, proxy=(f"http://127.0.0.1:{port}",), timeout=0.5) as fetcher:
+            taken(await fetcher.fetch(server.url("/a"), CountingGate()))
+            with pytest.raises(FetchError, match="no answer") as caught:
+                await fetcher.fetch(server.url("/slow"), CountingGate())
+            assert caught.value.failure is Failure.TIMEOUT
+
+    with tinyproxy(tmp_path, PROXY) as port, RawServer({"/slow": silence()}, keep(ANSWER)) as server:
+        asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("kind", "pieces"),
+    [
+        ("http", (b"HTTP/1.1 502 Bad Gateway\r\n\r\n",)),
+        ("http", (b"HTTP/1.0 403 Filtered\r\nContent-Length: 5\r\n\r\nsorry",)),
+        ("socks5h", (b"\x05\0", b"\x05\x05\0\x01")),
+        ("socks5", (b"\x05\0", b"\x05\x04\0\x01")),
+        ("socks4", (b"\0\x5b\0\0\0\0\0\0",)),
+    ],
+)
+def test_what_a_proxy_says_of_a_site_is_the_site_s_failure(
+    tmp_path: Path, kind: str, pieces: tuple[bytes, ...]
+) -> None:
+    with ScriptedProxy(pieces) as proxy:
+        error = failure(tmp_path, f"{kind}://127.0.0.1:{proxy.port}", "https://127.0.0.1:1/")
+    assert error.failure is Failure.CONNECT
+    assert not isinstance(error, ProxyError)
+    assert f"{kind}://127.0.0.1:{proxy.port}" in error.reason
+
+
+def test_bytes_right_behind_the_answer_to_connect_belong_to_the_site(tmp_path: Path) -> None:
+    """Here they are no TLS, which the site's side of the tunnel is blamed for."""
+    with ScriptedProxy((HEAD + b"not tls at all",), hang=True) as proxy:
+        error = failure(tmp_path, f"http://127.0.0.1:{proxy.port}", "https://127.0.0.1:1/")
+    assert error.failure is Failure.TLS
+
+
+@needs_tinyproxy
+def test_an_invalid_certificate_behind_a_proxy_is_noted(tmp_path: Path) -> None:
+    with tinyproxy(tmp_path, PROXY) as port, RawServer(otherwise=keep(ANSWER), tls=True) as server:
+        [(exchange, _)] = asyncio.run(fetched(tmp_path, f"http://127.0.0.1:{port}", server.url()))
+    assert "tls-unverified" in exchange.notes
+
+
+@pytest.mark.parametrize("kind", ["http", "socks4", "socks5", "socks5h"])
+@pytest.mark.parametrize("host", ["10.0.0.1", "[::1]", "169.254.169.254", "localhost", "a.localhost"])
+def test_private_hosts_stay_refused_behind_a_proxy(tmp_path: Path, kind: str, host: str) -> None:
+    with ScriptedProxy() as proxy:
+        error = failure(tmp_path, f"{kind}://127.0.0.1:{proxy.port}", f"http://{host}/", allow_private=("10.9.9.9",))
+        assert error.failure is Failure.PRIVATE
+        assert proxy.heard == []
+
+
+def test_a_name_that_we_resolve_to_a_private_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def inside(host: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.9", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", inside)
+    with ScriptedProxy() as proxy:
+        error = failure(tmp_path, f"socks5://127.0.0.1:{proxy.port}", "http://evil.example/", allow_private=())
+        assert error.failure is Failure.PRIVATE
+        assert "10.0.0.9" in error.reason
+        assert proxy.heard == []
+
+
+@pytest.mark.parametrize("proxy", ["", "socks5://127.0.0.1:1"])
+def test_hidden_names_are_never_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *host, **_: asked.append(host))
+
+    async def main() -> None:
+        async with fetching(tmp_path, proxy=(proxy,) if proxy else ()) as fetcher:
+            for call in (fetcher.fetch("http://abc.onion/", CountingGate()), fetcher.locate("http://abc.onion/")):
+                with pytest.raises(FetchError, match=r"only a proxy that resolves names leads to \.onion") as caught:
+                    await call
+                assert caught.value.failure is Failure.PROXY
+
+    asyncio.run(main())
+    assert asked == []
+
+
+@pytest.mark.parametrize("kind", ["http", "socks5h"])
+def test_names_that_the_proxy_resolves_are_never_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    look_up = socket.getaddrinfo
+
+    def only_addresses(host: str, *rest: object, **terms: object) -> object:
+        assert host == "127.0.0.1", host
+        return look_up(host, *rest, **terms)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", only_addresses)
+    pieces = (ANSWER,) if kind == "http" else (b"\x05\0", SOCKS_OK, ANSWER)
+    with ScriptedProxy(pieces) as proxy:
+
+        async def main() -> None:
+            async with fetching(tmp_path, proxy=(f"{kind}://127.0.0.1:{proxy.port}",)) as fetcher:
+                assert await fetcher.locate("http://abc.onion/") == ""
+                assert taken(await fetcher.fetch("http://abc.onion/x", CountingGate())) == ANSWER
+
+        asyncio.run(main())
+    assert b"abc.onion" in b"".join(proxy.heard)
+
+
+def test_the_guard_of_the_seeds_holds_behind_a_proxy() -> None:
+    guard = AddressGuard([], ["http://localhost:8000/"])
+    guard.check_name("localhost")
+    with pytest.raises(FetchError):
+        guard.check_name("other.localhost")

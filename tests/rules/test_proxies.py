@@ -1,0 +1,164 @@
+"""Proxies as settings name them: every right form, and that no message or setting ever holds a password."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archiver.config.host_rules import HOST_RULE
+from archiver.config.proxies import PROXY, proxy_address
+from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.config.toml import parse, render
+from archiver.errors import ConfigError, Failure, FetchError
+from archiver.fetch.private_networks import AddressGuard
+from archiver.fetch.proxy import ProxyRoutes
+
+LOGIN = {"LOGIN": "ann:pa:ss", "PASSWORD": "secret", "EMPTY": "", "BAD": "käse"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "login"),
+    [
+        ("http://proxy.example:3128", "http://proxy.example:3128", ("", "")),
+        (" HTTP://Proxy.Example:3128/ ", "http://proxy.example:3128", ("", "")),
+        ("socks5h://127.0.0.1:9050", "socks5h://127.0.0.1:9050", ("", "")),
+        ("socks5://[::1]:1080", "socks5://[::1]:1080", ("", "")),
+        ("socks4://ann@10.0.0.1:1080", "socks4://10.0.0.1:1080", ("ann", "")),
+        ("http://env:LOGIN@p:1", "http://p:1", ("ann", "pa:ss")),
+        ("socks5h://bob:env:PASSWORD@p:1", "socks5h://p:1", ("bob", "secret")),
+    ],
+)
+def test_right_forms(text: str, name: str, login: tuple[str, str]) -> None:
+    address = proxy_address(text)
+    assert address.name == name
+    assert address.login(LOGIN) == login
+    assert proxy_address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is not a proxy"),
+        ("proxy.example:3128", "is not a proxy"),
+        ("http://proxy.example", "is not a proxy"),
+        ("http://proxy.example:99999", "the port is not between"),
+        ("https://proxy.example:443", "reached over TLS is not supported"),
+        ("ftp://proxy.example:21", "the kinds of proxies are http, socks4, socks5, socks5h"),
+        ("http://ann:hunter2@proxy.example:3128", "http://USER:env:NAME@proxy.example:3128"),
+        ("http://ann:hun@ter2@proxy.example:3128", "environment variable"),
+        ("ftp://ann:hunter2@proxy.example:3128", "the kinds of proxies"),
+        ("http://ann:hunter2@proxy.example", "is not a proxy"),
+        ("http://ann@proxy.example:3128", "environment variable"),
+        ("socks4://ann:env:PASSWORD@p:1", "socks4 knows no passwords"),
+    ],
+)
+def test_wrong_forms_have_one_line_without_the_password(text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)) as caught:
+        PROXY.parse(text)
+    assert "hun" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("variable", ["MISSING", "EMPTY", "PASSWORD", "BAD"])
+def test_a_login_that_is_not_in_the_environment(variable: str) -> None:
+    with pytest.raises(ConfigError, match=variable) as caught:
+        proxy_address(f"http://env:{variable}@p:1").login(LOGIN)
+    assert "secret" not in str(caught.value)
+
+
+def test_settings_keep_the_name_of_the_variable_alone() -> None:
+    values = {
+        "proxy": (PROXY.parse("http://env:LOGIN@p:1"),),
+        "host": (HOST_RULE.parse("*.onion proxy=socks5h://a:2"),),
+    }
+    text = render(with_values(Settings(), {**values, "seeds": ("http://a/",)}))
+    assert "env:LOGIN@p:1" in text
+    assert parse(text, "x")["proxy"] == values["proxy"]
+    assert parse(text, "x")["host"] == values["host"]
+
+
+def routes(*rules: str, **values: object) -> ProxyRoutes:
+    given = {**values, "host": tuple(map(HOST_RULE.parse, rules))}
+    return ProxyRoutes(
+        SettingsByHost(with_values(Settings(), given)), LOGIN, lambda host: ".".join(host.split(".")[-2:])
+    )
+
+
+def way(route: ProxyRoutes, origin: str) -> str:
+    found = route.of(origin)
+    return found.name if found else ""
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    route = routes("*.near.example proxy=none", "*.example proxy=socks5://s:1", proxy=("http://p:1",))
+    assert way(route, "https://a.near.example") == ""
+    assert way(route, "https://far.example") == "socks5://s:1"
+    assert way(route, "http://b.test:8080") == "http://p:1"
+    assert way(routes(), "http://b.test:8080") == ""
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=8, unique=True), st.randoms())
+def test_a_host_stays_with_its_proxy(names: list[str], random: object) -> None:
+    """In each run, in any order, with the other hosts of its domain; a proxy that is added takes hosts, moves none."""
+    every = tuple(f"http://{name}:1" for name in names)
+    route, turned = routes(proxy=every), routes(proxy=every[::-1])
+    fewer = routes(proxy=every[:-1])
+    for number in range(30):
+        found = way(route, f"https://d{number}.test")
+        assert found == way(turned, f"https://d{number}.test") == way(route, f"http://www.d{number}.test:81")
+        assert found in (way(fewer, f"https://d{number}.test"), every[-1])
+
+
+@pytest.mark.parametrize("values", [{}, {"proxy": ("socks5://p:1",)}, {"proxy": ("socks4://p:1",)}])
+@pytest.mark.parametrize("host", ["a.onion", "b.a.onion.", "x.i2p"])
+def test_hidden_names_need_a_proxy_that_resolves(host: str, values: dict[str, object]) -> None:
+    with pytest.raises(FetchError, match="only a proxy that resolves names leads to") as caught:
+        routes(**values).of(f"http://{host}")
+    assert caught.value.failure is Failure.PROXY
+    assert way(routes("*.onion proxy=socks5h://t:1", "*.i2p proxy=http://i:2"), f"http://{host.rstrip('.')}")
+
+
+@pytest.mark.parametrize("word", ["none", "env"])
+def test_words_stand_alone(word: str) -> None:
+    with pytest.raises(ConfigError, match="give it alone"):
+        routes(proxy=(word, "http://p:1"))
+
+
+def test_the_environment_is_heard_only_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://ann:p%40ss@p:1")
+    monkeypatch.setenv("https_proxy", "q:2")
+    monkeypatch.setenv("no_proxy", "near.test,127.0.0.1")
+    assert way(routes(), "http://far.test") == ""
+    route = routes(proxy=("env",))
+    assert way(route, "http://far.test") == "http://p:1"
+    assert way(route, "https://far.test") == "http://q:2"
+    assert way(route, "https://a.near.test") == way(route, "http://127.0.0.1:8080") == ""
+    found = route.of("http://far.test")
+    assert found is not None
+    assert (found.user, found.password) == ("ann", "p@ss")
+    assert "p@ss" not in repr(found)
+    monkeypatch.setenv("https_proxy", "https://ann:p%40ss@q")
+    with pytest.raises(ConfigError, match=r"^HTTPS_PROXY in the environment") as caught:
+        routes(proxy=("env",))
+    assert "p%40ss" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "private"),
+    [
+        ("example.org", False), ("local.example", False), ("8.8.8.8", False), ("[2600::1]", False),
+        ("localhost", True), ("a.localhost", True), ("LOCALHOST.", True), ("router", True), ("nas.lan", True),
+        ("printer.local.", True), ("metadata.google.internal", True), ("wiki.corp", True), ("ok.lan", False),
+    ],
+)  # fmt: skip
+def test_names_that_are_private_by_their_spelling(host: str, *, private: bool) -> None:
+    guard = AddressGuard(["ok.lan"], [])
+    if private:
+        with pytest.raises(FetchError, match="--allow-private") as caught:
+            guard.check_name(host)
+        assert caught.value.failure is Failure.PRIVATE
+    else:
+        guard.check_name(host)
