@@ -211,7 +211,14 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _is_private(path: Path) -> bool:
+def close_to_others(*paths: Path) -> None:
+    """Let no one but their owner read the files *paths*, as far as they exist."""
+    for path in paths:
+        with storage(path), suppress(FileNotFoundError):
+            path.chmod(0o600)
+
+
+def is_private(path: Path) -> bool:
     """Return True if only its owner may read the file at *path*."""
     try:
         return path.lstat().st_mode & 0o077 == 0
@@ -233,7 +240,7 @@ def replace_file(
     taken = 0  # bytes that the file should have had when writing failed
     with storage(path, lambda: taken):
         try:
-            with open_file(draft, "wb", private=private or _is_private(path)) as file:
+            with open_file(draft, "wb", private=private or is_private(path)) as file:
                 try:
                     fill(file)
                     sync_data(file)

@@ -1,4 +1,4 @@
-"""`archiver crawl`: start a crawl in a new directory."""
+"""`archiver crawl`, `resume` and `recrawl`: start a crawl, continue it, and crawl a site again."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ import click
 from archiver.cli.options import (
     crawl_options,
     define_command,
+    directory_argument,
     given_settings,
     output_option,
     seed_lists_option,
@@ -15,16 +16,18 @@ from archiver.cli.options import (
 )
 
 
-def _run(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
+def _crawl(urls: tuple[str, ...], seeds: tuple[str, ...], output: Path | None, since: Path | None, **rest: Any) -> int:
     from archiver.cli.start import CrawlRequest, crawl, recrawl
 
-    request = CrawlRequest(urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest))
+    request = CrawlRequest(
+        urls, seeds, output, rest["config"], given_settings(rest), verbosity(rest), rest["load_cookies"]
+    )
     return crawl(request) if since is None else recrawl(since, request)
 
 
 COMMAND = define_command(
     "crawl",
-    _run,
+    _crawl,
     """Archive one or more sites, starting from seed URLs.
 
     Crawls breadth first and fetches the images, styles and scripts of a page before the next page. The crawl ends when
@@ -63,4 +66,46 @@ COMMAND = define_command(
         "archiver crawl --since collections/example.org https://example.org/news/",
         "crawl a site again from another seed",
     ),
+)
+
+
+def _resume(directory: Path, **rest: Any) -> int:
+    from archiver.cli.start import resume
+
+    return resume(directory, given_settings(rest), verbosity(rest), rest["load_cookies"])
+
+
+RESUME = define_command(
+    "resume",
+    _resume,
+    """Continue a crawl after Ctrl+C, a crash or a limit.
+
+    The settings are those of DIR/crawl.toml. Options override them and are written back.
+    """,
+    [directory_argument(), *crawl_options()],
+    ("archiver resume collections/example.org", "continue"),
+    ("archiver resume collections/example.org --max-urls 100000 --rate 10", "continue with other settings"),
+)
+
+
+def _recrawl(directory: Path, **rest: Any) -> int:
+    from archiver.cli.start import CrawlRequest, recrawl
+
+    request = CrawlRequest((), (), None, None, given_settings(rest), verbosity(rest), rest["load_cookies"])
+    return recrawl(directory, request)
+
+
+RECRAWL = define_command(
+    "recrawl",
+    _recrawl,
+    """Crawl a site again into the same collection, so that you can replay each date.
+
+    The seeds and settings are those of DIR/crawl.toml; options override them. Where a server supports it (ETag,
+    Last-Modified), archiver requests only what has changed, and never stores an unchanged payload twice. It also
+    requests URLs of earlier crawls that are no longer linked. DIR/reports/changes.tsv lists what is new, changed, gone
+    and unchanged. The database, settings and reports of earlier crawls are kept in DIR/crawls.
+    """,
+    [directory_argument(), *crawl_options()],
+    ("archiver recrawl collections/example.org", "archive the same site again, as it is today"),
+    ("archiver recrawl collections/example.org --no-conditional", "request every body again"),
 )

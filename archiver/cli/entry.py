@@ -1,8 +1,8 @@
 """The command group `archiver`: finds a command by its name, and turns exceptions into a message and an exit code.
 
-Each command is `COMMAND` in a module of its own, which is imported only when the command is used: `archiver --help`
-imports none of them. For a mistyped command line the message suggests the right command or option. People come from
-wget, HTTrack, browsertrix, Heritrix and grab-site and type the names that they know.
+Each command is in a module that is imported only when the command is used: `archiver --help` imports none of them.
+For a mistyped command line the message suggests the right command or option. People come from wget, HTTrack,
+browsertrix, Heritrix and grab-site and type the names that they know.
 """
 
 import errno
@@ -38,6 +38,7 @@ COMMANDS = {
     "urls": "List the URLs of a crawl.",
     "retry": "Queue failed URLs again.",
     "add": "Add seeds to a crawl.",
+    "cookies": "List, export or clear the cookies of a crawl.",
     "verify": "Check archives and report every fault.",
     "ls": "List captures.",
     "get": "Print a capture.",
@@ -48,7 +49,8 @@ COMMANDS = {
     "index": "Rebuild the index from the WARC files.",
     "rebuild": "Rebuild a lost or damaged crawl.db from the WARC files.",
 }
-MODULES = {"import": "import_"}  # where the name of the command is a keyword of Python
+# Module and name of the commands that are not COMMAND in a module of their name.
+PLACES = {"import": ("import_", "COMMAND"), "resume": ("crawl", "RESUME"), "recrawl": ("crawl", "RECRAWL")}
 GC_THRESHOLD = 20_000  # new objects per collection, in place of 700: crawl objects live long and form hardly any cycles
 
 # Errors of the operating system that the user can fix; any other one is a bug.
@@ -68,8 +70,8 @@ class CommandGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"archiver.cli.{MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = module.COMMAND
+        module, name = PLACES.get(cmd_name, (cmd_name, "COMMAND"))
+        command: click.Command = getattr(import_module(f"archiver.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -265,7 +267,8 @@ OTHER_OPTIONS: dict[str, tuple[str, ...] | str] = {
     **dict.fromkeys(("useragent", "u", "ua", "user-agents", "useragentsuffix"), ("user-agent",)),
     **dict.fromkeys(("operator-contact-url", "operator-from", "from", "mail", "email"), ("contact",)),
     **dict.fromkeys(("e", "execute", "ignore-robots", "no-robots", "obey-robots", "robotstxt-obey"), ("robots",)),
-    **dict.fromkeys(("headers", "cookie", "cookies", "load-cookies", "referer", "b"), ("header",)),
+    **dict.fromkeys(("headers", "referer"), ("header",)),
+    **dict.fromkeys(("cookie", "cookies-file", "cookie-jar", "cookies-from-browser", "b"), ("load-cookies", "header")),
     **dict.fromkeys(("user", "password", "http-user", "http-password", "auth"), ("header",)),
     **dict.fromkeys(
         ("no-check-certificate", "insecure", "ignore-https-errors"),

@@ -170,6 +170,13 @@ def crawl_options() -> list[click.Parameter]:
     return [
         *(SettingOption(TITLES[name], entry) for name, entry in every_setting()),
         click.Option(
+            ["--load-cookies"],
+            multiple=True,
+            metavar="FILE",
+            help="Send the cookies in a cookies.txt (as browser extensions, curl, wget and yt-dlp write it) or in "
+            "Firefox's cookies.sqlite to their sites. They are kept in crawl.db. Repeatable.",
+        ),
+        click.Option(
             ["-v", "--verbose"], count=True, help="Print a line for each URL, and each host; twice: debug lines too."
         ),
         click.Option(["-q", "--quiet"], count=True, help="Print only how the crawl ended; twice: only errors."),

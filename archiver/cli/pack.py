@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -16,7 +17,7 @@ from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
 from archiver.config.option_types import SIZE
 from archiver.config.settings import Settings, has_secrets, with_values
-from archiver.errors import ConfigError
+from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import printable, second, volume
 from archiver.model import ExitCode
 
@@ -148,8 +149,21 @@ def _warn_about_secrets(directory: Path) -> None:
         settings = with_values(Settings(), read_settings(path)) if path.is_file() else Settings()
     except ConfigError:  # reported elsewhere
         return
-    if has_secrets(settings):
+    if has_secrets(settings) or _has_private_cookies(directory):
         say("the request records hold secret headers; share the package only with people who may see them")
+
+
+def _has_private_cookies(directory: Path) -> bool:
+    """Return whether the user brought cookies to the crawl in *directory* or to one before it."""
+    from archiver.collection.earlier_crawls import rounds
+    from archiver.frontier import totals
+    from archiver.frontier.cookies import any_private
+
+    for place in (directory, *(folder.directory for folder in rounds(Layout(directory)))):
+        with suppress(ConfigError, ArchiveError), totals.open_totals(place) as db:
+            if any_private(db):
+                return True
+    return False
 
 
 def _warn_about_other_archives(directory: Path, contents: "PackContents") -> None:

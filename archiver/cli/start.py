@@ -17,6 +17,7 @@ from typing import Any
 
 from archiver import url
 from archiver.cli import runner
+from archiver.cli.cookies import load
 from archiver.cli.directory import (
     check_dedup_sources,
     check_free,
@@ -41,7 +42,7 @@ from archiver.config.settings import Settings, SettingsByHost, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
-from archiver.model import ExitCode
+from archiver.model import Cookie, ExitCode
 from archiver.tools.report import files, verdict
 from archiver.tools.report.report import FinishedRun, Summary, read_summary, summary_facts
 from archiver.tools.report.verdict import FindingStyle
@@ -71,6 +72,7 @@ class CrawlRequest:
     config: Path | None
     given: dict[str, Any]  # settings
     verbosity: int
+    cookies: tuple[str, ...] = ()  # files
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class ExistingCrawl:
     resume: bool  # there is a database to continue with
     text: str = ""  # the new crawl.toml; "": leave it as it is
     read: str = ""  # crawl.toml when the settings were read from it; "": it was not read
+    cookies: tuple[Cookie, ...] = ()  # the user's own
 
 
 def crawl(request: CrawlRequest) -> ExitCode:
@@ -89,13 +92,14 @@ def crawl(request: CrawlRequest) -> ExitCode:
     settings = with_absolute_paths(settings, directory)
     check_free(directory)
     check_disk_space(directory, settings)
+    cookies = load(request.cookies, settings)
     make_directory(directory)
-    new = ExistingCrawl(resume=False, text=toml.render(settings))
+    new = ExistingCrawl(resume=False, text=toml.render(settings), cookies=cookies)
     return run_and_report(directory, settings, request.verbosity, new)
 
 
-def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
-    """Continue the crawl in *directory*; the settings *given* override those of its crawl.toml."""
+def resume(directory: Path, given: dict[str, Any], verbosity: int, cookies: tuple[str, ...] = ()) -> ExitCode:
+    """Continue the crawl in *directory* with the *cookies* in files; settings *given* override its crawl.toml."""
     finish_switch_over(directory)
     check_resumable(directory)
     layout = Layout(directory)
@@ -109,7 +113,8 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int) -> ExitCode:
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
     text = toml.render(settings) if given else ""
-    existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read)
+    loaded = load(cookies, settings)
+    existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read, cookies=loaded)
     return run_and_report(directory, settings, verbosity, existing)
 
 
@@ -132,13 +137,14 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_disk_space(directory, settings)
     from archiver.crawl.recrawl import set_aside
 
+    cookies = load(request.cookies, settings)
     left = asyncio.run(set_aside(directory, with_values(Settings(), before), toml.render(settings), read))
     if left is not None and left.waiting and request.verbosity > SILENT:
         complain(
             f"the previous crawl ends with {left.waiting} URLs still queued; its database is kept in "
             f"{layout.earlier / left.stamp}"
         )
-    return run_and_report(directory, settings, request.verbosity, ExistingCrawl(resume=False))
+    return run_and_report(directory, settings, request.verbosity, ExistingCrawl(resume=False, cookies=cookies))
 
 
 def new_settings(request: CrawlRequest, before: dict[str, Any]) -> Settings:
@@ -199,7 +205,14 @@ def run_and_report(directory: Path, settings: Settings, verbosity: int, existing
         complain(warning)
     settings = _within_open_files(settings)
     return run_crawl(
-        open_crawl(directory, settings, resume=existing.resume, text=existing.text, read=existing.read),
+        open_crawl(
+            directory,
+            settings,
+            resume=existing.resume,
+            text=existing.text,
+            read=existing.read,
+            cookies=existing.cookies,
+        ),
         display_for(sys.stderr, verbosity),
         settings.limits.drain_timeout,
         partial(_finish, directory, settings, verbosity),

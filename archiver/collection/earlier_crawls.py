@@ -27,7 +27,7 @@ from archiver.extract.exchange import UNREAD, Read, payload, read_links
 from archiver.frontier.captures import CaptureRow, EarlierDatabase, EarlierUrl
 from archiver.frontier.port import InheritedThrottle
 from archiver.http import content_codings, read_beginning
-from archiver.model import Claim, Framing, Links, Profile, Revisit, State, Truncation
+from archiver.model import Claim, Cookie, Framing, Links, Profile, Revisit, State, Truncation
 from archiver.storage import storage
 from archiver.warc.members import DamagedRecord
 from archiver.warc.reader import Record
@@ -266,6 +266,11 @@ class EarlierCrawls:
         """Return the throttle of each host, as the newest crawl has learned it."""
         with self._lock:
             return self._pasts[0].throttles(now)
+
+    def cookies(self, now: float) -> list[Cookie]:
+        """Return the cookies that the newest crawl leaves to the next one."""
+        with self._lock:
+            return self._pasts[0].cookies(now)
 
     def same_content(self, one: CaptureRow, other: CaptureRow) -> bool:
         """Return True if both have the same payload without content codings; False if unknown.

@@ -31,7 +31,7 @@ from archiver.crawl.dispatcher import Dispatcher, HostPolicies, OutsideChanges, 
 from archiver.crawl.engine import Crawl, Parts
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
-from archiver.crawl.recrawl import EarlierLookups, UndiscoveredUrls, may_condition
+from archiver.crawl.recrawl import BESIDE, EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
 from archiver.crawl.rules import (
     CurrentRules,
@@ -52,10 +52,11 @@ from archiver.fetch.spool import SpoolFolder
 from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
+from archiver.model import Cookie
 from archiver.policy.limits import Allowance, GlobalLimits
 from archiver.policy.retry import NetworkState
 from archiver.policy.schedule import Schedule
-from archiver.storage import DRAFT
+from archiver.storage import DRAFT, close_to_others, is_private
 from archiver.warc.records import RecordIds
 
 if TYPE_CHECKING:
@@ -68,12 +69,12 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_crawl(
-    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = ""
+    directory: Path, settings: Settings, *, resume: bool, text: str = "", read: str = "", cookies: Sequence[Cookie] = ()
 ) -> AsyncIterator[Crawl]:
     """Open the crawl in *directory*, ready to run: a new one, or with *resume* where the last run left it.
 
     *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
-    were parsed from; if crawl.toml has changed since, nothing begins.
+    were parsed from; if crawl.toml has changed since, nothing begins. *cookies* are the user's own.
     """
     clock, by_host, layout = Clock(), SettingsByHost(settings), _made(directory, settings)
     async with AsyncExitStack() as stack:
@@ -88,7 +89,7 @@ async def open_crawl(
             from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
             await catch_up(layout, frontier, visit_rules, index, clock.now())
-        memory = await _memory(stack, layout, frontier, clock.now())
+        memory = await _memory(stack, layout, frontier, cookies, clock.now())
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
         fetcher = _fetcher(stack, layout, by_host, guard)
@@ -119,11 +120,21 @@ async def open_crawl(
         await close_files(layout, frontier, writers, journal)
 
 
-async def _memory(stack: AsyncExitStack, layout: Layout, frontier: Frontier, now: float) -> EarlierCrawls | None:
-    """Return what earlier crawls of the collection hold; *frontier* learns how their hosts were asked."""
+async def _memory(
+    stack: AsyncExitStack, layout: Layout, frontier: Frontier, cookies: Sequence[Cookie], now: float
+) -> EarlierCrawls | None:
+    """Return what earlier crawls of the collection hold.
+
+    *frontier* learns how their hosts were asked, and their cookies. The user's own *cookies* replace those.
+    """
     memory = stack.enter_context(open_earlier_crawls(layout))
     if memory is not None:
         await frontier.inherit_throttles(memory.inherited_throttles(now))
+    earlier = memory.cookies(now) if memory is not None else []
+    if cookies or earlier:
+        if any(cookie.private for cookie in (*cookies, *earlier)):
+            close_to_others(*(layout.database.with_name(layout.database.name + end) for end in ("", *BESIDE)))
+        await frontier.bring_cookies(cookies, earlier)
     return memory
 
 
@@ -241,6 +252,8 @@ def _writers(
 ) -> tuple[BatchWriter, BatchWriter]:
     """Return the quick writer and the slow one; they share the serial numbers of files."""
     identity = identity_of(settings)
+    if is_private(layout.database):  # it holds cookies of the user, and the request records will
+        identity = replace(identity, private=True)
     serials = itertools.count(next_serial(layout))
     indexes, folders = [one.cdxj for one in others], [one.folders for one in others]
     suspected = suspects(layout.spool)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archiver.errors import ArchiveError
+from archiver.frontier.cookies import TO_INHERIT, cookie_of
 from archiver.frontier.database import check_schema, connect_readonly
 from archiver.frontier.port import InheritedThrottle
-from archiver.model import Capture, Profile, Resource, Span, State, Truncation
+from archiver.model import Capture, Cookie, Profile, Resource, Span, State, Truncation
 from archiver.storage import bare
 
 IN_FILE = """
@@ -189,6 +190,10 @@ class EarlierDatabase:
     def throttles(self, now: float) -> list[InheritedThrottle]:
         """Return the throttles of hosts, for hosts that have one or must wait."""
         return list(self._rows(THROTTLES, (now,)))
+
+    def cookies(self, now: float) -> list[Cookie]:
+        """Return the cookies that the next crawl begins with: those with time left, and the user's own."""
+        return [cookie for row in self._rows(TO_INHERIT, (now,)) if (cookie := cookie_of(row)).expires > now]
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[Any]:
         with self._errors():

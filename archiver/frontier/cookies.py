@@ -15,6 +15,10 @@ ON CONFLICT DO UPDATE SET value = excluded.value, secure = excluded.secure, http
     changed = excluded.changed
 """
 DELETE = "DELETE FROM cookies WHERE domain = ? AND path = ? AND name = ? AND host_only = ?"
+KEEP = """
+INSERT OR IGNORE INTO cookies SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM captures)
+"""
+TO_INHERIT = "SELECT * FROM cookies WHERE expires > ? OR private"
 OF_DOMAINS = "SELECT * FROM cookies WHERE domain IN (SELECT value FROM json_each(?))"
 MATCHING = """
 SELECT * FROM cookies
@@ -36,19 +40,31 @@ def save(db: Connection, cookies: Iterable[Cookie]) -> None:
             db.execute(UPSERT, _row(cookie))
 
 
+def bring(db: Connection, loaded: Iterable[Cookie], earlier: Iterable[Cookie]) -> None:
+    """Write the cookies that the user *loaded*, and before the first capture those of the *earlier* crawl too."""
+    db.executemany(KEEP, [_row(cookie) for cookie in earlier])
+    save(db, loaded)
+
+
 def of_domains(db: Connection, domains: Sequence[str]) -> list[Cookie]:
     """Return the cookies of *domains* (host names)."""
     return [cookie_of(row) for row in db.rows(OF_DOMAINS, (json.dumps(domains),))]
 
 
-def matching(db: Connection, domain: str = "") -> list[Cookie]:
+def matching(db: sqlite3.Connection, domain: str = "") -> list[Cookie]:
     """Return all cookies of *domain* and its subdomains, or of all domains, in the order of their names."""
-    return [cookie_of(row) for row in db.rows(MATCHING, {"domain": domain})]
+    return [cookie_of(row) for row in db.execute(MATCHING, {"domain": domain})]
+
+
+def any_private(db: sqlite3.Connection) -> bool:
+    """Return True if the user has brought a cookie."""
+    return db.execute("SELECT 1 FROM cookies WHERE private LIMIT 1").fetchone() is not None
 
 
 def clear(db: Connection, domain: str = "") -> int:
     """Delete the cookies of *domain* and its subdomains, or of all domains; return how many."""
     number = len(matching(db, domain))
+    db.execute("PRAGMA secure_delete = ON")  # their values are not left in free pages
     db.execute(CLEAR, {"domain": domain})
     return number
 

@@ -135,8 +135,8 @@ class Frontier(Protocol):
     async def cookies(self, domains: Sequence[str]) -> list[Cookie]:
         """Return the cookies of *domains* (host names)."""
 
-    async def save_cookies(self, cookies: Sequence[Cookie]) -> None:
-        """Write *cookies* that the user brought."""
+    async def bring_cookies(self, loaded: Sequence[Cookie], earlier: Sequence[Cookie]) -> None:
+        """Write the cookies that the user *loaded*, and before the first capture those of the *earlier* crawl too."""
 
     async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
         """Return those of *hosts* whose robots.txt is not known and not queued."""

@@ -133,9 +133,13 @@ class SqliteFrontier:
         """Return the cookies of *domains*."""
         return await self._read(cookies.of_domains, domains)
 
-    async def save_cookies(self, new: Sequence[Cookie]) -> None:
-        """Write cookies that the user brought."""
-        await self._write(cookies.save, new)
+    async def bring_cookies(self, loaded: Sequence[Cookie], earlier: Sequence[Cookie]) -> None:
+        """Write the cookies that the user *loaded*, and before the first capture those of the *earlier* crawl too."""
+        await self._write(cookies.bring, loaded, earlier)
+
+    async def clear_cookies(self, domain: str) -> int:
+        """Delete the cookies of *domain* and its subdomains, or with "" all; return how many."""
+        return await self._write(cookies.clear, domain)
 
     async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
         """Return those of *hosts* whose robots.txt is not known and not queued."""

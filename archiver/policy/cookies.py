@@ -28,7 +28,7 @@ DOMAIN_BYTES = 16 << 10  # of names and values
 MOST_DOMAINS = 8192  # in memory; the frontier keeps the others
 MAX_FIELDS = 200  # Set-Cookie fields of one response that are read
 
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _DIGITS = re.compile(r"-?[0-9]+")
 _BLANK = " \t"
 
@@ -58,7 +58,7 @@ class SetCookie:
 
 def parse(field: str, now: float) -> SetCookie | None:
     """Parse the value of a Set-Cookie field (RFC 6265bis §5.6); None if it is to be ignored."""
-    if _CONTROL.search(field):
+    if CONTROL.search(field):
         return None
     pair, _, rest = field.partition(";")
     name, equals, value = pair.partition("=")

@@ -19,7 +19,7 @@ SHARED = {"__init__", "directory", "entry", "options", "progress", "runner", "st
 
 def test_each_command_is_a_module_of_its_name() -> None:
     modules = {re.sub(r"(?<=[a-z])_$", "", path.stem) for path in (ROOT / "archiver/cli").glob("*.py")} | {"explain"}
-    assert modules - SHARED == set(entry.COMMANDS)
+    assert modules - SHARED == {entry.PLACES.get(name, (name,))[0].rstrip("_") for name in entry.COMMANDS}
     assert {name: command.name for name, command in COMMANDS.items()} == {name: name for name in entry.COMMANDS}
 
 
@@ -77,7 +77,7 @@ def test_help_of_a_command_imports_nothing_slow(tmp_path: Path, command: str) ->
         [sys.executable, "-c", seen], cwd=tmp_path, capture_output=True, text=True, env=environment(), check=True
     )
     loaded = set(ran.stdout.splitlines()[-1].split())
-    assert f"archiver.cli.{entry.MODULES.get(command, command)}" in loaded
+    assert f"archiver.cli.{entry.PLACES.get(command, (command,))[0]}" in loaded
     assert not loaded & {
         *("aiohttp", "aiosqlite", "asyncio", "brotli", "lxml", "multiprocessing", "pywb", "regex", "rich", "ssl"),
         *("surt", "uvloop", "warcio", "archiver.cli.start", "archiver.crawl", "archiver.extract"),
