@@ -269,7 +269,7 @@ OTHER_OPTIONS: dict[str, tuple[str, ...] | str] = {
     **dict.fromkeys(("e", "execute", "ignore-robots", "no-robots", "obey-robots", "robotstxt-obey"), ("robots",)),
     **dict.fromkeys(("headers", "referer"), ("header",)),
     **dict.fromkeys(("cookie", "cookies-file", "cookie-jar", "cookies-from-browser", "b"), ("load-cookies", "header")),
-    **dict.fromkeys(("user", "password", "http-user", "http-password", "auth"), ("header",)),
+    **dict.fromkeys(("user", "password", "http-user", "http-password", "http-passwd"), ("auth",)),
     **dict.fromkeys(
         ("no-check-certificate", "insecure", "ignore-https-errors"),
         "not needed: invalid certificates are accepted and recorded",

@@ -39,6 +39,7 @@ from archiver.collection.layout import Layout
 from archiver.config import toml
 from archiver.config.seeds import unknown
 from archiver.config.settings import Settings, SettingsByHost, with_values
+from archiver.crawl.secrets import read_secrets
 from archiver.errors import ArchiveError, ConfigError
 from archiver.frontier import totals
 from archiver.humanize import printable
@@ -90,6 +91,7 @@ def crawl(request: CrawlRequest) -> ExitCode:
     settings = new_settings(request, {})
     directory = request.output or default_directory(settings.seeds[0])
     settings = with_absolute_paths(settings, directory)
+    read_secrets(settings)  # nothing happens if one is missing
     check_free(directory)
     check_disk_space(directory, settings)
     cookies = load(request.cookies, settings)
@@ -112,6 +114,7 @@ def resume(directory: Path, given: dict[str, Any], verbosity: int, cookies: tupl
     check_dedup_sources(directory, settings, given)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
+    read_secrets(settings)  # nothing happens if one is missing
     text = toml.render(settings) if given else ""
     loaded = load(cookies, settings)
     existing = ExistingCrawl(resume=layout.database.exists(), text=text, read=read, cookies=loaded)
@@ -135,6 +138,7 @@ def recrawl(directory: Path, request: CrawlRequest) -> ExitCode:
     check_dedup_sources(directory, settings, request.given)
     settings = with_absolute_paths(settings, directory)
     check_disk_space(directory, settings)
+    read_secrets(settings)  # nothing happens if one is missing
     from archiver.crawl.recrawl import set_aside
 
     cookies = load(request.cookies, settings)

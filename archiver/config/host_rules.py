@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from archiver import url
+from archiver.config.auth import AUTH, check_hosts
 from archiver.config.option_types import (
     BOOLEAN,
     COOKIES,
@@ -46,6 +47,7 @@ KEYS: dict[str, OptionType] = {
     "user-agent": TEXT,
     "header": HEADER,
     "cookies": COOKIES,
+    "auth": AUTH,
     "proxy": PROXY,
     "timeout": SECONDS,
     "retries": NUMBER,
@@ -55,7 +57,7 @@ KEYS: dict[str, OptionType] = {
     "include-type": MEDIA_TYPE,
     "exclude-type": MEDIA_TYPE,
 }
-MANY = frozenset(("header", "proxy", "include-type", "exclude-type"))
+MANY = frozenset(("auth", "header", "proxy", "include-type", "exclude-type"))
 MAX_SHOWN = 60  # characters of what is wrong in a message, which is one line
 
 _PATTERN = re.compile(r"(?:https?://)?[^\s/=\"']+")
@@ -91,6 +93,8 @@ def host_rule(match: Any, given: Iterable[tuple[str, Any]]) -> HostRule:
             raise ConfigError(f"{_shown(key)} is not a setting of a host; {hint}")
         if key not in MANY and any(key == known for known, _ in values):
             raise ConfigError(f"{key}: given twice; write it once")
+        if key == "auth":
+            check_hosts(match)
         try:
             values.append((key, KEYS[key].parse(text)))
         except ConfigError as error:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from typing import Any
 
+from archiver.config.auth import AUTH, AuthRule
 from archiver.config.host_rules import HOST_RULE, HostRule, decisive
 from archiver.config.option_types import (
     ARCHIVE,
@@ -122,6 +123,13 @@ class FetchSettings:
         "keep",
         COOKIES,
         "Keep the cookies that sites set and send them back, as a browser does (keep), or ignore them (off).",
+    )
+    auth: tuple[AuthRule, ...] = setting(
+        (),
+        AUTH,
+        "Log in with this user and password where a server asks for them (Basic or Digest authentication), at URLs "
+        "that begin with URL.",
+        many=True,
     )
     proxy: tuple[str, ...] = setting(
         (),

@@ -45,6 +45,7 @@ from archiver.crawl.rules import (
     visit_rules_of,
     with_seeds,
 )
+from archiver.crawl.secrets import read_secrets
 from archiver.fetch.client import Fetcher
 from archiver.fetch.dns import Lookups
 from archiver.fetch.private_networks import AddressGuard
@@ -83,7 +84,7 @@ async def open_crawl(
             put_settings(layout, text, read)
         frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
         known = await _agreed(layout, frontier, text, read) if resume else []
-        visit_rules = await learned_rules(settings, frontier)
+        visit_rules = await learned_rules(settings, frontier, read_secrets(settings))
         index = Index(layout.indexes)
         if resume:
             from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it

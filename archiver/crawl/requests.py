@@ -187,6 +187,7 @@ class Requests:
         exchange = await self._fetcher.fetch(claim.url, gate, needed=is_robots(claim), conditions=conditions)
         if not here.slow:
             self._schedule.host(claim.host).proven = True
+        exchange = self._session.answered(claim, exchange)
         cookies = self._session.received(claim, exchange)
         unmodified = stored if exchange.framing.status == NOT_MODIFIED else None
         if self._earlier is not None and unmodified is not None and unmodified.contradicted(exchange.framing):

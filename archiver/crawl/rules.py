@@ -27,6 +27,8 @@ from archiver.config.settings import (
     without_secrets,
 )
 from archiver.config.toml import parse, toml_value
+from archiver.crawl.authentication import Authenticator
+from archiver.crawl.secrets import Secrets
 from archiver.crawl.session import Session
 from archiver.crawl.visit_rules import HostVisitRules, VisitRules
 from archiver.errors import ArchiveError, ConfigError
@@ -89,8 +91,13 @@ def _warcinfo(settings: Settings) -> tuple[tuple[str, str], ...]:
 log = logging.getLogger(__name__)
 
 
-def visit_rules_of(settings: Settings, known: Sequence[PatternTally] = ()) -> VisitRules:
-    """Return the rules for the visits of this crawl; *known*: what URL patterns have brought so far."""
+def visit_rules_of(
+    settings: Settings, known: Sequence[PatternTally] = (), secrets: Secrets | None = None
+) -> VisitRules:
+    """Return the rules for the visits of this crawl; *known*: what URL patterns have brought so far.
+
+    Without *secrets* no request may be made.
+    """
     by_host = SettingsByHost(settings)
     traps = Traps(settings.traps, (tally for tally in known if not tally.pattern.startswith((MARK, PROBED))))
     probes = Probes(known) if settings.scope.probe == "on" else None
@@ -101,7 +108,7 @@ def visit_rules_of(settings: Settings, known: Sequence[PatternTally] = ()) -> Vi
         SpeculativeBudget(settings.scope, known),
         probes,
         by_host,
-        session=Session(by_host, public_suffix),
+        session=Session(by_host, public_suffix, Authenticator(by_host, secrets) if secrets else None),
     )
 
 
@@ -111,9 +118,9 @@ def scope_for(settings: Settings) -> Scope | Scopes:
     return scope_of(settings.scope, settings.seeds, registered_domains() if "domain" in reaches else str)
 
 
-async def learned_rules(settings: Settings, frontier: Frontier) -> VisitRules:
+async def learned_rules(settings: Settings, frontier: Frontier, secrets: Secrets | None = None) -> VisitRules:
     """Return the rules for visits, with what earlier runs of the crawl have learned about its sites."""
-    rules = visit_rules_of(settings, await frontier.pattern_tallies(MOST_PATTERNS))
+    rules = visit_rules_of(settings, await frontier.pattern_tallies(MOST_PATTERNS), secrets)
     if settings.scope.redirects == "seeds":
         rules.scope.add_moved_seeds(await frontier.seed_redirects())
     return rules

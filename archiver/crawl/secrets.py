@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from archiver.config.auth import EXAMPLE
 from archiver.config.secrets import SecretKind, SecretSource
 from archiver.config.settings import Settings, secret_sources
 from archiver.errors import ConfigError
@@ -22,12 +23,17 @@ class Secrets:
     def __getitem__(self, source: SecretSource) -> str:
         return self._values[source]
 
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
     def __repr__(self) -> str:
         return f"Secrets of {', '.join(map(str, self._values)) or 'nothing'}"
 
 
 def read_secrets(settings: Settings) -> Secrets:
     """Return all secrets that *settings* name. Raises `ConfigError` if one is missing."""
+    if any(not rule.space for rule in settings.fetch.auth):
+        raise ConfigError(f"auth: without a URL, the password could go to any host; write {EXAMPLE}")
     return _read(secret_sources(settings))
 
 

@@ -1,9 +1,11 @@
-"""The session of a crawl, as a browser has one: which cookies a request sends, and which ones an answer sets."""
+"""The session of a crawl, as a browser has one: the cookies and passwords that it sends, and what answers set."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from archiver import url
 from archiver.config.settings import FetchSettings, Settings, SettingsByHost
+from archiver.crawl.authentication import AUTHENTICATING, Authenticator
 from archiver.extract.exchange import is_page
 from archiver.fetch.wire import UNVERIFIED
 from archiver.model import Claim, Cookie, Exchange
@@ -15,8 +17,14 @@ KEEP = "keep"
 class Session:
     """The cookies of a crawl with *settings*. *suffix* returns the public suffix of a host name."""
 
-    def __init__(self, settings: SettingsByHost | None = None, suffix: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        settings: SettingsByHost | None = None,
+        suffix: Callable[[str], str] = str,
+        authenticator: Authenticator | None = None,
+    ) -> None:
         self._jar = CookieJar(suffix)
+        self._authenticator = authenticator
         self._settings = settings or SettingsByHost(Settings())
 
     def restore(self, cookies: list[Cookie]) -> None:
@@ -28,7 +36,19 @@ class Session:
         return list(domains_of(url.host(f"{origin}/"))) if _keeps(self._settings.of(origin).fetch) else []
 
     def lines(self, claim: Claim, now: float, *, verified: bool) -> bytes:
-        """Return the Cookie line of a request for *claim*; b"" if it sends none."""
+        """Return the Cookie and Authorization lines of a request for *claim*; b"" if it sends none."""
+        cookie = self._cookie_line(claim, now, verified=verified)
+        if self._authenticator is None:
+            return cookie
+        return cookie + self._authenticator.line(claim.url, verified=verified)
+
+    def answered(self, claim: Claim, exchange: Exchange) -> Exchange:
+        """Return *exchange*, with a note if the next request for *claim* will answer its challenge."""
+        if self._authenticator is None or not self._authenticator.answers(claim, exchange):
+            return exchange
+        return replace(exchange, notes=(*exchange.notes, AUTHENTICATING))
+
+    def _cookie_line(self, claim: Claim, now: float, *, verified: bool) -> bytes:
         if not self._jar.any or not _keeps(self._settings.of(url.origin(claim.url)).fetch):
             return b""
         party = self._jar.party(claim.url, claim.via, navigation=is_page(claim))

@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from archiver import url
 from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
+from archiver.crawl.authentication import AUTHENTICATING
 from archiver.crawl.visit_rules import VisitRules
 from archiver.errors import Failure, FetchError
 from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
@@ -45,7 +46,6 @@ OTHER_VERSION = "otherVersion"  # a 304 with another tag than the one in our req
 ROBOTS_EXCLUDED = "robotExcluded"  # Heritrix's word in crawl.log for a URL that robots.txt would have forbidden
 
 _TRUNCATED = {Truncation.LENGTH: "lenTrunc", Truncation.TIME: "timeTrunc"}  # Heritrix's words
-
 YEAR = 31_556_952  # seconds
 NOT_THERE = frozenset((404, 410))
 LATER = 2 * PRIORITY_GUESS  # added to a priority for each level of suspicion; greater than any without suspicion
@@ -127,6 +127,8 @@ def _sign(claim: Claim, exchange: Exchange, links: Links) -> Sign | None:
 
 
 def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) -> retry.RetryDecision:
+    if AUTHENTICATING in exchange.notes:
+        return retry.RetryDecision(Event.RETRY, "asks for a password, which the next request sends", now)
     own = rules.of_host(claim.url)
     if is_robots(claim):
         return retry.after_rules(exchange.framing, exchange.truncated, claim.tries, own.patience, now)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config import toml
+from archiver.config.auth import AUTH
 from archiver.config.host_rules import HostRule
 from archiver.config.option_types import OptionType, Rate
 from archiver.config.seeds import SeedSetting
@@ -127,6 +128,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "": st.booleans(),
     "TEXT": LINES,
     "REGEX": st.sampled_from(["", "/calendar/", r"\d+\.(?:png|gif)$", '"""', "'''", "\\\\", "#", "ž"]),
+    "'URL USER:SECRET'": st.sampled_from([AUTH.parse("https://a/ me:env:B"), AUTH.parse("me 2:file:/x: y")]),
     "'NAME: VALUE'": LINES.map(lambda text: f"X-Y: {text.strip()}"),
     "NAME": st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"),
     "'URL KEY=VALUE …'": st.builds(

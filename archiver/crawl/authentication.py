@@ -1,0 +1,176 @@
+"""HTTP authentication of a crawl: which challenge is answered, and what a request sends ahead.
+
+A 401 whose challenge we answer is a visit of its own: its URL stays queued, and its next request carries the answer.
+The exchange gets the note `AUTHENTICATING`, which is stored with its records, so recovery settles it in the same way.
+Later requests of the protection space carry an answer ahead: Basic in the folder of a challenged URL and below, Digest
+everywhere, with the last nonce and a count.
+
+The password goes only to URLs of its protection space, over connections whose certificate is valid. One URL gets at
+most `MOST_ANSWERS` answers. A password that was refused before it ever worked is not sent again.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from secrets import token_hex
+
+from archiver import url
+from archiver.config.auth import AuthRule
+from archiver.config.settings import SettingsByHost
+from archiver.crawl.secrets import Secrets
+from archiver.fetch.private_networks import normalized_host
+from archiver.fetch.wire import UNVERIFIED
+from archiver.http.auth import UNAUTHORIZED, Credentials, DigestUse, basic, digest, is_stale, sent_in, strongest
+from archiver.http.challenges import Challenge
+from archiver.model import Claim, Exchange
+
+AUTHENTICATING = "authenticating"  # a note: the next request for the URL answers the challenge of this answer
+MOST_ANSWERS = 3  # for one URL in one run: a server may find a nonce too old, several times if others used it up
+MOST_FOLDERS = 64  # whose challenge we remember
+MOST_URLS = 10_000  # that may be about to be answered
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class KnownChallenge:
+    """A challenge that we answered, and how often its nonce was used."""
+
+    challenge: Challenge
+    client_nonce: str
+    count: int = 0
+
+
+@dataclass(slots=True)
+class ProtectionSpace:
+    """The state of one protection space."""
+
+    name: str  # its URL
+    credentials: Credentials
+    worked: bool = False  # the server has accepted them once
+    refused: bool = False  # it never did, and refused them
+    warned: set[str] = field(default_factory=set)
+    by_folder: dict[str, KnownChallenge] = field(default_factory=dict)  # the latest is last
+
+    def take(self, address: str, challenge: Challenge) -> None:
+        """Answer *challenge*, which came from *address*, in the requests that follow."""
+        folder = _folder(address)
+        self.by_folder.pop(folder, None)
+        self.by_folder[folder] = KnownChallenge(challenge, token_hex(16))
+        if len(self.by_folder) > MOST_FOLDERS:
+            del self.by_folder[next(iter(self.by_folder))]
+
+    def known(self, address: str) -> KnownChallenge | None:
+        """Return the challenge to answer ahead in a request for *address*: that of the nearest folder above it."""
+        above = [folder for folder in self.by_folder if address.startswith(folder)]
+        if above:
+            return self.by_folder[max(above, key=len)]
+        latest = next(reversed(self.by_folder.values()), None)
+        return latest if latest is not None and latest.challenge.scheme == "digest" else None
+
+    def value(self, known: KnownChallenge, address: str) -> bytes:
+        """Return the value of the Authorization field for a request for *address*."""
+        if known.challenge.scheme == "basic":
+            return basic(self.credentials)
+        known.count += 1
+        return digest(
+            known.challenge, self.credentials, DigestUse("GET", url.target(address), known.client_nonce, known.count)
+        )
+
+    def warn(self, kind: str, text: str, *arguments: str) -> None:
+        """Log a warning, once for each *kind*."""
+        if kind not in self.warned:
+            self.warned.add(kind)
+            log.warning(text, self.name, *arguments)
+
+
+class Authenticator:
+    """Answers the challenges of servers, for the protection spaces in *settings*."""
+
+    def __init__(self, settings: SettingsByHost, secrets: Secrets) -> None:
+        self._settings = settings
+        self._secrets = secrets
+        self._spaces: dict[tuple[str, AuthRule], ProtectionSpace] = {}
+        self._answered: dict[int, int] = {}  # how many challenges of a URL were answered
+
+    def line(self, address: str, *, verified: bool) -> bytes:
+        """Return the Authorization line of a request for URL *address*; b"" if it sends none."""
+        space = self._space(address)
+        if space is None or space.refused or not self._is_safe(address, verified=verified):
+            return b""
+        known = space.known(address)
+        return b"" if known is None else b"Authorization: %b\r\n" % space.value(known, address)
+
+    def answers(self, claim: Claim, exchange: Exchange) -> bool:
+        """Return True if the next request for *claim* will answer the challenge in *exchange*."""
+        space = self._space(claim.url)
+        if space is None:
+            return False
+        sent = sent_in(exchange.request)
+        if exchange.framing.status != UNAUTHORIZED:
+            self._answered.pop(claim.id, None)
+            space.worked = space.worked or sent is not None
+            return False
+        offered = strongest(exchange.framing.all("www-authenticate"))
+        if offered is None:
+            space.warn("scheme", "%s: the server offers neither Basic nor Digest authentication; no password is sent")
+        elif not self._is_safe(claim.url, verified=UNVERIFIED not in exchange.notes):
+            host = normalized_host(url.host(claim.url))
+            text = "%s: the certificate does not verify, so the password is not sent; --insecure-secrets %s sends it"
+            space.warn("certificate", text, host)
+        elif not space.refused and self._is_new(space, claim, sent, offered):
+            self._answered[claim.id] = self._answered.get(claim.id, 0) + 1
+            if len(self._answered) > MOST_URLS:
+                del self._answered[next(iter(self._answered))]
+            space.take(claim.url, offered)
+            return True
+        elif sent is not None:
+            if space.worked:
+                space.warn("page", "%s: some URL refuses the user and password that others accept: %s", claim.url)
+            else:
+                space.refused = True
+                space.warn("password", "%s: the server refuses the user and password; they are not sent any more")
+        self._answered.pop(claim.id, None)
+        return False
+
+    def _is_new(self, space: ProtectionSpace, claim: Claim, sent: Challenge | None, offered: Challenge) -> bool:
+        """Return True if the challenge *offered* does not mean that what was *sent* in answer to it is wrong."""
+        answers = self._answered.get(claim.id, 0)
+        if answers >= MOST_ANSWERS:
+            return False
+        if sent is None or sent.scheme != offered.scheme:
+            return sent is None or not answers
+        if offered.scheme == "basic":
+            return False
+        other_realm = sent.get("realm") != offered.get("realm")
+        sent_ahead = space.worked and not answers and sent.get("nonce") != offered.get("nonce")
+        return is_stale(offered) or other_realm or sent_ahead
+
+    def _space(self, address: str) -> ProtectionSpace | None:
+        origin = url.origin(address)
+        fetch = self._settings.of(origin).fetch
+        rule = next((each for each in fetch.auth if _applies(each, address, self._settings)), None)
+        if rule is None or any(line.lower().startswith("authorization:") for line in fetch.header):
+            return None
+        name = rule.space or f"{origin}/"
+        space = self._spaces.get((name, rule))
+        if space is None:
+            credentials = Credentials(rule.user, self._secrets[rule.secret])
+            space = self._spaces[name, rule] = ProtectionSpace(name, credentials)
+        return space
+
+    def _is_safe(self, address: str, *, verified: bool) -> bool:
+        insecure = self._settings.common.fetch.insecure_secrets
+        return verified or normalized_host(url.host(address)) in map(normalized_host, insecure)
+
+
+def _applies(rule: AuthRule, address: str, settings: SettingsByHost) -> bool:
+    """Return True if *address* is in the space of *rule*; a rule for hosts is for https unless its pattern has http."""
+    if rule.space or address.startswith("https:"):
+        return rule.covers(address)
+    return " http://" in settings.rules(url.origin(address)).get("auth", "")
+
+
+def _folder(address: str) -> str:
+    """Return *address* up to the last slash of its path."""
+    path = address.partition("?")[0]
+    return path[: path.rindex("/") + 1]
