@@ -1,8 +1,7 @@
 """The frozen values of a URL's way through a crawl, one for each stage, holding only what is known by then.
 
-`Link` (found) → `Claim` (may be fetched now) → `Exchange` (what crossed the wire) → `Capture` (where it
-lies) → `Settlement` (what the frontier commits). The states of a URL and the exit codes are tables here;
-tests compare the documents and the database with both.
+`Link` (found) → `Claim` (may be fetched now) → `Exchange` (what crossed the wire) → `Capture` (where it lies) →
+`Settlement` (what the frontier commits). Tests compare the states and exit codes here with documents and database.
 """
 
 from collections.abc import Iterator
@@ -70,10 +69,7 @@ LIFE: dict[tuple[State, Event], State] = {
     (State.ARCHIVED, Event.AGAIN): State.WAITING,
     (State.HELD, Event.AGAIN): State.WAITING,
 }
-
-
 LINK_OUTSIDE = 1000  # a link outside the scope adds this to `off_scope_hops`; a path has fewer requisites in a row
-OUTSIDE = "which is outside the scope"  # the end of the note on a URL that redirects there
 
 
 class Truncation(StrEnum):
@@ -121,6 +117,7 @@ class Links:
     nofollow: tuple[str, ...] = ()  # where the document forbids following its links, and to whom: "meta robots"
     icon: bool = False  # the document links to the icon of its site
     page: bytes | None = None  # the beginning of the document, if it is a page and no part of one
+    referrer_policy: str = ""  # that the document itself sets, in a meta element
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +135,8 @@ class Claim:
     via: str | None = None
     seed: str = ""  # the seed at the head of the path
     priority: int = 0  # smaller goes first; negative for what leads to a robots.txt
+    referrer_policy: str = ""  # of the link that led here; "" for the default
+    referrer: str = ""  # the page whose URL, cut by that policy, is the Referer; "" if there is none
 
     @property
     def counts(self) -> bool:
@@ -155,6 +154,7 @@ class NewUrl(NamedTuple):
     off_scope_hops: int
     priority: int
     held: str = ""  # the rule that holds it, and its pattern; "" if it is not held
+    referrer_policy: str = ""  # of the link, or of its document; "" for the default
 
 
 class Refusal(NamedTuple):

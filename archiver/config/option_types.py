@@ -307,6 +307,7 @@ def choice(*words: str) -> OptionType:
 COOKIES = choice("keep", "off")
 ROBOTS = choice("obey", "ignore", "observe")
 NOFOLLOW = choice("obey", "ignore")
+REFERER = choice("policy", "off")
 REACH = choice("host", "domain", "prefix", "page", "any")  # scope of a seed
 
 MAX_SIMPLE_URL = 2000  # characters; a pattern with one repetition takes some milliseconds at worst

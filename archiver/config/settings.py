@@ -28,6 +28,7 @@ from archiver.config.option_types import (
     PLACE,
     RATE,
     RATE_OR_SAME,
+    REFERER,
     ROBOTS,
     SECONDS,
     SECONDS_OR_NONE,
@@ -123,6 +124,11 @@ class FetchSettings:
         "keep",
         COOKIES,
         "Keep the cookies that sites set and send them back, as a browser does (keep), or ignore them (off).",
+    )
+    referer: str = setting(
+        "policy",
+        REFERER,
+        "Name the page with the link in the Referer header, as its referrer policy says (policy), or never (off).",
     )
     auth: tuple[AuthRule, ...] = setting(
         (),

@@ -6,6 +6,7 @@ byte of it. Each writer has its own `DedupWriter`, and neither knows what the ot
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from archiver.collection.records import (
 from archiver.collection.writer import Archive, PendingVisit, WriteResult
 from archiver.extract.exchange import is_robots
 from archiver.frontier.dedup import ExternalIndex, Payloads
-from archiver.model import Claim, Digests, Exchange, FileState, Links, Profile, Revisit
+from archiver.model import Claim, Digests, Exchange, FileState, Profile, Revisit
 from archiver.warc.cdxj import IndexEntry, iso_date
 
 REMEMBERED = 2048  # originals that were read and found intact, so that further duplicates need no reading
@@ -178,7 +179,7 @@ class DedupWriter:
         if place is None or revisit.url != deposit.claim.url or len(links.links) <= FEW_LINKS:
             return deposit
         stored = links_at(self._archive.folder, *place)
-        if stored is None or stored != Links(links.links, links.charset, links.note, links.nofollow):
+        if stored is None or stored != replace(links, icon=False, page=None):
             return deposit
         return deposit._replace(links_of=place)
 

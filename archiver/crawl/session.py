@@ -1,4 +1,4 @@
-"""The session of a crawl, as a browser has one: the cookies and passwords that it sends, and what answers set."""
+"""The session of a crawl, as a browser has one: the Referer, cookies and passwords it sends, and what answers set."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +9,15 @@ from archiver.crawl.authentication import AUTHENTICATING, Authenticator
 from archiver.extract.exchange import is_page
 from archiver.fetch.wire import UNVERIFIED
 from archiver.model import Claim, Cookie, Exchange
+from archiver.policy import referrer
 from archiver.policy.cookies import CookieJar, domains_of
 
 KEEP = "keep"
+BY_POLICY = "policy"
 
 
 class Session:
-    """The cookies of a crawl with *settings*. *suffix* returns the public suffix of a host name."""
+    """The cookies and Referers of a crawl with *settings*. *suffix* returns the public suffix of a host name."""
 
     def __init__(
         self,
@@ -36,11 +38,10 @@ class Session:
         return list(domains_of(url.host(f"{origin}/"))) if _keeps(self._settings.of(origin).fetch) else []
 
     def lines(self, claim: Claim, now: float, *, verified: bool) -> bytes:
-        """Return the Cookie and Authorization lines of a request for *claim*; b"" if it sends none."""
-        cookie = self._cookie_line(claim, now, verified=verified)
-        if self._authenticator is None:
-            return cookie
-        return cookie + self._authenticator.line(claim.url, verified=verified)
+        """Return the Referer, Cookie and Authorization lines of a request for *claim*; b"" if it sends none."""
+        settings = self._settings.of(url.origin(claim.url)).fetch
+        lines = _referer(claim, settings) + self._cookie_line(claim, settings, now, verified=verified)
+        return lines if self._authenticator is None else lines + self._authenticator.line(claim.url, verified=verified)
 
     def answered(self, claim: Claim, exchange: Exchange) -> Exchange:
         """Return *exchange*, with a note if the next request for *claim* will answer its challenge."""
@@ -48,8 +49,8 @@ class Session:
             return exchange
         return replace(exchange, notes=(*exchange.notes, AUTHENTICATING))
 
-    def _cookie_line(self, claim: Claim, now: float, *, verified: bool) -> bytes:
-        if not self._jar.any or not _keeps(self._settings.of(url.origin(claim.url)).fetch):
+    def _cookie_line(self, claim: Claim, settings: FetchSettings, now: float, *, verified: bool) -> bytes:
+        if not self._jar.any or not _keeps(settings):
             return b""
         party = self._jar.party(claim.url, claim.via, navigation=is_page(claim))
         value = self._jar.header(claim.url, now, party, verified=verified)
@@ -67,4 +68,17 @@ class Session:
 
 def _keeps(settings: FetchSettings) -> bool:
     """Return True if cookies are kept; a Cookie header of the user replaces them."""
-    return settings.cookies == KEEP and not any(line.lower().startswith("cookie:") for line in settings.header)
+    return settings.cookies == KEEP and not _is_given("cookie:", settings)
+
+
+def _referer(claim: Claim, settings: FetchSettings) -> bytes:
+    """Return the Referer line of a request for *claim*; b"" if it sends none, or if the user gives another one."""
+    if not claim.referrer or settings.referer != BY_POLICY or _is_given("referer:", settings):
+        return b""
+    value = referrer.referer(claim.referrer, claim.url, claim.referrer_policy)
+    return b"Referer: %b\r\n" % value.encode() if value else b""
+
+
+def _is_given(start: str, settings: FetchSettings) -> bool:
+    """Return True if the user gives a header that begins with *start*."""
+    return any(line.lower().startswith(start) for line in settings.header)

@@ -4,7 +4,6 @@
 network, no disk of its own, no database; the time is an argument.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -14,11 +13,10 @@ from archiver.collection.earlier_crawls import EarlierCrawls, StoredVersion
 from archiver.crawl.authentication import AUTHENTICATING
 from archiver.crawl.visit_rules import VisitRules
 from archiver.errors import Failure, FetchError
-from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, payload
-from archiver.extract.references import NOFOLLOW
+from archiver.extract.exchange import PAGES, UNREAD, is_page, is_robots, nofollow_rule, payload, referrer_policy
+from archiver.extract.references import policy_in
 from archiver.http.body import unread_reason
 from archiver.model import (
-    OUTSIDE,
     Claim,
     Cookie,
     Event,
@@ -36,8 +34,8 @@ from archiver.model import (
     Sign,
     Truncation,
 )
-from archiver.policy import block_pages, retry, robots
-from archiver.policy.scope import PRIORITY_GUESS, Scope, is_guess, redirects_in_a_row
+from archiver.policy import block_pages, referrer, retry, robots
+from archiver.policy.scope import OUTSIDE, PRIORITY_GUESS, Scope, is_guess, redirects_in_a_row
 from archiver.policy.seed_scopes import Scopes, remember
 from archiver.policy.speculative import ICON, Probes, is_unnamed
 from archiver.policy.traps import FREE, PageEvidence, Suspicion
@@ -52,7 +50,7 @@ LATER = 2 * PRIORITY_GUESS  # added to a priority for each level of suspicion; g
 PART = 4 << 10  # bytes by which we tell images, styles and scripts apart
 GUESS_RETRIES = 1  # of a URL that only a script names, when no answer comes
 
-_ADDRESS, _HOP = itemgetter(0), itemgetter(1)  # of a link; the first one of a verdict, too
+_ADDRESS, _HOP, _CONTEXT = map(itemgetter, range(3))  # of a link; the first one of a verdict, too
 _LINK, _REQUISITE, _SPECULATIVE, _REDIRECT = Hop.LINK, Hop.REQUISITE, Hop.SPECULATIVE, Hop.REDIRECT  # quick names
 
 
@@ -80,7 +78,8 @@ def conclude(rules: VisitRules, claim: Claim, exchange: Exchange, links: Links, 
     if ROBOTS_EXCLUDED in exchange.notes:
         notes.append("robots.txt would have forbidden it")
     tallies = _brought(rules, claim, exchange, links) if result.event is Event.CAPTURE else ()  # before its links
-    found, refused = _verdicts(rules, claim, links, now)
+    policy = referrer_policy(claim, exchange.framing, links)
+    found, refused = _verdicts(rules, claim, links, "" if policy == referrer.DEFAULT else policy, now)
     redirect = ""
     if len(links.links) == 1 and links.links[0].hop is _REDIRECT:
         redirect = found[0].url if found else ""
@@ -137,21 +136,29 @@ def _outcome(rules: VisitRules, claim: Claim, exchange: Exchange, now: float) ->
     return retry.after_answer(exchange.framing, exchange.truncated, claim.tries, own.retries, now)
 
 
-def _verdicts(rules: VisitRules, claim: Claim, links: Links, now: float) -> tuple[list[NewUrl], list[Refusal]]:
-    """Return which of *links* are taken and which are refused; skip guesses that the document names for certain."""
+def _verdicts(
+    rules: VisitRules, claim: Claim, links: Links, policy: str, now: float
+) -> tuple[list[NewUrl], list[Refusal]]:
+    """Return which of *links* are taken and which are refused; skip guesses that the document names for certain.
+
+    Those without a referrer policy of their own get *policy*.
+    """
     token = rules.of_host(claim.url).nofollow
-    nofollow = _nofollow(token.lower(), links) if token else None
+    nofollow = nofollow_rule(token.lower(), links) if token else None
     guessed = _SPECULATIVE in map(_HOP, links.links)
     named = {address for address, hop, _ in links.links if hop is not _SPECULATIVE} if guessed else set()
-    pages, parts = rules.verdicts.at(claim, rules.scope.moved_seeds, _year(now))
+    own = {context: word for context in set(map(_CONTEXT, links.links)) if (word := policy_in(context))}
+    pages, parts = rules.verdicts.at(claim, rules.scope.moved_seeds, _year(now), policy)
     others: dict[str, NewUrl] = {}
     traps = rules.traps
     at_once = nofollow is None and (traps is None or (traps.calm and not traps.is_poor(claim.url)))
     found: list[NewUrl] = []
     refused: list[Refusal] = []
     for link in links.links:
-        address, hop, _ = link
+        address, hop, context = link
         known = pages if hop is _LINK else parts if hop is _REQUISITE else others
+        if own and context in own:
+            known = others
         new = known.get(address)
         if new is not None and at_once and "&" not in address:  # as most are
             found.append(new)
@@ -165,6 +172,8 @@ def _verdicts(rules: VisitRules, claim: Claim, links: Links, now: float) -> tupl
         if isinstance(verdict, Refusal):
             refused.append(verdict)
             continue
+        if new is None and (word := own.get(context, policy)) and word != referrer.DEFAULT:
+            verdict = verdict._replace(referrer_policy=word)
         if new is None and known is not others and verdict.priority < LATER:
             remember(known, address, verdict)
         found.append(verdict)
@@ -190,19 +199,6 @@ def _placed(new: NewUrl, standing: Suspicion) -> NewUrl:
 
 def _year(now: float) -> int:
     return int(now / YEAR) + 1970
-
-
-def _nofollow(token: str, links: Links) -> Callable[[Link], str]:
-    """Return a function that returns the rule by which *token* may not follow a link of this document; "" if it may."""
-    heard = {"robots", "*", token, robots.PRODUCT}
-    page = next((f"nofollow: {said}" for said in links.nofollow if said.rpartition(" ")[2] in heard), "")
-
-    def rule(link: Link) -> str:
-        if link.hop is not _LINK:
-            return ""
-        return page or ("nofollow: rel" if link.context.endswith(NOFOLLOW) else "")
-
-    return rule
 
 
 def judged(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | Refusal:

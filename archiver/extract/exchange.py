@@ -24,12 +24,12 @@ from archiver import extract, url
 from archiver.extract.html import attribute_values
 from archiver.extract.html.elements import MOST_AGENTS, REFUSE
 from archiver.extract.html.tables import relation_hop
-from archiver.extract.references import UrlJoiner
+from archiver.extract.references import NOFOLLOW, UrlJoiner
 from archiver.http import Dechunker, content_codings, read_head, transfer_codings
 from archiver.http.body import unread_reason
 from archiver.http.content_coding import decoded
 from archiver.model import Claim, Exchange, Framing, Hop, Link, Links, Robots
-from archiver.policy import robots
+from archiver.policy import referrer, robots
 from archiver.policy.novelty import READ_ALL
 from archiver.policy.scope import is_guess
 from archiver.policy.speculative import SITEMAPS
@@ -127,6 +127,7 @@ def _read_links(claim: Claim, exchange: Exchange, read: Read) -> Links:
         nofollow=(*nofollow, *in_body.nofollow),
         icon=in_body.icon,
         page=body[:READ_ALL] if body and is_page(claim) else None,
+        referrer_policy=in_body.referrer_policy if found else "",
     )
 
 
@@ -304,6 +305,28 @@ def nofollow_agents(fields: Fields) -> tuple[str, ...]:
                 if (rest if addressed else part).strip() in REFUSE:
                     agents[f"X-Robots-Tag {agent}"] = None
     return tuple(agents)[:MOST_AGENTS]
+
+
+def nofollow_rule(token: str, links: Links) -> Callable[[Link], str]:
+    """Return a function that returns the rule by which *token* may not follow a link of this document; "" if it may."""
+    heard = {"robots", "*", token, robots.PRODUCT}
+    page = next((f"nofollow: {said}" for said in links.nofollow if said.rpartition(" ")[2] in heard), "")
+
+    def rule(link: Link) -> str:
+        if link.hop is not Hop.LINK:
+            return ""
+        return page or ("nofollow: rel" if link.context.endswith(NOFOLLOW) else "")
+
+    return rule
+
+
+def referrer_policy(claim: Claim, framing: Framing, links: Links) -> str:
+    """Return the referrer policy of links in the answer to *claim*; "" if nothing sets one.
+
+    It is that of the document, else of its header. A redirect keeps the policy of the link that led to it.
+    """
+    kept = claim.referrer_policy if 300 <= framing.status < 400 else ""
+    return links.referrer_policy or referrer.of_headers(framing.all("referrer-policy")) or kept
 
 
 def _references(address: str, fields: Fields) -> Iterator[tuple[str, Hop, str]]:

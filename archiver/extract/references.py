@@ -10,6 +10,7 @@ Pages keep URLs among other things, so `like_a_url` and the like decide by the s
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from operator import itemgetter
 
 from archiver import url
@@ -19,6 +20,7 @@ from archiver.model import Hop, Link, Links
 MOST_LINKS = 50_000
 LONGEST_CONTEXT = 100  # characters of the context of a link
 NOFOLLOW = " rel=nofollow"  # suffix of the context of links with rel=nofollow
+_POLICY = " referrerpolicy="  # in the context of links with a referrer policy of their own, before `NOFOLLOW`
 
 USELESS = ("#", "data:", "javascript:", "mailto:", "tel:")  # the common ones; `url.join` drops the other schemes
 _BEGIN_USELESS = frozenset(word[0] for word in USELESS)
@@ -67,6 +69,11 @@ class LinkCollector:
             known = references.setdefault(key, context)
             if known is not context and known != context and known.endswith(NOFOLLOW):
                 references[key] = context
+
+    def set_policy(self, before: int, policy: str) -> None:
+        """Set the referrer *policy* of all references except the first *before*."""
+        for key in list(islice(reversed(self._references), len(self._references) - before)):
+            self._references[key] = with_policy(self._references[key], policy)
 
     @property
     def references(self) -> dict[tuple[str, Hop], str]:
@@ -117,9 +124,21 @@ def base_of(address: str, href: str | None) -> str:
     return base or address
 
 
+def with_policy(context: str, policy: str) -> str:
+    """Return the *context* of a link that has a referrer *policy* of its own."""
+    return f"{context.removesuffix(NOFOLLOW)}{_POLICY}{policy}{NOFOLLOW * context.endswith(NOFOLLOW)}"
+
+
+def policy_in(context: str) -> str:
+    """Return the referrer policy in the *context* of a link; "" if it has none of its own."""
+    return context.rpartition(_POLICY)[2].partition(" ")[0] if _POLICY in context else ""
+
+
 def _short(context: str) -> str:
     """Return the beginning of *context*: element names may be as long as a document."""
-    return context[:LONGEST_CONTEXT] + NOFOLLOW * context.endswith(NOFOLLOW)
+    short = context[:LONGEST_CONTEXT].partition(_POLICY)[0] + NOFOLLOW * context.endswith(NOFOLLOW)
+    policy = policy_in(context)
+    return with_policy(short, policy) if policy else short
 
 
 class UrlJoiner:

@@ -42,6 +42,7 @@ CREATE TABLE urls (                                    -- the URL queue and the 
     depth          INTEGER NOT NULL,                   -- links on the path
     off_scope_hops INTEGER NOT NULL,                   -- hops since the crawl left its scope
     priority       INTEGER NOT NULL,                   -- smaller goes first; negative: leads to a robots.txt
+    referrer       INTEGER NOT NULL DEFAULT 0,         -- referrer policy: a place in policy.referrer.POLICIES
     via            INTEGER REFERENCES urls (id),       -- the URL that led here
     seed           INTEGER REFERENCES urls (id),       -- the seed at the head of the path; itself for a seed
     due            REAL    NOT NULL DEFAULT 0,         -- no visit before this time

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from archiver import url
 from archiver.frontier import cookies, hosts, retry, url_queue
+from archiver.frontier.claims import policy_code
 from archiver.frontier.database import Connection
 from archiver.frontier.port import Settled
 from archiver.frontier.url_queue import Found, RecentLinks
@@ -292,12 +293,14 @@ def _gets_other_cookies(db: Connection, each: Settlement, row: int, tries: int) 
     return any(cookie.changed >= since and is_for(cookie, each.redirect) for cookie in (*known, *each.cookies))
 
 
-PLACE = "INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority) VALUES (?, ?, ?, ?, ?, ?, ?)"
+PLACE = """
+INSERT INTO urls (url, host, hop, path, depth, off_scope_hops, priority, referrer) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
 IF_UNKNOWN = "ON CONFLICT (url) DO NOTHING"
 OR_SAY_MORE = """
 ON CONFLICT (url) DO UPDATE SET
     hop = excluded.hop, path = excluded.path, depth = excluded.depth, off_scope_hops = excluded.off_scope_hops,
-    priority = excluded.priority
+    priority = excluded.priority, referrer = excluded.referrer
 WHERE state = 'waiting' AND via IS NULL AND path <> ''
 """  # a row that nothing leads to was added by `_leader`
 QUEUE_AGAIN = """
@@ -349,7 +352,8 @@ def record_visits(db: Connection, visits: Sequence[Claim]) -> None:
 
 
 def _visit_row(each: Claim, host: int) -> tuple[str | int, ...]:
-    return each.url, host, each.hop.value, each.path, each.depth, each.off_scope_hops, each.priority
+    policy = policy_code(each)
+    return each.url, host, each.hop.value, each.path, each.depth, each.off_scope_hops, each.priority, policy
 
 
 def _leader(each: Claim, via: str, host: int) -> tuple[str | int, ...]:
@@ -357,4 +361,4 @@ def _leader(each: Claim, via: str, host: int) -> tuple[str | int, ...]:
     path = each.path[:-1]
     depth = max(0, each.depth - (each.hop is Hop.LINK))
     hop = path[-1:] if path[-1:] in set(Hop) else Hop.LINK.value
-    return via, host, hop, path, depth, 0, scope.priority(path, depth)
+    return via, host, hop, path, depth, 0, scope.priority(path, depth), 0

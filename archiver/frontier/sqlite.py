@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import aiosqlite
 
 from archiver.errors import ArchiveError
-from archiver.frontier import captures, cookies, database, hosts, outcomes, retry, settle, url_queue
+from archiver.frontier import captures, claims, cookies, database, hosts, outcomes, retry, settle, url_queue
 from archiver.frontier.database import Connection, connect, run_in_thread
 from archiver.frontier.port import (
     NO_THROTTLES,
@@ -292,7 +292,7 @@ class SqliteFrontier:
     async def record_visits(self, visits: Sequence[Claim]) -> list[Claim]:
         """Add rows for those URLs of *visits* that have none, and return the claims with their rows."""
         await self._write(self._rewrite, settle.record_visits, visits)
-        return await self._read(url_queue.claims, [visit.url for visit in visits])
+        return await self._read(claims.claims, [visit.url for visit in visits])
 
     async def begin_run(self, now: float) -> None:
         """Record that a run starts, and unpause the hosts that the previous run paused."""

@@ -21,9 +21,10 @@ from typing import Any
 
 from archiver import humanize, url
 from archiver.errors import Failure
+from archiver.frontier.claims import CLAIM_COLUMNS, claim_of, policy_code
 from archiver.frontier.database import Connection
 from archiver.frontier.port import EarlierFind, HostRow, HostWindow, UrlWindow
-from archiver.model import Claim, Hop, NewUrl, Robots, State
+from archiver.model import NewUrl, Robots, State
 from archiver.policy.limits import Allowance, ThrottleState
 from archiver.policy.retry import HostBackoff
 from archiver.policy.scope import is_guess
@@ -101,11 +102,13 @@ SELECT urls.url, urls.id, depth, off_scope_hops, priority, urls.path, state, hos
 FROM json_each(?) AS given JOIN urls ON urls.url = given.value
 """
 INSERT = """
-INSERT OR ROLLBACK INTO urls (url, host, hop, path, depth, off_scope_hops, priority, via, seed, state, failure, note)
+INSERT OR ROLLBACK INTO urls (
+    url, host, hop, path, depth, off_scope_hops, priority, referrer, via, seed, state, failure, note
+)
 VALUES {rows}
 """  # OR ROLLBACK, here and in settle.py: then SQLite need not be able to take back a single row
 LEAD_NEARER = """
-UPDATE urls SET hop = ?, path = ?, depth = ?, off_scope_hops = ?, via = ?, seed = ?
+UPDATE urls SET hop = ?, path = ?, depth = ?, off_scope_hops = ?, referrer = ?, via = ?, seed = ?
 WHERE id = ? AND (state = 'waiting' OR hop = 'X')
 """
 REVIVE = """
@@ -150,7 +153,10 @@ def add_links(db: Connection, links: Iterable[Found]) -> tuple[Counter[int], lis
     db.executemany(REVIVE, [(row,) for row, _ in revived])
     db.executemany(
         LEAD_NEARER,
-        [(new.hop.value, new.path, new.depth, new.off_scope_hops, via, seeds[via], row) for (new, via), row in nearer],
+        [
+            (new.hop.value, new.path, new.depth, new.off_scope_hops, policy_code(new), via, seeds[via], row)
+            for (new, via), row in nearer
+        ],
     )
     db.executemany(HURRY, sooner)
     places = _insert(db, found.values(), seeds)
@@ -174,6 +180,7 @@ def _insert(db: Connection, links: Collection[Found], seeds: Mapping[int, int | 
                 new.depth,
                 new.off_scope_hops,
                 new.priority,
+                policy_code(new),
                 via,
                 seeds[via],
                 *_life(new),
@@ -278,11 +285,6 @@ def describe_reached(allowance: Allowance, by_urls: int, hosts: int, waiting: in
 
 NEVER = float("inf")
 
-CLAIM_COLUMNS = """
-SELECT urls.id, urls.url, urls.host, urls.hop, urls.path, urls.depth, urls.off_scope_hops, urls.tries, via.url,
-       coalesce(seed.url, ''), urls.priority
-FROM urls LEFT JOIN urls AS via ON via.id = urls.via LEFT JOIN urls AS seed ON seed.id = urls.seed
-"""
 HOST_COLUMNS = """
 SELECT hosts.id, hosts.key, hosts.not_before, hosts.robots, robots.status, robots.body,
        hosts.rate, hosts.rate_limit, hosts.concurrency, hosts.slow_reason, hosts.failing_since, hosts.probe_interval,
@@ -341,11 +343,6 @@ def count_waiting(db: Connection, hosts: Iterable[int]) -> int:
     return int(db.row(some, (json.dumps(list(hosts)),))[0])
 
 
-def claims(db: Connection, addresses: Iterable[str]) -> list[Claim]:
-    """Return the rows of the known URLs *addresses*, in their order."""
-    return [_claim(db.row(f"{CLAIM_COLUMNS} WHERE urls.url = ?", (address,))) for address in addresses]
-
-
 def next_due(db: Connection, now: float) -> float:
     """Return the time when the next URL becomes due after *now*, or infinity if there is none."""
     return min((float(row[0]) for row in db.rows(NEXT_DUE, (now, now)) if row[0] is not None), default=NEVER)
@@ -355,12 +352,7 @@ def _window(db: Connection, wanted: HostWindow, now: float) -> UrlWindow:
     which = LEADS_TO_ROBOTS if wanted.prerequisites else ""
     found = db.rows(NEXT.format(which=which), (wanted.host, now, wanted.most))
     due, *numbers = db.row(COUNTED.format(which=which), (now, wanted.host))
-    return UrlWindow(tuple(map(_claim, found)), NEVER if due is None else float(due), *numbers)
-
-
-def _claim(row: Any) -> Claim:
-    number, address, host, hop, *others = row
-    return Claim(number, address, host, Hop(hop), *others)
+    return UrlWindow(tuple(map(claim_of, found)), NEVER if due is None else float(due), *numbers)
 
 
 def _host(row: Any) -> HostRow:

@@ -10,18 +10,17 @@ from archiver import url
 
 DEFAULT = "strict-origin-when-cross-origin"
 NO_REFERRER = "no-referrer"
-POLICIES = frozenset(
-    (
-        NO_REFERRER,
-        "no-referrer-when-downgrade",
-        "same-origin",
-        "origin",
-        "strict-origin",
-        "origin-when-cross-origin",
-        DEFAULT,
-        "unsafe-url",
-    )
+POLICIES = (  # the database holds their places in this tuple
+    DEFAULT,
+    NO_REFERRER,
+    "no-referrer-when-downgrade",
+    "same-origin",
+    "origin",
+    "strict-origin",
+    "origin-when-cross-origin",
+    "unsafe-url",
 )
+CODES = {policy: place for place, policy in enumerate(POLICIES)}
 OLD_NAMES = {  # in meta elements (HTML §4.2.5.3)
     "never": NO_REFERRER,
     "default": DEFAULT,
@@ -68,6 +67,16 @@ def referer(page: str, target: str, policy: str = "") -> str:
         return ""
     is_full = policy in _FULL_FOR_ALL or (at_home and policy in _FULL_AT_HOME)
     return page if is_full and len(page) <= LONGEST else f"{home}/"
+
+
+def after_redirects(page: str, steps: Iterable[tuple[str, str]]) -> str:
+    """Return what is left of *page* as the referrer after requests for *steps*, pairs of target and policy.
+
+    Each request of a chain of redirects cuts the referrer, and the next one starts from the rest (Fetch §4.1).
+    """
+    for target, policy in steps:
+        page = page and referer(page, target, policy)
+    return page
 
 
 def _is_downgrade(page: str, target: str) -> bool:

@@ -30,6 +30,7 @@ PRIORITY_GUESS = 1 << 20  # after all URLs that real links name
 
 SOURCE_MAPS = frozenset(("script/sourcemap", "sourcemap", "x-sourcemap"))
 OF_THE_SCRIPT = SOURCE_MAPS | {"script/import", "script/url"}  # relative to the script, not to a page
+OUTSIDE = "which is outside the scope"  # the end of the note on a URL that redirects there
 
 
 def extend(path: str, hop: Hop) -> str:

@@ -218,7 +218,7 @@ MOST = 16_384  # verdicts; then all are dropped …
 MOST_PLACES = 64  # … as they are at so many contexts
 LONGEST = 256  # characters of a URL that is remembered
 
-_Place = tuple[Hop, str, int, int]
+_Place = tuple[Hop, str, int, int, str]
 
 
 class ScopeCache:
@@ -227,8 +227,13 @@ class ScopeCache:
     def __init__(self) -> None:
         self._now: tuple[object, int, dict[_Place, dict[str, NewUrl]]] = (None, 0, {})
 
-    def at(self, parent: Claim, grounds: object, year: int) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
-        """Return the known verdicts, by URL, for links to pages and for requisites in the document of *parent*."""
+    def at(
+        self, parent: Claim, grounds: object, year: int, policy: str = ""
+    ) -> tuple[dict[str, NewUrl], dict[str, NewUrl]]:
+        """Return the known verdicts, by URL, for links to pages and for requisites in the document of *parent*.
+
+        The links have the referrer *policy*.
+        """
         if parent.off_scope_hops >= LINK_OUTSIDE:  # out of scope, a verdict also depends on the host of the page
             return {}, {}
         known_grounds, known_year, places = self._now
@@ -236,7 +241,7 @@ class ScopeCache:
         if known_grounds is not grounds or known_year != year or full:
             places = {}
             self._now = grounds, year, places  # in one step, because another thread may read it
-        where = parent.path, parent.depth, parent.off_scope_hops
+        where = parent.path, parent.depth, parent.off_scope_hops, policy
         return places.setdefault((Hop.LINK, *where), {}), places.setdefault((Hop.REQUISITE, *where), {})
 
 

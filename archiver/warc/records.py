@@ -232,6 +232,7 @@ class VisitMetadata(NamedTuple):
     received: int | None = None  # for a revisit: bytes of the response on the wire
     unmodified: bytes = b""  # the head of a 304; a revisit record with it would replay as an empty 304
     links_of: tuple[str, int] | None = None  # the file and offset of the stored response that has the links instead
+    referrer_policy: str = ""  # of the link that led here
 
     @classmethod
     def of(
@@ -261,6 +262,7 @@ class VisitMetadata(NamedTuple):
             received=None if revisit is None else exchange.response.length,
             unmodified=exchange.response.head(exchange.framing.head_length) if is_unmodified(revisit) else b"",
             links_of=links_of,
+            referrer_policy=claim.referrer_policy,
         )
 
     def fields(self) -> str:
@@ -283,12 +285,14 @@ class VisitMetadata(NamedTuple):
         """Return the metadata record's block. The first names are Heritrix's, so its tools can read them."""
         lines = [f"via: {self.via}"] if self.via else []
         lines += [f"hopsFromSeed: {self.path}", f"fetchTimeMs: {round(self.duration * 1000)}"]
-        if self.seed:
-            lines.append(f"seed: {self.seed}")
-        if self.links.charset:
-            lines.append(f"charsetForLinkExtraction: {self.links.charset}")
-        if self.links.note:
-            lines.append(f"linkExtractionNote: {self.links.note}")
+        optional = (
+            ("seed", self.seed),
+            ("charsetForLinkExtraction", self.links.charset),
+            ("linkExtractionNote", self.links.note),
+            ("referrerPolicy", self.referrer_policy),
+            ("referrerPolicyOfLinks", self.links.referrer_policy),
+        )
+        lines += [f"{name}: {value}" for name, value in optional if value]
         lines += [f"nofollow: {rule}" for rule in self.links.nofollow]
         lines += [
             f"hop: {self.hop.value}",
@@ -302,14 +306,8 @@ class VisitMetadata(NamedTuple):
             lines.append(f"outlinksOf: {self.links_of[0]} {self.links_of[1]}")
         lines += [f"fault: {fault}" for fault in self.faults]
         lines += [f"remark: {remark}" for remark in self.remarks]
-        lines += [
-            f"{name}: {b64encode(value).decode()}"
-            for name, value in (
-                ("interimResponse", self.interim),
-                ("surplusBytes", self.surplus),
-            )
-            if value
-        ]
+        encoded = (("interimResponse", self.interim), ("surplusBytes", self.surplus))
+        lines += [f"{name}: {b64encode(value).decode()}" for name, value in encoded if value]
         if self.unmodified:
             lines.append(f"notModifiedHead: {quote_from_bytes(self.unmodified, _SHOWN)}")
         # Most of a page's lines are these; `_value_` is what `value` returns after a call.
@@ -345,6 +343,7 @@ class VisitMetadata(NamedTuple):
             else:
                 single[name] = value
         charset, note = single.get("charsetForLinkExtraction", ""), single.get("linkExtractionNote", "")
+        policy = single.get("referrerPolicyOfLinks", "")
         try:
             return cls(
                 path=single["hopsFromSeed"],
@@ -355,7 +354,7 @@ class VisitMetadata(NamedTuple):
                 duration=int(single["fetchTimeMs"]) / 1000,
                 via=single.get("via"),
                 seed=single.get("seed", ""),
-                links=Links(tuple(links), charset, note, tuple(repeated["nofollow"])),
+                links=Links(tuple(links), charset, note, tuple(repeated["nofollow"]), referrer_policy=policy),
                 faults=tuple(repeated["fault"]),
                 remarks=tuple(repeated["remark"]),
                 interim=b64decode(single.get("interimResponse", "")),
@@ -364,6 +363,7 @@ class VisitMetadata(NamedTuple):
                 received=_number(single.get("receivedLength")),
                 unmodified=unquote_to_bytes(single.get("notModifiedHead", "")),
                 links_of=_place(single.get("outlinksOf")),
+                referrer_policy=single.get("referrerPolicy", ""),
             )
         except KeyError as missing:
             raise ValueError(f"notes of a visit without {missing}") from None

@@ -215,7 +215,13 @@ def _as_visited(claim: Claim, found: ScannedVisit) -> Claim:
         return claim
     then = _claim(found)
     return replace(
-        claim, hop=then.hop, path=then.path, depth=then.depth, off_scope_hops=then.off_scope_hops, tries=then.tries
+        claim,
+        hop=then.hop,
+        path=then.path,
+        depth=then.depth,
+        off_scope_hops=then.off_scope_hops,
+        tries=then.tries,
+        referrer_policy=then.referrer_policy,
     )
 
 
@@ -234,4 +240,5 @@ def _claim(found: ScannedVisit) -> Claim:
     if notes is None:
         return Claim(0, address, 0, Hop.LINK, Hop.LINK.value, 1, 0, 0, priority=scope.priority("L", 1))
     priority, hops = scope.priority(notes.path, notes.depth), notes.off_scope_hops
-    return Claim(0, address, 0, notes.hop, notes.path, notes.depth, hops, notes.tries, notes.via, notes.seed, priority)
+    way = notes.hop, notes.path, notes.depth, hops, notes.tries, notes.via, notes.seed
+    return Claim(0, address, 0, *way, priority, notes.referrer_policy)

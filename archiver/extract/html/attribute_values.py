@@ -16,9 +16,10 @@ from urllib.parse import unquote
 from archiver import url
 from archiver.extract import css
 from archiver.extract.html.tables import DATA_LINKS, DATA_LINKS_ON_ANCHORS, LAZY, LAZY_FILE, PARAMETERS
-from archiver.extract.references import a_file, like_a_url, surely_a_url
+from archiver.extract.references import NOFOLLOW, a_file, like_a_url, surely_a_url
 from archiver.extract.script import inline
 from archiver.model import Hop
+from archiver.policy import referrer
 
 _GAP = re.compile(r"[\t\n\f\r ,]*+")
 _URL = re.compile(r"[^\t\n\f\r ]++")
@@ -240,3 +241,13 @@ def _within(folder: str, reference: str) -> str:
     if folder.lower().startswith(("http:", "https:")):
         return url.join(folder, reference) or ""
     return reference if reference.startswith("/") else folder + reference
+
+
+_LEADING = frozenset(("a", "area", "form"))  # elements in which rel=noreferrer counts
+
+
+def link_relations(tag: str, relations: str) -> tuple[str, str]:
+    """Return the mark and the referrer policy that the *relations* of a link mean; "" if none."""
+    words = relations.lower().split()
+    policy = referrer.NO_REFERRER if "noreferrer" in words and tag in _LEADING else ""
+    return NOFOLLOW if "nofollow" in words else "", policy

@@ -20,9 +20,10 @@ from archiver.extract.html.tables import (
     item_hop,
     relation_hop,
 )
-from archiver.extract.references import NOFOLLOW, LinkCollector, References, a_file, like_a_url, surely_a_url
+from archiver.extract.references import LinkCollector, References, a_file, like_a_url, surely_a_url
 from archiver.extract.script import generators, inline, javascript, markup, rustdoc, strings
 from archiver.model import Hop
+from archiver.policy import referrer
 
 Attributes = Mapping[str, str]
 
@@ -34,6 +35,7 @@ _APART = re.compile(r"[\s,]+")
 _PRODUCT = re.compile(r"[\w.-]{1,60}", re.ASCII)
 _NO_URL_METHODS = ("post", "dialog")  # form methods without a URL to fetch
 
+_WITH_POLICY = frozenset(("a", "area", "iframe", "img", "link", "script"))
 _COMMON = frozenset(("alt", "class", "content", "height", "href", "id", "name", "rel", "src", "title", "type", "width"))
 _PAINT = re.compile(r"[\t\n\f\r ]*+url\(", re.IGNORECASE)
 _BLANK = re.compile(r"\S\s+\S")
@@ -53,6 +55,7 @@ class Elements:
         self.tables: list[str] = []  # scripts that can be read only with all links of the page
         self.icon = False  # the page names an icon, even an empty one
         self.nofollow: dict[str, None] = {}  # meta elements that say not to follow links
+        self.referrer_policy = ""  # of the last meta element that sets one
         self.needs_context = False  # the meaning of the last tag depends on an earlier one
         self.menu_navigates = False  # options of the current menu are links
         self.form_posts = False  # the current form uses POST
@@ -63,7 +66,8 @@ class Elements:
             self.menu_navigates = self.menu_navigates and tag != "select"
             return
         known = _ELEMENTS.get(tag)
-        mark = NOFOLLOW if "rel" in attributes and "nofollow" in attributes["rel"].lower().split() else ""
+        before = len(self.found.references)
+        mark, policy = attribute_values.link_relations(tag, attributes["rel"]) if "rel" in attributes else ("", "")
         if known is None:
             self._unknown_element(tag, attributes, mark)
         else:
@@ -73,14 +77,15 @@ class Elements:
             if known.more:
                 known.more(self, attributes)
         if not attributes.keys() <= _COMMON:
-            self._everywhere(tag, attributes, mark)
-            if "data-root-path" in attributes:
-                self._all(rustdoc.page_files(attributes), generators.LOADED)
+            own = self._everywhere(tag, attributes, mark)
+            policy = policy or own
         if "content" in attributes and tag != "meta":
             self._property(tag, attributes)
+        if policy:
+            self.found.set_policy(before, policy)
 
-    def _everywhere(self, tag: str, attributes: Attributes, mark: str) -> None:
-        """Process attributes that have a meaning on every element."""
+    def _everywhere(self, tag: str, attributes: Attributes, mark: str) -> str:
+        """Process attributes that have a meaning on every element; return the referrer policy that they set."""
         for name, value in attributes.items():
             meaning = _ANYWHERE.get(name)
             if meaning:
@@ -90,6 +95,9 @@ class Elements:
             elif name.startswith("data-"):
                 for reference, hop in attribute_values.data_urls(tag, name, value):
                     self.found.add(reference, hop, f"{tag}/@{name}" + mark * (hop is Hop.LINK))
+        if "data-root-path" in attributes:
+            self._all(rustdoc.page_files(attributes), generators.LOADED)
+        return referrer.of_attribute(attributes.get("referrerpolicy", "")) if tag in _WITH_POLICY else ""
 
     def add_script_links(self, where: str, urls: inline.ScriptUrls) -> None:
         """Add the *urls* of an event handler or a script URL."""
@@ -271,6 +279,8 @@ def _meta(elements: Elements, attributes: Attributes) -> None:
     if attributes.get("http-equiv", "").strip().lower() == "refresh":
         elements.found.add(attribute_values.refresh_target(content), Hop.LINK, "meta/@content")
     name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").strip().lower()
+    if name == "referrer":
+        elements.referrer_policy = referrer.of_meta(content) or elements.referrer_policy
     if len(content) < _LONGEST_DIRECTIVES and _refuses(content.lower()):
         elements.add_nofollow(name)
     for reference, hop in _content(name, content, item_hop(attributes) if "itemprop" in attributes else None):

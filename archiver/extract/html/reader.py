@@ -66,7 +66,7 @@ def read_html(document: Document) -> Links:
     notes = {f"only the first {MOST_BYTES} bytes": None} if len(document.body) > MOST_BYTES else {}
     found: dict[tuple[str, Hop], Link] = {}
     nofollow: tuple[str, ...] = ()
-    icon = False
+    icon, policy = False, ""
     for depth in range(_DEEPEST):
         framed: list[tuple[str, str]] = []
         for source, address in pages:
@@ -78,9 +78,10 @@ def read_html(document: Document) -> Links:
             if elements.early and base != address:
                 links = replace(links, links=_with_early(elements, links.links, UrlJoiner(address, encoding)))
             nofollow = nofollow if depth else tuple(elements.nofollow)  # of the outermost document
-            icon = icon if depth else elements.icon
+            icon, policy = (icon, policy) if depth else (elements.icon, elements.referrer_policy)
             if not depth and not elements.framed:
-                return Links(links.links, encoding, "; ".join(filter(None, (*notes, links.note))), nofollow, icon)
+                note = "; ".join(filter(None, (*notes, links.note)))
+                return Links(links.links, encoding, note, nofollow, icon, referrer_policy=policy)
             for link in links.links:
                 found.setdefault((link.url, link.hop), link)
             framed += ((inner, base) for inner in elements.framed)
@@ -88,7 +89,8 @@ def read_html(document: Document) -> Links:
         if len(framed) > _MOST_PARTS or len(found) > MOST_LINKS:
             notes["more documents in documents than are read"] = None
         pages = framed[:_MOST_PARTS] if len(found) < MOST_LINKS else []
-    return Links(tuple(found.values())[:MOST_LINKS], encoding, "; ".join(notes), nofollow, icon)
+    kept = tuple(found.values())[:MOST_LINKS]
+    return Links(kept, encoding, "; ".join(notes), nofollow, icon, referrer_policy=policy)
 
 
 def _add_of_page(elements: Elements, address: str) -> None:
@@ -111,7 +113,7 @@ def _elements(source: str) -> Elements:
     elements, hidden = _read_source(source)
     if elements.base and (live := _without_inert_bases(source)) is not source:
         elements, hidden = _read_source(live)
-    elements.base = elements.base or ""  # a base in hidden markup does not count
+    elements.base, policy = elements.base or "", elements.referrer_policy  # those in hidden markup do not count
     for _ in range(_DEEPEST - 1):
         parts, templates, hidden = hidden, elements.templates, []
         elements.templates = []
@@ -121,6 +123,7 @@ def _elements(source: str) -> Elements:
         for template in templates[:_MOST_PARTS]:
             _parse(template, elements, hidden)
         elements.found.in_template = False
+    elements.referrer_policy = policy
     return elements
 
 
@@ -233,6 +236,7 @@ def _read_piece(piece: str) -> TagReferences | None:
         or probe.tables
         or probe.icon
         or probe.nofollow
+        or probe.referrer_policy
         or probe.found.full
         or probe.needs_context
     )

@@ -20,7 +20,7 @@ from archiver.frontier.outcomes import Examples, OutcomeGroup, RefusingHost, Run
 from archiver.frontier.retry import HeldPattern, held_patterns, retry_command
 from archiver.frontier.totals import SeedAccount
 from archiver.humanize import printable
-from archiver.model import OUTSIDE
+from archiver.policy.scope import OUTSIDE
 
 LABEL = 10  # columns before the message
 NARROWEST = 40  # columns for the message
