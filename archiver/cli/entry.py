@@ -270,6 +270,9 @@ OTHER_OPTIONS: dict[str, tuple[str, ...] | str] = {
     **dict.fromkeys(("headers", "referer"), ("header",)),
     **dict.fromkeys(("cookie", "cookies-file", "cookie-jar", "cookies-from-browser", "b"), ("load-cookies", "header")),
     **dict.fromkeys(("user", "password", "http-user", "http-password", "http-passwd"), ("auth",)),
+    **dict.fromkeys(("proxyserver", "proxy-server", "http-proxy", "https-proxy", "use-proxy"), ("proxy",)),
+    **dict.fromkeys(("socks5", "socks5-hostname", "socks4", "socks-proxy", "tor", "httpproxyhost"), ("proxy",)),
+    **dict.fromkeys(("noproxy", "no-proxy"), "give --host 'HOST proxy=none'"),
     **dict.fromkeys(
         ("no-check-certificate", "insecure", "ignore-https-errors"),
         "not needed: invalid certificates are accepted and recorded",

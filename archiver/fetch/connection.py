@@ -46,6 +46,7 @@ UNCLOSED = "the TLS connection ended without close_notify, so the response may b
 TIMER_TOLERANCE = 0.5  # seconds by which aiohttp's timers may be early
 CLOSE_TIMEOUT = 1.0  # seconds for aborted connections to report that they are closed; usually at once
 IDLE_SHARE = 4  # idle connections get one file descriptor in this many
+MAX_ADDRESSES = 4  # of a host that are tried through a proxy, one after the other
 MAX_KNOWN = 4096  # origins with remembered state …
 MAX_REQUESTS = 256  # … and with cached connection settings: a few KB each, quickly rebuilt
 
@@ -256,14 +257,11 @@ class ConnectionPool:
         request = self._request_to(origin)
         name, port = request.url.raw_host or host.strip("[]"), request.url.port or 0
         spelled = spelled_address(host)
-        site = str(spelled) if spelled is not None else None
         if proxy.forwards(origin):
             protocol = await self._reach_proxy(proxy)
+            site = str(spelled) if spelled is not None else None
         else:
-            if site is None and not proxy.resolves:
-                family = socket.AF_INET if proxy.address.kind == "socks4" else socket.AF_UNSPEC
-                site = (await self._names.resolve(name, port, family))[0]["host"].partition("%")[0]
-            tunnel = await self.tunnels.open(proxy, site or name.rstrip("."), port, self._patience)
+            tunnel, site = await self._tunnel(proxy, name, port)
             context = self._connector._get_ssl_context(request)  # noqa: SLF001  the one for direct connections
             try:
                 async with asyncio.timeout(self._patience):
@@ -280,6 +278,23 @@ class ConnectionPool:
             protocol.answer = self._resolver.answer(name, port)
         protocol.proxy, protocol.site = proxy, site
         return protocol, protocol.close
+
+    async def _tunnel(self, proxy: Proxy, name: str, port: int) -> tuple[socket.socket, str | None]:
+        """Return a socket that *proxy* has connected to *name*, and the address of *name* if we know it."""
+        if spelled_address(name) is not None:
+            return await self.tunnels.open(proxy, name, port, self._patience), name
+        if proxy.resolves:
+            return await self.tunnels.open(proxy, name.rstrip("."), port, self._patience), None
+        family = socket.AF_INET if proxy.address.kind == "socks4" else socket.AF_UNSPEC
+        found = await self._names.resolve(name, port, family)
+        *first, last = [each["host"].partition("%")[0] for each in found[:MAX_ADDRESSES]]
+        for site in first:
+            try:
+                return await self.tunnels.open(proxy, site, port, self._patience), site
+            except FetchError as error:
+                if error.failure is not Failure.CONNECT:
+                    raise
+        return await self.tunnels.open(proxy, last, port, self._patience), last
 
     async def _reach_proxy(self, proxy: Proxy) -> RawProtocol:
         place = proxy.address.host.strip("[]"), proxy.address.port

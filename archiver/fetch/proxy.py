@@ -187,6 +187,8 @@ def _unreachable(proxy: Proxy, error: OSError) -> ProxyError:
 
 async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
     address = proxy.address
+    if address.kind == "socks4" and ":" in host:
+        raise FetchError(Failure.CONNECT, f"proxy {proxy.name}: SOCKS4 knows no IPv6 addresses")
     client = SocksClient(
         _PROTOCOLS[address.kind], address.host.strip("[]"), address.port, proxy.user, proxy.password, rdns=True
     )

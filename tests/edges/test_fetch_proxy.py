@@ -277,3 +277,34 @@ def test_the_guard_of_the_seeds_holds_behind_a_proxy() -> None:
     guard.check_name("localhost")
     with pytest.raises(FetchError):
         guard.check_name("other.localhost")
+
+
+def test_the_next_address_is_tried_if_the_proxy_cannot_reach_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def two(host: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("198.41.0.4", port)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("199.9.14.201", port)),
+        ]
+
+    heard: list[bytes] = []
+
+    def answer(data: bytes) -> bytes:
+        heard.append(data)
+        return b"\x05\x04\0\x01" if b"\xc6\x29\0\x04" in data else SOCKS_OK
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    with ScriptedProxy((b"\x05\0", answer, ANSWER)) as proxy:
+        [(exchange, block)] = asyncio.run(fetched(tmp_path, f"socks5://127.0.0.1:{proxy.port}", "http://two.example/"))
+    assert block == ANSWER
+    assert exchange.peer.ip == "199.9.14.201"
+    assert exchange.lookup is not None
+    assert exchange.lookup.addresses == ("198.41.0.4", "199.9.14.201")
+    assert [data[4:8] for data in heard] == [b"\xc6\x29\0\x04", b"\xc7\x09\x0e\xc9"]
+
+
+def test_socks4_knows_no_ipv6(tmp_path: Path) -> None:
+    with ScriptedProxy() as proxy:
+        error = failure(tmp_path, f"socks4://127.0.0.1:{proxy.port}", "http://[::1]:81/")
+        assert (error.failure, proxy.heard) == (Failure.CONNECT, [])
