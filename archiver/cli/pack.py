@@ -16,7 +16,8 @@ from archiver.cli.options import define_command, directory_argument, output_opti
 from archiver.cli.terminal import ProgressLine, result, say
 from archiver.collection.layout import Layout
 from archiver.config.option_types import SIZE
-from archiver.config.settings import Settings, has_secrets, with_values
+from archiver.config.secret_settings import has_secrets
+from archiver.config.settings import Settings, with_values
 from archiver.errors import ArchiveError, ConfigError
 from archiver.humanize import printable, second, volume
 from archiver.model import ExitCode

@@ -21,6 +21,7 @@ _PATTERNS = {
     "file": re.compile(r"(?:/|~/|[A-Za-z]:[\\/]).*[^/\\]"),
     "keyring": re.compile(r"[^/]+/.+"),
 }
+_IN_HEADER = re.compile(r"([^:]+: (?:[A-Za-z][A-Za-z0-9-]* )?)((?:env|file|keyring):.*)")
 _RIGHT = {
     "env": "write the name of an environment variable: env:NAME",
     "file": "write an absolute path, or one that begins with ~/: file:/PATH",
@@ -59,6 +60,15 @@ def secret_source(given: Any) -> SecretSource:
     if not name.isprintable() or _PATTERNS[kind].fullmatch(name) is None:
         raise ConfigError(_RIGHT[kind])
     return SecretSource(SecretKind(kind), name)
+
+
+def source_in_header(line: str) -> tuple[str, SecretSource] | None:
+    """Return the source at the end of a header *line* and the text before it; None if it has none.
+
+    A scheme may be before the source: `Authorization: Bearer env:TOKEN`. Raises `ConfigError` for a wrong source.
+    """
+    found = _IN_HEADER.fullmatch(line)
+    return None if found is None else (found[1], secret_source(found[2]))
 
 
 SECRET_SOURCE = OptionType("SECRET", f"where a secret is ({FORMS})", secret_source, str)

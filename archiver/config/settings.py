@@ -2,12 +2,8 @@
 
 The command line, the keys of crawl.toml and docs/reference/settings.md are made from this one list, so they cannot
 disagree.
-
-Secret headers are in crawl.toml, which only its owner may read, and in the request records. Everything else that is
-handed on goes through `without_secrets`.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, fields, replace
 from typing import Any
@@ -21,7 +17,6 @@ from archiver.config.option_types import (
     COUNT,
     HEADER,
     LABEL,
-    LEFT_OUT,
     MEDIA_TYPE,
     NOFOLLOW,
     NUMBER,
@@ -39,7 +34,6 @@ from archiver.config.option_types import (
 )
 from archiver.config.proxies import PROXY
 from archiver.config.scope_settings import ScopeSettings, TrapSettings, setting
-from archiver.config.secrets import SecretSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +111,7 @@ class FetchSettings:
         (),
         HEADER,
         "Send this header with each request. Headers that may be secret (Cookie, Authorization, X-Api-Key) go "
-        "only to seed hosts.",
+        "only to seed hosts; write where the secret is: 'X-Api-Key: env:NAME'.",
         many=True,
     )
     cookies: str = setting(
@@ -339,53 +333,3 @@ class SettingsByHost:
 def key_of(entry: Field[Any]) -> str:
     """Return the key in crawl.toml, which is also the option without dashes: `max-depth`."""
     return entry.name.replace("_", "-")
-
-
-_WORDS = "auth|cookie|token|key|secret|session|password|csrf"
-SECRET = re.compile(_WORDS, re.IGNORECASE)  # in the name of a header
-_SECRET_LINE = re.compile(rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:""", re.IGNORECASE)
-
-
-def has_secrets(settings: Settings) -> bool:
-    """Return True if requests with *settings* hold something that may be a secret."""
-    rules = (value for rule in settings.politeness.host for key, value in rule.given if key == "header")
-    return any(map(_is_secret, (*settings.fetch.header, *rules))) or bool(secret_sources(settings))
-
-
-def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
-    """Return the sources of all secrets in *settings*: values that are one, or have one as `secret`."""
-    values: list[Any] = []
-    for name, entry in every_setting():
-        value = getattr(getattr(settings, name), entry.name)
-        values += value if entry.metadata["many"] else (value,)
-    values += [value for rule in settings.politeness.host for _, value in rule.given]
-    found = (getattr(value, "secret", value) for value in values)
-    return tuple(dict.fromkeys(each for each in found if isinstance(each, SecretSource)))
-
-
-def without_secrets(settings: Settings) -> Settings:
-    """Return *settings* with the names of secret headers, but not their values."""
-    rules = tuple(
-        replace(rule, given=tuple((key, _bare(value) if key == "header" else value) for key, value in rule.given))
-        for rule in settings.politeness.host
-    )
-    fetch = replace(settings.fetch, header=tuple(map(_bare, settings.fetch.header)))
-    return replace(settings, fetch=fetch, politeness=replace(settings.politeness, host=rules))
-
-
-def _bare(header: str) -> str:
-    return f"{header.partition(':')[0]}: {LEFT_OUT}" if _is_secret(header) else header
-
-
-def may_hold_secret(text: str) -> bool:
-    """Return whether the *text* of a crawl.toml may hold a secret, if only in a comment."""
-    return _SECRET_LINE.search(text) is not None
-
-
-def is_left_out(header: str) -> bool:
-    """Return True if *header* has lost its value in `without_secrets`."""
-    return header.partition(":")[2].strip() == LEFT_OUT
-
-
-def _is_secret(header: str) -> bool:
-    return SECRET.search(header.partition(":")[0]) is not None

@@ -77,6 +77,7 @@ async def open_crawl(
     *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
     were parsed from; if crawl.toml has changed since, nothing begins. *cookies* are the user's own.
     """
+    secrets = read_secrets(settings)
     clock, by_host, layout = Clock(), SettingsByHost(settings), _made(directory, settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(Lock(layout.lock))
@@ -84,7 +85,7 @@ async def open_crawl(
             put_settings(layout, text, read)
         frontier = await stack.enter_async_context(await SqliteFrontier.open(layout.database))
         known = await _agreed(layout, frontier, text, read) if resume else []
-        visit_rules = await learned_rules(settings, frontier, read_secrets(settings))
+        visit_rules = await learned_rules(settings, frontier, secrets)
         index = Index(layout.indexes)
         if resume:
             from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
@@ -93,7 +94,7 @@ async def open_crawl(
         memory = await _memory(stack, layout, frontier, cookies, clock.now())
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
-        fetcher = _fetcher(stack, layout, by_host, guard)
+        fetcher = _fetcher(stack, layout, SettingsByHost(secrets.filled(settings)), guard)
         journal = Journal(index, CrawlLog(layout.log), clock)
         stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
         rules = CurrentRules(visit_rules, memory)
@@ -102,12 +103,11 @@ async def open_crawl(
         for writer in writers:
             stack.callback(writer.abandon)
         schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
-        robots = RobotsCache(by_host)
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
         groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
-        policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits))
+        policies = HostPolicies(RobotsCache(by_host), groups, health, blocked, Allowance.of(settings.limits))
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
         renew = _renewal(layout, settings, rules, (guard.add_seeds, groups.add_seeds))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)

@@ -23,7 +23,8 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.writer import WarcIdentity
-from archiver.config.settings import Settings, has_secrets, may_hold_secret, without_secrets
+from archiver.config.secret_settings import has_secrets, may_hold_secret, without_secrets
+from archiver.config.settings import Settings
 from archiver.config.toml import render
 from archiver.crawl.rules import identity_of, next_serial
 from archiver.errors import ArchiveError

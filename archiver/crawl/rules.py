@@ -16,16 +16,9 @@ from archiver.collection.earlier_crawls import EarlierCrawls
 from archiver.collection.layout import Layout
 from archiver.collection.writer import WarcIdentity
 from archiver.config.option_types import Rate
+from archiver.config.secret_settings import has_secrets, without_secrets
 from archiver.config.seeds import SeedSetting
-from archiver.config.settings import (
-    PolitenessSettings,
-    Settings,
-    SettingsByHost,
-    every_setting,
-    has_secrets,
-    key_of,
-    without_secrets,
-)
+from archiver.config.settings import PolitenessSettings, Settings, SettingsByHost, every_setting, key_of
 from archiver.config.toml import parse, toml_value
 from archiver.crawl.authentication import Authenticator
 from archiver.crawl.secrets import Secrets

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from archiver.config.auth import EXAMPLE
+from archiver.config.secret_settings import secret_sources, source_at_end, with_headers
 from archiver.config.secrets import SecretKind, SecretSource
-from archiver.config.settings import Settings, secret_sources
+from archiver.config.settings import Settings
 from archiver.errors import ConfigError
 
 LONGEST = 64 << 10  # bytes of the first line of a file
@@ -22,6 +23,14 @@ class Secrets:
 
     def __getitem__(self, source: SecretSource) -> str:
         return self._values[source]
+
+    def filled(self, settings: Settings) -> Settings:
+        """Return *settings* with secrets in place of their sources in headers. Only requests may be made of it."""
+        return with_headers(settings, self._filled) if self else settings
+
+    def _filled(self, line: str) -> str:
+        held = source_at_end(line)
+        return line if held is None or held[1] not in self._values else held[0] + self._values[held[1]]
 
     def __bool__(self) -> bool:
         return bool(self._values)

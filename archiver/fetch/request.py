@@ -4,7 +4,8 @@ import logging
 from dataclasses import dataclass, replace
 
 from archiver import __version__, url
-from archiver.config.settings import SECRET, FetchSettings, SettingsByHost
+from archiver.config.secret_settings import SECRET
+from archiver.config.settings import FetchSettings, SettingsByHost
 from archiver.errors import Failure, FetchError
 from archiver.fetch.exchange import Bounds
 from archiver.fetch.private_networks import AddressGuard, normalized_host

@@ -253,6 +253,21 @@ def test_the_password_is_in_no_file_but_the_request_records(tmp_path: Path, fork
         assert {stat.S_IMODE(path.stat().st_mode) for path in holding} == {0o600}
 
 
+def test_a_secret_header_comes_from_its_source_and_is_in_no_settings(tmp_path: Path, forks: Forks) -> None:
+    with RawServer({}, otherwise=ok(page("In"))) as server:
+        words = (server.url(), "-o", "c", "--header", "Authorization: Bearer env:SITE_PASSWORD")
+        rules = ("--host", "127.0.0.1 header='X-Api-Key: env:SITE_PASSWORD' header='X-Plain: env:SITE_PASSWORD'")
+        assert forks.archiver("crawl", *words, cwd=tmp_path).returncode == ExitCode.DONE
+        assert forks.archiver("resume", "c", *rules, cwd=tmp_path).returncode == ExitCode.DONE
+        assert forks.archiver("retry", "c", "--status", "200", cwd=tmp_path).returncode == ExitCode.DONE
+        assert forks.archiver("resume", "c", cwd=tmp_path).returncode == ExitCode.DONE
+        first, last = server.log[0].request, server.log[-1].request
+    assert f"Authorization: Bearer {PASSWORD}\r\n".encode() in first
+    assert f"X-Api-Key: {PASSWORD}\r\nX-Plain: env:SITE_PASSWORD\r\n".encode() in last
+    assert PASSWORD not in (tmp_path / "c/crawl.toml").read_text()
+    assert "Bearer env:SITE_PASSWORD" in (tmp_path / "c/reports/report.txt").read_text()
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.config.host_rules import HOST_RULE
-from archiver.config.secrets import SECRET_SOURCE, SecretKind, SecretSource
-from archiver.config.settings import Settings, has_secrets, secret_sources, with_values, without_secrets
+from archiver.config.secret_settings import has_secrets, secret_sources, without_secrets
+from archiver.config.secrets import SECRET_SOURCE, SecretKind, SecretSource, source_in_header
+from archiver.config.settings import Settings, with_values
 from archiver.errors import ConfigError
 
 
@@ -68,3 +69,26 @@ def test_a_secret_header_of_a_host_counts_and_is_left_out() -> None:
     assert "hunter2" not in str(without_secrets(settings))
     assert "X-Plain: said" in str(without_secrets(settings).politeness.host[0])
     assert secret_sources(settings) == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "source"),
+    [
+        ("X-Api-Key: env:KEY", "X-Api-Key: ", "env:KEY"),
+        ("Authorization: Bearer file:/x y", "Authorization: Bearer ", "file:/x y"),
+        ("Cookie: id=env:KEY", None, ""),
+        ("X-Api-Key: environment", None, ""),
+    ],
+)
+def test_a_header_may_name_a_source(line: str, before: str | None, source: str) -> None:
+    expected = None if before is None else (before, SECRET_SOURCE.parse(source))
+    assert source_in_header(line) == expected
+    settings = with_values(Settings(), {"header": (line,)})
+    assert secret_sources(settings) == (() if expected is None else expected[1:])
+    assert (line in str(without_secrets(settings))) == (expected is not None)
+
+
+def test_a_source_counts_only_in_a_header_that_may_be_secret() -> None:
+    assert secret_sources(with_values(Settings(), {"header": ("X-Plain: env:KEY",)})) == ()
+    with pytest.raises(ConfigError, match="name of an environment variable"):
+        secret_sources(with_values(Settings(), {"header": ("X-Api-Key: env:no name",)}))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from archiver import url
 from archiver.cli.explain.text import HostSetting, RuleDecision, RuleVerdict
 from archiver.config.scope_settings import ScopeSettings
-from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of, without_secrets
+from archiver.config.secret_settings import without_secrets
+from archiver.config.settings import Settings, SettingsByHost, every_setting, key_of
 from archiver.crawl.rules import registered_domains, visit_rules_of
 from archiver.crawl.visit import judged, refusal
 from archiver.errors import Failure, FetchError

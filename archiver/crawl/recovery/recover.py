@@ -30,7 +30,7 @@ from archiver.collection.index import INDEX, Index
 from archiver.collection.layout import Layout
 from archiver.collection.records import maybe_ours
 from archiver.config.host_rules import without_left_out
-from archiver.config.settings import is_left_out
+from archiver.config.secret_settings import is_left_out
 from archiver.config.toml import toml_value
 from archiver.crawl.recovery import quarantine
 from archiver.crawl.recovery.adoption import VisitAdoption, payloads_before

@@ -15,7 +15,8 @@ from typing import Any
 from archiver import humanize
 from archiver.collection.layout import Layout
 from archiver.config import toml
-from archiver.config.settings import Settings, every_setting, key_of, with_values, without_secrets
+from archiver.config.secret_settings import without_secrets
+from archiver.config.settings import Settings, every_setting, key_of, with_values
 from archiver.errors import ConfigError
 from archiver.frontier import figures, totals
 from archiver.frontier.totals import SeedAccount, Totals

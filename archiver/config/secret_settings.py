@@ -1,0 +1,80 @@
+"""Which settings hold secrets, and settings without them. Pure.
+
+Secret headers are in crawl.toml, which only its owner may read, and in the request records. Everything else that is
+handed on goes through `without_secrets`.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from archiver.config.option_types import LEFT_OUT
+from archiver.config.secrets import SecretSource, source_in_header
+from archiver.config.settings import Settings, every_setting
+
+_WORDS = "auth|cookie|token|key|secret|session|password|csrf"
+SECRET = re.compile(_WORDS, re.IGNORECASE)  # in the name of a header
+_SECRET_LINE = re.compile(rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:""", re.IGNORECASE)
+
+
+def has_secrets(settings: Settings) -> bool:
+    """Return True if requests with *settings* hold something that may be a secret."""
+    return any(map(_is_secret, _headers(settings))) or bool(secret_sources(settings))
+
+
+def _headers(settings: Settings) -> tuple[str, ...]:
+    rules = (value for rule in settings.politeness.host for key, value in rule.given if key == "header")
+    return (*settings.fetch.header, *rules)
+
+
+def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
+    """Return the sources of all secrets in *settings*: values that are or end in one, or have one as `secret`."""
+    values: list[Any] = []
+    for name, entry in every_setting():
+        value = getattr(getattr(settings, name), entry.name)
+        values += value if entry.metadata["many"] else (value,)
+    values += [value for rule in settings.politeness.host for _, value in rule.given]
+    in_headers = (source_at_end(line) for line in _headers(settings))
+    found = (*(getattr(value, "secret", value) for value in values), *(held[1] for held in in_headers if held))
+    return tuple(dict.fromkeys(each for each in found if isinstance(each, SecretSource)))
+
+
+def source_at_end(header: str) -> tuple[str, SecretSource] | None:
+    """Return the source at the end of a *header* that may be secret and the text before it; None if it has none."""
+    return source_in_header(header) if _is_secret(header) else None
+
+
+def without_secrets(settings: Settings) -> Settings:
+    """Return *settings* with the names of secret headers, but not their values; a source of a secret stays."""
+    return with_headers(settings, _bare)
+
+
+def with_headers(settings: Settings, change: Callable[[str], str]) -> Settings:
+    """Return *settings* with all headers, those of hosts too, as *change* returns them."""
+    rules = tuple(
+        replace(rule, given=tuple((key, change(value) if key == "header" else value) for key, value in rule.given))
+        for rule in settings.politeness.host
+    )
+    fetch = replace(settings.fetch, header=tuple(map(change, settings.fetch.header)))
+    return replace(settings, fetch=fetch, politeness=replace(settings.politeness, host=rules))
+
+
+def _bare(header: str) -> str:
+    if not _is_secret(header) or source_at_end(header):
+        return header
+    return f"{header.partition(':')[0]}: {LEFT_OUT}"
+
+
+def may_hold_secret(text: str) -> bool:
+    """Return whether the *text* of a crawl.toml may hold a secret, if only in a comment."""
+    return _SECRET_LINE.search(text) is not None
+
+
+def is_left_out(header: str) -> bool:
+    """Return True if *header* has lost its value in `without_secrets`."""
+    return header.partition(":")[2].strip() == LEFT_OUT
+
+
+def _is_secret(header: str) -> bool:
+    return SECRET.search(header.partition(":")[0]) is not None
