@@ -40,7 +40,7 @@ COMMAND = define_command(
             ["--since"],
             type=click.Path(path_type=Path),
             metavar="DIR",
-            help="Crawl the site in DIR again, into DIR, as archiver recrawl does, with these URLs as seeds.",
+            help="Crawl again into the collection DIR, as archiver recrawl does, but from these URLs.",
         ),
         seed_lists_option(),
         click.Option(

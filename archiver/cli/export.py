@@ -128,8 +128,8 @@ COMMAND = define_command(
             ["--missing"],
             type=click.Choice(["links", "live", "nothing"]),
             default="links",
-            help="What is not archived: links lead to the live web (links); images and styles are loaded from it too "
-            "(live); neither (nothing). [default: links]",
+            help="For what is not archived: let links lead to the live web (links), load images and styles from there "
+            "too (live), or do neither (nothing). [default: links]",
         ),
     ],
     ("archiver export collections/example.org --to site", "then open site/index.html"),

@@ -175,7 +175,7 @@ COMMAND = define_command(
 
     Prints what the server sent for URL, without chunked and content coding, as a browser sees it: the newest capture,
     or the one closest to --at. If there is no capture of URL itself, the one with http for https or with www is
-    printed. Reads only; works while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
+    printed. Changes nothing; works while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
     """,
     [
         directory_argument(),

@@ -79,11 +79,11 @@ COMMAND = define_command(
     [
         click.Argument(["files"], nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)),
         output_option(
-            "DIR", "Import into this collection, new or existing. Default: collections/ and the name of FILE.", "--into"
+            "DIR", "Import into this collection, new or existing. Default: collections/ and the name of FILE."
         ),
         click.Option(["--strict"], is_flag=True, help="Import nothing if there is any fault."),
         click.Option(
-            ["--convert/--no-convert", "--recompress/--no-recompress", "convert"],
+            ["--convert/--no-convert"],
             default=True,
             show_default=True,
             help="Convert files that pywb cannot read (ARC, .warc.zst, records that share a gzip member). The original "

@@ -168,8 +168,8 @@ COMMAND = define_command(
 
     Prints date, status, media type, size and URL of each capture, sorted by index key and date: all captures, those of
     one URL, of all URLs that start with PREFIX, or of DOMAIN and all hosts below it. The size is that of the record in
-    the WARC file; the type of a revisit is warc/revisit. Prints the number of captures to stderr. Reads only; works
-    while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
+    the WARC file; the type of a revisit is warc/revisit. Prints the number of captures to stderr. Changes nothing;
+    works while the crawl runs. DIR is any pywb collection, or a WACZ or WARC file.
     """,
     [
         directory_argument(),

@@ -134,9 +134,9 @@ def seed_lists_option() -> click.Option:
     return click.Option(["--seeds"], multiple=True, metavar="FILE|-", help=text)
 
 
-def output_option(metavar: str, text: str, *also: str) -> click.Option:
+def output_option(metavar: str, text: str) -> click.Option:
     """Return the option that names the file or directory to write."""
-    return click.Option(["-o", "--output", *also], type=click.Path(path_type=Path), metavar=metavar, help=text)
+    return click.Option(["-o", "--output"], type=click.Path(path_type=Path), metavar=metavar, help=text)
 
 
 def json_option(text: str = "Print JSON.") -> click.Option:
@@ -177,9 +177,9 @@ def crawl_options() -> list[click.Parameter]:
             "Firefox's cookies.sqlite to their sites. They are kept in crawl.db. Repeatable.",
         ),
         click.Option(
-            ["-v", "--verbose"], count=True, help="Print a line for each URL, and each host; twice: debug lines too."
+            ["-v", "--verbose"], count=True, help="Print a line for each URL and host. -vv: debug messages too."
         ),
-        click.Option(["-q", "--quiet"], count=True, help="Print only how the crawl ended; twice: only errors."),
+        click.Option(["-q", "--quiet"], count=True, help="Print only how the crawl ended. -qq: only errors."),
     ]
 
 

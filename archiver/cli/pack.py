@@ -201,9 +201,9 @@ COMMAND = define_command(
     """Pack a collection into a WACZ file.
 
     The package opens in replayweb.page. It holds the WARC files unchanged, their index, a list of pages with titles and
-    text, and the logs. By default it is named after DIR and written to the current directory (beside DIR if that is
-    DIR). The file appears when it is complete, and its name is printed. Writes nothing to DIR. The crawl must not be
-    running.
+    text, and the logs. By default it is named after DIR and written to the current directory (beside DIR if DIR is the
+    current directory). The file appears when it is complete, and its name is printed. Writes nothing to DIR. The crawl
+    must not be running.
     """,
     [
         directory_argument(),

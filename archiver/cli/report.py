@@ -69,7 +69,7 @@ COMMAND = define_command(
 
     Prints settings, how the crawl ended, and tables of seeds, hosts, status codes, media types, failures, missing parts
     of archived pages, truncated captures, slow hosts and held URLs. The HTML page also has plots; it is one file and
-    loads nothing from the network. The same reports are written to DIR/reports at the end of each run. Reads only;
+    loads nothing from the network. The same reports are written to DIR/reports at the end of each run. Changes nothing;
     works while the crawl runs.
     """,
     [

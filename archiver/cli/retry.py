@@ -143,7 +143,7 @@ COMMAND = define_command(
     """Queue failed URLs again.
 
     Queues all URLs that failed or were excluded; with --status or --blocked also archived ones with such an answer; or
-    exactly the URLs given. If a robots.txt was the reason, it is requested again first. Retries count from zero. A
+    exactly the URLs given. If a robots.txt was the reason, it is requested again first. Retries start from zero. A
     running crawl starts on them within seconds; otherwise archiver resume does. Prints the number of URLs.
 
     With --held: queues URLs that were held as a suspected trap: all, or those of a PATTERN that archiver status shows.

@@ -33,7 +33,7 @@ class ScopeSettings:
         "host",
         REACH,
         "Take pages of each seed's host (www. and http/https count as one), its registered domain, the path below "
-        "it (prefix), only the seed (page), or anything (any).",
+        "it (prefix), only the seed (page), or any site (any).",
     )
     scope_surt: tuple[str, ...] = setting(
         (),
@@ -45,8 +45,8 @@ class ScopeSettings:
     seed_setting: tuple[SeedSetting, ...] = setting(
         (),
         SEED_SETTING,
-        "Settings for one seed: scope, max-depth and max-hops replace those of the crawl; include and exclude add "
-        "to them. In a list of seeds, write them after the URL.",
+        "Use other settings for one seed: scope, max-depth and max-hops replace those of the crawl; include and "
+        "exclude add to them. In a list of seeds, write them after the URL.",
         many=True,
     )
     include: tuple[str, ...] = setting(
@@ -82,8 +82,8 @@ class ScopeSettings:
     speculative: str = setting(
         "site",
         choice("site", "any", "off"),
-        "Request URLs that only scripts name, some of which may not exist: on hosts of the site, on any host, or "
-        "never (off). See docs/explanation/extraction.md.",
+        "Request speculative URLs (only scripts name them, and some may not exist): on hosts of the site, on any "
+        "host, or never (off). See docs/explanation/extraction.md.",
     )
     source_maps: bool = setting(
         False,
@@ -91,10 +91,10 @@ class ScopeSettings:
         "Also fetch the source maps of scripts. Only developers use them, and few sites have any.",
     )
     speculative_per_page: int = setting(
-        100, NUMBER, "Give up URLs that only one page or script names after N of them did not exist. 0: no limit."
+        100, NUMBER, "Give up speculative URLs of one page or script after N of them did not exist. 0: no limit."
     )
     speculative_per_host: int = setting(
-        2000, NUMBER, "Give up URLs of a host that only scripts name after N of them did not exist. 0: no limit."
+        2000, NUMBER, "Give up speculative URLs of one host after N of them did not exist. 0: no limit."
     )
     probe: str = setting(
         "on",
@@ -111,7 +111,7 @@ class ScopeSettings:
     query: str = setting(
         "keep",
         choice("keep", "sort"),
-        "Request links with their query parameters in the original order, or sorted.",
+        "Keep the order of query parameters in links (keep), or sort them by name (sort).",
     )
     drop_query: tuple[str, ...] = setting(
         ("sessions",),

@@ -105,7 +105,7 @@ class FetchSettings:
         "", TEXT, "Send this User-Agent header. Empty: archiver's name and version, and your contact."
     )
     contact: str = setting(
-        "", TEXT, "A URL or mail address where site owners can reach you; sent in User-Agent and From."
+        "", TEXT, "Give a URL or mail address where site owners can reach you; sent in User-Agent and From."
     )
     header: tuple[str, ...] = setting(
         (),
@@ -190,7 +190,7 @@ class LimitSettings:
     slow_concurrency: int = setting(
         256,
         NUMBER,
-        "Allow N more requests at once that are slow: nothing, or less than 16 kB, came for a second. One host "
+        "Allow N more requests at once for slow ones, which received less than 16 kB in the last second. One host "
         "gets at most a quarter of them.",
     )
     max_urls: int = setting(0, NUMBER, "Stop after N URLs, not counting robots.txt. 0: no limit.")
@@ -203,12 +203,14 @@ class LimitSettings:
     )
     max_time: float = setting(0.0, SECONDS_OR_NONE, "Stop after this long. 0: no limit.")
     min_free_disk: int = setting(
-        10**9, SIZE, "Stop if less than this is free on the disk of the archive; resume continues. 0: no limit."
+        10**9,
+        SIZE,
+        "Stop if less than this is free on the disk of the archive; archiver resume continues. 0: no limit.",
     )
     offline_patience: float = setting(
         86_400.0,
         SECONDS_OR_NONE,
-        "If the network is down, wait this long, then stop; resume continues. 0: no limit.",
+        "If the network is down, wait this long, then stop; archiver resume continues. 0: no limit.",
     )
     drain_timeout: float = setting(30.0, SECONDS, "When stopping, wait this long for requests in flight.")
     strict: bool = setting(
@@ -230,8 +232,8 @@ class WarcSettings:
         "At the end of each run, store settings, seeds, crawl.log and reports in a separate WARC file.",
     )
     digest: str = setting("sha256", choice("sha256", "sha1"), "Use this algorithm for block and payload digests.")
-    operator: str = setting("", TEXT, "Who runs this crawl; stored in each warcinfo record.")
-    description: str = setting("", TEXT, "What this crawl is for; stored in each warcinfo record.")
+    operator: str = setting("", TEXT, "Say who runs this crawl; stored in each warcinfo record.")
+    description: str = setting("", TEXT, "Say what this crawl is for; stored in each warcinfo record.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def test_records_get_a_place_of_their_own_and_stay_as_they_are(here: Path, capsy
 def test_without_it_they_are_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, data in {"a.arc": DESCRIPTION, **{name: make() for name, make in WARCS.items()}}.items():
         (here / name).write_bytes(data)
-        assert bring(name, "--no-recompress") == ExitCode.USAGE
+        assert bring(name, "--no-convert") == ExitCode.USAGE
         said = capsys.readouterr().err
         assert said.startswith(f"archiver: {name}: ")
         assert "--convert makes a WARC of it" in said

@@ -197,7 +197,7 @@ COMMAND = define_command(
 
     Shows its state, the rule of crawl.toml that took or refused it, the path from the seed, its tries and answers,
     where its captures are, when it is due, and what its host waits for. A URL that the crawl does not know is judged as
-    if the page of a seed linked to it. Reads only; works while the crawl runs.
+    if the page of a seed linked to it. Changes nothing; works while the crawl runs.
     """,
     [
         directory_argument(),
