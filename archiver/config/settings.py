@@ -134,8 +134,8 @@ class FetchSettings:
     proxy: tuple[str, ...] = setting(
         (),
         PROXY,
-        "Send requests through this proxy: http, socks4 or socks5 (names are looked up here), socks5h (by the proxy). "
-        "Of several, each host keeps one. env: as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say.",
+        "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. Each host "
+        "keeps one of several. env: as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say.",
         many=True,
     )
     insecure_secrets: tuple[str, ...] = setting(
