@@ -25,7 +25,8 @@ MAX_ATTRIBUTE = 1024  # bytes of the value of one attribute; longer ones are ign
 LONGEST_LIFE = 400 * 86_400.0  # seconds until any cookie expires (§5.5)
 DOMAIN_COOKIES = 180  # of one domain, as in Chromium
 DOMAIN_BYTES = 16 << 10  # of names and values
-MOST_DOMAINS = 8192  # in memory; the frontier keeps the others
+MOST_MEMORY = 64 << 20  # bytes of all cookies in memory, about; the frontier keeps the others
+OVERHEAD = 500  # bytes of memory for a cookie besides its texts
 MAX_FIELDS = 200  # Set-Cookie fields of one response that are read
 
 CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -191,8 +192,10 @@ class CookieJar:
     request.
     """
 
-    def __init__(self, suffix: Callable[[str], str]) -> None:
+    def __init__(self, suffix: Callable[[str], str], most: int = MOST_MEMORY) -> None:
         self._suffix = suffix
+        self._most = most
+        self._memory = 0
         self._domains: OrderedDict[str, dict[tuple[str, str, bool], Cookie]] = OrderedDict()
 
     @property
@@ -203,7 +206,10 @@ class CookieJar:
     def restore(self, cookies: Iterable[Cookie]) -> None:
         """Take in stored cookies, unless the jar has newer ones with the same key."""
         for cookie in cookies:
-            self._of(cookie.domain).setdefault(_key(cookie), cookie)
+            known = self._of(cookie.domain)
+            if _key(cookie) not in known:
+                self._keep(known, cookie)
+        self._forget()
 
     def store(
         self, address: str, fields: Iterable[str], now: float, party: Party = ALONE, *, verified: bool = True
@@ -223,6 +229,7 @@ class CookieJar:
                 continue
             for changed in self._put(cookie, now, verified=verified):
                 changes[changed.domain, *_key(changed)] = changed
+        self._forget()
         return tuple(changes.values())
 
     def header(self, address: str, now: float, party: Party = ALONE, *, verified: bool = True) -> str:
@@ -239,6 +246,7 @@ class CookieJar:
             known = self._domains.get(domain)
             if known is None:
                 continue
+            self._domains.move_to_end(domain)
             path = path or url.path(address)
             secure = address.startswith("https:")
             chosen += (
@@ -315,11 +323,11 @@ class CookieJar:
         )
 
     def _put(self, cookie: Cookie, now: float, *, verified: bool) -> Iterator[Cookie]:
-        known = self._of(cookie.domain)
-        old = known.get(_key(cookie))
+        old = self._domains.get(cookie.domain, {}).get(_key(cookie))
         if old is not None and old.private and not verified:
             return  # nobody but its site may replace what the user brought
-        known.pop(_key(cookie), None)
+        if old is not None:
+            self._drop(old)
         if cookie.expires <= now:
             if old is not None:
                 yield cookie
@@ -327,21 +335,37 @@ class CookieJar:
         if old is not None:
             changed = old.changed if old.value == cookie.value else now
             cookie = cookie._replace(created=old.created, private=old.private, changed=changed)
-        known[_key(cookie)] = cookie
+        known = self._of(cookie.domain)
+        self._keep(known, cookie)
         if old != cookie:
             yield cookie
         while len(known) > DOMAIN_COOKIES or sum(_size(each) for each in known.values()) > DOMAIN_BYTES:
-            oldest = min(known.values(), key=lambda each: (each.expires > now, each.secure, each.created))
-            del known[_key(oldest)]
+            oldest = min(known.values(), key=lambda each: (each.expires > now, each.private, each.secure, each.created))
+            self._drop(oldest)
             yield oldest._replace(value="", expires=-math.inf)
 
     def _of(self, domain: str) -> dict[tuple[str, str, bool], Cookie]:
-        """Return the cookies of *domain*; forget the domain that was not used for longest if there are too many."""
+        """Return the cookies of *domain*."""
         known = self._domains.setdefault(domain, {})
         self._domains.move_to_end(domain)
-        if len(self._domains) > MOST_DOMAINS:
-            self._domains.popitem(last=False)
         return known
+
+    def _keep(self, known: dict[tuple[str, str, bool], Cookie], cookie: Cookie) -> None:
+        known[_key(cookie)] = cookie
+        self._memory += OVERHEAD + _size(cookie)
+
+    def _drop(self, cookie: Cookie) -> None:
+        known = self._domains[cookie.domain]
+        del known[_key(cookie)]
+        self._memory -= OVERHEAD + _size(cookie)
+        if not known:
+            del self._domains[cookie.domain]
+
+    def _forget(self) -> None:
+        """Forget the domains that were not used for longest if there are too many."""
+        while self._memory > self._most and len(self._domains) > 1:
+            known = self._domains.popitem(last=False)[1]
+            self._memory -= sum(OVERHEAD + _size(cookie) for cookie in known.values())
 
 
 def _is_sent(cookie: Cookie, party: Party) -> bool:

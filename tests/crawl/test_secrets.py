@@ -107,3 +107,26 @@ def test_a_rebuilt_crawl_asks_for_them_again(folder: Path, forks: Forks, tmp_pat
     refused = forks.archiver("resume", "c", cwd=tmp_path)
     assert refused.returncode == ExitCode.USAGE
     assert "the value of Cookie is a secret that was left out" in refused.stderr
+
+
+def test_loaded_cookies_are_in_requests_and_the_database_alone(tmp_path: Path, forks: Forks) -> None:
+    (tmp_path / "cookies.txt").write_text(f"127.0.0.1\tFALSE\t/\tFALSE\t0\tid\t{SECRET}\n")
+    with RawServer(tree(4).routes) as server:
+        given = ("-o", "c", "--rate", "0", "--load-cookies", "cookies.txt", "-vv")
+        done = forks.archiver("crawl", server.url(), *given, cwd=tmp_path)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        asked = [row.request for row in server.log]
+        assert all(SECRET.encode() in raw for raw in asked)
+    shown = [done.stderr, *(forks.archiver(command, "c", cwd=tmp_path).stdout for command in ("cookies", "report"))]
+    assert not [text for text in shown if SECRET in text]
+    found = {kind for path in warcs(tmp_path / "c") for kind, block in _records(path) if SECRET.encode() in block}
+    assert found == {"request"}
+    holding = [path for path in (tmp_path / "c").rglob("*") if path.is_file() and SECRET.encode() in _plain(path)]
+    assert {path.parent.name if path.suffix == ".gz" else path.name for path in holding} <= {"archive", "crawl.db"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in holding} == {0o600}
+    assert "secret headers" in forks.archiver("pack", "c", cwd=tmp_path).stderr
+    with zipfile.ZipFile(tmp_path / "c.wacz") as package:
+        for name in package.namelist():
+            data = package.read(name)
+            if not name.startswith("archive/"):
+                assert SECRET.encode() not in (gzip.decompress(data) if name.endswith(".gz") else data)

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archiver.model import Cookie
 from archiver.policy.cookies import (
     ALONE,
     DOMAIN_BYTES,
     DOMAIN_COOKIES,
     LONGEST_LIFE,
+    OVERHEAD,
     CookieJar,
     Party,
     cookie_date,
@@ -283,10 +285,28 @@ def test_a_site_cannot_fill_the_memory() -> None:
     assert sum(1 for each in changes if each.expires < NOW) <= 11
     jar.store(HERE, [f"m{number}={'v' * 4000}" for number in range(20)], NOW)
     assert len(jar.header(SAFE, NOW)) < DOMAIN_BYTES + 1000
-    for number in range(20_000):
+
+
+def test_of_many_domains_those_used_last_stay_in_memory() -> None:
+    """The frontier has the others."""
+    jar = CookieJar(suffix, most=1000 * (OVERHEAD + 2))
+    for number in range(5000):
         jar.store(f"http://h{number}.example.org/", ["a=b"], NOW)
-    assert jar.header("http://h19999.example.org/", NOW) == "a=b"
-    assert jar.header("http://h1.example.org/", NOW) == ""  # the frontier has it
+        assert jar.header("http://h0.example.org/", NOW) == "a=b"
+    assert jar.header("http://h4999.example.org/", NOW) == "a=b"
+    assert jar.header("http://h4000.example.org/", NOW) == ""
+    for number in range(5000):
+        jar.store(f"http://h{number}.example.org/", ["a=b; Max-Age=0"], NOW)
+    assert not jar.any
+
+
+def test_the_cookies_of_the_user_go_last() -> None:
+    jar = CookieJar(suffix)
+    jar.restore(jar_of("mine=1; Path=/").store(HERE, ["mine=2; Path=/"], NOW))
+    jar.restore([Cookie("www.example.org", "/", "login", "1", host_only=True, private=True)])
+    jar.store(HERE, [f"n{number}=v" for number in range(190)], NOW)
+    assert "login=1" in jar.header(HERE, NOW)
+    assert "mine" not in jar.header(HERE, NOW)
 
 
 @pytest.mark.parametrize(
