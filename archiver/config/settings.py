@@ -135,7 +135,7 @@ class FetchSettings:
         (),
         PROXY,
         "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. Each host "
-        "keeps one of several. env: as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say.",
+        "keeps one of several. env: as HTTP_PROXY and NO_PROXY say.",
         many=True,
     )
     insecure_secrets: tuple[str, ...] = setting(
