@@ -110,7 +110,7 @@ class Fetcher:
                     request = absolute_form(request, origin)
                 spool = Spool(self.spool_folder, self._algorithm, self._writer, address[:LONGEST_NAME])
                 attempt = Attempt(wire, request, spool, bounds, (self._cpu, progress))
-                exchange = await self._outcome(attempt, wire)
+                exchange = await (self._forwarded(attempt, wire) if wire.forwarded else attempt.run())
                 reusable = attempt.framer.reusable
                 if attempt.disturbed:
                     self._pool.distrust(origin)
@@ -123,11 +123,10 @@ class Fetcher:
                 raise FetchError(Failure.DISCONNECT, reason)
             first = False
 
-    async def _outcome(self, attempt: Attempt, wire: Wire) -> Exchange | None:
-        """Return the result of *attempt*; raise `FetchError` if the proxy that got the request is to blame for it."""
-        proxy = wire.proxy if wire.forwarded else None
-        if proxy is None:
-            return await attempt.run()
+    async def _forwarded(self, attempt: Attempt, wire: Wire) -> Exchange | None:
+        """Return the result of *attempt* at a proxy; raise `ProxyError` if the proxy is to blame for it."""
+        proxy = wire.proxy
+        assert proxy is not None
         answering = self._pool.tunnels.answering
         try:
             exchange = await attempt.run()

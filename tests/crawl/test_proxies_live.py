@@ -160,6 +160,33 @@ def test_a_refused_login_is_bad_input(tmp_path: Path, seed: str) -> None:
 
 
 @needs_tinyproxy
+def test_a_crawl_goes_on_with_the_right_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAY_IN", "ann:hunter2")
+    with RawServer(SITE.routes) as server, tinyproxy(tmp_path, PROXY, "BasicAuth ann hunter2") as port:
+        ran = archiver("crawl", server.url(), "-o", "c", "--proxy", f"http://127.0.0.1:{port}", cwd=tmp_path)
+        assert ran.returncode == ExitCode.USAGE, ran.stderr
+        assert not len(server.log)
+        options = ("--proxy", f"http://env:WAY_IN@127.0.0.1:{port}", "--rate", "0", "--probe", "off")
+        ran = archiver("resume", "c", *options, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+    assert set(states(tmp_path / "c").values()) == {"archived"}
+
+
+def test_an_onion_that_failed_can_be_taken_later(tmp_path: Path) -> None:
+    seed = "http://ghijkl.onion/x"
+    options = ("--rate", "0", "--probe", "off")
+    assert archiver("crawl", seed, "-o", "c", *options, cwd=tmp_path).returncode == ExitCode.NO_SEED
+    with ScriptedProxy((message("200 OK", b"hidden", content_type="text/plain"),)) as proxy:
+        assert archiver("retry", "c", seed, cwd=tmp_path).returncode == ExitCode.DONE
+        rule = f"*.onion proxy=http://127.0.0.1:{proxy.port}"
+        ran = archiver("resume", "c", "--host", rule, cwd=tmp_path)
+        assert ran.returncode == ExitCode.DONE, ran.stderr
+        asked = [data.split(b" ")[1] for data in proxy.heard]
+    assert states(tmp_path / "c")[seed] == "archived"
+    assert asked == [b"http://ghijkl.onion/robots.txt", b"http://ghijkl.onion/x"]
+
+
+@needs_tinyproxy
 def test_a_site_cannot_end_the_crawl_with_407(tmp_path: Path) -> None:
     routes: dict[str, Route] = {"/": ok(page("Front", ["/odd", "/b"])), "/odd": REFUSAL, "/b": ok(page("B"))}
     with RawServer(routes) as server, tinyproxy(tmp_path, PROXY) as port:
