@@ -10,10 +10,10 @@ VICTIM = "127.0.3.1"
 LOOKUPS = f"""
 import socket, time
 system = socket.getaddrinfo
-def getaddrinfo(host, port, *rest, **terms):
+def getaddrinfo(host, port, *rest, **options):
     name = host.decode() if isinstance(host, bytes) else str(host)
     if not name.endswith(".test"):
-        return system(host, port, *rest, **terms)
+        return system(host, port, *rest, **options)
     if "mute" in name:
         time.sleep(30)
         raise socket.gaierror(socket.EAI_AGAIN, "no answer")

@@ -106,9 +106,9 @@ class Lookups:
             self._domain_of = self._load_domains()
         return self._domain_of(host)
 
-    async def getaddrinfo(self, host: str, port: int, **terms: Any) -> Any:
+    async def getaddrinfo(self, host: str, port: int, **options: Any) -> Any:
         """Do the same as `socket.getaddrinfo`."""
-        return await self._threads.run(partial(socket.getaddrinfo, host, port, **terms))
+        return await self._threads.run(partial(socket.getaddrinfo, host, port, **options))
 
     async def getnameinfo(self, address: Any, flags: int = 0) -> Any:
         """Do the same as `socket.getnameinfo`."""

@@ -60,9 +60,9 @@ def give_up(db: Connection, host: int, failure: str, note: str, now: float) -> i
     A robots.txt, and a redirect to one, stays queued: other hosts may need it, and it has its own tries. The backoff
     is cleared, so URLs that are queued later are fetched as usual.
     """
-    terms = {"host": host, "failure": failure, "note": note, "now": now, "most": AT_ONCE}
+    parameters = {"host": host, "failure": failure, "note": note, "now": now, "most": AT_ONCE}
     db.execute(CLEAR_BACKOFF, (host,))
-    return db.execute(GIVE_UP, terms).rowcount
+    return db.execute(GIVE_UP, parameters).rowcount
 
 
 LATEST = "SELECT id, settled FROM urls WHERE id = (SELECT url FROM captures ORDER BY id DESC LIMIT 1)"
@@ -80,14 +80,14 @@ def correct_waits(db: Connection, now: float, longest: float) -> float:
     """Correct times too far in the future; return by how many seconds the latest answer is."""
     row, settled = db.row(LATEST) or (0, None)
     ahead = max(0.0, (settled or 0.0) - now)
-    terms = {"now": now, "longest": longest, "ahead": ahead}
-    db.execute(MOVE_URLS, terms)
+    parameters = {"now": now, "longest": longest, "ahead": ahead}
+    db.execute(MOVE_URLS, parameters)
     if ahead:
-        db.execute(MOVE_HOSTS, terms)
-        db.execute(MOVE_FAILING, terms)
+        db.execute(MOVE_HOSTS, parameters)
+        db.execute(MOVE_FAILING, parameters)
         db.execute("UPDATE urls SET settled = ? WHERE id = ?", (now, row))
-    db.execute(CUT_URLS, terms)
-    db.execute(CUT_HOSTS, terms)
+    db.execute(CUT_URLS, parameters)
+    db.execute(CUT_HOSTS, parameters)
     return ahead
 
 

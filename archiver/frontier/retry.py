@@ -89,25 +89,25 @@ def selection_query(wanted: Selection, hosts: Sequence[int], after: int) -> tupl
     """Return a query for the next rows behind *after* that *wanted* selects, and its values."""
     states = MAY_QUEUE_AGAIN if wanted.urls or wanted.statuses or wanted.blocked else WITHOUT_ANSWER
     values: list[object] = [after, json.dumps(states)]
-    terms = []
+    conditions = []
     if wanted.urls:
-        terms.append("urls.url IN (SELECT value FROM json_each(?))")
+        conditions.append("urls.url IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(wanted.urls))
     else:
-        terms.append("urls.priority >= 0")  # a robots.txt is queued with the URLs that need it
+        conditions.append("urls.priority >= 0")  # a robots.txt is queued with the URLs that need it
     if wanted.hosts:
-        terms.append("urls.host IN (SELECT value FROM json_each(?))")
+        conditions.append("urls.host IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(hosts)))
     if wanted.blocked:
-        terms.append(f"urls.id IN ({LAST_BLOCKED})")
+        conditions.append(f"urls.id IN ({LAST_BLOCKED})")
     either = ["urls.status BETWEEN ? AND ?"] * len(wanted.statuses)
     values += [bound for span in wanted.statuses for bound in span]
     if wanted.failures:
         either.append("urls.failure IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(wanted.failures))
     if either:
-        terms.append(f"({' OR '.join(either)})")
-    return NEXT.format("".join(f"AND {term} " for term in terms)), [*values, AT_ONCE]
+        conditions.append(f"({' OR '.join(either)})")
+    return NEXT.format("".join(f"AND {each} " for each in conditions)), [*values, AT_ONCE]
 
 
 def missing_payloads(found: Sequence[Sequence[Any]], stored: StoredElsewhere) -> list[int]:

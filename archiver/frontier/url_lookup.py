@@ -141,18 +141,18 @@ class UrlFilter:
     missing: bool = False  # only missing requisites of archived pages
     blocked: bool = False  # only URLs whose last answer is a challenge or block page
 
-    def terms(self) -> tuple[str, list[object]]:
+    def conditions(self) -> tuple[str, list[object]]:
         """Return the filter as SQL and its values."""
-        terms = ["urls.state IN (SELECT value FROM json_each(?))"]
+        conditions = ["urls.state IN (SELECT value FROM json_each(?))"]
         values: list[object] = [json.dumps([state.value for state in self.states])]
         if self.statuses:
-            terms.append(f"({' OR '.join(['urls.status BETWEEN ? AND ?'] * len(self.statuses))})")
+            conditions.append(f"({' OR '.join(['urls.status BETWEEN ? AND ?'] * len(self.statuses))})")
             values += [bound for span in self.statuses for bound in span]
         if self.missing:
-            terms.append(f"{MISSING} AND above.state = 'archived'")
+            conditions.append(f"{MISSING} AND above.state = 'archived'")
         if self.blocked:
-            terms.append(f"urls.id IN ({LAST_BLOCKED})")
-        return " AND ".join(terms), values
+            conditions.append(f"urls.id IN ({LAST_BLOCKED})")
+        return " AND ".join(conditions), values
 
 
 def known(db: sqlite3.Connection, address: str) -> UrlRow | None:
@@ -176,8 +176,8 @@ def captures(db: sqlite3.Connection, row: UrlRow) -> list[StoredCapture]:
 
 def ahead(db: sqlite3.Connection, row: UrlRow) -> int:
     """Return the number of URLs of the same host that go before *row*, at most `MAX_AHEAD`."""
-    terms = {"id": row.id, "priority": row.priority, "most": MAX_AHEAD}
-    return int(db.execute(_AHEAD, terms).fetchone()[0])
+    parameters = {"id": row.id, "priority": row.priority, "most": MAX_AHEAD}
+    return int(db.execute(_AHEAD, parameters).fetchone()[0])
 
 
 def host(db: sqlite3.Connection, key: str) -> HostState | None:
@@ -223,7 +223,7 @@ def keys(db: sqlite3.Connection, wanted: str) -> list[str]:
 
 def listed(db: sqlite3.Connection, which: UrlFilter, hosts: Sequence[str] | None) -> Iterator[UrlRow]:
     """Yield the URLs that pass *which*, in order of discovery. If *hosts* is given, only theirs, by name."""
-    among, values = which.terms()
+    among, values = which.conditions()
     if hosts is None:
         after = 0
         order = f"{_URL} WHERE urls.id > ? AND {among} ORDER BY urls.id LIMIT ?"

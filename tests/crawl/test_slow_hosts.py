@@ -50,8 +50,8 @@ def done(server: RawServer) -> bool:
 
 
 def crawled(folder: Path, seeds: list[str], **values: Any) -> ExitCode:
-    terms = {"robots": "ignore", "traps": "off", "concurrency": 4, "max_time": 100.0, "timeout": 90.0, **values}
-    return crawl(folder, *seeds, **terms).code
+    chosen = {"robots": "ignore", "traps": "off", "concurrency": 4, "max_time": 100.0, "timeout": 90.0, **values}
+    return crawl(folder, *seeds, **chosen).code
 
 
 @pytest.mark.parametrize("size", [1, 0], ids=["drip", "silence"])
@@ -104,8 +104,8 @@ def test_requests_count_as_soon_as_they_are_handed_out(tmp_path: Path, monkeypat
     monkeypatch.setattr(aiohttp, "ThreadedResolver", lambda: names)
     with RawServer(honest(), hosts=(HONEST,)) as server:
         seeds = [server.url("/p0", "honest.example"), *(f"http://www.mute{n}.example/" for n in range(60))]
-        terms = {"concurrency": slots, "slow_concurrency": slow, "max_time": 5.0}  # no look-up is given up before that
-        crawled(tmp_path, seeds, allow_private=(HONEST,), **terms)
+        chosen = {"concurrency": slots, "slow_concurrency": slow, "max_time": 5.0}  # no look-up is given up before that
+        crawled(tmp_path, seeds, allow_private=(HONEST,), **chosen)
     assert slots < names.most <= slow + slots // 2
 
 

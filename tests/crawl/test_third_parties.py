@@ -34,8 +34,8 @@ def spread(name: str) -> list[str]:
 
 
 def crawled(folder: Path, server: RawServer, **values: Any) -> None:
-    terms = {"rate": Rate(RATE), "traps": "off", "robots": "ignore", "allow_private": ("127.0.0.0/8",), **values}
-    assert crawl(folder, server.url(), **terms).code in (ExitCode.DONE, ExitCode.LIMIT)
+    chosen = {"rate": Rate(RATE), "traps": "off", "robots": "ignore", "allow_private": ("127.0.0.0/8",), **values}
+    assert crawl(folder, server.url(), **chosen).code in (ExitCode.DONE, ExitCode.LIMIT)
 
 
 def most_in_a_second(server: RawServer) -> int:
