@@ -68,6 +68,11 @@ class Layout:
         return self.directory / "imports.json"
 
     @property
+    def private(self) -> Path:
+        """The folder of WARC files with logins, for the owner alone; nothing reads or packs them."""
+        return self.directory / "private"
+
+    @property
     def damaged(self) -> Path:
         """The folder to which repairs move damaged parts."""
         return self.directory / "damaged"

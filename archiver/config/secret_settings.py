@@ -20,7 +20,7 @@ _SECRET_LINE = re.compile(rf"""["'][^"':\n]*(?:{_WORDS})[^"':\n]*:""", re.IGNORE
 
 def has_secrets(settings: Settings) -> bool:
     """Return True if requests with *settings* hold something that may be a secret."""
-    return any(map(_is_secret, _headers(settings))) or bool(secret_sources(settings))
+    return any(map(_is_secret, _headers(settings))) or bool(secret_sources(settings) or settings.fetch.login)
 
 
 def _headers(settings: Settings) -> tuple[str, ...]:
@@ -35,6 +35,7 @@ def secret_sources(settings: Settings) -> tuple[SecretSource, ...]:
         value = getattr(getattr(settings, name), entry.name)
         values += value if entry.metadata["many"] else (value,)
     values += [value for rule in settings.politeness.host for _, value in rule.given]
+    values += [value for login in settings.fetch.login for _, value in login.fields]
     in_headers = (source_at_end(line) for line in _headers(settings))
     found = (*(getattr(value, "secret", value) for value in values), *(held[1] for held in in_headers if held))
     return tuple(dict.fromkeys(each for each in found if isinstance(each, SecretSource)))

@@ -10,6 +10,7 @@ from typing import Any
 
 from archiver.config.auth import AUTH, AuthRule
 from archiver.config.host_rules import HOST_RULE, HostRule, decisive
+from archiver.config.logins import LOGIN, Login
 from archiver.config.option_types import (
     ARCHIVE,
     BOOLEAN,
@@ -136,6 +137,12 @@ class FetchSettings:
         PROXY,
         "Send requests through this proxy: http, socks4, socks5, or socks5h, which also looks up names. Each host "
         "keeps one of several. env: as HTTP_PROXY and NO_PROXY say.",
+        many=True,
+    )
+    login: tuple[Login, ...] = setting(
+        (),
+        LOGIN,
+        "Log in with this form before its site is crawled. Also: form, success, logged-out, attempts, store-login.",
         many=True,
     )
     insecure_secrets: tuple[str, ...] = setting(

@@ -6,21 +6,32 @@ line, the key and a valid example. `parse` reads back exactly what `render` writ
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import Field
 from difflib import get_close_matches
 from textwrap import wrap
 from typing import Any
 
-from archiver.config.host_rules import table_of
+from archiver.config import host_rules, logins
 from archiver.config.option_types import OptionType
 from archiver.config.seeds import read_seed
 from archiver.config.settings import TITLES, Settings, every_setting, key_of
 from archiver.errors import ConfigError
 
 SEEDS = "seeds"
-TABLES = {"host": table_of}  # settings whose values are tables: `[[host]]`
-_EXAMPLE = ("# [[host]]", '# match = "*.example.org"', "# rate = 1", "# host-concurrency = 1")
+TABLES: dict[str, Callable[[Any], dict[str, Any]]] = {  # settings whose values are tables: `[[host]]`
+    "host": host_rules.table_of,
+    "login": logins.table_of,
+}
+_EXAMPLES = {
+    "host": ("# [[host]]", '# match = "*.example.org"', "# rate = 1", "# host-concurrency = 1"),
+    "login": (
+        "# [[login]]",
+        '# page = "https://example.org/login"',
+        '# fields = { user = "me", password = "env:SITE_PASSWORD" }',
+        "# logged-out = 'Please log in'",
+    ),
+}
 MAX_SHOWN = 60  # characters of an unknown key in a message, which is one line
 _COMMENT_WIDTH = 100
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
@@ -79,7 +90,12 @@ def render(settings: Settings) -> str:
         lines.append(f"{key_of(entry)} = {toml_value(written)}")
     for name, entry in every_setting():
         if key_of(entry) in TABLES:
-            lines += ["", *(f"# {line}" for line in wrap(entry.metadata["help"], _COMMENT_WIDTH)), "#", *_EXAMPLE]
+            lines += [
+                "",
+                *(f"# {line}" for line in wrap(entry.metadata["help"], _COMMENT_WIDTH)),
+                "#",
+                *_EXAMPLES[key_of(entry)],
+            ]
             for value in getattr(getattr(settings, name), entry.name):
                 table = TABLES[key_of(entry)](value)
                 lines += ["", f"[[{key_of(entry)}]]", *(f"{key} = {toml_value(one)}" for key, one in table.items())]
@@ -162,6 +178,8 @@ def toml_value(value: Any) -> str:
     """Return *value* as TOML, with strings escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{toml_value(key)} = {toml_value(one)}' for key, one in value.items())} }}"
     if isinstance(value, list):
         inner = [toml_value(one) for one in value]
         return f"[{', '.join(inner)}]" if len(inner) < 2 else "[\n" + "".join(f"    {one},\n" for one in inner) + "]"

@@ -23,13 +23,15 @@ from archiver.collection.index import Index
 from archiver.collection.layout import Layout
 from archiver.collection.lock import Lock
 from archiver.collection.writer import Archive
-from archiver.config.settings import DedupSettings, PolitenessSettings, Settings, SettingsByHost
+from archiver.config.settings import DedupSettings, Settings, SettingsByHost
 from archiver.crawl.batch_writer import LARGE, BatchWriter, Journal, lower_priority
 from archiver.crawl.commit import Committer
 from archiver.crawl.dedup import DedupWriter, ExternalArchives
 from archiver.crawl.dispatcher import Dispatcher, HostPolicies, OutsideChanges, Renew, RobotsCache
 from archiver.crawl.engine import Crawl, Parts
+from archiver.crawl.form_login import FormLogin
 from archiver.crawl.host_health import BlockedHosts, FailureLimits, HostHealth
+from archiver.crawl.logins import Logins
 from archiver.crawl.reader_process import MARK, Mark, ReaderProcess, suspects
 from archiver.crawl.recrawl import BESIDE, EarlierLookups, UndiscoveredUrls, may_condition
 from archiver.crawl.requests import RequestLimits, Requests
@@ -41,6 +43,7 @@ from archiver.crawl.rules import (
     next_serial,
     owners,
     put_settings,
+    schedule_of,
     scope_for,
     visit_rules_of,
     with_seeds,
@@ -54,9 +57,8 @@ from archiver.frontier.dedup import ExternalIndex, Payloads, gather
 from archiver.frontier.port import Frontier
 from archiver.frontier.sqlite import SqliteFrontier
 from archiver.model import Cookie
-from archiver.policy.limits import Allowance, GlobalLimits
+from archiver.policy.limits import Allowance
 from archiver.policy.retry import NetworkState
-from archiver.policy.schedule import Schedule
 from archiver.storage import DRAFT, close_to_others, is_private
 from archiver.warc.records import RecordIds
 
@@ -77,8 +79,8 @@ async def open_crawl(
     *text*, if any, becomes its crawl.toml as soon as we hold the lock. *read*, if any, is the text that *settings*
     were parsed from; if crawl.toml has changed since, nothing begins. *cookies* are the user's own.
     """
-    secrets = read_secrets(settings)
-    clock, by_host, layout = Clock(), SettingsByHost(settings), _made(directory, settings)
+    secrets, clock, by_host = read_secrets(settings), Clock(), SettingsByHost(settings)
+    layout = _made(directory, settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(Lock(layout.lock))
         if not resume:
@@ -91,33 +93,33 @@ async def open_crawl(
             from archiver.crawl.recovery.recover import catch_up  # noqa: PLC0415 - takes a hundredth of a second, and only resume needs it
 
             await catch_up(layout, frontier, visit_rules, index, clock.now())
-        memory = await _memory(stack, layout, frontier, cookies, clock.now())
+        rules = CurrentRules(visit_rules, await _memory(stack, layout, frontier, cookies, clock.now()))
         await frontier.add_seeds(settings.seeds)
         guard = AddressGuard(settings.fetch.allow_private, settings.seeds, settings.fetch.insecure_secrets)
         fetcher = _fetcher(stack, layout, SettingsByHost(secrets.filled(settings)), guard)
         journal = Journal(index, CrawlLog(layout.log), clock)
         stack.callback(journal.abandon)  # after a good end there is nothing left to abandon
-        rules = CurrentRules(visit_rules, memory)
         others = await asyncio.to_thread(_others, layout, settings.dedup)
         writers = _writers(layout, settings, journal, rules, clock, others)
         for writer in writers:
             stack.callback(writer.abandon)
-        schedule = _schedule(settings.politeness, clock.now(), resume=resume or memory is not None)
+        schedule = schedule_of(settings.politeness, clock.now(), resume=resume or rules.memory is not None)
         room = DiskSpace(layout, settings.limits.min_free_disk, fetcher.spool_folder)
         health = HostHealth(frontier, schedule, fetcher, clock, _patience(by_host), NetworkState())
         groups = GroupsOfHosts(settings.politeness, by_host, settings.seeds)
         blocked = BlockedHosts(frontier, schedule, clock)
-        policies = HostPolicies(RobotsCache(by_host), groups, health, blocked, Allowance.of(settings.limits))
+        robots = RobotsCache(by_host)
+        earlier, undiscovered = _recollection(stack, by_host, rules.memory, frontier, rules)
+        requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
+        forms = FormLogin(requests, robots.refusing(schedule), secrets, (layout.private, identity_of(settings)))
+        logins = Logins((frontier, schedule, visit_rules.session), clock, by_host, forms, owners)
+        policies = HostPolicies(robots, groups, health, blocked, Allowance.of(settings.limits), logins)
         dispatcher = Dispatcher(frontier, schedule, policies, rules)
         renew = _renewal(layout, settings, rules, (guard.add_seeds, groups.add_seeds))
         changes = OutsideChanges(frontier, dispatcher, (*known, *settings.seeds), renew)
-        earlier, undiscovered = _recollection(stack, by_host, memory, frontier, rules)
         committer = Committer(frontier, schedule, writers, clock)
-        requests = Requests(fetcher, schedule, earlier, visit_rules.session, clock, RequestLimits.of(settings.limits))
-        parts = Parts(
-            frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes, undiscovered
-        )
-        yield Crawl(parts, settings.limits, clock)
+        work = frontier, schedule, dispatcher, fetcher, requests, committer, room, health, blocked, changes
+        yield Crawl(Parts(*work, logins, undiscovered), settings.limits, clock)
         await close_files(layout, frontier, writers, journal)
 
 
@@ -177,17 +179,6 @@ def _fetcher(stack: AsyncExitStack, layout: Layout, by_host: SettingsByHost, gua
 def _patience(by_host: SettingsByHost) -> FailureLimits:
     common = by_host.common
     return FailureLimits(by_host, common.limits.offline_patience, common.politeness.host_patience)
-
-
-def _schedule(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
-    """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*."""
-    shared = settings.third_party_rate or settings.rate
-    own = (value for rule in settings.host for key, value in rule.given if key == "rate")
-    rates = (settings.rate, shared, settings.global_rate, *own)
-    interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
-    not_before = now + interval if resume and interval else 0.0
-    total = GlobalLimits(settings.global_rate, settings.bandwidth)
-    return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, total=total)
 
 
 async def _agreed(layout: Layout, frontier: SqliteFrontier, text: str, read: str) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from archiver.config.settings import SettingsByHost
 from archiver.crawl.host_health import BlockedHosts, HostHealth
+from archiver.crawl.logins import Logins
 from archiver.crawl.rules import CurrentRules, GroupsOfHosts
 from archiver.crawl.visit import ROBOTS_EXCLUDED, Visited, refusal
 from archiver.errors import Failure, FetchError
@@ -45,6 +46,7 @@ class HostPolicies:
     health: HostHealth
     blocked: BlockedHosts
     quota: Allowance
+    logins: Logins
 
 
 class Dispatcher:
@@ -58,6 +60,7 @@ class Dispatcher:
         self._health = policies.health
         self._blocked = policies.blocked
         self._quota = policies.quota
+        self._logins = policies.logins
         self._rules = rules
         self._look = True  # the frontier may have hosts to lease
         self.busy = False  # it takes in robots.txt files that were just answered
@@ -66,7 +69,7 @@ class Dispatcher:
     async def supply(self, now: float) -> None:
         """Lease hosts that are due, and fill windows that need it."""
         self._robots.begin(now)
-        if self._look or now >= self.next_due:
+        if self._look or now >= self.next_due or self._logins.missing_hosts():
             await self._lease(now)
         hosts = [self._schedule.host(host) for host in self._schedule.to_refill(HOSTS_AT_ONCE)]
         await self._ask_again([host.id for host in hosts if self._robots.expire(host, now)])
@@ -100,10 +103,10 @@ class Dispatcher:
                 self._schedule.clear(host.id)
 
     def _is_stopped(self, host: LeasedHost, window: UrlWindow) -> bool:
-        """Return True if *host* has reached its quota, or is paused because it refuses us."""
+        """Return True if *host* has reached its quota, is paused, or waits for a login."""
         host.received = max(window.received, host.received)
         host.quota_reached = bool(self._quota.reached(window.visited, host.received))
-        return host.quota_reached or host.memory.paused
+        return host.quota_reached or host.memory.paused or host.memory.awaits_login
 
     def _permitted(self, host: LeasedHost, window: UrlWindow, most: int, under_way: int) -> Sequence[Claim]:
         """Return the URLs of *window* that may be handed out, as if each URL under way will count for the quota."""
@@ -193,6 +196,7 @@ class Dispatcher:
         leased = frozenset(self._schedule.leased())
         rows = await self._frontier.due_hosts(now, room, leased, self._quota) if room > 0 else []
         self._look = self._look or 0 < len(rows) == room
+        rows += [await self._frontier.host_named(key) for key in self._logins.missing_hosts()]
         for row, limits in zip(rows, await self._groups.limits(rows), strict=True):
             self._schedule.lease(row.id, row.key, row.not_before, state=row.throttle, limits=limits)
             self._health.recall(row)
@@ -200,6 +204,7 @@ class Dispatcher:
         session = self._rules.visit_rules.session
         if domains := {domain for row in rows for domain in session.domains(row.key)}:
             session.restore(await self._frontier.cookies(sorted(domains)))
+        await self._logins.leased(rows)
         for row in await self._fresh([row for row in rows if self._robots.asks(row.key)], now):
             await self._read_robots(row)
         later = await self._frontier.next_due(now)
@@ -300,6 +305,10 @@ class RobotsCache:
         if host.robots.error is None:
             return Visited(claim, forbidden=f"robots.txt forbids it: {rule}")
         return Visited(claim, error=host.robots.error, final=True)
+
+    def refusing(self, schedule: Schedule) -> Callable[[Claim], Visited | None]:
+        """Return a function that does the same as `refusal` for the hosts of *schedule*."""
+        return lambda claim: self.refusal(schedule.host(claim.host), claim)
 
     def observed(self, host: LeasedHost, visited: Visited | None) -> Visited | None:
         """Add a note to *visited* if robots.txt would have forbidden it and we only observe that."""

@@ -17,6 +17,7 @@ from archiver.crawl.batch_writer import BatchWriter
 from archiver.crawl.commit import CommittedBatch, Committer
 from archiver.crawl.dispatcher import NEVER, Dispatcher, OutsideChanges
 from archiver.crawl.host_health import BlockedHosts, HostHealth
+from archiver.crawl.logins import Logins
 from archiver.crawl.recrawl import UndiscoveredUrls
 from archiver.crawl.requests import WATCH_EVERY, Requests
 from archiver.crawl.stats import CrawlCounts, CrawlEnding, Phase, Snapshot, concluded
@@ -47,6 +48,7 @@ class Parts:
     health: HostHealth
     blocked: BlockedHosts
     changes: OutsideChanges
+    logins: Logins
     undiscovered: UndiscoveredUrls | None = None
 
 
@@ -63,6 +65,7 @@ class Crawl:
         self._health = parts.health
         self._blocked = parts.blocked
         self._changes = parts.changes
+        self._logins = parts.logins
         self._undiscovered = parts.undiscovered
         self._limits = limits
         self._requests = parts.requests
@@ -141,6 +144,7 @@ class Crawl:
             await self._dispatcher.supply(now)
             self._check_limits(now)
             self._hand_out(group, now)
+            self._log_in(group, now)
             if await self._over(now):
                 return
             await self._nap(now)
@@ -160,6 +164,14 @@ class Crawl:
             if self._health.network.lost and not refused:
                 self._health.network.probe(now)
                 self._probe = task
+
+    def _log_in(self, group: asyncio.TaskGroup, now: float) -> None:
+        """Begin the logins that are due; most crawls have none."""
+        for case, host in () if self._health.network.lost else self._logins.due(now):
+            task = group.create_task(self._logins.log_in(case, host))
+            self._visits.add(task)
+            task.add_done_callback(self._visits.discard)
+            task.add_done_callback(lambda _: self._news.set())
 
     def _earliest(self) -> float:
         """Return when any request may start; infinity while something else must happen first."""
@@ -181,7 +193,7 @@ class Crawl:
         if self._full:
             self._end(ExitCode.LIMIT, f"--max-urls {self._limits.max_urls} is reached")
             return True
-        if self._schedule.to_refill(1) or self._schedule.next_pick() <= now:
+        if self._schedule.to_refill(1) or self._schedule.next_pick() <= now or self._logins.pending:
             return False
         if await self._dispatcher.ended():
             if self._undiscovered is not None and await self._undiscovered.hand_out(now):
@@ -189,7 +201,7 @@ class Crawl:
                 await self._dispatcher.reread()
                 self._news.set()
                 return False
-            if held_back := await self._dispatcher.held_back():
+            if held_back := await self._dispatcher.held_back() or self._logins.description:
                 self._end(ExitCode.LIMIT, held_back)
             elif refused := self._blocked.description:
                 self._end(ExitCode.DONE, refused)
@@ -203,7 +215,7 @@ class Crawl:
     async def _nap(self, now: float) -> None:
         """Wait until something happens, or until it is time for the next thing to do."""
         ready = now if self._schedule.to_refill(1) else self._schedule.next_pick()
-        look = min(self._changes.next_look, now + LONGEST_NAP)
+        look = min(self._changes.next_look, self._logins.next_due, now + LONGEST_NAP)
         until = min(self._dispatcher.next_due, self._time_limit(), look, max(ready, self._earliest()))
         if self._news.is_set() or self._stop:
             return
@@ -234,10 +246,12 @@ class Crawl:
             self._returned(claim)
 
     async def _fetch(self, claim: Claim, began: float) -> Visited | None:
-        """Make the request for *claim* when its host may be asked; return None if it was called back."""
+        """Make the request for *claim* when its host may be asked; return None if its URL is to stay queued."""
         visited = self._dispatcher.observed(await self._requests.make(claim))
         if visited is not None:
             self._requests.learn(visited, began)
+            if self._logins.any and await self._logins.shows_logged_out(visited):
+                return None
             self._blocked.received(visited)
         return visited
 

@@ -21,7 +21,8 @@ from archiver.crawl.visit import Visited
 from archiver.errors import Failure, FetchError, ShortageError
 from archiver.extract.exchange import PAGES, is_robots
 from archiver.fetch.client import Fetcher
-from archiver.model import Claim, Truncation
+from archiver.http.form_post import FormPost
+from archiver.model import Claim, Cookie, Exchange, Truncation
 from archiver.policy.retry import OVERLOADED, rest_after
 from archiver.policy.schedule import Schedule
 from archiver.storage import allowed
@@ -194,6 +195,27 @@ class Requests:
             return Visited(claim, self._earlier.doubted(claim, exchange), cookies=cookies)
         return Visited(claim, exchange, unmodified=unmodified, cookies=cookies)
 
+    async def exchange(self, claim: Claim, form: FormPost | None = None) -> tuple[Exchange, tuple[Cookie, ...]] | None:
+        """Make a request of a login, and return the answer and the cookies that it set.
+
+        None if it was held back or cut off. Raises `FetchError`.
+        """
+        self._schedule.occupy(claim.host)
+        try:
+            with self._entered(claim) as (task, here):
+                if self.stopped:
+                    return None
+                gate = partial(self._gate, task, here, claim)
+                exchange = await self._fetcher.fetch(claim.url, gate, needed=True, form=form)
+                return exchange, self._session.received(claim, exchange)
+        except ShortageError as error:
+            self._lower_limits(claim.host, error)
+            return None
+        except (_Held, asyncio.CancelledError):
+            return None
+        finally:
+            self._schedule.fetched(claim.host, self._clock.now())
+
     async def _may_approach(self, claim: Claim) -> bool:
         """Return False if hosts that share its address, which we look up now, must go first."""
         host = self._schedule.host(claim.host)
@@ -206,7 +228,7 @@ class Requests:
         """Wait until the host may be asked. Called at the very moment when the bytes of a request are to go out."""
         here.unsent, here.at_gate = True, True  # again, if a kept connection had died
         host = self._schedule.host(here.host)
-        while not self.stopped and (here.rules or not host.memory.paused):
+        while not self.stopped and (here.rules or not (host.memory.paused or host.memory.awaits_login)):
             now = self._clock.now()
             due = self._schedule.admit(here.host, now, self._fetcher.progress(task).address)
             if due <= now:

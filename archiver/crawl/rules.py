@@ -23,13 +23,14 @@ from archiver.config.toml import parse, toml_value
 from archiver.crawl.authentication import Authenticator
 from archiver.crawl.secrets import Secrets
 from archiver.crawl.session import Session
-from archiver.crawl.visit_rules import HostVisitRules, VisitRules
+from archiver.crawl.visit_rules import HostVisitRules, LogoutLinks, VisitRules
 from archiver.errors import ArchiveError, ConfigError
 from archiver.fetch.private_networks import spelled_address
 from archiver.fetch.request import user_agent
 from archiver.frontier.port import Frontier, HostRow
 from archiver.model import PatternTally
-from archiver.policy.limits import GroupLimits
+from archiver.policy.limits import GlobalLimits, GroupLimits
+from archiver.policy.schedule import Schedule
 from archiver.policy.scope import Scope
 from archiver.policy.seed_scopes import Scopes, scope_of
 from archiver.policy.speculative import MARK, PROBED, Probes, SpeculativeBudget
@@ -102,7 +103,14 @@ def visit_rules_of(
         probes,
         by_host,
         session=Session(by_host, public_suffix, Authenticator(by_host, secrets) if secrets else None),
+        logouts=_logouts(settings),
     )
+
+
+def _logouts(settings: Settings) -> LogoutLinks | None:
+    """Return the refusal of links that log out, if the crawl logs in anywhere."""
+    pages = [login.page for login in settings.fetch.login]
+    return LogoutLinks(pages, settings.scope.include, owners()) if pages else None
 
 
 def scope_for(settings: Settings) -> Scope | Scopes:
@@ -235,6 +243,17 @@ class GroupsOfHosts:
         group = f"domain {domain} {rule}" if third_party or settings.politeness_group == "domain" else ""
         by_address = f"ip {rule}" if third_party or settings.politeness_group == "ip" else ""
         return GroupLimits(rate, settings.host_concurrency, FIRST, group, by_address)
+
+
+def schedule_of(settings: PolitenessSettings, now: float, *, resume: bool) -> Schedule:
+    """Return the schedule; with *resume* it assumes that the last run used its rates fully until *now*."""
+    shared = settings.third_party_rate or settings.rate
+    own = (value for rule in settings.host for key, value in rule.given if key == "rate")
+    rates = (settings.rate, shared, settings.global_rate, *own)
+    interval = max((rate.interval for rate in rates if rate.starts), default=0.0)
+    not_before = now + interval if resume and interval else 0.0
+    total = GlobalLimits(settings.global_rate, settings.bandwidth)
+    return Schedule(settings.rate, settings.host_concurrency, not_before=not_before, total=total)
 
 
 def slower(one: Rate, other: Rate) -> Rate:

@@ -1,6 +1,6 @@
 """The session of a crawl, as a browser has one: the Referer, cookies and passwords it sends, and what answers set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from archiver import url
@@ -55,6 +55,12 @@ class Session:
         party = self._jar.party(claim.url, claim.via, navigation=is_page(claim))
         value = self._jar.header(claim.url, now, party, verified=verified)
         return b"Cookie: %b\r\n" % value.encode("latin-1") if value else b""
+
+    def keep_private(self, cookies: Sequence[Cookie]) -> list[Cookie]:
+        """Make *cookies*, those of a login, private: for verified connections alone. Return them, for the frontier."""
+        own = [cookie._replace(private=True) for cookie in cookies]
+        self._jar.make_private(own)
+        return own
 
     def received(self, claim: Claim, exchange: Exchange) -> tuple[Cookie, ...]:
         """Keep the cookies that *exchange* sets; return what changed, for the frontier."""

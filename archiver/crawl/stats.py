@@ -25,6 +25,7 @@ Why = Literal[
     "asleep, next probe",
     "limit reached",
     "refuses us",
+    "login",
     "busy",
     "",
 ]
@@ -205,7 +206,13 @@ class CrawlCounts:
 
 def _has_more(host: LeasedHost) -> bool:
     """Return True if a host is worth a line; its own count is that of the latest refill and may be old."""
-    late = host.later < float("inf") or host.quota_reached or host.memory.paused or host.needs_refill
+    late = (
+        host.later < float("inf")
+        or host.quota_reached
+        or host.memory.paused
+        or host.memory.awaits_login
+        or host.needs_refill
+    )
     return bool(host.window or host.active or host.outstanding or (late and host.waiting > 0))
 
 
@@ -214,6 +221,8 @@ def _line(host: LeasedHost, now: float) -> HostLine:
     wait = 0.0
     if host.active:
         why = "busy"
+    elif host.memory.awaits_login or (host.memory.paused and host.memory.refusals is None):
+        why = "login"
     elif host.memory.paused:
         why = "refuses us"
     elif host.quota_reached:

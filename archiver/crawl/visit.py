@@ -205,6 +205,8 @@ def judged(rules: VisitRules, link: Link, claim: Claim, now: float) -> NewUrl | 
     """Return the new URL that *link*, found in the document of *claim*, becomes, or the rule that refuses it."""
     if port := url.blocked_port(link.url):
         return Refusal(link.url, f"blocked-port: {port}")
+    if rules.logouts is not None and (rule := rules.logouts.refusal(link.url)):
+        return Refusal(link.url, rule)
     verdict = rules.scope.judge(link, claim)
     if isinstance(verdict, Refusal):
         return verdict

@@ -1,10 +1,12 @@
 """The rules by which visits are judged: of the whole crawl, and of single hosts."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 
 from archiver import url
+from archiver.config.option_types import Pattern
 from archiver.config.settings import Settings, SettingsByHost
 from archiver.crawl.session import Session
 from archiver.fetch.request import user_agent
@@ -36,6 +38,31 @@ class HostVisitRules:
         )
 
 
+LOGOUT = re.compile(r"[/?&=:](?:user)?(?:log|sign)[-_]?(?:out|off)(?:$|[/?&.=])", re.IGNORECASE)
+
+
+def logs_out(address: str) -> bool:
+    """Return True if the path or the query of *address* says that it logs out."""
+    return LOGOUT.search(url.target(address)) is not None
+
+
+class LogoutLinks:
+    """Refuses links that log out, on the sites of *pages* (URLs of login forms), unless a pattern includes them."""
+
+    def __init__(self, pages: Iterable[str], include: Iterable[str], domain_of: Callable[[str], str]) -> None:
+        self._domain_of = domain_of
+        self._sites = {domain_of(url.host(page)) for page in pages}
+        self._include = [Pattern(f"include[{number}]", text) for number, text in enumerate(include)]
+
+    def refusal(self, address: str) -> str:
+        """Return the rule that refuses *address*, or ""."""
+        if not logs_out(address) or self._domain_of(url.host(address)) not in self._sites:
+            return ""
+        if any(pattern.found_in(address) is True for pattern in self._include):
+            return ""
+        return "login: the link logs out (--include takes it)"
+
+
 @dataclass(frozen=True, slots=True)
 class VisitRules:
     """The rules by which visits are judged."""
@@ -48,6 +75,7 @@ class VisitRules:
     settings: SettingsByHost | None = None  # for hosts whose rules differ from the common ones
     verdicts: ScopeCache = field(default_factory=ScopeCache)
     session: Session = field(default_factory=Session)
+    logouts: LogoutLinks | None = None
     lock: Lock = field(default_factory=Lock)  # one thread at a time counts what pages have brought
 
     def of_host(self, address: str) -> HostVisitRules:

@@ -13,7 +13,7 @@ past by the same amount, so a second correction changes nothing.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from archiver import url
 from archiver.frontier import url_queue
@@ -133,6 +133,11 @@ def pause(db: Connection, host: int, since: float, asked: tuple[int, int] | None
         db.execute(RESTORE, (asked[1], asked[0]))
 
 
+def pause_until_login(db: Connection, hosts: Sequence[int]) -> None:
+    """Pause *hosts*, which do not block us, for this run: a person must log in first."""
+    db.executemany("UPDATE hosts SET paused = 1 WHERE id = ?", [(host,) for host in hosts])
+
+
 BEFORE_ALL = -1  # the priority of rows that lead to a robots.txt
 DAY = 86_400.0  # seconds for which an answer may be used (RFC 9309 §2.4)
 
@@ -189,6 +194,12 @@ def ask_robots(db: Connection, hosts: Iterable[int]) -> None:
             row = (db.row("SELECT id FROM urls WHERE url = ?", (address,)) or (0,))[0]
             db.execute(QUEUE_ROBOTS_AGAIN, (row,))
             db.execute(AWAIT_ROBOTS, {"row": row, "host": host})
+
+
+def robots_to_ask(db: Connection, hosts: Collection[int]) -> list[int]:
+    """Return those of *hosts* whose robots.txt is not known and not queued."""
+    query = "SELECT id FROM hosts WHERE robots_url IS NULL AND id IN (SELECT value FROM json_each(?))"
+    return [int(row[0]) for row in db.rows(query, (json.dumps(list(hosts)),))]
 
 
 def robots_in_order(settlements: Sequence[Settlement]) -> list[tuple[Settlement, Robots]]:

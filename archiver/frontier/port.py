@@ -138,8 +138,14 @@ class Frontier(Protocol):
     async def bring_cookies(self, loaded: Sequence[Cookie], earlier: Sequence[Cookie]) -> None:
         """Write the cookies that the user *loaded*, and before the first capture those of the *earlier* crawl too."""
 
-    async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
-        """Return those of *hosts* whose robots.txt is not known and not queued."""
+    async def host_named(self, key: str) -> HostRow:
+        """Return the host *key* (scheme and authority), which gets a row if it has none."""
+
+    async def pause_until_login(self, hosts_to_pause: Sequence[int]) -> None:
+        """Pause these hosts for this run, because a person must log in first."""
+
+    async def robots_to_ask(self, leased: Collection[int]) -> list[int]:
+        """Return those of the *leased* hosts whose robots.txt is not known and not queued."""
 
     async def due_hosts(
         self, now: float, most: int, leased: Collection[int], allowance: Allowance = NO_QUOTA

@@ -5,7 +5,6 @@ error becomes an `ArchiveError` that names the file.
 """
 
 import asyncio
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -141,13 +140,17 @@ class SqliteFrontier:
         """Delete the cookies of *domain* and its subdomains, or with "" all; return how many."""
         return await self._write(cookies.clear, domain)
 
-    async def robots_to_ask(self, hosts: Collection[int]) -> list[int]:
-        """Return those of *hosts* whose robots.txt is not known and not queued."""
-        rows = await self._rows(
-            "SELECT id FROM hosts WHERE robots_url IS NULL AND id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(hosts)),),
-        )
-        return [int(row[0]) for row in rows]
+    async def host_named(self, key: str) -> HostRow:
+        """Return the host *key* (scheme and authority), which gets a row if it has none."""
+        return await self.host((await self._write(url_queue.hosts_of, (key,)))[key])
+
+    async def pause_until_login(self, hosts_to_pause: Sequence[int]) -> None:
+        """Pause these hosts for this run, because a person must log in first."""
+        await self._write(hosts.pause_until_login, hosts_to_pause)
+
+    async def robots_to_ask(self, leased: Collection[int]) -> list[int]:
+        """Return those of the *leased* hosts whose robots.txt is not known and not queued."""
+        return await self._read(hosts.robots_to_ask, leased)
 
     @asynccontextmanager
     async def exclusive_transaction(self) -> AsyncIterator[None]:

@@ -201,6 +201,8 @@ SELECT count(*), coalesce(sum(received), 0), coalesce(min(timestamp), 0), coales
 FROM captures
 """
 
+BLOCKS_US = 1  # the host is paused because it blocks us; 2: because it needs a login
+
 _HOSTS = """
 WITH answered AS (
     SELECT urls.host, count(*) AS captures, sum(received) AS received, sum(duration) AS duration
@@ -215,7 +217,7 @@ SELECT key, waiting, hosts.archived - coalesce(rules.archived, 0), hosts.failed 
        coalesce(duration, 0.0), not_before, robots,
        coalesce(CASE WHEN waiting = (SELECT count(*) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0)
        THEN (SELECT min(due) FROM urls WHERE host = hosts.id AND state = 'waiting' AND due > 0) END, 0.0),
-       paused, visited, probe_interval, rate, rate_limit, concurrency, slow_reason
+       paused * (1 + (blocked_since = 0)), visited, probe_interval, rate, rate_limit, concurrency, slow_reason
 FROM hosts LEFT JOIN answered ON answered.host = hosts.id LEFT JOIN rules ON rules.host = hosts.id
 ORDER BY waiting DESC, captures DESC, key LIMIT ?
 """
@@ -248,7 +250,7 @@ def hosts(
         if waiting and (reached := allowance.reached(visited, received)):
             why, until = f"held back by {reached}", 0.0
         if waiting and paused:
-            why, until = "refuses us, paused", 0.0
+            why, until = "refuses us, paused" if paused == BLOCKS_US else "needs a login", 0.0
         yield HostAccount(key, waiting, archived, failed, excluded, captures, received, duration, why, until, slowed)
 
 

@@ -95,7 +95,7 @@ class HostState:
     rate: float = 0.0  # learned; 0: as configured
     slowed: str = ""
     failing_since: float = 0.0  # when it stopped answering
-    paused: int = 0  # 1: it refuses us, and gets no more requests in this run
+    paused: int = 0  # 1: it refuses us, 2: it needs a login; it gets no more requests in this run
 
 
 _URL = """
@@ -119,7 +119,7 @@ FROM captures JOIN warcs ON warcs.id = captures.warc WHERE url = ? ORDER BY capt
 """
 _HOST = """
 SELECT hosts.key, waiting, not_before, hosts.robots, robots.status, robots.body, coalesce(urls.url, ''), rate,
-       slow_reason, failing_since, paused
+       slow_reason, failing_since, paused * (1 + (blocked_since = 0))
 FROM hosts LEFT JOIN robots ON robots.url = hosts.robots_url LEFT JOIN urls ON urls.id = hosts.robots_url
 WHERE hosts.key = ?
 """

@@ -211,6 +211,12 @@ class CookieJar:
                 self._keep(known, cookie)
         self._forget()
 
+    def make_private(self, cookies: Iterable[Cookie]) -> None:
+        """Make those of *cookies* private that the jar still has."""
+        for cookie in cookies:
+            if (old := self._of(cookie.domain).get(_key(cookie))) is not None:
+                self._of(cookie.domain)[_key(cookie)] = old._replace(private=True)
+
     def store(
         self, address: str, fields: Iterable[str], now: float, party: Party = ALONE, *, verified: bool = True
     ) -> tuple[Cookie, ...]:

@@ -114,6 +114,7 @@ class HostMemory:
     new_refusals: int = 0  # since its answers were last committed
     good_page: tuple[int, int] | None = None  # the first page it gave in this run, and its status
     paused: bool = False  # it refuses us: no more requests in this run
+    awaits_login: bool = False  # no request but those of the login, which follows
     visit_cost: float | None = None  # seconds of a writer that the next visit is expected to need
     served_until: float = 0.0  # when its latest turn with the slow writer ended, on the clock of turns
 
@@ -204,13 +205,17 @@ class LeasedHost:
         """Hand out the next URL, in this *turn* of all hosts."""
         claim = heapq.heappop(self.window)[2]
         self.last_served = turn
-        self.active += 1
         self.outstanding.add(claim.id)
         self.touched.add(claim.id)
         self.waiting -= 1
+        self.occupy(now)
+        return claim
+
+    def occupy(self, now: float) -> None:
+        """Count a request that was handed out."""
+        self.active += 1
         for group in self.groups:
             group.reserve(now)
-        return claim
 
     def count_start(self, now: float) -> None:
         """Count a request that starts for the rates of its groups."""

@@ -286,6 +286,11 @@ class Schedule:
         self._wake_group(now, *host.groups)
         return claim
 
+    def occupy(self, host_id: int) -> None:
+        """Count a request outside of the queue, one of a login, as handed out; it is active until `fetched`."""
+        self.active += 1
+        self._hosts[host_id].occupy(self._now)
+
     def next_pick(self) -> float:
         """Return when `pick` may have something again, as far as is known now."""
         first = self._ready[0][0] if self._ready else NEVER

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from archiver.config import toml
 from archiver.config.auth import AUTH
 from archiver.config.host_rules import HostRule
+from archiver.config.logins import Login
 from archiver.config.option_types import OptionType, Rate
+from archiver.config.secrets import SecretKind, SecretSource
 from archiver.config.seeds import SeedSetting
 from archiver.config.settings import SLICES, Settings, every_setting, key_of, with_values
 from archiver.config.toml import TABLES
@@ -124,6 +126,14 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
             st.tuples(st.just("header"), LINES.map(lambda text: f"X-Y: {text.strip()}")),
             st.tuples(st.just("header"), st.just("A: b")),
         ),
+    ),
+    "'URL NAME=VALUE …'": st.builds(
+        Login,
+        st.just("https://example.org/login"),
+        LINES.map(lambda text: (("user", text), ("password", SecretSource(SecretKind.ENV, "P")))),
+        success=LINES,
+        attempts=st.integers(1, 9),
+        store_login=st.booleans(),
     ),
     "": st.booleans(),
     "TEXT": LINES,

@@ -11,6 +11,7 @@ from typing import Any
 
 from archiver import humanize
 from archiver.config.settings import Settings
+from archiver.frontier.totals import BLOCKS_US
 from archiver.frontier.url_lookup import DiscoveryStep, HostState, RefusedLink, StoredCapture, UrlRow
 from archiver.humanize import duration, iso, printable, volume
 from archiver.model import Hop, State
@@ -228,7 +229,8 @@ def _waits(found: Explanation) -> Iterator[str]:
         yield f"a larger limit: its host has reached {limit}"
     blocked = bool(limit)
     if host is not None and host.paused:
-        yield "the next run: its host refuses us and is paused"
+        why = "refuses us" if host.paused == BLOCKS_US else "needs a login"
+        yield f"the next run: its host {why} and is paused"
         blocked = True
     if host is not None and host.not_before > found.now:
         reason = "its host does not answer" if host.failing_since else "its host asked us to wait"
