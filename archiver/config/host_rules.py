@@ -17,10 +17,13 @@ from typing import Any
 from archiver import url
 from archiver.config.auth import AUTH, check_hosts
 from archiver.config.option_types import (
+    ACCEPT,
+    ACCEPT_ENCODING,
     BOOLEAN,
     COOKIES,
     COUNT,
     HEADER,
+    LANGUAGES,
     LEFT_OUT,
     MEDIA_TYPE,
     NOFOLLOW,
@@ -51,6 +54,9 @@ KEYS: dict[str, OptionType] = {
     "auth": AUTH,
     "proxy": PROXY,
     "referer": REFERER,
+    "accept": ACCEPT,
+    "accept-language": LANGUAGES,
+    "accept-encoding": ACCEPT_ENCODING,
     "timeout": SECONDS,
     "retries": NUMBER,
     "conditional": BOOLEAN,

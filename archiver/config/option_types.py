@@ -77,6 +77,10 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)")
 _MEDIA_TYPE = re.compile(r"[!#$%&'+.^_`|~0-9a-z-]+/(?:\*|[!#$%&'+.^_`|~0-9a-z-]+)")
 _HOST = re.compile(r"(?!-)[^\s/:?#@\[\]\\*,;]+")  # not an option, in case the name was forgotten
 _OURS = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
+_QUALITY = r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"
+_LANGUAGE = re.compile(rf"(?:\*|[A-Za-z]{{1,8}}(?:-[A-Za-z0-9]{{1,8}})*){_QUALITY}")
+_WORD = r"[!#$%&'+.^_`|~0-9A-Za-z-]+"
+_ACCEPTED = re.compile(rf"(?:\*/\*|{_WORD}/(?:\*|{_WORD}))(?:[ \t]*;[ \t]*(?![qQ]=){_WORD}={_WORD})*{_QUALITY}")
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")  # controls, and bytes that were no text
 
 
@@ -237,6 +241,25 @@ def _sets(given: Any) -> str:
     return str(given)
 
 
+def _list_of(item: re.Pattern[str]) -> Callable[[Any], str]:
+    def read(given: Any) -> str:
+        items = [part.strip() for part in _text(given).split(",")]
+        if given.strip() and not all(map(item.fullmatch, items)):
+            raise ValueError
+        return ", ".join(filter(None, items))
+
+    return read
+
+
+def _codings(given: Any) -> str:
+    words = [word.strip().lower() for word in _text(given).split(",")]
+    if "zstd" in words:
+        raise ConfigError("pywb does not decode zstd, so pages would not replay; write gzip, or gzip,br")
+    if not set(words) <= set(CODINGS):
+        raise ValueError
+    return ", ".join(dict.fromkeys(words))
+
+
 def _choice(words: tuple[str, ...]) -> Callable[[Any], str]:
     def read(given: Any) -> str:
         if given not in words:
@@ -304,10 +327,22 @@ def choice(*words: str) -> OptionType:
     return OptionType("|".join(words), "one of " + ", ".join(words), _choice(words))
 
 
+CODINGS = ("gzip", "br", "deflate", "identity")  # content codings that we and pywb decode
+ACCEPT = OptionType(
+    "TYPES", "media types as in an Accept header (text/html,*/*;q=0.8), or nothing", _list_of(_ACCEPTED)
+)
+LANGUAGES = OptionType(
+    "LANGUAGES", "languages as in an Accept-Language header (fr, en;q=0.5), or nothing", _list_of(_LANGUAGE)
+)
+ACCEPT_ENCODING = OptionType("CODING[,CODING]", f"content codings: {', '.join(CODINGS)}", _codings)
 COOKIES = choice("keep", "off")
 ROBOTS = choice("obey", "ignore", "observe")
 NOFOLLOW = choice("obey", "ignore")
-REFERER = choice("policy", "off")
+REFERER = OptionType(
+    "policy|off",
+    "one of policy, off (a Referer of your own: --header 'Referer: URL')",
+    _choice(("policy", "off")),
+)
 REACH = choice("host", "domain", "prefix", "page", "any")  # scope of a seed
 
 MAX_SIMPLE_URL = 2000  # characters; a pattern with one repetition takes some milliseconds at worst

@@ -12,12 +12,15 @@ from archiver.config.auth import AUTH, AuthRule
 from archiver.config.host_rules import HOST_RULE, HostRule, decisive
 from archiver.config.logins import LOGIN, Login
 from archiver.config.option_types import (
+    ACCEPT,
+    ACCEPT_ENCODING,
     ARCHIVE,
     BOOLEAN,
     COOKIES,
     COUNT,
     HEADER,
     LABEL,
+    LANGUAGES,
     MEDIA_TYPE,
     NOFOLLOW,
     NUMBER,
@@ -121,10 +124,11 @@ class FetchSettings:
         "Keep the cookies that sites set and send them back, as a browser does (keep), or ignore them (off).",
     )
     referer: str = setting(
-        "policy",
-        REFERER,
-        "Name the page with the link in the Referer header, as its referrer policy says (policy), or never (off).",
+        "policy", REFERER, "Name the page with the link in Referer, as its policy says, or never (off)."
     )
+    accept: str = setting("", ACCEPT, "Send this Accept header. Empty: as a browser for pages, and */* for all else.")
+    accept_language: str = setting("", LANGUAGES, "Send this Accept-Language header. Empty: none.")
+    accept_encoding: str = setting("gzip", ACCEPT_ENCODING, "Accept these content codings. identity: no compression.")
     auth: tuple[AuthRule, ...] = setting(
         (),
         AUTH,

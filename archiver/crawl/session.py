@@ -14,6 +14,8 @@ from archiver.policy.cookies import CookieJar, domains_of
 
 KEEP = "keep"
 BY_POLICY = "policy"
+FOR_PAGES = b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"
+FOR_PARTS = b"Accept: */*\r\n"  # some sites send a page in place of a picture to those who accept pages
 
 
 class Session:
@@ -38,9 +40,13 @@ class Session:
         return list(domains_of(url.host(f"{origin}/"))) if _keeps(self._settings.of(origin).fetch) else []
 
     def lines(self, claim: Claim, now: float, *, verified: bool) -> bytes:
-        """Return the Referer, Cookie and Authorization lines of a request for *claim*; b"" if it sends none."""
+        """Return the Accept, Referer, Cookie and Authorization lines of a request for *claim*; b"" if it sends none."""
         settings = self._settings.of(url.origin(claim.url)).fetch
-        lines = _referer(claim, settings) + self._cookie_line(claim, settings, now, verified=verified)
+        lines = (
+            _accept(claim, settings)
+            + _referer(claim, settings)
+            + self._cookie_line(claim, settings, now, verified=verified)
+        )
         return lines if self._authenticator is None else lines + self._authenticator.line(claim.url, verified=verified)
 
     def answered(self, claim: Claim, exchange: Exchange) -> Exchange:
@@ -75,6 +81,15 @@ class Session:
 def _keeps(settings: FetchSettings) -> bool:
     """Return True if cookies are kept; a Cookie header of the user replaces them."""
     return settings.cookies == KEEP and not _is_given("cookie:", settings)
+
+
+def _accept(claim: Claim, settings: FetchSettings) -> bytes:
+    """Return the Accept line of a request for *claim*; b"" if the user gives one."""
+    if _is_given("accept:", settings):
+        return b""
+    if settings.accept:
+        return b"Accept: %b\r\n" % settings.accept.encode()
+    return FOR_PAGES if is_page(claim) else FOR_PARTS
 
 
 def _referer(claim: Claim, settings: FetchSettings) -> bytes:

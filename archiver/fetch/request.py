@@ -30,9 +30,10 @@ def request_fields(settings: FetchSettings, *, trusted: bool = True) -> bytes:
     """
     ours = {
         "User-Agent": user_agent(settings),
-        "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-        "Accept-Encoding": "gzip",  # every archive reader decodes gzip; few decode br or zstd
+        "Accept-Encoding": settings.accept_encoding,
     }
+    if settings.accept_language:
+        ours["Accept-Language"] = settings.accept_language
     if "@" in settings.contact:
         ours["From"] = settings.contact.removeprefix("mailto:")
     given = [line.partition(":")[::2] for line in settings.header]

@@ -151,6 +151,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "SET[,SET]": st.sampled_from(["wikis", "wikis,shops"]),
     "NAME[,NAME]": st.sampled_from(["none", "utm_*,sid", "trackers"]),
     "TYPE": st.sampled_from(["video/*", "application/zip", "image/svg+xml"]),
+    "TYPES": st.sampled_from(["", "text/html, */*;q=0.8"]),
+    "LANGUAGES": st.sampled_from(["", "fr, en-GB;q=0.5"]),
+    "CODING[,CODING]": st.sampled_from(["gzip", "gzip, br", "identity"]),
     "PROXY": st.sampled_from(["env", "none", "http://proxy.example:3128", "socks5h://ann:env:NAME@[::1]:9050"]),
     "HOST": st.sampled_from(["wiki.intranet", "10.0.0.5", "10.0.0.0/8", "fd00::/8", "::1", "xn--bcher-kva.local"]),
 }
